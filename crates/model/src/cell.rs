@@ -1,0 +1,89 @@
+//! One point of the matrix, and its name across hosts and runs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::workload::Point;
+
+/// A filesystem as one level of its axis: a catalogue entry, perhaps with options of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FilesystemLevel {
+    /// Name shown in the report; unique in the plan.
+    pub name: String,
+    /// The catalogue entry it is made from.
+    pub base: String,
+    /// Further arguments for mkfs, before the device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mkfs: Vec<String>,
+    /// Mount options, comma separated as mount(8) takes them; empty for the defaults.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+}
+
+impl FilesystemLevel {
+    /// The catalogue entry as it is.
+    pub fn plain(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { base: name.clone(), name, mkfs: Vec::new(), mount: String::new() }
+    }
+}
+
+/// One point of the matrix: what a trial is a repeat of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The filesystem.
+    pub filesystem: FilesystemLevel,
+    /// The suite and all its parameters.
+    pub workload: Point,
+    /// The I/O scheduler of every device, if the plan sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+}
+
+/// The first 64 bits of the SHA-256 of a cell's canonical JSON (keys sorted, no white space): the same
+/// cell has the same id on every host, so runs can be joined by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CellId(pub u64);
+
+impl Cell {
+    /// The cell's name across hosts and runs.
+    pub fn id(&self) -> CellId {
+        let digest = Sha256::digest(self.canonical().as_bytes());
+        let mut head = [0; 8];
+        head.copy_from_slice(&digest[..8]);
+        CellId(u64::from_be_bytes(head))
+    }
+
+    /// The text that is hashed. Going through `serde_json::Value` sorts the keys.
+    ///
+    /// # Panics
+    /// Never: a cell holds no map with keys that are not text and no non-finite number.
+    pub fn canonical(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(value) => value.to_string(),
+            Err(error) => unreachable!("a cell is plain data: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for CellId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<CellId> for String {
+    fn from(id: CellId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for CellId {
+    type Error = std::num::ParseIntError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        u64::from_str_radix(&text, 16).map(Self)
+    }
+}

@@ -1,0 +1,34 @@
+//! The nouns of fslab and nothing else: every other crate speaks in these types.
+//!
+//! Data enters as the text of a plan ([`plan::Plan::parse`]) or as values other crates measured, and
+//! leaves as values. Nothing here reads a clock, a file, the environment or a random device: the same
+//! input gives the same output on every host, which is what lets two runs join by [`cell::CellId`].
+#![forbid(unsafe_code)]
+
+pub mod cell;
+pub mod environment;
+pub mod histogram;
+pub mod matrix;
+pub mod metric;
+pub mod phase;
+pub mod plan;
+pub mod record;
+pub mod sample;
+pub mod storage;
+pub mod suggest;
+pub mod units;
+pub mod warning;
+pub mod workload;
+
+pub use cell::{Cell, CellId, FilesystemLevel};
+pub use environment::Environment;
+pub use histogram::Histogram;
+pub use metric::Metric;
+pub use phase::{Phase, PhaseResult};
+pub use plan::{Plan, PlanError, Profile, Vocabulary};
+pub use record::RunRecord;
+pub use sample::Sample;
+pub use storage::{Allocation, Place, Storage};
+pub use units::{Bytes, Nanos, Ops, Ratio, Scale};
+pub use warning::Warning;
+pub use workload::{Point, SuiteSpec, Value};

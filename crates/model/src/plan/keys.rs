@@ -1,0 +1,59 @@
+//! Every key a plan may have: the parser, the reference page and the error messages read this table.
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    /// The table it stands in; empty for the top.
+    pub table: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// What it takes, in words.
+    pub takes: &'static str,
+    /// What holds when it is absent.
+    pub default: &'static str,
+    /// What it means, one sentence.
+    pub doc: &'static str,
+}
+
+const fn key(
+    table: &'static str,
+    key: &'static str,
+    takes: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> KeySpec {
+    KeySpec { table, key, takes, default, doc }
+}
+
+/// The table.
+#[rustfmt::skip]
+pub const KEYS: &[KeySpec] = &[
+    key("", "title", "text", "the plan's name", "What the plan asks, shown on top of the report."),
+    key("", "profile", "quick, standard or rigorous", "standard", "How sure to be: differences of 10, 5 or 2 % matter, and repeats go on until the intervals are narrow enough."),
+    key("", "repeats", "a whole number within 1..=1000", "as many as the profile needs", "A fixed number of repeats of every cell; fewer than 6 give no interval."),
+    key("", "seed", "a whole number", "drawn at the start and stored", "The seed of the order of trials and of the data written."),
+    key("", "fsck", "true or false", "true", "Check each filesystem read-only after its trial, timed."),
+    key("", "storage", "a table", "required", "What lies under the filesystems."),
+    key("", "axes", "a table", "required", "What is varied: every combination is one cell."),
+    key("storage", "image", "a size", "", "Make an image file of this size and use it through a loop device."),
+    key("storage", "images", "a whole number within 1..=16", "1", "How many such images; more than one for filesystems that span devices."),
+    key("storage", "image_directory", "a path", "/var/tmp", "The directory of the image files."),
+    key("storage", "image_file", "a path", "a file that is removed afterwards", "Use the image file of this name and keep it."),
+    key("storage", "allocation", "full or sparse", "full", "Whether an image's space is reserved before each mkfs."),
+    key("storage", "device", "a path", "", "Use this block device; everything on it is lost."),
+    key("storage", "devices", "a list of paths", "", "Use these block devices together; everything on them is lost."),
+    key("storage", "directory", "a path", "", "Measure whatever is mounted at this directory; nothing is formatted, root is not needed."),
+    key("storage", "memory", "a size", "all there is", "Limit of the workload's memory, page cache included."),
+    key("axes", "filesystem", "names, or tables with name, base, mkfs, mount", "required unless storage.directory is given", "The filesystems."),
+    key("axes", "workload", "tables with suite and its parameters", "required", "The workloads; a list of values of a parameter is swept."),
+    key("axes", "scheduler", "a list of names", "left as it is", "The I/O schedulers of the device."),
+    key("filesystem", "name", "text", "required", "The name shown in the report."),
+    key("filesystem", "base", "a name of `fslab list filesystems`", "the name itself", "The catalogue entry it is made from."),
+    key("filesystem", "mkfs", "a list of arguments", "none", "Further arguments for mkfs."),
+    key("filesystem", "mount", "text", "the kernel's defaults", "Mount options, separated by commas."),
+];
+
+/// The keys of one table.
+pub(super) fn of(table: &'static str) -> impl Iterator<Item = &'static str> + Clone {
+    KEYS.iter().filter(move |spec| spec.table == table).map(|spec| spec.key)
+}

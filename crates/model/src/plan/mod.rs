@@ -1,0 +1,97 @@
+//! A plan: what to measure, on what, and how sure to be.
+//!
+//! A plan enters as TOML text ([`Plan::parse`]) and leaves as values. Reading is total: every key and
+//! value is checked against [`KEYS`], the tables of the suites and the names of the filesystems, and
+//! the first thing that is wrong comes back as a [`PlanError`] that knows its place in the text.
+//! Nothing about the host is decided here.
+
+mod keys;
+mod parse;
+mod profile;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+pub use keys::{KEYS, KeySpec};
+pub use profile::Profile;
+
+use crate::{
+    cell::FilesystemLevel,
+    storage::Storage,
+    workload::{SuiteSpec, Value},
+};
+
+/// What the words of a plan may refer to.
+#[derive(Clone, Copy, Debug)]
+pub struct Vocabulary<'a> {
+    /// The suites.
+    pub suites: &'a [&'static SuiteSpec],
+    /// The names of the filesystems of the catalogue.
+    pub filesystems: &'a [&'a str],
+}
+
+/// A plan as it was written, checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it asks, in words.
+    pub title: String,
+    /// How sure it wants to be.
+    pub profile: Profile,
+    /// A fixed number of repeats of each cell instead of the profile's adaptive rule.
+    pub repeats: Option<u32>,
+    /// The seed of order and data, if the plan fixes it.
+    pub seed: Option<u64>,
+    /// Check each filesystem, read-only, after its trial.
+    pub fsck: bool,
+    /// What lies under the filesystems.
+    pub storage: Storage,
+    /// The filesystem axis, at least one level.
+    pub filesystems: Vec<FilesystemLevel>,
+    /// The workload axis, at least one entry.
+    pub workloads: Vec<WorkloadEntry>,
+    /// The I/O scheduler axis; empty when the plan leaves the scheduler alone.
+    pub schedulers: Vec<String>,
+}
+
+/// One entry of the workload axis: a suite and, for the parameters the plan names, the values to sweep.
+#[derive(Clone, Debug)]
+pub struct WorkloadEntry {
+    /// The suite.
+    pub suite: &'static SuiteSpec,
+    /// Parameter name to its values, in the order written; one value is no sweep.
+    pub values: Vec<(String, Vec<Value>)>,
+    /// Where it stands in the text.
+    pub span: Range<usize>,
+}
+
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PlanError {
+    /// What is wrong.
+    pub message: String,
+    /// The bytes of the plan text it is about; empty at 0 when it is about the whole.
+    pub span: Range<usize>,
+    /// What to do about it.
+    pub cure: Option<String>,
+}
+
+impl PlanError {
+    fn new(message: impl Into<String>, span: Range<usize>) -> Self {
+        Self { message: message.into(), span, cure: None }
+    }
+
+    fn cure(self, cure: impl Into<String>) -> Self {
+        Self { cure: Some(cure.into()), ..self }
+    }
+
+    /// Line and column (both from 1, the column in characters) of the place in `text`.
+    pub fn position(&self, text: &str) -> (usize, usize) {
+        let before = &text[..self.span.start.min(text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        (line, column)
+    }
+}

@@ -1,0 +1,103 @@
+//! Changing a plan from the command line, one `key=value` at a time.
+
+use super::{Plan, PlanError, Vocabulary, parse};
+use crate::{
+    cell::FilesystemLevel, plan::Profile, storage::Place, suggest::nearest, units::Bytes,
+    workload::ValueError,
+};
+
+/// Keys other than parameters of suites.
+const KEYS: [&str; 7] =
+    ["filesystem", "scheduler", "profile", "repeats", "seed", "memory", "image"];
+
+impl Plan {
+    /// Replaces one setting: an axis (`filesystem=ext4,xfs`), a top-level key (`repeats=3`), the
+    /// `memory` or `image` of the storage, or a parameter of every suite that has it
+    /// (`record=64KiB,1MiB`). Commas separate the values of a list.
+    ///
+    /// # Errors
+    /// When the key or the value is not one the plan could have.
+    pub fn set(
+        &mut self,
+        key: &str,
+        text: &str,
+        vocabulary: Vocabulary<'_>,
+    ) -> Result<(), ValueError> {
+        let plain = |error: PlanError| ValueError { message: error.message, cure: error.cure };
+        let size = || Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()));
+        let words = || text.split(',').map(|word| word.trim().to_owned());
+        let number = |text: &str| text.parse::<u64>().map_err(|_| bad(key, text));
+        match key {
+            "filesystem" => {
+                for name in words().filter(|name| !self.filesystems.iter().any(|l| l.name == *name))
+                {
+                    parse::check_filesystem(&name, 0..0, vocabulary).map_err(plain)?;
+                }
+                let level = |name: String| {
+                    let written = self.filesystems.iter().find(|level| level.name == name);
+                    written.cloned().unwrap_or_else(|| FilesystemLevel::plain(name))
+                };
+                self.filesystems = words().map(level).collect();
+            }
+            "scheduler" => self.schedulers = words().collect(),
+            "profile" => self.profile = parse::profile(text, 0..0).map_err(plain)?,
+            "repeats" => {
+                let repeats = number(text)?;
+                let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
+                self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
+            }
+            "seed" => self.seed = Some(number(text)?),
+            "memory" => self.storage.memory = Some(size()?),
+            "image" => match &mut self.storage.place {
+                Place::Image { size: place, .. } => *place = size()?,
+                _ => return Err(ValueError::new("the plan's storage is not an image")),
+            },
+            _ => self.set_parameter(key, text)?,
+        }
+        Ok(())
+    }
+
+    fn set_parameter(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
+        let mut found = false;
+        for entry in &mut self.workloads {
+            let Ok(spec) = entry.suite.parameter(key) else { continue };
+            found = true;
+            let texts: Vec<_> = match spec.kind.sweeps() {
+                true => text.split(',').collect(),
+                false => vec![text],
+            };
+            let values = texts.into_iter().map(|text| spec.kind.read(text.trim()));
+            let values = values.collect::<Result<_, _>>()?;
+            match entry.values.iter_mut().find(|(name, _)| name == key) {
+                Some(slot) => slot.1 = values,
+                None => entry.values.push((key.to_owned(), values)),
+            }
+        }
+        if found {
+            return Ok(());
+        }
+        let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
+        let known = KEYS.into_iter().chain(suites.map(|parameter| parameter.name));
+        let error = ValueError::new(format!("the plan has no setting `{key}`"));
+        Err(match nearest(key, known.clone()) {
+            Some(near) => error.cure(format!("did you mean `{near}`?")),
+            None => error.cure(format!("it has {}", known.collect::<Vec<_>>().join(", "))),
+        })
+    }
+
+    /// The profile's or the plan's own number of repeats, in words.
+    pub fn repeats_in_words(&self) -> String {
+        match self.repeats {
+            Some(n) => format!("{n} repeats"),
+            None => {
+                let looks = Profile::looks(self.profile);
+                let (first, last) = (looks.first(), looks.last());
+                format!("{} to {} repeats", first.unwrap_or(&0), last.unwrap_or(&0))
+            }
+        }
+    }
+}
+
+fn bad(key: &str, text: &str) -> ValueError {
+    ValueError::new(format!("`{text}` is no value for `{key}`"))
+}

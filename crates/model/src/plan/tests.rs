@@ -1,0 +1,239 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::{
+    cell::Cell,
+    units::{Bytes, Scale},
+    workload::{Kind, ParameterSpec, Point, ValueError},
+};
+
+const SUITE: SuiteSpec = SuiteSpec {
+    name: "toy",
+    title: "A suite for tests.",
+    source: "here",
+    parameters: &[
+        ParameterSpec {
+            name: "file",
+            kind: Kind::Size { min: Bytes(512), scales: true },
+            default: "1MiB",
+            doc: "Size of the file.",
+        },
+        ParameterSpec {
+            name: "record",
+            kind: Kind::Size { min: Bytes(512), scales: true },
+            default: "64KiB",
+            doc: "Size of a record.",
+        },
+        ParameterSpec {
+            name: "tests",
+            kind: Kind::Words(&["write", "read"]),
+            default: "write,read",
+            doc: "Which tests.",
+        },
+        ParameterSpec {
+            name: "direct",
+            kind: Kind::Flag,
+            default: "false",
+            doc: "Around the page cache.",
+        },
+    ],
+};
+
+const VOCABULARY: Vocabulary<'_> =
+    Vocabulary { suites: &[&SUITE], filesystems: &["ext4", "xfs", "btrfs", "directory"] };
+
+fn small(point: Point) -> Result<Vec<Point>, ValueError> {
+    match point.size("record") > point.size("file") {
+        true => Err(ValueError::new("the record is larger than the file")),
+        false => Ok(vec![point]),
+    }
+}
+
+fn check(plan: &str, expected: Expect) {
+    let cells = Plan::parse(plan, VOCABULARY).and_then(|plan| plan.cells(Scale::ONE, &small));
+    let answer = match cells {
+        Ok(cells) => cells
+            .iter()
+            .map(|cell| format!("{}: {}\n", cell.cell.filesystem.name, cell.label))
+            .collect(),
+        Err(error) => {
+            let (line, column) = error.position(plan);
+            let cure = error.cure.clone().unwrap_or_default();
+            format!("{line}:{column} [{}] {error}\n  {cure}\n", &plan[error.span.clone()])
+        }
+    };
+    expected.assert_eq(&answer);
+}
+
+const STORAGE: &str = "[storage]\nimage = \"1GiB\"\n";
+
+fn axes(axes: &str) -> String {
+    format!("{STORAGE}[axes]\n{axes}\n")
+}
+
+#[test]
+fn every_combination_is_a_cell_named_by_what_varies() {
+    check(
+        &axes(
+            r#"filesystem = ["ext4", { name = "xfs-big", base = "xfs", mkfs = ["-d", "agcount=32"] }]
+workload = [{ suite = "toy", record = ["4KiB", "64k"], tests = ["write"] }]"#,
+        ),
+        expect![[r#"
+            ext4: toy record=4KiB
+            ext4: toy record=64KiB
+            xfs-big: toy record=4KiB
+            xfs-big: toy record=64KiB
+        "#]],
+    );
+}
+
+#[test]
+fn a_directory_needs_no_filesystem_axis() {
+    check(
+        "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]",
+        expect![[r#"
+            directory: toy
+        "#]],
+    );
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_cure() {
+    check(
+        "title = ",
+        expect![[r#"
+        1:9 [] string values must be quoted, expected literal string
+          a plan is TOML: `key = "value"`, `[table]`, lists in brackets
+    "#]],
+    );
+    check(
+        "[storage]\nimage = \"1GiB\"\n[axis]\n",
+        expect![[r#"
+        3:2 [axis] a plan has no key `axis`
+          did you mean `axes`?
+    "#]],
+    );
+    check(
+        "memory = \"1GiB\"\n",
+        expect![[r#"
+        1:1 [memory] a plan has no key `memory`
+          `memory` belongs into `[storage]`
+    "#]],
+    );
+    check(
+        "[storage]\nimage = \"4KB\"\n[axes]\n",
+        expect![[r#"
+        2:9 ["4KB"] `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+          
+    "#]],
+    );
+    check(
+        "[storage]\nimage = \"4KiB\"\n[axes]\n",
+        expect![[r#"
+        2:9 ["4KiB"] an image of 4KiB holds no filesystem; the least is 1MiB
+          
+    "#]],
+    );
+    check(
+        "[storage]\n[axes]\n",
+        expect![[r#"
+        1:1 [[storage]] `storage` names nothing to measure on
+          give one of image = "4GiB", device = "/dev/…", directory = "/…"
+    "#]],
+    );
+    check(
+        "[storage]\ndevice = \"/dev/sdb\"\nimages = 2\n[axes]\n",
+        expect![[r#"
+        3:10 [2] `images` says something of images, and `storage` has no `image`
+          take one of them out
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"etx4\"]"),
+        expect![[r#"
+        4:15 ["etx4"] there is no filesystem `etx4`
+          did you mean `ext4`?
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\", \"ext4\"]"),
+        expect![[r#"
+        4:23 ["ext4"] the filesystem name `ext4` is there twice
+          give each its own name
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\"]\nworkload = [\"toy\"]"),
+        expect![[r#"
+        5:13 ["toy"] `toy` is a suite, not a workload
+          write { suite = "toy" } and add its parameters
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", recrod = 1 }]"),
+        expect![[r#"
+        5:30 [recrod] suite `toy` has no parameter `recrod`
+          did you mean `record`?
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", record = 1 }]"),
+        expect![[r#"
+        5:39 [1] 1B is too small; the least is 512B
+          
+    "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", tests = [\"wrte\"] }]"),
+        expect![[r#"
+            5:38 [["wrte"]] `wrte` is not one of write, read
+              did you mean `write`?
+        "#]],
+    );
+    check(
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", record = \"2MiB\" }]"),
+        expect![[r#"
+            5:13 [{ suite = "toy", record = "2MiB" }] the record is larger than the file
+              
+        "#]],
+    );
+}
+
+#[test]
+fn settings_replace_axes_and_parameters() {
+    let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
+    let mut plan = Plan::parse(&text, VOCABULARY).unwrap();
+    plan.set("filesystem", "xfs, btrfs", VOCABULARY).unwrap();
+    plan.set("record", "4k,8k", VOCABULARY).unwrap();
+    plan.set("repeats", "3", VOCABULARY).unwrap();
+    assert_eq!((plan.cells(Scale::ONE, &small).unwrap().len(), plan.repeats), (4, Some(3)));
+    let error = plan.set("recrod", "4k", VOCABULARY).unwrap_err();
+    assert_eq!(error.cure.as_deref(), Some("did you mean `record`?"));
+    assert!(plan.set("repeats", "0", VOCABULARY).is_err());
+    assert!(plan.set("filesystem", "etx4", VOCABULARY).is_err());
+}
+
+#[test]
+fn scaling_keeps_ratios_and_an_image_that_can_be_formatted() {
+    let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", file = \"16MiB\" }]")
+        .replace("\"1GiB\"", "\"40GiB\"\nmemory = \"8GiB\"");
+    let plan = Plan::parse(&text, VOCABULARY).unwrap();
+    let scale = Scale::parse("1/64").unwrap();
+    let cell = plan.cells(scale, &small).unwrap().remove(0).cell;
+    assert_eq!(cell.workload.size("file"), Bytes::kib(256));
+    assert_eq!(cell.workload.size("record"), Bytes::kib(1));
+    let storage = plan.storage_at(scale);
+    assert_eq!(storage.memory, Some(Bytes::mib(128)));
+    assert!(storage.to_string().starts_with("image file of 640MiB"), "{storage}");
+}
+
+#[test]
+fn a_cell_has_the_same_id_everywhere() {
+    let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
+    let cell =
+        Plan::parse(&text, VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap().remove(0).cell;
+    expect![[r#"{"filesystem":{"base":"ext4","name":"ext4"},"workload":{"parameters":{"direct":{"flag":false},"file":{"size":1048576},"record":{"size":65536},"tests":{"words":["write","read"]}},"suite":"toy"}}"#]]
+        .assert_eq(&cell.canonical());
+    let back: Cell = serde_json::from_str(&cell.canonical()).unwrap();
+    assert_eq!(back.id(), cell.id());
+}

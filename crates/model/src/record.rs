@@ -1,0 +1,161 @@
+//! A whole run as data: what the store keeps and the report reads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    cell::{Cell, CellId},
+    environment::Environment,
+    histogram::Histogram,
+    metric::Metric,
+    phase::Role,
+    plan::Profile,
+    sample::Sample,
+    units::{Nanos, Scale},
+    warning::Warning,
+};
+
+/// Everything that is known of a run.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// The run itself.
+    pub info: RunInfo,
+    /// The host at the start.
+    pub environment: Environment,
+    /// The cells, in plan order.
+    pub cells: Vec<CellRecord>,
+    /// The trials, in the order they were made.
+    pub trials: Vec<TrialRecord>,
+    /// Warnings about the run as a whole.
+    pub warnings: Vec<Warning>,
+}
+
+/// What was asked for, and by what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Unique name of the run: start time and random tail, in lower-case letters, digits and dashes.
+    pub id: String,
+    /// The plan's title.
+    pub title: String,
+    /// The plan's name: a ready plan, or a file name.
+    pub plan_name: String,
+    /// The plan, byte for byte.
+    pub plan_text: String,
+    /// Settings given on the command line on top of the plan, as (key, value).
+    pub amendments: Vec<(String, String)>,
+    /// The scale it was run at.
+    pub scale: Scale,
+    /// How sure the run wants to be.
+    pub profile: Profile,
+    /// A fixed number of repeats, if the plan sets one.
+    pub repeats: Option<u32>,
+    /// The seed of order and data.
+    pub seed: u64,
+    /// What lies under the filesystems, in words.
+    pub storage: String,
+    /// Start, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix: Nanos,
+    /// End, if the run came to it.
+    pub ended_unix: Option<Nanos>,
+    /// Version and commit of the program that measured.
+    pub program: String,
+}
+
+/// One cell and what became of it.
+#[derive(Clone, Debug)]
+pub struct CellRecord {
+    /// Its id.
+    pub id: CellId,
+    /// The cell.
+    pub cell: Cell,
+    /// Short name of its workload: suite and the parameters that the plan varies.
+    pub label: String,
+    /// What became of it.
+    pub state: CellState,
+    /// Its phases, in order; empty until the first trial.
+    pub phases: Vec<PhaseInfo>,
+}
+
+/// One phase of a cell, as the report needs it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseInfo {
+    /// Its name.
+    pub name: String,
+    /// The heading under which tables collect it.
+    pub group: String,
+    /// What it is for.
+    pub role: Role,
+    /// The metric it is judged by.
+    pub primary: Metric,
+}
+
+/// What became of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum CellState {
+    /// More repeats are to come.
+    Open,
+    /// Enough repeats, by the rule named.
+    Done {
+        /// Which rule, with its figures.
+        rule: String,
+    },
+    /// Never measured: the filesystem cannot be had here.
+    Skipped {
+        /// Why, and what would help.
+        reason: String,
+    },
+    /// Given up after a failure.
+    Failed {
+        /// What failed.
+        reason: String,
+    },
+}
+
+/// One repeat of one cell.
+#[derive(Clone, Debug)]
+pub struct TrialRecord {
+    /// Index of its cell in [`RunRecord::cells`].
+    pub cell: usize,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// Start, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix: Nanos,
+    /// How long it took, preparation and undoing included.
+    pub elapsed: Nanos,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its samples.
+    pub samples: Vec<Sample>,
+    /// Its service-time histograms, by phase.
+    pub histograms: Vec<(String, Histogram)>,
+    /// Its warnings: the phase, or `None` for the whole trial.
+    pub warnings: Vec<(Option<String>, Warning)>,
+    /// What was done to the machine, in order.
+    pub actions: Vec<Action>,
+    /// Facts that differ from the run's.
+    pub environment: Environment,
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// All phases ended well.
+    Measured,
+    /// Something failed; samples up to there are kept but not counted.
+    Failed {
+        /// The phase or step, and the chain of causes.
+        reason: String,
+    },
+}
+
+/// One thing done to the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    /// What was done: a command line, or a system call in words.
+    pub what: String,
+    /// How long it took.
+    pub elapsed: Nanos,
+    /// Exit status and last words if it failed, else empty.
+    pub trouble: String,
+}

@@ -1,0 +1,326 @@
+//! Quantities that cannot be mixed up: sizes, times, counts, ratios, and the scale of a plan.
+//!
+//! Inside the program everything is in base units (bytes, nanoseconds, operations). Text enters
+//! through [`Bytes::parse`] and [`Scale::parse`]; the canonical spelling that leaves again is the
+//! `Display` form. Rounded, human-sized forms belong to the report and are not made here.
+
+use std::{
+    fmt,
+    iter::Sum,
+    ops::{Add, Sub},
+};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A size or an amount of data, in bytes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// A duration, in nanoseconds.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+/// A number of operations.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Ops(pub u64);
+
+/// A dimensionless share or quotient; 1.0 is "all" or "equal".
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ratio(pub f64);
+
+/// Why a text is not a size.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SizeError {
+    /// A decimal-looking unit that people use for two different sizes.
+    #[error(
+        "`{text}` is ambiguous: {number}{prefix}B may mean {decimal} or {binary} bytes; \
+         write `{number}{prefix_binary}iB` for {binary} bytes, or `{decimal}B` for {decimal}"
+    )]
+    Ambiguous {
+        /// The text as given.
+        text: String,
+        /// Its number part.
+        number: u64,
+        /// Its unit letter as given.
+        prefix: char,
+        /// The letter of the binary unit (`K`, `M`, `G`, `T`).
+        prefix_binary: char,
+        /// The size if the unit is a power of 1000.
+        decimal: u64,
+        /// The size if the unit is a power of 1024.
+        binary: u64,
+    },
+    /// The unit is none of those known.
+    #[error("`{text}` has the unknown unit `{unit}`; use B, KiB, MiB, GiB or TiB, as in `4KiB`")]
+    Unit {
+        /// The text as given.
+        text: String,
+        /// The unit as given.
+        unit: String,
+    },
+    /// There is no whole number at the start.
+    #[error("`{text}` is not a size; write a whole number and a unit, as in `4KiB`")]
+    Number {
+        /// The text as given.
+        text: String,
+    },
+    /// The size needs more than 64 bits.
+    #[error("`{text}` is too large: a size must stay below 16 EiB")]
+    TooLarge {
+        /// The text as given.
+        text: String,
+    },
+}
+
+/// Binary units, smallest first: letter and power of two.
+const UNITS: [(char, u32); 5] = [('K', 10), ('M', 20), ('G', 30), ('T', 40), ('P', 50)];
+
+impl Bytes {
+    /// One kibibyte.
+    pub const KIB: u64 = 1 << 10;
+    /// One mebibyte.
+    pub const MIB: u64 = 1 << 20;
+    /// One gibibyte.
+    pub const GIB: u64 = 1 << 30;
+
+    /// `n` kibibytes.
+    pub const fn kib(n: u64) -> Self {
+        Self(n * Self::KIB)
+    }
+
+    /// `n` mebibytes.
+    pub const fn mib(n: u64) -> Self {
+        Self(n * Self::MIB)
+    }
+
+    /// `n` gibibytes.
+    pub const fn gib(n: u64) -> Self {
+        Self(n * Self::GIB)
+    }
+
+    /// Reads a size as people in this field write it.
+    ///
+    /// `4KiB`, `4k` and `4K` are 4096 bytes (a bare letter is binary, as in fio and `IOzone`); `512`
+    /// and `512B` are bytes. `4KB` is refused, with both of its meanings in the message.
+    ///
+    /// # Errors
+    /// [`SizeError`] says what is wrong and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, SizeError> {
+        let trimmed = text.trim();
+        let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, unit) = trimmed.split_at(digits);
+        let unit = unit.trim_start();
+        if number.is_empty() {
+            return Err(SizeError::Number { text: text.into() });
+        }
+        let too_large = || SizeError::TooLarge { text: text.into() };
+        let number: u64 = number.parse().map_err(|_| too_large())?;
+        let unknown = || SizeError::Unit { text: text.into(), unit: unit.into() };
+        if unit.is_empty() || unit.eq_ignore_ascii_case("b") {
+            return Ok(Self(number));
+        }
+        let prefix = unit.chars().next().ok_or_else(unknown)?;
+        let (letter, shift) = UNITS
+            .into_iter()
+            .find(|(letter, _)| letter.eq_ignore_ascii_case(&prefix))
+            .ok_or_else(unknown)?;
+        let binary = number.checked_mul(1 << shift).ok_or_else(too_large)?;
+        let rest = &unit[prefix.len_utf8()..];
+        if rest.is_empty() || rest.eq_ignore_ascii_case("i") || rest.eq_ignore_ascii_case("ib") {
+            return Ok(Self(binary));
+        }
+        if rest.eq_ignore_ascii_case("b") {
+            let decimal = number.saturating_mul(1000u64.pow(shift / 10));
+            return Err(SizeError::Ambiguous {
+                text: text.into(),
+                number,
+                prefix,
+                prefix_binary: letter,
+                decimal,
+                binary,
+            });
+        }
+        Err(unknown())
+    }
+
+    /// This size times a scale, rounded down to whole bytes.
+    pub fn scaled(self, scale: Scale) -> Self {
+        let wide = u128::from(self.0) * u128::from(scale.numerator) / u128::from(scale.denominator);
+        Self(u64::try_from(wide).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// The canonical spelling: the largest binary unit that leaves a whole number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit =
+            UNITS.into_iter().rev().find(|(_, shift)| self.0 != 0 && self.0 % (1 << shift) == 0);
+        match unit {
+            Some((letter, shift)) => write!(f, "{}{letter}iB", self.0 >> shift),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    /// Saturates at zero.
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+        items.fold(Self(0), Add::add)
+    }
+}
+
+impl Nanos {
+    /// This duration in seconds.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact below 104 days, relative error 1e-16 above"
+    )]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Self;
+    /// Saturates at zero.
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl From<std::time::Duration> for Nanos {
+    fn from(duration: std::time::Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// How much smaller (or larger) than written a plan is run: a fraction applied to every size that
+/// states an amount of work or of memory, so that their ratios stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    numerator: u32,
+    denominator: u32,
+}
+
+/// Why a text is not a scale.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a scale; write `1`, `2` or a fraction such as `1/64`")]
+pub struct ScaleError(String);
+
+impl Scale {
+    /// Sizes as written.
+    pub const ONE: Self = Self { numerator: 1, denominator: 1 };
+
+    /// Reads `N` or `N/D`, both positive.
+    ///
+    /// # Errors
+    /// [`ScaleError`] when it is neither.
+    pub fn parse(text: &str) -> Result<Self, ScaleError> {
+        let error = || ScaleError(text.into());
+        let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
+        let part =
+            |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(error);
+        Ok(Self { numerator: part(numerator)?, denominator: part(denominator)? })
+    }
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.denominator {
+            1 => write!(f, "{}", self.numerator),
+            _ => write!(f, "{}/{}", self.numerator, self.denominator),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expected: Expect) {
+        let answer = match Bytes::parse(text) {
+            Ok(bytes) => format!("{} = {bytes}", bytes.0),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&answer);
+    }
+
+    #[test]
+    fn sizes_are_read_as_the_field_writes_them() {
+        check("4KiB", expect!["4096 = 4KiB"]);
+        check("4k", expect!["4096 = 4KiB"]);
+        check("16 MiB", expect!["16777216 = 16MiB"]);
+        check("512", expect!["512 = 512B"]);
+        check("1536B", expect!["1536 = 1536B"]);
+        check("0", expect!["0 = 0B"]);
+        check(
+            "4KB",
+            expect![
+                "`4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000"
+            ],
+        );
+        check(
+            "4q",
+            expect!["`4q` has the unknown unit `q`; use B, KiB, MiB, GiB or TiB, as in `4KiB`"],
+        );
+        check("big", expect!["`big` is not a size; write a whole number and a unit, as in `4KiB`"]);
+        check("-4k", expect!["`-4k` is not a size; write a whole number and a unit, as in `4KiB`"]);
+        check("99999999TiB", expect!["`99999999TiB` is too large: a size must stay below 16 EiB"]);
+    }
+
+    #[test]
+    fn scale_keeps_ratios() {
+        let scale = Scale::parse("1/64").unwrap();
+        assert_eq!(Bytes::gib(16).scaled(scale), Bytes::mib(256));
+        assert_eq!(Bytes::mib(1).scaled(scale), Bytes::kib(16));
+        assert!(Scale::parse("0").is_err() && Scale::parse("1/0").is_err());
+        assert!(Scale::parse("half").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_canonical_spelling_reads_back(bytes: u64) {
+            proptest::prop_assert_eq!(Bytes::parse(&Bytes(bytes).to_string()), Ok(Bytes(bytes)));
+        }
+    }
+}
