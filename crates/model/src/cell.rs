@@ -42,8 +42,8 @@ pub struct Cell {
     pub scheduler: Option<String>,
 }
 
-/// The first 64 bits of the SHA-256 of a cell's canonical JSON (keys sorted, no white space): the same
-/// cell has the same id on every host, so runs can be joined by it.
+/// The first 64 bits of the SHA-256 of a cell's canonical JSON (keys sorted, no white space): the
+/// same cell has the same id on every host, so runs can be joined by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CellId(pub u64);

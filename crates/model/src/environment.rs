@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Facts by dotted name, such as `kernel.release` or `device.loop3.queue.scheduler`. A fact the host
-/// does not tell is absent, never empty or zero.
+/// Facts by dotted name, such as `kernel.release` or `device.loop3.queue.scheduler`. A fact the
+/// host does not tell is absent, never empty or zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Environment(pub BTreeMap<String, String>);

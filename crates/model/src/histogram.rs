@@ -2,8 +2,8 @@
 //!
 //! # The counters
 //!
-//! Values are integer nanoseconds. Below 2^7 each value has its own counter. Above, each power of two
-//! (octave) is cut into 2^7 = 128 counters of equal width:
+//! Values are integer nanoseconds. Below 2^7 each value has its own counter. Above, each power of
+//! two (octave) is cut into 2^7 = 128 counters of equal width:
 //!
 //! ```text
 //! index(v) = v                                          if v < 128
@@ -14,17 +14,17 @@
 //! 1/128 = 0.78 % of its values, and the midpoint we answer is at most 0.39 % away from the true
 //! value. 58 octaves reach the whole `u64` range with 7424 counters (58 KiB).
 //!
-//! Worked example: v = 1_000_000. floor(log2 v) = 19, e = 12, v >> 12 = 244 = 128 + 116, so the index is
-//! (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its midpoint
-//! 1_001_471 is 0.15 % off.
+//! Worked example: v = 1_000_000. floor(log2 v) = 19, e = 12, v >> 12 = 244 = 128 + 116, so the
+//! index is (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its
+//! midpoint 1_001_471 is 0.15 % off.
 //!
-//! Count, sum, minimum and maximum are kept exactly beside the counters. Merging adds counters, so a
-//! merged histogram equals the histogram of the concatenated values, bit for bit.
+//! Count, sum, minimum and maximum are kept exactly beside the counters. Merging adds counters, so
+//! a merged histogram equals the histogram of the concatenated values, bit for bit.
 //!
 //! # The stored form
 //!
-//! [`Histogram::encode`]: LEB128 varints. Version (1), count, sum (low then high 64 bits), min, max,
-//! then for each non-empty counter the gap to the previous non-empty index and its count.
+//! [`Histogram::encode`]: LEB128 varints. Version (1), count, sum (low then high 64 bits), min,
+//! max, then for each non-empty counter the gap to the previous non-empty index and its count.
 
 use thiserror::Error;
 
@@ -133,15 +133,9 @@ impl Histogram {
     ///
     /// # Panics
     /// If `q` is not within 0..=1.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a rank: rounding by one among 2^53 values moves no quantile"
-    )]
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
         assert!((0.0..=1.0).contains(&q), "a quantile lies within 0..=1");
-        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let rank = rank(q, self.count);
         let mut seen = 0;
         for (index, counter) in self.counters.iter().enumerate() {
             seen += counter;
@@ -199,6 +193,17 @@ impl Histogram {
         }
         if total == count { Ok(histogram) } else { Err(DecodeError::Damaged) }
     }
+}
+
+/// Which of `count` sorted values, from 1, stands at quantile `q`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a rank: rounding by one among 2^53 values moves no quantile"
+)]
+fn rank(q: f64, count: u64) -> u64 {
+    ((q * count as f64).ceil() as u64).clamp(1, count.max(1))
 }
 
 #[inline]
@@ -314,8 +319,7 @@ mod tests {
         ) {
             let answer = of(&values).quantile(q).unwrap().0;
             values.sort_unstable();
-            let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
-            let truth = values[rank - 1];
+            let truth = values[usize::try_from(rank(q, values.len() as u64)).unwrap() - 1];
             prop_assert!(answer.abs_diff(truth) as f64 <= RELATIVE_ERROR * truth as f64 + 1.0);
         }
     }

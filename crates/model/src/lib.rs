@@ -1,8 +1,9 @@
 //! The nouns of fslab and nothing else: every other crate speaks in these types.
 //!
-//! Data enters as the text of a plan ([`plan::Plan::parse`]) or as values other crates measured, and
-//! leaves as values. Nothing here reads a clock, a file, the environment or a random device: the same
-//! input gives the same output on every host, which is what lets two runs join by [`cell::CellId`].
+//! Data enters as the text of a plan ([`plan::Plan::parse`]) or as values other crates measured,
+//! and leaves as values. Nothing here reads a clock, a file, the environment or a random device:
+//! the same input gives the same output on every host, which is what lets two runs join by
+//! [`cell::CellId`].
 #![forbid(unsafe_code)]
 
 pub mod cell;

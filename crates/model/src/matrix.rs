@@ -28,8 +28,8 @@ pub struct Labelled {
 }
 
 impl Plan {
-    /// Every cell of the plan at a scale. Filesystems vary slowest, then workloads, then schedulers;
-    /// equal cells appear once.
+    /// Every cell of the plan at a scale. Filesystems vary slowest, then workloads, then
+    /// schedulers; equal cells appear once.
     ///
     /// # Errors
     /// [`PlanError`] at the workload whose combination of parameters a suite refuses.

@@ -1,7 +1,7 @@
 //! Every quantity fslab reports: one table that gives name, unit, direction and meaning.
 //!
-//! A value without its row here cannot be stored or shown: [`crate::Sample`] holds a [`Metric`], and a
-//! `Metric` is its row.
+//! A value without its row here cannot be stored or shown: [`crate::Sample`] holds a [`Metric`],
+//! and a `Metric` is its row.
 
 use std::str::FromStr;
 

@@ -9,8 +9,8 @@
 //!           not timed                   t0     t1      t2      t3
 //! ```
 //!
-//! All four instants are kept, whatever the suite calls its timed region; [`Timed`] says which of the
-//! segments make up the suite's own number.
+//! All four instants are kept, whatever the suite calls its timed region; [`Timed`] says which of
+//! the segments make up the suite's own number.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +38,9 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// The metric this phase is judged by: durable throughput where data is written and flushed, unless
-    /// the suite follows a classic tool that takes a tick off its times; else the throughput of the timed
-    /// region.
+    /// The metric this phase is judged by: durable throughput where data is written and flushed,
+    /// unless the suite follows a classic tool that takes a tick off its times; else the throughput
+    /// of the timed region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
@@ -70,7 +70,8 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// Nothing of the filesystem under test in memory: written back, remounted or dropped, verified.
+    /// Nothing of the filesystem under test in memory: written back, remounted or dropped,
+    /// verified.
     Cold,
     /// Whatever the phase before left there; part of what the phase measures.
     AsLeft,
@@ -141,8 +142,8 @@ pub struct Stream {
     pub open: Open,
     /// What is written, and expected when reading is verified.
     pub fill: Fill,
-    /// Compare every record read with what was written; a difference fails the phase. Takes time inside
-    /// the loop.
+    /// Compare every record read with what was written; a difference fails the phase. Takes time
+    /// inside the loop.
     pub verify: bool,
     /// What follows the loop, before close.
     pub flush: Flush,
@@ -170,7 +171,7 @@ impl Direction {
         match self {
             Self::Read => true,
             Self::Write => false,
-            Self::Alternate => worker % 2 == 0,
+            Self::Alternate => worker.is_multiple_of(2),
             Self::FirstRead(readers) => worker < readers,
         }
     }
@@ -186,15 +187,15 @@ pub enum Access {
     Backward,
     /// n visits of record 0.
     SameRecord,
-    /// The classic stride: from record p on to p + stride, wrapping to the next start (1, 2, …) when
-    /// p + 1 + stride >= n - 1; with n <= stride every visit is to record 0.
+    /// The classic stride: from record p on to p + stride, wrapping to the next start (1, 2, …)
+    /// when p + 1 + stride >= n - 1; with n <= stride every visit is to record 0.
     Stride {
         /// Distance in records.
         records: u64,
     },
-    /// Every record once, in a permutation that is the same on every host and in every run: MT19937-64
-    /// seeded by the key array {0x12345, 0x23456, 0x34567, 0x45678}; for i in 0..n, records i and
-    /// (next mod n) trade places.
+    /// Every record once, in a permutation that is the same on every host and in every run:
+    /// MT19937-64 seeded by the key array {0x12345, 0x23456, 0x34567, 0x45678}; for i in 0..n,
+    /// records i and (next mod n) trade places.
     Shuffled,
 }
 
@@ -244,16 +245,17 @@ pub enum Presence {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
-    /// Random bytes for this share of every 4 KiB and zeros for the rest; every 512 bytes carry a stamp
-    /// of seed, file and offset, so no two blocks of a run are equal. 1.0 cannot be compressed.
+    /// Random bytes for this share of every 4 KiB and zeros for the rest; every 512 bytes carry a
+    /// stamp of seed, file and offset, so no two blocks of a run are equal. 1.0 cannot be
+    /// compressed.
     Random {
         /// Share of random bytes within 0..=1.
         entropy: f64,
         /// Seed of the bytes.
         seed: u64,
     },
-    /// The same eight bytes at the start of every page and zeros elsewhere, as one of the classic tools
-    /// writes: almost perfectly compressible, every page equal.
+    /// The same eight bytes at the start of every page and zeros elsewhere, as one of the classic
+    /// tools writes: almost perfectly compressible, every page equal.
     PagePattern,
 }
 
@@ -325,8 +327,8 @@ pub struct WorkerResult {
     pub ops: Ops,
     /// Counted bytes.
     pub bytes: Bytes,
-    /// Bytes moved after counting had stopped ([`Stonewall::Finish`]); part of what the flush made
-    /// durable, not part of the rate.
+    /// Bytes moved after counting had stopped, the operation in progress included; part of what the
+    /// flush made durable, not part of the rate.
     pub uncounted: Bytes,
     /// CPU time of the worker in user mode, from loop start to close.
     pub user_time: Nanos,
@@ -342,7 +344,8 @@ pub struct WorkerResult {
 pub struct PhaseResult {
     /// One entry for each worker, by index; at least one for a stream, none for other work.
     pub workers: Vec<WorkerResult>,
-    /// From the release of the barrier to the end of the last worker's close, or the time the work took.
+    /// From the release of the barrier to the end of the last worker's close, or the time the work
+    /// took.
     pub wall_time: Nanos,
 }
 

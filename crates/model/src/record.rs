@@ -32,7 +32,8 @@ pub struct RunRecord {
 /// What was asked for, and by what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Unique name of the run: start time and random tail, in lower-case letters, digits and dashes.
+    /// Unique name of the run: start time and random tail, in lower-case letters, digits and
+    /// dashes.
     pub id: String,
     /// The plan's title.
     pub title: String,
@@ -71,7 +72,7 @@ pub struct CellRecord {
     pub label: String,
     /// What became of it.
     pub state: CellState,
-    /// Its phases, in order; empty until the first trial.
+    /// Its phases, in order.
     pub phases: Vec<PhaseInfo>,
 }
 

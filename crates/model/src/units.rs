@@ -111,8 +111,8 @@ impl Bytes {
 
     /// Reads a size as people in this field write it.
     ///
-    /// `4KiB`, `4k` and `4K` are 4096 bytes (a bare letter is binary, as in fio and `IOzone`); `512`
-    /// and `512B` are bytes. `4KB` is refused, with both of its meanings in the message.
+    /// `4KiB`, `4k` and `4K` are 4096 bytes (a bare letter is binary, as in fio and `IOzone`);
+    /// `512` and `512B` are bytes. `4KB` is refused, with both of its meanings in the message.
     ///
     /// # Errors
     /// [`SizeError`] says what is wrong and what to write instead.
@@ -164,8 +164,10 @@ impl Bytes {
 impl fmt::Display for Bytes {
     /// The canonical spelling: the largest binary unit that leaves a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit =
-            UNITS.into_iter().rev().find(|(_, shift)| self.0 != 0 && self.0 % (1 << shift) == 0);
+        let unit = UNITS
+            .into_iter()
+            .rev()
+            .find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
         match unit {
             Some((letter, shift)) => write!(f, "{}{letter}iB", self.0 >> shift),
             None => write!(f, "{}B", self.0),

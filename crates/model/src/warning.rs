@@ -1,6 +1,6 @@
 //! What is wrong with a measurement, as a value that travels with the number it qualifies.
 //!
-//! Codes and consequences follow the validity table of `docs/method/warnings.md`. A warning always
+//! The reference page `docs/reference/warnings.md` is made from this table. A warning always
 //! says what was seen and what cures it.
 
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,8 @@ impl Warning {
         }
     }
 
-    /// One of each, with plausible values: for the reference page and for tests that must see them all.
+    /// One of each, with plausible values: for the reference page and for tests that must see them
+    /// all.
     pub fn examples() -> Vec<Self> {
         let text = |text: &str| text.to_owned();
         vec![

@@ -93,6 +93,8 @@ pub struct SuiteSpec {
     pub title: &'static str,
     /// Where its definition comes from.
     pub source: &'static str,
+    /// What a user must know to read its numbers: Markdown for the reference page.
+    pub notes: &'static str,
     /// Everything it can be told.
     pub parameters: &'static [ParameterSpec],
 }
@@ -148,7 +150,8 @@ impl SuiteSpec {
     /// The point at which every parameter has its default.
     ///
     /// # Panics
-    /// If the suite's own table holds a default that does not fit its kind; a test visits every table.
+    /// If the suite's own table holds a default that does not fit its kind; a test visits every
+    /// table.
     pub fn defaults(&self) -> Point {
         let parameters = self.parameters.iter().map(|parameter| {
             let value = parameter.kind.read_default(parameter.default);
@@ -267,7 +270,8 @@ impl Point {
     /// The value of a parameter.
     ///
     /// # Panics
-    /// If the suite has no such parameter: points are complete, so the name is misspelt in the suite.
+    /// If the suite has no such parameter: points are complete, so the name is misspelt in the
+    /// suite.
     pub fn value(&self, name: &str) -> &Value {
         match self.parameters.get(name) {
             Some(value) => value,
@@ -279,49 +283,37 @@ impl Point {
 
     /// A size parameter; panics as [`Point::value`] does, and if it is not a size.
     pub fn size(&self, name: &str) -> Bytes {
-        match self.value(name) {
-            Value::Size(size) => *size,
-            other => unreachable!("`{name}` is a size, not {other}"),
-        }
+        let Value::Size(size) = self.value(name) else { unreachable!("`{name}` is a size") };
+        *size
     }
 
     /// A count parameter; panics as [`Point::size`] does.
     pub fn count(&self, name: &str) -> u64 {
-        match self.value(name) {
-            Value::Count(count) => *count,
-            other => unreachable!("`{name}` is a count, not {other}"),
-        }
+        let Value::Count(count) = self.value(name) else { unreachable!("`{name}` is a count") };
+        *count
     }
 
     /// A share parameter; panics as [`Point::size`] does.
     pub fn share(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Share(share) => *share,
-            other => unreachable!("`{name}` is a share, not {other}"),
-        }
+        let Value::Share(share) = self.value(name) else { unreachable!("`{name}` is a share") };
+        *share
     }
 
     /// A flag parameter; panics as [`Point::size`] does.
     pub fn flag(&self, name: &str) -> bool {
-        match self.value(name) {
-            Value::Flag(flag) => *flag,
-            other => unreachable!("`{name}` is a flag, not {other}"),
-        }
+        let Value::Flag(flag) = self.value(name) else { unreachable!("`{name}` is a flag") };
+        *flag
     }
 
     /// A word parameter; panics as [`Point::size`] does.
     pub fn word(&self, name: &str) -> &str {
-        match self.value(name) {
-            Value::Word(word) => word,
-            other => unreachable!("`{name}` is a word, not {other}"),
-        }
+        let Value::Word(word) = self.value(name) else { unreachable!("`{name}` is a word") };
+        word
     }
 
     /// A list parameter; panics as [`Point::size`] does.
     pub fn words(&self, name: &str) -> &[String] {
-        match self.value(name) {
-            Value::Words(words) => words,
-            other => unreachable!("`{name}` is a list, not {other}"),
-        }
+        let Value::Words(words) = self.value(name) else { unreachable!("`{name}` is a list") };
+        words
     }
 }

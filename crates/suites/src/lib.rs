@@ -1,8 +1,8 @@
 //! What is measured: each suite turns its parameters into the phases of a trial.
 //!
-//! Data enters as a [`Point`] (every parameter has a value) and leaves as [`Phase`]s, plain data that the
-//! engine carries out. A suite decides order, sizes, access and what is timed; it never looks at the host
-//! and never touches a file. To add one, write its file and its line in [`ALL`].
+//! Data enters as a [`Point`] (every parameter has a value) and leaves as [`Phase`]s, plain data
+//! that the engine carries out. A suite decides order, sizes, access and what is timed; it never
+//! looks at the host and never touches a file. To add one, write its file and its line in [`ALL`].
 #![forbid(unsafe_code)]
 
 mod iozone;

@@ -1,4 +1,5 @@
-//! Every key a plan may have: the parser, the reference page and the error messages read this table.
+//! Every key a plan may have: the parser, the reference page and the error messages read this
+//! table.
 
 /// One key.
 #[derive(Clone, Copy, Debug)]

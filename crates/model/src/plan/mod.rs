@@ -1,9 +1,9 @@
 //! A plan: what to measure, on what, and how sure to be.
 //!
-//! A plan enters as TOML text ([`Plan::parse`]) and leaves as values. Reading is total: every key and
-//! value is checked against [`KEYS`], the tables of the suites and the names of the filesystems, and
-//! the first thing that is wrong comes back as a [`PlanError`] that knows its place in the text.
-//! Nothing about the host is decided here.
+//! A plan enters as TOML text ([`Plan::parse`]) and leaves as values. Reading is total: every key
+//! and value is checked against [`KEYS`], the tables of the suites and the names of the
+//! filesystems, and the first thing that is wrong comes back as a [`PlanError`] that knows its
+//! place in the text. Nothing about the host is decided here.
 
 mod keys;
 mod parse;
@@ -55,7 +55,8 @@ pub struct Plan {
     pub schedulers: Vec<String>,
 }
 
-/// One entry of the workload axis: a suite and, for the parameters the plan names, the values to sweep.
+/// One entry of the workload axis: a suite and, for the parameters the plan names, the values to
+/// sweep.
 #[derive(Clone, Debug)]
 pub struct WorkloadEntry {
     /// The suite.

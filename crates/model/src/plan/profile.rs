@@ -39,16 +39,16 @@ impl Profile {
         }
     }
 
-    /// The target half-width of a cell's interval relative to its median: 0.6 δ, since the ratio of two
-    /// cells known to ±x is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
+    /// The target half-width of a cell's interval relative to its median: 0.6 δ, since the ratio of
+    /// two cells known to ±x is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
     pub const fn half_width_target(self) -> Ratio {
         Ratio(0.6 * self.threshold().0)
     }
 
     /// Numbers of repeats after which a cell is looked at, ascending; the last is the cap.
     ///
-    /// 6 is the least at which an order-statistic interval of 95 % exists; 8 keeps the coverage of the
-    /// sequential rule above 92 % (simulated; `docs/method/statistics.md`).
+    /// 6 is the least at which an order-statistic interval of 95 % exists; 8 keeps the coverage of
+    /// the sequential rule above 92 % (simulated; `docs/method/statistics.md`).
     pub const fn looks(self) -> &'static [u32] {
         match self {
             Self::Quick => &[6, 8, 10],

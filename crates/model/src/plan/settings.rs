@@ -50,7 +50,9 @@ impl Plan {
             "memory" => self.storage.memory = Some(size()?),
             "image" => match &mut self.storage.place {
                 Place::Image { size: place, .. } => *place = size()?,
-                _ => return Err(ValueError::new("the plan's storage is not an image")),
+                Place::Devices { .. } | Place::Directory { .. } => {
+                    return Err(ValueError::new("the plan's storage is not an image"));
+                }
             },
             _ => self.set_parameter(key, text)?,
         }

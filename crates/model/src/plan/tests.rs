@@ -11,6 +11,7 @@ const SUITE: SuiteSpec = SuiteSpec {
     name: "toy",
     title: "A suite for tests.",
     source: "here",
+    notes: "",
     parameters: &[
         ParameterSpec {
             name: "file",

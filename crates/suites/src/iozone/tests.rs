@@ -47,7 +47,9 @@ fn check(settings: &[(&str, &str)], expected: Expect) {
 
 #[test]
 fn the_thirteen_tests() {
-    check(&[], expect![[r#"
+    check(
+        &[],
+        expect![[r#"
         write               Measure Cold Write Sequential Offset Off fresh fsync | flush
         rewrite             Measure AsLeft Write Sequential Offset Off fsync | flush
         read                Measure Cold Read Sequential Offset Off fsync
@@ -61,12 +63,15 @@ fn the_thirteen_tests() {
         frewrite            Measure AsLeft Write Sequential Stdio Off any | flush
         fread               Measure Cold Read Sequential Stdio Off fsync
         freread             Measure AsLeft Read Sequential Stdio Off fsync
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_thirteen_tests_as_the_original_runs_them() {
-    check(&[("compat", "iozone")], expect![[r#"
+    check(
+        &[("compat", "iozone")],
+        expect![[r#"
         write               Measure AsLeft Write Sequential Position Off fresh fsync | flush tick
         rewrite             Measure AsLeft Write Sequential Position Off fsync | flush tick
         read                Measure AsLeft Read Sequential Position Off fsync prime tick
@@ -81,7 +86,8 @@ fn the_thirteen_tests_as_the_original_runs_them() {
         frewrite            Measure AsLeft Write Sequential Stdio Off any | flush tick
         fread               Measure AsLeft Read Sequential Stdio Off fsync tick
         freread             Measure AsLeft Read Sequential Stdio Off fsync tick
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -112,15 +118,20 @@ fn flags_reach_the_tests_the_original_gives_them_to() {
 
 #[test]
 fn close_without_flush_issues_none_in_the_original() {
-    check(&[("tests", "write"), ("include_close", "true"), ("compat", "iozone")], expect![[r#"
+    check(
+        &[("tests", "write"), ("include_close", "true"), ("compat", "iozone")],
+        expect![[r#"
         write               Measure AsLeft Write Sequential Position Off fresh fsync timed-close tick
         rewrite             Measure AsLeft Write Sequential Position Off fsync timed-close tick
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn throughput_mode() {
-    check(&[("processes", "4"), ("tests", &TESTS.join(","))], expect![[r#"
+    check(
+        &[("processes", "4"), ("tests", &TESTS.join(","))],
+        expect![[r#"
         initial-write       Measure Cold Write Sequential Offset Finish any | flush
         rewrite             Measure AsLeft Write Sequential Offset Stop any | flush
         read                Measure Cold Read Sequential Offset Stop 
@@ -134,19 +145,26 @@ fn throughput_mode() {
         pread               Measure Cold Read Sequential Offset Stop 
         fwrite              Measure Cold Write Sequential Stdio Off any | flush
         fread               Measure Cold Read Sequential Stdio Off 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_test_that_needs_a_file_gets_one() {
-    check(&[("tests", "read"), ("retest", "false")], expect![[r#"
+    check(
+        &[("tests", "read"), ("retest", "false")],
+        expect![[r#"
         layout              Prepare AsLeft Write Sequential Offset Off fresh | flush
         read                Measure Cold Read Sequential Offset Off fsync
-    "#]]);
-    check(&[("tests", "read"), ("retest", "false"), ("processes", "2")], expect![[r#"
+    "#]],
+    );
+    check(
+        &[("tests", "read"), ("retest", "false"), ("processes", "2")],
+        expect![[r#"
         layout              Prepare AsLeft Write Sequential Offset Off fresh | flush
         read                Measure Cold Read Sequential Offset Stop 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

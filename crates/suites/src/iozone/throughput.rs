@@ -25,8 +25,8 @@ const fn test(selects: &'static str, name: &'static str, direction: Direction) -
     Test { selects, name, second: false, direction, access, stonewall, interface: None }
 }
 
-/// In the original's order. Whoever makes or spoils data later tests need finishes uncounted; readers and
-/// rewriters stop; stdio knows no stonewall.
+/// In the original's order. Whoever makes or spoils data later tests need finishes uncounted;
+/// readers and rewriters stop; stdio knows no stonewall.
 const ORDER: &[Test] = &[
     Test { stonewall: Stonewall::Finish, ..test("write", "initial-write", Direction::Write) },
     Test { second: true, ..test("write", "rewrite", Direction::Write) },
