@@ -1,0 +1,70 @@
+//! Opening files as a stream asks, before the clock starts.
+
+use std::{os::fd::AsFd, os::fd::OwnedFd, path::Path};
+
+use model::phase::{Open, Presence, Stream};
+use rustix::{
+    fs::{FileType, Mode, OFlags, fstat, unlink},
+    io::Errno,
+};
+
+use crate::error::{Fault, Operation};
+
+/// Opens the file of a worker for system calls.
+///
+/// Writers get `O_RDWR`, readers `O_RDONLY`, but `O_RDWR` when the file may be created
+/// ([`Presence::Any`]). New files get mode 0640. Nothing is truncated: a file that is used as it is
+/// keeps its blocks.
+pub(super) fn open(stream: &Stream, path: &Path, reads: bool) -> Result<OwnedFd, Fault> {
+    let Open { presence, direct, sync, .. } = stream.open;
+    prepare_presence(presence, path)?;
+    let mut flags = OFlags::CLOEXEC;
+    flags |= match presence {
+        Presence::Existing if reads => OFlags::RDONLY,
+        Presence::Existing => OFlags::RDWR,
+        Presence::Any => OFlags::RDWR | OFlags::CREATE,
+        Presence::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+    };
+    flags.set(OFlags::DIRECT, direct);
+    flags.set(OFlags::SYNC, sync);
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o640))
+        .map_err(|errno| refused(stream, reads, errno))?;
+    laid_out(stream, reads, &file)?;
+    Ok(file)
+}
+
+/// Removes an old file where a fresh one is wanted.
+pub(super) fn prepare_presence(presence: Presence, path: &Path) -> Result<(), Fault> {
+    match unlink_if(presence == Presence::Fresh, path) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(Fault::whole(Operation::Unlink, errno)),
+    }
+}
+
+fn unlink_if(wanted: bool, path: &Path) -> Result<(), Errno> {
+    if wanted { unlink(path) } else { Ok(()) }
+}
+
+/// Why the file could not be opened: a missing one was not laid out.
+pub(super) fn refused(stream: &Stream, reads: bool, errno: Errno) -> Fault {
+    if errno == Errno::NOENT && reads && stream.open.presence == Presence::Existing {
+        return Fault::NotLaidOut { found: 0, needed: needed(stream) };
+    }
+    Fault::whole(Operation::Open, errno)
+}
+
+/// Makes sure that a regular file to be read is as long as its whole records.
+pub(super) fn laid_out(stream: &Stream, reads: bool, file: impl AsFd) -> Result<(), Fault> {
+    if !reads {
+        return Ok(());
+    }
+    let status = fstat(file).map_err(|errno| Fault::whole(Operation::Examine, errno))?;
+    let found = u64::try_from(status.st_size).unwrap_or(0);
+    let needed = needed(stream);
+    let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    if regular && found < needed { Err(Fault::NotLaidOut { found, needed }) } else { Ok(()) }
+}
+
+fn needed(stream: &Stream) -> u64 {
+    stream.size.0 - stream.size.0 % stream.record.0
+}

@@ -1,0 +1,195 @@
+//! Buffered streams of the C library: fopen(3), fread(3), fwrite(3).
+//!
+//! The stream gets a private buffer of exactly one record (setvbuf(3), `_IOFBF`), so with glibc one
+//! call becomes one read(2) or write(2). A file to be written is opened `r+` where it exists and
+//! `w+` otherwise; a file to be read `r` (and `e`, close on exec, in each case). The C library
+//! opens without `O_DIRECT` and `O_SYNC`, and creates with mode 0666 less the umask.
+//!
+//! glibc keeps what a short write left over in its buffer and answers that all was written. An
+//! error then surfaces in the next call, so its offset may be up to one record too far, or in the
+//! flush or close, which have no offset.
+#![expect(unsafe_code, reason = "the C library")]
+
+use std::{
+    ffi::{CStr, CString},
+    os::{fd::BorrowedFd, unix::ffi::OsStrExt},
+    path::Path,
+    ptr::NonNull,
+};
+
+use model::phase::{Access, Presence, Stream};
+use rustix::io::Errno;
+
+use super::{
+    Cause, Completion, Completions, IoEngine, IoFault, Kind, Op, Submitted, open, sync::last_errno,
+};
+use crate::error::{Fault, Memory, Operation};
+
+/// A stream of the C library and its buffer.
+pub(crate) struct Stdio {
+    // `None` once closed.
+    file: Option<NonNull<libc::FILE>>,
+    seeks: bool,
+    // Used by the C library until the stream is closed, which `Drop` does before this field goes.
+    _buffer: Box<[u8]>,
+}
+
+impl Stdio {
+    /// Opens the file of a worker.
+    pub(crate) fn open(stream: &Stream, path: &Path, reads: bool) -> Result<Self, Fault> {
+        open::prepare_presence(stream.open.presence, path)?;
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Fault::whole(Operation::Open, Errno::INVAL))?;
+        let file = match (reads, stream.open.presence) {
+            (true, _) => fopen(&name, c"re"),
+            (false, Presence::Existing) => fopen(&name, c"r+e"),
+            (false, Presence::Any | Presence::Fresh) => match fopen(&name, c"r+e") {
+                Err(Errno::NOENT) => fopen(&name, c"w+e"),
+                answer => answer,
+            },
+        };
+        let file = file.map_err(|errno| open::refused(stream, reads, errno))?;
+        let mut engine = Self {
+            file: Some(file),
+            seeks: stream.access != Access::Sequential,
+            _buffer: Box::default(),
+        };
+        engine.set_buffer(stream.record.0)?;
+        open::laid_out(stream, reads, engine.descriptor())?;
+        Ok(engine)
+    }
+
+    fn set_buffer(&mut self, record: u64) -> Result<(), Fault> {
+        let fault = || Fault::Memory { what: Memory::Buffers, bytes: record, errno: libc::ENOMEM };
+        let len = usize::try_from(record).map_err(|_| fault())?;
+        let mut buffer = vec![0u8; len].into_boxed_slice();
+        // SAFETY: nothing was read or written yet, as setvbuf(3) demands; the buffer has `len`
+        // bytes at an address that moving the box does not change, and `Drop` closes the stream
+        // before the buffer is freed.
+        let answer =
+            unsafe { libc::setvbuf(self.raw(), buffer.as_mut_ptr().cast(), libc::_IOFBF, len) };
+        if answer != 0 {
+            return Err(fault());
+        }
+        self._buffer = buffer;
+        Ok(())
+    }
+
+    fn raw(&self) -> *mut libc::FILE {
+        self.file.expect("only `close` empties this, and it takes the engine").as_ptr()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the stream is open while `self` is borrowed, and so is its descriptor.
+        unsafe { BorrowedFd::borrow_raw(libc::fileno(self.raw())) }
+    }
+
+    fn seek(&mut self, offset: u64) -> Result<(), Errno> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
+        // SAFETY: the stream is open.
+        let answer = unsafe { libc::fseeko(self.raw(), offset, libc::SEEK_SET) };
+        if answer == 0 { Ok(()) } else { Err(last_errno()) }
+    }
+
+    fn transfer(&mut self, op: &mut Op<'_>) -> Result<(), IoFault> {
+        if self.seeks {
+            self.seek(op.offset).map_err(|errno| IoFault {
+                operation: Operation::Seek,
+                moved: 0,
+                cause: Cause::Os(errno),
+            })?;
+        }
+        let (file, len) = (self.raw(), op.buffer.len());
+        match op.kind {
+            Kind::Read => whole(file, Operation::Read, len, |done| {
+                let rest = &mut op.buffer[done..];
+                // SAFETY: `rest` is valid for its length, and the stream is open.
+                unsafe { libc::fread(rest.as_mut_ptr().cast(), 1, rest.len(), file) }
+            }),
+            Kind::Write => whole(file, Operation::Write, len, |done| {
+                let rest = &op.buffer[done..];
+                // SAFETY: `rest` is valid for its length, and the stream is open.
+                unsafe { libc::fwrite(rest.as_ptr().cast(), 1, rest.len(), file) }
+            }),
+        }
+    }
+}
+
+/// Moves `len` bytes: `call(done)` makes one call for the bytes from `done` on.
+///
+/// The C library resumes short transfers itself, so a short count is the end of the file or an
+/// error. The error must be looked for even where some bytes were moved: a further call would put
+/// the rest into the stream's buffer and succeed.
+#[inline]
+fn whole(
+    file: *mut libc::FILE,
+    operation: Operation,
+    len: usize,
+    mut call: impl FnMut(usize) -> usize,
+) -> Result<(), IoFault> {
+    let mut moved = 0;
+    loop {
+        moved += call(moved);
+        if moved == len {
+            return Ok(());
+        }
+        let errno = last_errno();
+        // SAFETY: the stream is open: both callers hold the engine.
+        let failed = unsafe { libc::ferror(file) } != 0;
+        let cause = if failed { Cause::Os(errno) } else { Cause::Nothing };
+        if cause != Cause::Os(Errno::INTR) {
+            return Err(IoFault { operation, moved: moved as u64, cause });
+        }
+        // SAFETY: as above.
+        unsafe { libc::clearerr(file) };
+    }
+}
+
+fn fopen(name: &CStr, mode: &CStr) -> Result<NonNull<libc::FILE>, Errno> {
+    // SAFETY: both are C strings that outlive the call.
+    let file = unsafe { libc::fopen(name.as_ptr(), mode.as_ptr()) };
+    NonNull::new(file).ok_or_else(last_errno)
+}
+
+impl<'p> IoEngine<'p> for Stdio {
+    #[inline]
+    fn submit(&mut self, mut op: Op<'p>) -> Submitted<'p> {
+        let result = self.transfer(&mut op);
+        Submitted::Done(Completion { op, result })
+    }
+
+    fn reap(&mut self, _min: u32, _out: &mut Completions<'p>) -> Result<(), IoFault> {
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<(), Fault> {
+        self.seek(0).map_err(|errno| Fault::whole(Operation::Seek, errno))
+    }
+
+    fn sync(&mut self) -> Result<(), Fault> {
+        // SAFETY: the stream is open.
+        if unsafe { libc::fflush(self.raw()) } != 0 {
+            return Err(Fault::whole(Operation::Flush, last_errno()));
+        }
+        rustix::fs::fsync(self.descriptor()).map_err(|errno| Fault::whole(Operation::Flush, errno))
+    }
+
+    fn close(mut self) -> Result<(), Fault> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        // SAFETY: taken out of `self`, so closed once; the buffer lives until the end of this call.
+        if unsafe { libc::fclose(file.as_ptr()) } == 0 {
+            return Ok(());
+        }
+        Err(Fault::whole(Operation::Close, last_errno()))
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // SAFETY: taken out of `self`, so closed once. The worker that drops an engine without
+            // closing it has failed already; what fclose says no longer matters.
+            unsafe { libc::fclose(file.as_ptr()) };
+        }
+    }
+}

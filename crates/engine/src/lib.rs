@@ -1,0 +1,41 @@
+//! The data plane: makes load on files and times it.
+//!
+//! Data enters as [`model::phase::Stream`] (or [`model::phase::Files`] to remove) together with a
+//! [`Context`], and leaves as [`model::phase::PhaseResult`]. Everything a stream leaves open is
+//! turned into concrete types before the clock starts; inside the loop a worker issues operations,
+//! reads the clock once for each, and touches nothing but its own memory, one shared signal word,
+//! and its own progress counter.
+//!
+//! ```text
+//! run ─ barrier (control block) ─ worker ─ drive (the loop) ─ io (engines)
+//!                                    │        ├─ patterns (order of records)
+//!                                    │        └─ payload (content), buffer (memory)
+//!                                    └─ process (the same worker, in a process of its own)
+//! ```
+//!
+//! Deliberately not here: what to measure (suites), caches, devices, and knobs (rig), rates and
+//! statistics (analysis). The engine neither drops caches nor subtracts overheads; it reports
+//! integers.
+//!
+//! `unsafe` is denied here and expected only in the modules that say so at their top.
+#![deny(unsafe_code)]
+
+mod barrier;
+mod buffer;
+mod clock;
+mod drive;
+mod error;
+mod io;
+mod mapping;
+mod patterns;
+mod payload;
+mod process;
+mod progress;
+mod run;
+mod worker;
+
+pub use clock::{Ceiling, ClockFacts, ceiling, clock, now};
+pub use error::{EngineError, Operation};
+pub use process::worker_process;
+pub use progress::{Progress, Snapshot};
+pub use run::{Context, remove, run};

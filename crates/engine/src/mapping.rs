@@ -1,0 +1,98 @@
+//! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block.
+//!
+//! Pages come zeroed and page-aligned, which is what `O_DIRECT` asks for, and they are populated at
+//! once, so that no page fault falls into a timed loop.
+#![expect(unsafe_code, reason = "mmap(2) hands out raw memory")]
+
+use std::{num::NonZeroUsize, os::fd::BorrowedFd, ptr::NonNull, slice};
+
+use rustix::{
+    io::Errno,
+    mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap},
+};
+
+/// A mapping of this process, unmapped on drop.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the whole process; no thread owns its pages. What may be done with
+// the bytes is decided by the two users below: exclusive borrows, or atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send; a shared `Mapping` only hands out its address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// `len` bytes of the file `file`, shared with everyone who maps it.
+    pub(crate) fn shared(file: BorrowedFd<'_>, len: NonZeroUsize) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        let base = unsafe { mmap(std::ptr::null_mut(), len.get(), protection, flags, file, 0) }?;
+        Self::from_kernel(base, len)
+    }
+
+    fn private(len: NonZeroUsize) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len.get(), protection, flags) }?;
+        Self::from_kernel(base, len)
+    }
+
+    fn from_kernel(base: *mut core::ffi::c_void, len: NonZeroUsize) -> Result<Self, Errno> {
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { base, len: len.get() })
+    }
+
+    /// The first byte; valid for reads and writes of [`Self::len`] bytes while `self` lives.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// The length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and len are those of the mmap; every borrow of the pages ends with `self`.
+        // A failure would only leak the pages and is not reported.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Page-aligned memory that nobody else sees.
+pub(crate) struct Pages(Mapping);
+
+impl Pages {
+    /// At least `len` bytes of zeros, all of them present in memory.
+    pub(crate) fn new(len: NonZeroUsize) -> Result<Self, Errno> {
+        Mapping::private(len).map(Self)
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is private and initialized by the kernel, lives as long as `self`,
+        // and `&mut self` makes this the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.0.base().as_ptr(), self.0.len()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_zero_aligned_and_writable() {
+        let mut pages = Pages::new(NonZeroUsize::new(10_000).unwrap()).unwrap();
+        let bytes = pages.bytes_mut();
+        assert_eq!((bytes.len(), bytes.as_ptr().align_offset(4096)), (10_000, 0));
+        assert!(bytes.iter().all(|byte| *byte == 0));
+        bytes.fill(7);
+        assert_eq!(pages.bytes_mut()[9_999], 7);
+    }
+}

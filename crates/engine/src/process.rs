@@ -1,0 +1,260 @@
+//! Workers that are processes: the parent's side and the child's.
+//!
+//! The parent starts the worker command once for each worker, writes one line of JSON to its
+//! standard input ([`Order`]), and reads one line from its standard output ([`Answer`]). Everything
+//! in between (ready, go, stop, progress) goes through the control block, whose file the child
+//! inherits under the number that the order names. A child does the same work in the same code as a
+//! thread, so the difference between the two is the kernel's.
+//!
+//! A child asks the kernel to be killed when the thread that started it ends, so a killed run
+//! leaves no worker behind.
+#![expect(unsafe_code, reason = "pre_exec, and a descriptor that comes as a number")]
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        unix::{ffi::OsStrExt, process::CommandExt},
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use model::{
+    Histogram,
+    phase::{Stream, WorkerResult},
+};
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::{EngineError, barrier::Board, error::Fault, patterns::permutation, worker::Assignment};
+
+/// What a child is told.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    stream: Stream,
+    /// The directory under test: bytes, as a path need not be text.
+    directory: Vec<u8>,
+    worker: u32,
+    /// Number of the descriptor of the control block.
+    board: RawFd,
+}
+
+impl Order {
+    /// The order for one worker.
+    pub(crate) fn new(stream: &Stream, directory: &Path, worker: u32, board: &Board) -> Self {
+        Self {
+            stream: stream.clone(),
+            directory: directory.as_os_str().as_bytes().to_vec(),
+            worker,
+            board: board.file().as_raw_fd(),
+        }
+    }
+}
+
+/// What a child answers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// The result, and the stored form of its histogram in hexadecimal, as the histogram itself is
+    /// no part of a serialized result.
+    Done { result: WorkerResult, latency: String },
+    /// Why there is none.
+    Fault(Fault),
+}
+
+/// A running child; killed and reaped on drop if it has not ended.
+pub(crate) struct Process {
+    /// Index of the worker.
+    pub(crate) worker: u32,
+    child: Child,
+}
+
+impl Process {
+    /// Starts all workers of a phase; if one does not start, the others are killed.
+    pub(crate) fn spawn_all(
+        count: u32,
+        board: &Board,
+        command: &[OsString],
+    ) -> Result<Vec<Self>, EngineError> {
+        (0..count).map(|worker| Self::spawn(worker, board, command)).collect()
+    }
+
+    fn spawn(worker: u32, board: &Board, command: &[OsString]) -> Result<Self, EngineError> {
+        let (program, arguments) = command.split_first().expect("checked with the stream");
+        let parent = getpid();
+        let board_fd = board.file().as_raw_fd();
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // SAFETY: the closure runs between fork and exec and makes three system calls, which are
+        // async-signal-safe; it neither allocates nor takes locks. The descriptor is open there:
+        // the parent borrows the board while it spawns, and fork copies the table.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                // The parent may have died before that call.
+                if getppid() != Some(parent) {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                keep_open(board_fd)
+            });
+        }
+        let child = command.spawn().map_err(|source| EngineError::Spawn {
+            worker,
+            program: program.clone(),
+            source,
+        })?;
+        Ok(Self { worker, child })
+    }
+
+    /// Gives the child its order, waits for its answer, and tells the board if it has none.
+    pub(crate) fn attend(
+        mut self,
+        order: &Order,
+        board: &Board,
+        error: impl Fn(Fault) -> EngineError,
+    ) -> Result<WorkerResult, EngineError> {
+        let answer = self.converse(order);
+        if answer.is_err() {
+            board.fail(self.worker);
+        }
+        match answer? {
+            Answer::Fault(fault) => {
+                // The child has said so itself, unless it could not even map the board.
+                if fault != Fault::Aborted {
+                    board.fail(self.worker);
+                }
+                Err(error(fault))
+            }
+            Answer::Done { mut result, latency } => {
+                let latency = decode_hex(&latency).and_then(|bytes| Histogram::decode(&bytes).ok());
+                let damaged = || {
+                    let source = serde::de::Error::custom("the histogram is damaged");
+                    board.fail(self.worker);
+                    EngineError::Protocol { worker: self.worker, source }
+                };
+                result.latency = latency.ok_or_else(damaged)?;
+                Ok(result)
+            }
+        }
+    }
+
+    fn converse(&mut self, order: &Order) -> Result<Answer, EngineError> {
+        let worker = self.worker;
+        let pipe = |source| EngineError::Pipe { worker, source };
+        let protocol = |source| EngineError::Protocol { worker, source };
+        let mut line = serde_json::to_vec(order).map_err(protocol)?;
+        line.push(b'\n');
+        let mut input = self.child.stdin.take().expect("piped by spawn, taken once");
+        // A child that is dead already cannot read; how it died says more than the broken pipe.
+        match input.write_all(&line) {
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => return Err(pipe(source)),
+            _ => drop(input),
+        }
+        let mut text = Vec::new();
+        let mut output = self.child.stdout.take().expect("piped by spawn, taken once");
+        output.read_to_end(&mut text).map_err(pipe)?;
+        let status = self.child.wait().map_err(pipe)?;
+        if !status.success() || text.is_empty() {
+            return Err(EngineError::WorkerDied { worker, status });
+        }
+        serde_json::from_slice(&text).map_err(protocol)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both are harmless for a child that was waited for; std remembers its status.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lets a descriptor survive exec.
+fn keep_open(fd: RawFd) -> io::Result<()> {
+    // SAFETY: F_SETFD with no flags touches nothing but the flag of this descriptor.
+    match unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The whole life of a worker process: reads its order from standard input, works, and writes its
+/// answer to standard output. A fault of the work is an answer, too.
+///
+/// To be called once, first thing in a process that [`Context::worker_command`] starts; nothing
+/// else may use standard input and output.
+///
+/// [`Context::worker_command`]: crate::Context::worker_command
+///
+/// # Errors
+/// [`EngineError::Protocol`] or [`EngineError::Pipe`] when parent and child cannot talk; the
+/// process should then exit with a status other than 0.
+pub fn worker_process() -> Result<(), EngineError> {
+    let mut line = String::new();
+    let unread = |source| EngineError::Pipe { worker: 0, source };
+    io::stdin().read_line(&mut line).map_err(unread)?;
+    let order: Order = serde_json::from_str(&line)
+        .map_err(|source| EngineError::Protocol { worker: 0, source })?;
+    let worker = order.worker;
+    let answer = match obey(&order) {
+        Ok(result) => {
+            let latency = encode_hex(&result.latency.encode());
+            Answer::Done { result, latency }
+        }
+        Err(fault) => Answer::Fault(fault),
+    };
+    let mut line =
+        serde_json::to_vec(&answer).map_err(|source| EngineError::Protocol { worker, source })?;
+    line.push(b'\n');
+    io::stdout().write_all(&line).map_err(|source| EngineError::Pipe { worker, source })
+}
+
+fn obey(order: &Order) -> Result<WorkerResult, Fault> {
+    let Order { stream, worker, .. } = order;
+    // SAFETY: the parent left this descriptor open for us and named it in the order; nothing else
+    // in this process knows the number, and this function runs once.
+    let file = unsafe { OwnedFd::from_raw_fd(order.board) };
+    let board = Board::adopt(file, stream.workers.count)?;
+    let result = permutation(stream.access, stream.size.0 / stream.record.0);
+    let permutation = result.inspect_err(|_| board.fail(*worker))?;
+    let path = Path::new(OsStr::from_bytes(&order.directory)).join(stream.files.name(*worker));
+    Assignment { stream, worker: *worker, path: &path, board: &board, permutation: &permutation }
+        .perform()
+}
+
+fn encode_hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    text
+}
+
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    text.len().is_multiple_of(2).then(|| text.as_bytes().chunks(2).map(pair).collect())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn damaged_hexadecimal_is_refused() {
+        assert_eq!(decode_hex("0"), None);
+        assert_eq!(decode_hex("0g"), None);
+        assert_eq!(decode_hex("00ff"), Some(vec![0, 255]));
+    }
+
+    proptest! {
+        #[test]
+        fn hexadecimal_reads_back(bytes: Vec<u8>) {
+            prop_assert_eq!(decode_hex(&encode_hex(&bytes)), Some(bytes));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Workers that are processes: this binary starts itself as their worker command.
+//!
+//! Without arguments it runs the tests below, one after the other; a failing one panics.
+#![expect(unsafe_code, reason = "signal(2) has no safe form, and a worker here ignores one signal")]
+#![expect(clippy::unwrap_used, reason = "a test without the harness, which clippy does not see")]
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+};
+
+use engine::{Context, EngineError, Operation, Progress, run, worker_process};
+use model::{
+    Bytes, Nanos, Ops, PhaseResult,
+    phase::{
+        Access, Direction, Files, Fill, Flush, Interface, Open, Presence, Stonewall, Stream,
+        WorkerKind, Workers,
+    },
+};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit},
+};
+use tempfile::TempDir;
+
+const ENDLESS: u64 = 1 << 50;
+const LIMIT: u64 = 40_000;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let role = arguments.get(1).and_then(|role| role.to_str()).unwrap_or_default();
+    match role {
+        "--role-worker" => worker_process().unwrap(),
+        "--role-limited" => {
+            limit_file_size();
+            worker_process().unwrap();
+        }
+        "--role-telling" => {
+            tell(std::process::id());
+            worker_process().unwrap();
+        }
+        "--role-dying" => return ExitCode::from(7),
+        "--role-killed" => std::process::abort(),
+        "--role-silent" => {}
+        "--role-parent" => endless_parent(Path::new(&arguments[2])),
+        _ => tests(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn tests() {
+    processes_do_what_threads_do();
+    an_order_of_any_kind_survives_the_pipe();
+    the_fault_of_a_process_names_its_file_and_stops_the_others();
+    short_writes_are_resumed_up_to_the_limit();
+    a_dead_worker_is_named_with_its_status();
+    a_missing_program_is_named();
+    an_interrupt_stops_processes();
+    workers_do_not_outlive_their_parent();
+}
+
+/// Ends writing at an offset within a record, with EFBIG instead of a deadly signal.
+fn limit_file_size() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let limit = Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) };
+    setrlimit(Resource::Fsize, limit).unwrap();
+}
+
+/// One line on standard error, which workers share with their parent.
+fn tell(pid: u32) {
+    std::io::stderr().write_all(format!("{pid}\n").as_bytes()).unwrap();
+}
+
+fn stream(interface: Interface, direction: Direction, records: u64, count: u32) -> Stream {
+    Stream {
+        files: Files::PerWorker("f".into()),
+        size: Bytes(records * 4096),
+        record: Bytes::kib(4),
+        direction,
+        access: Access::Sequential,
+        interface,
+        open: Open { presence: Presence::Any, ..Open::default() },
+        fill: Fill::Random { entropy: 0.7, seed: u64::MAX - 3 },
+        verify: direction == Direction::Read,
+        flush: Flush::Fsync,
+        workers: Workers { count, kind: WorkerKind::Process, stonewall: Stonewall::Off },
+    }
+}
+
+fn run_as(role: &str, directory: &Path, stream: &Stream) -> Result<PhaseResult, EngineError> {
+    run_with(&["/proc/self/exe", role], directory, stream, &AtomicBool::new(false), None)
+}
+
+fn run_with(
+    command: &[&str],
+    directory: &Path,
+    stream: &Stream,
+    interrupt: &AtomicBool,
+    progress: Option<&Progress>,
+) -> Result<PhaseResult, EngineError> {
+    let worker_command: Vec<OsString> = command.iter().map(OsString::from).collect();
+    let unseen = Progress::default();
+    let progress = progress.unwrap_or(&unseen);
+    run(stream, &Context { directory, progress, interrupt, worker_command: &worker_command })
+}
+
+fn processes_do_what_threads_do() {
+    let (ours, theirs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let plan = stream(Interface::Offset, Direction::Write, 300, 3);
+    let result = run_as("--role-worker", ours.path(), &plan).unwrap();
+    assert_eq!((result.ops(), result.bytes()), (Ops(900), Bytes(900 * 4096)));
+    assert_eq!(result.latency().count(), 900, "the histograms came along");
+    let starts: Vec<Nanos> = result.workers.iter().map(|worker| worker.started).collect();
+    assert!(starts.iter().all(|start| *start > Nanos(0)));
+    for (worker, index) in result.workers.iter().zip(0..) {
+        assert_eq!(worker.worker, index);
+        let timed = worker.loop_time + worker.flush_time + worker.close_time;
+        assert!(timed > Nanos(0) && timed <= result.wall_time);
+    }
+
+    let mut threads = plan.clone();
+    threads.workers.kind = WorkerKind::Thread;
+    run_as("--role-worker", theirs.path(), &threads).unwrap();
+    for index in 0..3 {
+        let name = plan.files.name(index);
+        let ours = fs::read(ours.path().join(&name)).unwrap();
+        assert!(ours == fs::read(theirs.path().join(&name)).unwrap(), "{name}");
+    }
+}
+
+fn an_order_of_any_kind_survives_the_pipe() {
+    use std::os::unix::ffi::OsStringExt;
+    let directory = TempDir::new().unwrap();
+    let odd = directory.path().join(OsString::from_vec(vec![b'o', 0xff, b'\n', b'"']));
+    fs::create_dir(&odd).unwrap();
+    for (interface, access) in [
+        (Interface::Stdio, Access::Shuffled),
+        (Interface::Position, Access::Backward),
+        (Interface::Offset, Access::Sequential),
+    ] {
+        let mut plan = stream(interface, Direction::Write, 50, 2);
+        plan.access = access;
+        plan.workers.stonewall = Stonewall::Finish;
+        let result = run_as("--role-worker", &odd, &plan).unwrap();
+        let moved: Bytes = result.workers.iter().map(|w| w.bytes + w.uncounted).sum();
+        assert_eq!(moved, Bytes(100 * 4096));
+        plan = stream(interface, Direction::Read, 50, 2);
+        plan.access = access;
+        assert_eq!(run_as("--role-worker", &odd, &plan).unwrap().ops(), Ops(100));
+    }
+}
+
+fn the_fault_of_a_process_names_its_file_and_stops_the_others() {
+    use std::os::unix::fs::symlink;
+    let directory = TempDir::new().unwrap();
+    symlink("/dev/null", directory.path().join("f.0")).unwrap();
+    symlink("/dev/full", directory.path().join("f.1")).unwrap();
+    let plan = stream(Interface::Offset, Direction::Write, ENDLESS, 2);
+    let error = run_as("--role-worker", directory.path(), &plan).unwrap_err();
+    let EngineError::Io { operation, path, offset, source } = error else { panic!("{error}") };
+    assert_eq!((operation, offset), (Operation::Write, Some(Bytes(0))));
+    assert_eq!(path, directory.path().join("f.1"));
+    assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
+}
+
+/// 40 000 bytes are nine records and a part of the tenth: the kernel writes that part, and the rest
+/// is refused at exactly the limit.
+fn short_writes_are_resumed_up_to_the_limit() {
+    for interface in [Interface::Offset, Interface::Position, Interface::Stdio] {
+        let directory = TempDir::new().unwrap();
+        let plan = stream(interface, Direction::Write, 20, 1);
+        let error = run_as("--role-limited", directory.path(), &plan).unwrap_err();
+        let EngineError::Io { operation, offset, source, .. } = error else { panic!("{error}") };
+        assert_eq!(operation, Operation::Write);
+        assert_eq!(source.raw_os_error(), Some(libc::EFBIG));
+        // The C library keeps the rest of a short write in its buffer and tells the next call.
+        let later = if interface == Interface::Stdio { 4096 } else { 0 };
+        let offset = offset.unwrap().0;
+        assert!((LIMIT..=LIMIT + later).contains(&offset), "{interface:?}: {offset}");
+        assert_eq!(fs::metadata(directory.path().join("f.0")).unwrap().len(), LIMIT);
+    }
+}
+
+fn a_dead_worker_is_named_with_its_status() {
+    let directory = TempDir::new().unwrap();
+    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
+    for (role, expected) in [
+        ("--role-dying", "ended without an answer (exit status: 7)"),
+        ("--role-killed", "ended without an answer (signal: 6 (SIGABRT)"),
+        ("--role-silent", "ended without an answer (exit status: 0)"),
+    ] {
+        let text = run_as(role, directory.path(), &plan).unwrap_err().to_string();
+        assert!(text.starts_with("worker ") && text.contains(expected), "{text}");
+    }
+}
+
+fn a_missing_program_is_named() {
+    let directory = TempDir::new().unwrap();
+    let plan = stream(Interface::Null, Direction::Write, 1, 2);
+    let command = ["/nowhere/fslab", "worker"];
+    let error = run_with(&command, directory.path(), &plan, &AtomicBool::new(false), None);
+    let text = error.unwrap_err().to_string();
+    assert!(text.starts_with("starting worker 0 (/nowhere/fslab)"), "{text}");
+}
+
+fn an_interrupt_stops_processes() {
+    let directory = TempDir::new().unwrap();
+    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
+    let (interrupt, progress) = (AtomicBool::new(false), Progress::default());
+    let error = thread::scope(|scope| {
+        let phase = scope.spawn(|| {
+            let command = ["/proc/self/exe", "--role-worker"];
+            run_with(&command, directory.path(), &plan, &interrupt, Some(&progress))
+        });
+        while progress.snapshot().done == Bytes(0) {
+            thread::yield_now();
+        }
+        interrupt.store(true, Relaxed);
+        phase.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(error, EngineError::Interrupted), "{error}");
+}
+
+/// The parent of the next test: its workers tell their process ids and never end by themselves.
+fn endless_parent(directory: &Path) {
+    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
+    run_as("--role-telling", directory, &plan).unwrap();
+}
+
+fn workers_do_not_outlive_their_parent() {
+    let directory = TempDir::new().unwrap();
+    let mut parent = Command::new("/proc/self/exe")
+        .arg("--role-parent")
+        .arg(directory.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = BufReader::new(parent.stderr.take().unwrap());
+    let workers: Vec<_> = told
+        .lines()
+        .take(2)
+        .map(|line| Pid::from_raw(line.unwrap().parse().unwrap()).unwrap())
+        .map(|pid| pidfd_open(pid, PidfdFlags::empty()).unwrap())
+        .collect();
+    assert_eq!(workers.len(), 2);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    for worker in &workers {
+        // Readable once the process has ended: pidfd_open(2).
+        let mut ended = [PollFd::new(worker, PollFlags::IN)];
+        let patience = rustix::time::Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut ended, Some(&patience)).unwrap(), 1, "a worker outlived its parent");
+    }
+}

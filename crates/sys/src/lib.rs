@@ -1,0 +1,23 @@
+//! Kernel calls that rustix lacks: loop devices, block device ioctls, and what of a file is in
+//! memory.
+//!
+//! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
+//! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Nothing here
+//! decides anything: what may be attached, discarded or flushed is the business of the callers.
+//!
+//! Kernel 5.8 or newer is needed for [`loop_device`]; [`cache`] uses `cachestat` (6.5) where it
+//! can.
+//!
+//! `unsafe` is allowed here, one block a call, each with the invariant it rests on.
+
+pub mod block;
+pub mod cache;
+pub mod loop_device;
+pub mod orders;
+
+use std::ffi::c_long;
+
+/// Turns the answer of a raw call into a result: -1 stands for the error in `errno`.
+fn checked(answer: c_long) -> std::io::Result<c_long> {
+    if answer == -1 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
+}
