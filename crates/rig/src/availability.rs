@@ -1,0 +1,143 @@
+//! Whether this machine can make and mount a filesystem, and what would help if not.
+//!
+//! Looking changes nothing: a module that could be loaded is not loaded here; the kernel loads it
+//! when the filesystem is mounted.
+
+use std::path::Path;
+
+use crate::{
+    catalogue::{Catalogue, Filesystem, Kind},
+    host::Host,
+};
+
+/// Whether a filesystem can be measured here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Usable {
+        /// What its tools say of their version; `None` where there are none, or they do not tell.
+        version: Option<String>,
+    },
+    /// It cannot.
+    Missing {
+        /// All that is missing.
+        reason: String,
+        /// What would help.
+        cure: String,
+    },
+}
+
+/// Families of distributions: name in the catalogue, ids in os-release(5), command that installs.
+const FAMILIES: [(&str, &[&str], &str); 5] = [
+    ("debian", &["debian", "ubuntu"], "apt-get install"),
+    ("fedora", &["fedora", "rhel", "centos"], "dnf install"),
+    ("arch", &["arch"], "pacman -S"),
+    ("suse", &["suse", "opensuse", "sles"], "zypper install"),
+    ("alpine", &["alpine"], "apk add"),
+];
+
+impl Catalogue {
+    /// Whether the kernel has the filesystem, its tools are installed, and this user may mount.
+    pub fn availability(&self, filesystem: &Filesystem, host: &dyn Host) -> Availability {
+        if filesystem.kind == Kind::Directory {
+            return Availability::Usable { version: None };
+        }
+        let lacks: Vec<_> = [kernel(filesystem, host), tools(filesystem, host), privilege(host)]
+            .into_iter()
+            .flatten()
+            .collect();
+        if lacks.is_empty() {
+            return Availability::Usable { version: version(filesystem, host) };
+        }
+        let (reasons, cures): (Vec<_>, Vec<_>) = lacks.into_iter().unzip();
+        Availability::Missing { reason: reasons.join("; "), cure: cures.join("; ") }
+    }
+}
+
+/// A reason and its cure.
+type Lack = Option<(String, String)>;
+
+fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Lack {
+    let fstype = &filesystem.fstype;
+    let table = host.read(Path::new("/proc/filesystems")).unwrap_or_default();
+    let known = table.lines().any(|line| line.split_whitespace().next_back() == Some(fstype));
+    if known || loadable(fstype, host) {
+        return None;
+    }
+    let release = host.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let range = match filesystem.kernel.describe() {
+        range if range.is_empty() => range,
+        range => format!(" ({range})"),
+    };
+    let reason = format!("the running kernel {} has no {fstype}", release.trim());
+    Some((reason.replace("  ", " "), format!("it needs a kernel that has it{range}")))
+}
+
+/// Whether a module would be loaded on the first mount. `modprobe -n` only tells.
+fn loadable(fstype: &str, host: &dyn Host) -> bool {
+    // The alias that the kernel asks for (`get_fs_type` in fs/filesystems.c).
+    let argv = ["modprobe", "-n", "-q", &format!("fs-{fstype}")].map(str::to_owned);
+    if host.find(&argv[0]).is_some() {
+        return host.run(&argv).is_ok_and(|output| output.success());
+    }
+    let release = host.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let modules = Path::new("/lib/modules").join(release.trim()).join("modules.dep");
+    let modules = host.read(&modules).unwrap_or_default();
+    modules.lines().any(|line| line.contains(&format!("/{fstype}.ko")))
+}
+
+fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
+    let programs = filesystem.programs();
+    let missing: Vec<_> = programs.into_iter().filter(|name| host.find(name).is_none()).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let reason = format!("{} not found", missing.join(" and "));
+    let release = host.read(Path::new("/etc/os-release")).unwrap_or_default();
+    let install = family(&release).and_then(|(name, command)| {
+        filesystem.package.get(name).map(|package| format!("{command} {package}"))
+    });
+    let cure = install.unwrap_or_else(|| {
+        let mut packages: Vec<_> = filesystem.package.values().map(String::as_str).collect();
+        packages.dedup();
+        match packages.as_slice() {
+            [] => format!("install what {} describes", filesystem.source),
+            names => format!("install its tools (elsewhere the package is {})", names.join(" or ")),
+        }
+    });
+    Some((reason, cure))
+}
+
+/// The family of a distribution and its command: by `ID`, else by the first of `ID_LIKE` that is
+/// known.
+fn family(release: &str) -> Option<(&'static str, &'static str)> {
+    let value = |key: &str| {
+        let line = release.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(line.trim().trim_matches('"').to_owned())
+    };
+    let ids =
+        format!("{} {}", value("ID=").unwrap_or_default(), value("ID_LIKE=").unwrap_or_default());
+    ids.split_whitespace().find_map(|id| {
+        // openSUSE has an id for each edition, as in opensuse-leap.
+        let stem = id.split('-').next().unwrap_or(id);
+        let known = FAMILIES.iter().find(|(_, names, _)| names.contains(&stem));
+        known.map(|(family, _, command)| (*family, *command))
+    })
+}
+
+fn privilege(host: &dyn Host) -> Lack {
+    (!host.is_root()).then(|| ("not root".to_owned(), "run as root".to_owned()))
+}
+
+/// The first line with a digit that the tools print: some begin with an empty one.
+fn version(filesystem: &Filesystem, host: &dyn Host) -> Option<String> {
+    if filesystem.version.is_empty() {
+        return None;
+    }
+    let output = host.run(&filesystem.version).ok()?;
+    let lines = output.stdout.lines().chain(output.stderr.lines()).map(str::trim);
+    lines.filter(|line| line.contains(|c: char| c.is_ascii_digit())).map(str::to_owned).next()
+}
+
+#[cfg(test)]
+mod tests;

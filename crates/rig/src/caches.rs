@@ -1,0 +1,98 @@
+//! Emptying caches, and looking that they are empty; waiting until a device is idle.
+//!
+//! Dropping the kernel's caches frees neither dirty pages nor what a mounted filesystem holds on
+//! to, so cold means unmounted in between. What could still hold data then is the page cache of the
+//! device itself and that of an image's file; both are looked at.
+
+use std::path::{Path, PathBuf};
+
+use model::{Bytes, Nanos, Warning};
+
+use crate::{
+    bench::Bench,
+    device::{self, DeviceStat},
+    error::RigError,
+    host::Host,
+};
+
+/// Documentation/admin-guide/sysctl/vm.rst: 3 frees the page cache, dentries and inodes.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// What may be in memory of an unmounted device: a probe of its superblocks by udev, no workload's
+/// data.
+const PROBED: Bytes = Bytes::mib(1);
+
+/// Time between two looks at a device that should be idle.
+const LOOK: Nanos = Nanos(20_000_000);
+
+/// Looks in a row that must be alike.
+const LOOKS: u32 = 3;
+
+/// Writes back a filesystem.
+pub(crate) fn sync(bench: &mut Bench, path: &Path) -> Result<(), RigError> {
+    let (done, _) = bench.act(format!("syncfs {}", path.display()), |host| host.sync(path));
+    done.map_err(|source| RigError::Caches { path: path.to_owned(), source })
+}
+
+/// Empties every cache above and below unmounted devices; `Some` says what stayed.
+pub(crate) fn drop_devices(
+    bench: &mut Bench,
+    devices: &[PathBuf],
+    images: &[PathBuf],
+) -> Result<Option<Warning>, RigError> {
+    device::flush(bench, devices)?;
+    let path = Path::new(DROP_CACHES);
+    let (done, _) = bench.act(format!("write 3 to {DROP_CACHES}"), |host| host.write(path, "3"));
+    done.map_err(|source| RigError::Caches { path: path.to_owned(), source })?;
+    let mut kept = Vec::new();
+    for path in devices.iter().chain(images) {
+        let what = format!("look what memory holds of {}", path.display());
+        match bench.act(what, |host| host.resident(path)).0 {
+            Ok(bytes) if bytes <= PROBED => {}
+            Ok(bytes) => kept.push(format!("{bytes} of {} are in memory", path.display())),
+            Err(error) => kept.push(format!("{} cannot be looked at: {error}", path.display())),
+        }
+    }
+    Ok((!kept.is_empty()).then(|| Warning::CacheKept { reason: kept.join("; ") }))
+}
+
+/// Empties the caches of a directory tree that cannot be unmounted; `Some` says what stayed.
+pub(crate) fn evict(bench: &mut Bench, directory: &Path) -> Result<Option<Warning>, RigError> {
+    let what = format!("write back and drop all files below {}", directory.display());
+    let (kept, _) = bench.act(what, |host| host.evict(directory));
+    let kept = kept.map_err(|source| RigError::Caches { path: directory.to_owned(), source })?;
+    let reason = match (kept.bytes, kept.unknown) {
+        (Bytes(0), 0) => return Ok(None),
+        (Bytes(0), n) => format!("{n} of {} files could not be looked at", kept.files),
+        (bytes, _) => format!("{bytes} of its files are in memory"),
+    };
+    Ok(Some(Warning::CacheKept { reason }))
+}
+
+/// Waits until devices are idle, at most `limit`.
+pub(crate) fn settle(host: &dyn Host, names: &[String], limit: Nanos) -> Option<Warning> {
+    let start = host.now();
+    let look = || {
+        let stats = names.iter().map(|name| DeviceStat::read(host, name));
+        stats.collect::<Option<Vec<_>>>().filter(|stats| !stats.is_empty())
+    };
+    let mut last = look()?;
+    let mut alike = 0;
+    while alike < LOOKS {
+        host.sleep(LOOK);
+        let now = look()?;
+        let completed =
+            |stats: &[DeviceStat]| stats.iter().map(|s| s.completed).collect::<Vec<_>>();
+        let idle = now.iter().all(|stat| stat.in_flight == 0);
+        alike = if idle && completed(&now) == completed(&last) { alike + 1 } else { 0 };
+        last = now;
+        let waited = host.now() - start;
+        if waited > limit && alike < LOOKS {
+            return Some(Warning::NotIdle { waited });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{host::FakeHost, undo::Journal};
+
+const STAT: &str = "/sys/class/block/sda/stat";
+
+fn bench(folder: &Path, host: FakeHost) -> (Arc<FakeHost>, Bench) {
+    let host = Arc::new(host);
+    let journal = Journal::create(&*host, &folder.join("state"), "run").unwrap();
+    (Arc::clone(&host), Bench::new(host, journal))
+}
+
+#[test]
+fn an_idle_device_is_settled_after_three_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path()).file(STAT, "1 0 8 0 1 0 8 0 0 0 0");
+    assert_eq!(settle(&host, &["sda".into()], Nanos(1_000_000_000)), None);
+    assert_eq!(host.now(), Nanos(3 * LOOK.0));
+}
+
+#[test]
+fn a_busy_device_is_told_after_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path()).file(STAT, "1 0 8 0 1 0 8 0 5 0 0");
+    let told = settle(&host, &["sda".into()], Nanos(1_000_000_000));
+    let Some(Warning::NotIdle { waited }) = told else { panic!("{told:?}") };
+    assert!(waited > Nanos(1_000_000_000) && waited < Nanos(1_100_000_000), "{waited:?}");
+}
+
+#[test]
+fn a_device_without_account_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path());
+    assert_eq!(settle(&host, &["sda".into()], Nanos(1)), None);
+    assert_eq!(settle(&host, &[], Nanos(1)), None);
+    assert_eq!(host.now(), Nanos(0));
+}
+
+#[test]
+fn dropping_goes_from_the_device_to_the_kernel_and_looks_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(folder.path()).file(DROP_CACHES, "0");
+    let (host, mut bench) = bench(folder.path(), fake);
+    let kept = drop_devices(&mut bench, &["/dev/loop0".into()], &["/image".into()]).unwrap();
+    assert_eq!(kept, None);
+    assert_eq!(host.done(), ["flush /dev/loop0", "write /proc/sys/vm/drop_caches = 3"]);
+    let actions: Vec<_> = bench.take_actions().into_iter().map(|action| action.what).collect();
+    assert_eq!(actions.len(), 4);
+    assert_eq!(actions[3], "look what memory holds of /image");
+}
+
+#[test]
+fn a_kernel_without_the_order_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, mut bench) = bench(folder.path(), FakeHost::new(folder.path()));
+    let error = drop_devices(&mut bench, &[], &[]).unwrap_err();
+    assert!(error.to_string().contains(DROP_CACHES), "{error}");
+}

@@ -1,0 +1,240 @@
+//! The block devices below an instance: what they are, how they are made equal before each mkfs,
+//! and what they have moved.
+
+use std::path::{Path, PathBuf};
+
+use model::{Allocation, Bytes, Warning};
+
+use crate::{
+    bench::Bench,
+    error::RigError,
+    guard::ClaimedDevice,
+    host::{Erased, Host, Identity},
+    knobs,
+};
+
+/// Bytes of a sector in block layer statistics, whatever the device's own block size
+/// (Documentation/block/stat.rst).
+const SECTOR: u64 = 512;
+
+/// What lies under the instances of a run.
+#[derive(Debug)]
+pub(crate) enum Backing {
+    /// Image files on loop devices.
+    Images(Vec<Image>),
+    /// Block devices that the guard let through.
+    Devices(Vec<ClaimedDevice>),
+    /// A directory; nothing is formatted.
+    Directory(PathBuf),
+}
+
+/// An image file on its loop device.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
+    pub(crate) size: Bytes,
+    pub(crate) allocation: Allocation,
+    pub(crate) device: PathBuf,
+    pub(crate) direct: bool,
+}
+
+/// What devices have moved since they came to be, all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Bytes read.
+    pub read: Bytes,
+    /// Bytes written.
+    pub written: Bytes,
+}
+
+impl DeviceCounters {
+    /// What was moved from `earlier` to now.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self { read: self.read - earlier.read, written: self.written - earlier.written }
+    }
+}
+
+/// One line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceStat {
+    pub(crate) counters: DeviceCounters,
+    /// Requests completed: reads, writes, discards, flushes.
+    pub(crate) completed: u64,
+    /// Requests handed to the driver and not completed.
+    pub(crate) in_flight: u64,
+}
+
+impl DeviceStat {
+    /// Reads the statistics of a disk or partition; `None` when the kernel keeps none.
+    pub(crate) fn read(host: &dyn Host, name: &str) -> Option<Self> {
+        let text = host.read(&Path::new("/sys/class/block").join(name).join("stat")).ok()?;
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let numbers = text.split_whitespace().map(str::parse::<u64>);
+        let fields = numbers.collect::<Result<Vec<_>, _>>().ok()?;
+        // Discards came with Linux 4.18 and flushes with 5.5; older lines are shorter.
+        let field = |index: usize| fields.get(index).copied();
+        let bytes = |sectors: u64| Bytes(sectors.saturating_mul(SECTOR));
+        Some(Self {
+            counters: DeviceCounters { read: bytes(field(2)?), written: bytes(field(6)?) },
+            completed: field(0)? + field(4)? + field(11).unwrap_or(0) + field(15).unwrap_or(0),
+            in_flight: field(8)?,
+        })
+    }
+}
+
+impl Backing {
+    /// The device nodes, in the order of the plan.
+    pub(crate) fn devices(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Images(images) => images.iter().map(|image| image.device.clone()).collect(),
+            Self::Devices(devices) => devices.iter().map(|d| d.path().to_owned()).collect(),
+            Self::Directory(_) => Vec::new(),
+        }
+    }
+
+    /// Device and size of each, for the check against the least that mkfs accepts.
+    pub(crate) fn sizes(&self) -> Vec<(PathBuf, Bytes)> {
+        match self {
+            Self::Images(images) => {
+                images.iter().map(|image| (image.path.clone(), image.size)).collect()
+            }
+            Self::Devices(devices) => {
+                devices.iter().map(|d| (d.path().to_owned(), d.size())).collect()
+            }
+            Self::Directory(_) => Vec::new(),
+        }
+    }
+
+    /// The image files.
+    pub(crate) fn images(&self) -> &[Image] {
+        match self {
+            Self::Images(images) => images,
+            Self::Devices(_) | Self::Directory(_) => &[],
+        }
+    }
+
+    /// Makes every device equal to what it was before every other instance, as far as it can:
+    /// images are zeroed and, if they are reserved, reserved anew; devices are discarded, or where
+    /// they cannot, lose their signatures. The page cache of the device goes, too.
+    pub(crate) fn renew(&self, bench: &mut Bench) -> Result<(), RigError> {
+        match self {
+            Self::Images(images) => {
+                for image in images {
+                    bench.renew_image(&image.path, image.identity, image.size, image.allocation)?;
+                }
+            }
+            Self::Devices(devices) => {
+                for device in devices {
+                    device.recheck()?;
+                    if bench.erase(device.path())? == Erased::Wiped {
+                        tracing::debug!(device = device.name(), "cannot discard; wiped its ends");
+                    }
+                }
+            }
+            Self::Directory(_) => {}
+        }
+        flush(bench, &self.devices())
+    }
+
+    /// What the images have lost of their reserved space, which mkfs or mount must have given back.
+    pub(crate) fn unreserved(&self, host: &dyn Host) -> Vec<Warning> {
+        let full = self.images().iter().filter(|image| image.allocation == Allocation::Full);
+        let lost = full.filter_map(|image| {
+            let found = host.entry(&image.path).ok()?.allocated;
+            (found < image.size).then(|| Warning::ReadBack {
+                setting: format!("reserved space of {}", image.path.display()),
+                wanted: image.size.to_string(),
+                found: found.to_string(),
+            })
+        });
+        lost.collect()
+    }
+
+    /// What the reader must know of the storage before believing a number.
+    pub(crate) fn warnings(&self, host: &dyn Host) -> Vec<Warning> {
+        let what: Vec<String> = match self {
+            Self::Images(images) => images.iter().map(Image::nature).collect(),
+            Self::Devices(devices) => {
+                devices.iter().filter_map(|device| nature(host, device.name())).collect()
+            }
+            Self::Directory(path) => vec![format!("the directory {}", path.display())],
+        };
+        let mut warnings: Vec<Warning> = Vec::new();
+        for what in what {
+            let warning = Warning::Backing { what };
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        warnings
+    }
+}
+
+impl Image {
+    fn nature(&self) -> String {
+        let kind = match self.allocation {
+            Allocation::Full => "an image file",
+            Allocation::Sparse => "a sparse image file",
+        };
+        let io = match self.direct {
+            true => "direct I/O",
+            false => "buffered I/O (its filesystem cannot do direct I/O), so a second cache,",
+        };
+        format!("{kind} on a loop device with {io} to the file")
+    }
+}
+
+/// Writes back and drops the page cache of devices.
+pub(crate) fn flush(bench: &mut Bench, devices: &[PathBuf]) -> Result<(), RigError> {
+    for device in devices {
+        let what = format!("flush the page cache of {}", device.display());
+        let (done, _) = bench.act(what, |host| host.flush_device(device));
+        done.map_err(|source| RigError::Caches { path: device.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// The kernel's name of a device node.
+pub(crate) fn name_of(device: &Path) -> String {
+    device.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What makes a device something else than a disk of its own; `None` for one that looks real.
+fn nature(host: &dyn Host, name: &str) -> Option<String> {
+    let kinds = [
+        ("vd", "a virtual disk (virtio)"),
+        ("xvd", "a virtual disk (Xen)"),
+        ("loop", "a loop device"),
+        ("dm-", "a device-mapper device"),
+        ("md", "a software RAID"),
+        ("zram", "compressed memory"),
+        ("ram", "memory"),
+        ("nbd", "a network block device"),
+        ("rbd", "a network block device"),
+        ("drbd", "a replicated device"),
+        ("bcache", "a cached device"),
+    ];
+    let known = kinds.into_iter().find(|(prefix, _)| name.starts_with(prefix));
+    if let Some((_, kind)) = known {
+        return Some(format!("{kind}: {name}"));
+    }
+    let queue = knobs::queue(host, name);
+    let disk = queue.parent()?;
+    let fact = |file: &str| host.read(&disk.join("device").join(file)).unwrap_or_default();
+    let (vendor, model) = (fact("vendor"), fact("model"));
+    let virtual_models =
+        ["QEMU", "VMware", "VBOX", "Virtual", "Msft", "Amazon Elastic", "PersistentDisk"];
+    let text = format!("{} {}", vendor.trim(), model.trim());
+    virtual_models
+        .iter()
+        .any(|word| text.contains(word))
+        .then(|| format!("a virtual disk ({}): {name}", text.trim()))
+}
+
+#[cfg(test)]
+mod tests;

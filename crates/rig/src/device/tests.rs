@@ -1,0 +1,46 @@
+use super::*;
+use crate::host::FakeHost;
+
+#[test]
+fn statistics_of_every_age_are_read() {
+    let line = "  10 0 80 5 20 0 160 7 3 9 12";
+    let old = DeviceStat::parse(line).unwrap();
+    assert_eq!(old.counters, DeviceCounters { read: Bytes(80 * 512), written: Bytes(160 * 512) });
+    assert_eq!((old.completed, old.in_flight), (30, 3));
+    let new = DeviceStat::parse(&format!("{line} 1 0 8 0 4 2\n")).unwrap();
+    assert_eq!((new.completed, new.counters), (35, old.counters));
+    assert_eq!(DeviceStat::parse("1 2 3"), None);
+    assert_eq!(DeviceStat::parse(""), None);
+}
+
+#[test]
+fn what_is_no_disk_of_its_own_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path())
+        .file("/sys/class/block/sda/queue/scheduler", "none")
+        .file("/sys/class/block/sda/device/vendor", "QEMU    ")
+        .file("/sys/class/block/sda/device/model", "QEMU HARDDISK   ")
+        .file("/sys/class/block/sdb/queue/scheduler", "none")
+        .file("/sys/class/block/sdb/device/model", "Samsung SSD 870");
+    let told = |name: &str| nature(&host, name);
+    assert_eq!(told("sda").as_deref(), Some("a virtual disk (QEMU QEMU HARDDISK): sda"));
+    assert_eq!(told("sdb"), None);
+    assert_eq!(told("vda1").as_deref(), Some("a virtual disk (virtio): vda1"));
+    assert_eq!(told("dm-0").as_deref(), Some("a device-mapper device: dm-0"));
+}
+
+#[test]
+fn an_image_says_how_it_is_attached() {
+    let image = |direct, allocation| Image {
+        path: "/i".into(),
+        identity: Identity { device: 1, inode: 2 },
+        size: Bytes::mib(1),
+        allocation,
+        device: "/dev/loop0".into(),
+        direct,
+    };
+    let full = image(true, Allocation::Full).nature();
+    assert_eq!(full, "an image file on a loop device with direct I/O to the file");
+    let sparse = image(false, Allocation::Sparse).nature();
+    assert!(sparse.contains("sparse") && sparse.contains("buffered"), "{sparse}");
+}

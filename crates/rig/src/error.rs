@@ -1,0 +1,179 @@
+//! What can fail between a plan and a mounted filesystem.
+
+use std::{io, path::PathBuf};
+
+use model::Bytes;
+use thiserror::Error;
+
+use crate::{catalogue::CatalogueError, guard::Refusal, host::MountRefusal, undo::Stuck};
+
+/// An operation of the rig that failed. What was changed before it is undone.
+#[derive(Debug, Error)]
+pub enum RigError {
+    /// The guard refused a device, an image or the place of the run's file.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The catalogue has no such filesystem, or cannot be read.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// There is no place for the state directory.
+    #[error("no place for the undo journal; set HOME or XDG_STATE_HOME, or name a state directory")]
+    NoHome,
+    /// The id of a run is not fit to be part of a file name.
+    #[error("`{id}` is no id for a run; use lower-case letters, digits and dashes")]
+    RunId {
+        /// The id as given.
+        id: String,
+    },
+    /// The undo journal cannot be kept.
+    #[error(
+        "cannot keep the undo journal {path}, without which nothing is changed; make it writable"
+    )]
+    Journal {
+        /// The journal, or the folder of journals.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Only root may do this.
+    #[error("{what} needs root; run as root, or measure a directory of yours instead")]
+    NotRoot {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A directory cannot be made or found.
+    #[error("cannot use the directory {path}; name one that exists and that you may write to")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The image file cannot be made or made anew.
+    #[error("cannot make the image file {path}; name another directory for images")]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The image file cannot become a block device.
+    #[error("cannot attach {path} to a loop device; see that the kernel has any (modprobe loop)")]
+    Loop {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The device cannot be emptied.
+    #[error("cannot empty {device}; see that nothing uses it")]
+    Erase {
+        /// The device.
+        device: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The same device is named twice.
+    #[error("{device} is named twice; name each device once")]
+    Twice {
+        /// The device.
+        device: PathBuf,
+    },
+    /// The storage is too small for the filesystem.
+    #[error("{filesystem} needs at least {min}, {device} has {size}; make the storage larger")]
+    TooSmall {
+        /// The filesystem.
+        filesystem: String,
+        /// The device or image.
+        device: PathBuf,
+        /// Its size.
+        size: Bytes,
+        /// What mkfs accepts.
+        min: Bytes,
+    },
+    /// The filesystem does not fit the kind of storage.
+    #[error("{filesystem} cannot be made on {storage}; {cure}")]
+    Storage {
+        /// The filesystem.
+        filesystem: String,
+        /// The storage in words.
+        storage: String,
+        /// What would fit.
+        cure: &'static str,
+    },
+    /// An earlier instance is still mounted.
+    #[error("the storage holds an earlier instance; finish it, or see why it does not come off")]
+    Busy,
+    /// A program cannot be started.
+    #[error("cannot start {program}; install it (`fslab list filesystems` names the package)")]
+    Program {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The filesystem could not be made.
+    #[error("`{command}`: {verdict}; try the command by hand, or change `mkfs` in the plan")]
+    Mkfs {
+        /// The command.
+        command: String,
+        /// Its exit status and last words.
+        verdict: String,
+    },
+    /// The filesystem could not be mounted.
+    #[error("cannot mount: `{command}`; see the kernel log, or change `mount` in the plan")]
+    Mount {
+        /// The same as mount(8) would be told.
+        command: String,
+        /// The kernel's answer.
+        source: MountRefusal,
+    },
+    /// Another filesystem than asked for answered the mount.
+    #[error(
+        "{filesystem} should have magic {wanted:#x}, but {target} says {found:#x}; \
+             correct `fstype` or `magic` in the catalogue"
+    )]
+    Magic {
+        /// The filesystem.
+        filesystem: String,
+        /// The mount point.
+        target: PathBuf,
+        /// As in the catalogue.
+        wanted: u64,
+        /// As `statfs(2)` says.
+        found: u64,
+    },
+    /// The filesystem does not come off.
+    #[error("cannot unmount {target}; `fuser -vm {target}` tells who uses it")]
+    Unmount {
+        /// The mount point.
+        target: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The filesystem was unmounted to empty the caches, and could not be mounted again.
+    #[error("nothing is mounted on {target} any more; finish the trial")]
+    NotMounted {
+        /// The mount point.
+        target: PathBuf,
+    },
+    /// The filesystem does not answer.
+    #[error("cannot ask the filesystem at {path}; see the kernel log")]
+    Ask {
+        /// The mount point or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Data cannot be written back or dropped from memory.
+    #[error("cannot write back or drop what memory holds of {path}; see the kernel log")]
+    Caches {
+        /// Filesystem, device or kernel file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A change of the machine stays.
+    #[error("cannot undo: {}: {}", .0.what, .0.why)]
+    Undo(Stuck),
+}

@@ -1,0 +1,278 @@
+//! The claim of a block device: from a path that a user wrote to permission to overwrite it.
+
+use std::{
+    fmt::Write as _,
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use model::Bytes;
+use rustix::{fs::OFlags, io::Errno};
+
+use super::{
+    Permission, Refusal, Roots,
+    block::{Block, Identity, Number, known},
+    store::is_device,
+    usage::{check_free, lasting},
+};
+use crate::signature::{self, Signature};
+
+/// A block device that may be overwritten, as far as could be told when it was claimed.
+///
+/// It is kept open for reading, not exclusively, so that mkfs can claim it. Its signatures are
+/// looked at once, at the claim: later ones are the run's own.
+#[derive(Debug)]
+pub struct ClaimedDevice {
+    given: PathBuf,
+    path: PathBuf,
+    name: String,
+    medium: Medium,
+    identity: Identity,
+    contents: Vec<Contents>,
+    roots: Roots,
+    /// Pins the device: its number is not given to another one while this is open.
+    _file: File,
+}
+
+/// What must stay the same between claim and use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Medium {
+    number: Number,
+    size: Bytes,
+    sequence: Option<u64>,
+}
+
+impl std::fmt::Display for Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "number {}, {}", self.number, self.size)?;
+        self.sequence.map_or(Ok(()), |sequence| write!(f, ", medium {sequence}"))
+    }
+}
+
+/// What is on a device or a partition of it.
+#[derive(Debug)]
+struct Contents {
+    name: String,
+    size: Bytes,
+    signatures: Vec<Signature>,
+}
+
+/// Checks that the block device at `path` may be overwritten, and claims it.
+///
+/// A symbolic link is followed once. A partition may be claimed while its sisters are in use.
+///
+/// # Errors
+/// Any [`Refusal`] but those of images.
+pub fn claim_device(
+    path: &Path,
+    permission: &Permission,
+    roots: &Roots,
+) -> Result<ClaimedDevice, Refusal> {
+    let (file, medium) = open(path, false)?;
+    let subject = path.display().to_string();
+    let block = known(medium.number, &subject, roots)?;
+    let name = block.name();
+    if medium.size == Bytes(0) {
+        return Err(Refusal::Empty { device: name });
+    }
+    check_free(&block, roots)?;
+    if sys::block::read_only(&file).map_err(Refusal::unreadable(&name, path))? {
+        return Err(Refusal::ReadOnly { device: name });
+    }
+    if is_device(&permission.store_file, medium.number) {
+        return Err(Refusal::StoreIsTarget { path: permission.store_file.clone() });
+    }
+    let claimed = ClaimedDevice {
+        given: path.into(),
+        path: node(path, &name, medium.number, roots)?,
+        identity: block.identity(),
+        contents: contents(&file, &block, medium.size, roots)?,
+        name,
+        medium,
+        roots: roots.clone(),
+        _file: file,
+    };
+    claimed.probe_exclusive()?;
+    claimed.check_permission(permission)?;
+    Ok(claimed)
+}
+
+impl ClaimedDevice {
+    /// The node of the device, without links: `/dev/sda1`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The kernel's name of the device: `sda1`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its size.
+    pub fn size(&self) -> Bytes {
+        self.medium.size
+    }
+
+    /// What would be lost, for the eyes of the user: a line with name, model, serial and size, and
+    /// a line for what is on the device and on each of its partitions. No final newline.
+    pub fn describe(&self) -> String {
+        let mut text = self.name.clone();
+        let identity = &self.identity;
+        let facts = [
+            ("model", &identity.model),
+            ("serial", &identity.serial),
+            ("WWID", &identity.wwid),
+            ("mapped as", &identity.mapper_name),
+            ("backing file", &identity.backing_file),
+        ];
+        for (what, value) in facts {
+            if let Some(value) = value {
+                let _ = write!(text, ", {what} {value}");
+            }
+        }
+        let _ = write!(text, ", {}", decimal(self.medium.size));
+        for Contents { name, size, signatures } in &self.contents {
+            let found: Vec<_> = signatures.iter().map(ToString::to_string).collect();
+            let found =
+                if found.is_empty() { "no known signature".into() } else { found.join(", ") };
+            let _ = write!(text, "\n  {name} ({}): {found}", decimal(*size));
+        }
+        text
+    }
+
+    /// Checks again, right before a destructive use, that the path still names the same device with
+    /// the same medium, and that nothing uses it.
+    ///
+    /// # Errors
+    /// [`Refusal::Changed`], or the use that has begun since the claim.
+    pub fn recheck(&self) -> Result<(), Refusal> {
+        for path in [&self.given, &self.path] {
+            let (file, medium) = open(path, false)?;
+            if medium != self.medium {
+                return Err(Refusal::Changed {
+                    path: path.clone(),
+                    device: self.name.clone(),
+                    was: self.medium.to_string(),
+                    is: medium.to_string(),
+                });
+            }
+            if sys::block::read_only(&file).map_err(Refusal::unreadable(&self.name, path))? {
+                return Err(Refusal::ReadOnly { device: self.name.clone() });
+            }
+        }
+        // The sysfs folder is found anew: a device that went and came has another one.
+        let block = known(self.medium.number, &self.name, &self.roots)?;
+        check_free(&block, &self.roots)?;
+        self.probe_exclusive()
+    }
+
+    /// Asks the kernel for exclusive use and gives it back: this finds every use that holds the
+    /// device in the kernel, in other mount namespaces too (open(2) on `O_EXCL` without `O_CREAT`).
+    fn probe_exclusive(&self) -> Result<(), Refusal> {
+        let busy = Errno::BUSY.raw_os_error();
+        match lasting(|| open(&self.path, true).err()) {
+            None => Ok(()),
+            Some(Refusal::Open { source, .. }) if source.raw_os_error() == Some(busy) => {
+                Err(Refusal::Busy { device: self.name.clone() })
+            }
+            Some(other) => Err(other),
+        }
+    }
+
+    fn check_permission(&self, permission: &Permission) -> Result<(), Refusal> {
+        let number = self.medium.number.to_string();
+        let mut names: Vec<&str> = self.identity.names().collect();
+        if names.is_empty() {
+            names.push(&number);
+        }
+        let empty = self.contents.iter().all(|contents| contents.signatures.is_empty());
+        if empty || permission.destroy.iter().any(|name| names.contains(&name.trim())) {
+            return Ok(());
+        }
+        Err(Refusal::Occupied {
+            device: self.name.clone(),
+            description: self.describe(),
+            name: names[0].to_owned(),
+        })
+    }
+}
+
+/// Opens a block device for reading and tells which medium it is; with `exclusive` only if nobody
+/// else in the kernel claims it.
+fn open(path: &Path, exclusive: bool) -> Result<(File, Medium), Refusal> {
+    let refused = |source| Refusal::Open { path: path.into(), source };
+    // Checked before the open too, as the open of a pipe would wait for its other end.
+    if !fs::metadata(path).map_err(refused)?.file_type().is_block_device() {
+        return Err(Refusal::NotBlockDevice { path: path.into() });
+    }
+    let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() } | OFlags::NONBLOCK;
+    let flags = flags.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(refused)?;
+    let metadata = file.metadata().map_err(refused)?;
+    if !metadata.file_type().is_block_device() {
+        return Err(Refusal::NotBlockDevice { path: path.into() });
+    }
+    let medium = Medium {
+        number: Number::of(metadata.rdev()),
+        size: Bytes(sys::block::size_bytes(&file).map_err(refused)?),
+        sequence: sys::block::disk_sequence(&file).map_err(refused)?,
+    };
+    Ok((file, medium))
+}
+
+/// The node of a device below [`Roots::dev`]; where there is none by the kernel's name, the given
+/// path without links. Refused when it turns out to be another device by now.
+fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBuf, Refusal> {
+    let usual = roots.dev.join(name);
+    if Number::at(&usual) == Some(number) {
+        return Ok(usual);
+    }
+    let refused = |source| Refusal::Open { path: path.into(), source };
+    let canonical = path.canonicalize().map_err(refused)?;
+    match Number::at(&canonical) {
+        Some(now) if now == number => Ok(canonical),
+        now => Err(Refusal::Changed {
+            path: path.into(),
+            device: name.into(),
+            was: number.to_string(),
+            is: now.map_or_else(|| "no block device".into(), |now| now.to_string()),
+        }),
+    }
+}
+
+/// What is on the device itself, and on each of its partitions.
+fn contents(
+    file: &File,
+    block: &Block,
+    size: Bytes,
+    roots: &Roots,
+) -> Result<Vec<Contents>, Refusal> {
+    let on = |file: &File, name: String, size| -> Result<Contents, Refusal> {
+        let signatures = signature::probe(file, size)
+            .map_err(Refusal::unreadable(&name, roots.dev.join(&name)))?;
+        Ok(Contents { name, size, signatures })
+    };
+    let mut contents = vec![on(file, block.name(), size)?];
+    for part in block.partitions() {
+        let node = roots.dev.join(part.name());
+        match open(&node, false) {
+            Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
+            // Without udev a partition may lack its node; the table that it is in was found above.
+            Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(contents)
+}
+
+/// A size as vendors print it on a disk, rounded down to a decimal place, and exactly.
+fn decimal(size: Bytes) -> String {
+    let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
+        return size.to_string();
+    };
+    let tenths = size.0 / (one / 10);
+    format!("{}.{} {unit}, {size}", tenths / 10, tenths % 10)
+}

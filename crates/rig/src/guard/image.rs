@@ -1,0 +1,142 @@
+//! The claim of an image file: may a file of this name be made, or made anew?
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+use model::Bytes;
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
+
+use super::{Permission, Refusal, Roots, store::is_same_file, usage::user_of_file};
+use crate::signature::{self, Signature};
+
+/// The smallest unit of an image: a multiple of every sector size that loop devices offer, so that
+/// no tail is cut off.
+const IMAGE_UNIT: u64 = 4096;
+
+/// Bytes looked at in one go while searching for data.
+const READ_CHUNK: usize = 1 << 20;
+
+/// An image path that may be used, and what is there now.
+#[derive(Debug)]
+pub enum ClaimedImage {
+    /// Nothing; whoever makes the file should insist on that again (`O_EXCL`).
+    New,
+    /// A regular file that holds nothing but zeros.
+    Blank,
+    /// An image that carries something, and the permission to overwrite it.
+    Replace {
+        /// What it carries.
+        found: Vec<Signature>,
+    },
+}
+
+impl fmt::Display for ClaimedImage {
+    /// What would be lost, for the eyes of the user.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::New => write!(f, "new file"),
+            Self::Blank => write!(f, "existing file, blank"),
+            Self::Replace { found } => write!(f, "existing image with {}", list(found)),
+        }
+    }
+}
+
+/// Checks that an image of `size` may be made at `path`, or may take the place of what is there.
+///
+/// An existing file is taken for an image when it carries a known signature; then it needs
+/// `--destroy PATH`. A file of zeros is free to use. Any other data is somebody's document and is
+/// refused whatever is permitted. Reads an unused file as far as its first byte that is not zero,
+/// holes left out: in proportion to its allocated size where that is all zeros.
+///
+/// # Errors
+/// [`Refusal::ImageSize`], [`Refusal::StoreIsTarget`], [`Refusal::Open`],
+/// [`Refusal::NotRegularFile`], [`Refusal::ImageInUse`], [`Refusal::NotAnImage`],
+/// [`Refusal::ImageOccupied`], [`Refusal::Unreadable`].
+pub fn claim_image(
+    path: &Path,
+    size: Bytes,
+    permission: &Permission,
+    roots: &Roots,
+) -> Result<ClaimedImage, Refusal> {
+    if size == Bytes(0) || !size.0.is_multiple_of(IMAGE_UNIT) {
+        return Err(Refusal::ImageSize { size });
+    }
+    if is_same_file(&permission.store_file, path) {
+        return Err(Refusal::StoreIsTarget { path: path.into() });
+    }
+    let refused = |source| Refusal::Open { path: path.into(), source };
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return claim_new(path),
+        Err(error) => return Err(refused(error)),
+    };
+    if !metadata.is_file() {
+        return Err(Refusal::NotRegularFile { path: path.into() });
+    }
+    let canonical = path.canonicalize().map_err(refused)?;
+    if let Some(by) = user_of_file(&canonical, roots)? {
+        return Err(Refusal::ImageInUse { path: path.into(), by });
+    }
+    let file = File::open(&canonical).map_err(refused)?;
+    let found = signature::probe(&file, Bytes(metadata.len())).map_err(refused)?;
+    if found.is_empty() {
+        return match is_blank(&file).map_err(refused)? {
+            true => Ok(ClaimedImage::Blank),
+            false => Err(Refusal::NotAnImage { path: path.into() }),
+        };
+    }
+    let permitted = |name: &String| [path, &canonical].contains(&Path::new(name.trim()));
+    if permission.destroy.iter().any(permitted) {
+        return Ok(ClaimedImage::Replace { found });
+    }
+    Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
+}
+
+/// A path that leads to nothing: its folder must exist, and it must not be a link to nowhere.
+fn claim_new(path: &Path) -> Result<ClaimedImage, Refusal> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(Refusal::NotRegularFile { path: path.into() });
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    match fs::metadata(folder) {
+        Ok(metadata) if metadata.is_dir() => Ok(ClaimedImage::New),
+        Ok(_) => Err(Refusal::NotRegularFile { path: folder.into() }),
+        Err(source) => Err(Refusal::Open { path: folder.into(), source }),
+    }
+}
+
+/// Whether every byte of a file is zero; holes are taken as such without reading them (lseek(2),
+/// `SEEK_DATA`; a filesystem that does not support it calls everything data).
+fn is_blank(file: &File) -> io::Result<bool> {
+    let mut buffer = vec![0; READ_CHUNK];
+    let mut position = 0;
+    loop {
+        position = match seek(file, SeekFrom::Data(position)) {
+            Ok(data) => data,
+            // No data from here to the end.
+            Err(Errno::NXIO) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        let n_read = file.read_at(&mut buffer, position)?;
+        if n_read == 0 {
+            return Ok(true);
+        }
+        if buffer[..n_read].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        position += n_read as u64;
+    }
+}
+
+fn list(found: &[Signature]) -> String {
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

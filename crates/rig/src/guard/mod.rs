@@ -1,0 +1,73 @@
+//! What stands between a typing error and somebody's data: may this device or this image be
+//! overwritten, and may the run's own file lie where it lies?
+//!
+//! A path of a device or an image enters together with what the user permits ([`Permission`]). Out
+//! comes a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`], which names the reason and
+//! the cure. A device in use (mounted anywhere, swap, below another device, held open for writing)
+//! and the device under `/` are refused whatever is permitted. A device or image that carries a
+//! known signature is refused unless it is named, by something that stays with the hardware
+//! (serial, WWID, model, backing file) and not by a `/dev` path, which names another disk after a
+//! reboot.
+//!
+//! The guard only reads the machine; it never writes, unmounts, detaches or wipes anything. It
+//! cannot lock out a program that starts to use a device after the last check; this is why
+//! [`ClaimedDevice::recheck`] stands before each destructive use and not only at the start of a
+//! run.
+
+mod block;
+mod device;
+mod image;
+mod mounts;
+mod refusal;
+mod space;
+mod store;
+mod usage;
+
+use std::path::{Path, PathBuf};
+
+pub use self::{
+    device::{ClaimedDevice, claim_device},
+    image::{ClaimedImage, claim_image},
+    refusal::Refusal,
+    space::space_for_images,
+    store::store_outside,
+};
+
+/// Where the kernel tells of itself; tests put their own folders here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    /// Mount point of sysfs.
+    pub sys: PathBuf,
+    /// Mount point of procfs.
+    pub proc: PathBuf,
+    /// The folder of device nodes.
+    pub dev: PathBuf,
+}
+
+impl Default for Roots {
+    /// `/sys`, `/proc`, `/dev`.
+    fn default() -> Self {
+        Self { sys: "/sys".into(), proc: "/proc".into(), dev: "/dev".into() }
+    }
+}
+
+impl Roots {
+    /// The path to open for one that the kernel or a user wrote: `/dev/...` means [`Roots::dev`].
+    fn resolve(&self, path: &Path) -> PathBuf {
+        path.strip_prefix("/dev").map_or_else(|_| path.into(), |rest| self.dev.join(rest))
+    }
+}
+
+/// What the user permits, and what is to be protected besides the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// The names given with `--destroy`: what carries data and may lose it. A device is named by
+    /// its serial, WWID, model, device-mapper name or the path of its backing file, and only if it
+    /// has none of these by `MAJOR:MINOR`; an image file is named by its path.
+    pub destroy: Vec<String>,
+    /// The file that the run is stored in; it need not exist yet.
+    pub store_file: PathBuf,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What is on a device, and by which names it may be given up.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use expect_test::expect;
+
+use super::fixture::*;
+use crate::{
+    guard::{Permission, Refusal, claim_device},
+    signature::tests::crafted,
+};
+
+const SIZE: u64 = 16 << 20;
+
+fn permit(names: &[&str]) -> Permission {
+    let destroy = names.iter().map(|name| (*name).to_owned()).collect();
+    Permission { destroy, store_file: "/var/tmp/none.fslab".into() }
+}
+
+#[test]
+fn every_signature_on_a_device_needs_permission() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    for (kind, parts) in crafted() {
+        let write = |fill: &dyn Fn(&[u8]) -> Vec<u8>| {
+            let file = File::options().write(true).open(&device.path).unwrap();
+            parts
+                .iter()
+                .for_each(|(offset, bytes)| file.write_all_at(&fill(bytes), *offset).unwrap());
+        };
+        write(&|bytes| bytes.to_vec());
+        let refusal = claim(&device.path).unwrap_err();
+        let Refusal::Occupied { description, .. } = &refusal else { panic!("{kind}: {refusal:?}") };
+        assert!(description.contains(kind), "{kind}: {description}");
+        claim_at_any_price(&device, &device.path).unwrap();
+        write(&|bytes| vec![0; bytes.len()]);
+        claim(&device.path).unwrap();
+    }
+}
+
+#[test]
+fn a_loop_device_is_given_up_by_its_backing_file_only() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), SIZE);
+    let device = LoopDevice::over(&file);
+    run("mkfs.ext4", &["-q", "-L", "diary", &device.text()]);
+    let file = file.to_str().unwrap();
+    let real = crate::guard::Roots::default();
+    for wrong in [&device.text(), &device.name(), &device.number(), "diary", "", "image"] {
+        let refusal = claim_device(&device.path, &permit(&[wrong]), &real).unwrap_err();
+        let text = refusal.to_string();
+        assert!(matches!(refusal, Refusal::Occupied { .. }), "{wrong}: {text}");
+        assert!(text.contains(&format!("--destroy '{file}'")), "{text}");
+        assert!(text.contains("ext4 \"diary\""), "{text}");
+    }
+    let claimed = claim_device(&device.path, &permit(&["other", file]), &real).unwrap();
+    assert!(claimed.describe().contains("ext4 \"diary\""), "{}", claimed.describe());
+    // Permission is for what was there at the claim; what the run makes needs none.
+    run("mkfs.ext4", &["-q", "-F", &device.text()]);
+    claimed.recheck().unwrap();
+}
+
+#[test]
+fn the_contents_of_partitions_are_shown_and_need_permission() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), 32 << 20);
+    let device = LoopDevice::partitioned(&file, 2);
+    let second = device.partition(2);
+    run("mkfs.ext4", &["-q", "-L", "photos", second.to_str().unwrap()]);
+    let refusal = claim(&device.path).unwrap_err().to_string();
+    assert!(refusal.contains("ext4 \"photos\""), "{refusal}");
+    claim(&device.partition(1)).unwrap();
+    let refusal = claim(&second).unwrap_err().to_string();
+    assert!(refusal.contains(&format!("--destroy '{}'", file.display())), "{refusal}");
+    claim_at_any_price(&device, &second).unwrap();
+}
+
+#[test]
+fn a_disk_is_given_up_by_model_serial_or_wwid() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    run("mkswap", &["-L", "old", "-U", "01234567-89ab-cdef-0123-456789abcdef", &device.text()]);
+    let machine = FakeMachine::around(&device);
+    let name = device.name();
+    let claim =
+        |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots).map(drop);
+    // Without any name of its own, by its number.
+    let number = device.number();
+    let refusal = claim(&[]).unwrap_err().to_string();
+    assert!(refusal.contains(&format!("--destroy '{number}'")), "{refusal}");
+    claim(&[&number]).unwrap();
+
+    machine.sys(&format!("block/{name}/device/model"), "SPINNER 9000    \n");
+    machine.sys(&format!("block/{name}/device/wwid"), "naa.5000c500a1b2c3d4\n");
+    machine.sys(&format!("block/{name}/device/vpd_pg80"), b"\0\x80\0\x08  ZA1234");
+    let refusal = claim(&[&number]).unwrap_err();
+    let text = refusal.to_string().replace(&name, "sdx");
+    expect![[r#"
+        sdx is not empty and would be overwritten:
+        sdx, model SPINNER 9000, serial ZA1234, WWID naa.5000c500a1b2c3d4, 16.7 MB, 16MiB
+          sdx (16.7 MB, 16MiB): swap "old" (01234567-89ab-cdef-0123-456789abcdef)
+        if all of this may be lost, say so by name: --destroy 'ZA1234'
+        (a /dev path is not accepted: after a reboot it may name another disk)"#]]
+    .assert_eq(&text);
+    for right in ["SPINNER 9000", "ZA1234", "naa.5000c500a1b2c3d4"] {
+        claim(&[right]).unwrap();
+    }
+    for wrong in ["spinner 9000", "SPINNER", "ZA12345", &name] {
+        assert!(matches!(claim(&[wrong]), Err(Refusal::Occupied { .. })), "{wrong}");
+    }
+}

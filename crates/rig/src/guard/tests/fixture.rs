@@ -1,0 +1,276 @@
+//! Loop devices, mounts, swap and helper processes, each taken back when its value is dropped.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Write},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::guard::{ClaimedDevice, Permission, Refusal, Roots, claim_device};
+
+/// Whether the test must be left out for want of root; says so once on stderr, and in the file that
+/// `FSLAB_SKIP_LOG` names, so that left-out tests are counted.
+pub(super) fn lacks_root() -> bool {
+    let lacks = !rustix::process::geteuid().is_root();
+    if lacks {
+        skipped("needs root");
+    }
+    lacks
+}
+
+fn skipped(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    writeln!(io::stderr(), "skipped: {reason}").unwrap();
+    if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
+        let mut log = File::options().create(true).append(true).open(log).unwrap();
+        writeln!(log, "{test}: {reason}").unwrap();
+    }
+}
+
+/// Whether the test must be left out for want of a program.
+pub(super) fn lacks_program(name: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output().unwrap();
+    if !found.status.success() {
+        skipped(&format!("needs {name}"));
+    }
+    !found.status.success()
+}
+
+/// Runs a program and returns its output without the final newline.
+pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {errors}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// A folder on a disk.
+pub(super) fn scratch() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").unwrap()
+}
+
+/// A file of zeros.
+pub(super) fn zeros(path: &Path, size: u64) -> PathBuf {
+    File::create(path).unwrap().set_len(size).unwrap();
+    path.to_owned()
+}
+
+/// A loop device; detached at the end.
+pub(super) struct LoopDevice {
+    pub(super) path: PathBuf,
+    file: PathBuf,
+    partitions: u32,
+}
+
+impl LoopDevice {
+    /// The next free one, over `file`.
+    pub(super) fn over(file: &Path) -> Self {
+        Self::with(&[], file)
+    }
+
+    pub(super) fn with(options: &[&str], file: &Path) -> Self {
+        let mut arguments: Vec<&OsStr> = ["-f", "--show"].map(OsStr::new).to_vec();
+        arguments.extend(options.iter().map(OsStr::new));
+        arguments.push(file.as_os_str());
+        Self { path: run("losetup", &arguments).into(), file: file.to_owned(), partitions: 0 }
+    }
+
+    /// One that may have partitions, with `n` of 8 MiB each. They are told to the kernel directly,
+    /// as it may not know any partition table.
+    pub(super) fn partitioned(file: &Path, n: u32) -> Self {
+        let mut device = Self::with(&["--partscan"], file);
+        for number in 1..=n {
+            let start = u64::from(number) * 16384;
+            let words = [device.text(), number.to_string(), start.to_string(), "16384".into()];
+            run("addpart", &words);
+            device.partitions = number;
+        }
+        device
+    }
+
+    pub(super) fn partition(&self, number: u32) -> PathBuf {
+        format!("{}p{number}", self.text()).into()
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.path.to_str().unwrap().to_owned()
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// `MAJOR:MINOR`.
+    pub(super) fn number(&self) -> String {
+        let text = fs::read_to_string(format!("/sys/block/{}/dev", self.name())).unwrap();
+        text.trim().to_owned()
+    }
+}
+
+impl Drop for LoopDevice {
+    /// Detaches, unless the number belongs to somebody else's file by now.
+    fn drop(&mut self) {
+        let backing = format!("/sys/block/{}/loop/backing_file", self.name());
+        let backing = fs::read_to_string(backing).unwrap_or_default();
+        if Path::new(backing.trim_end()) != self.file {
+            return;
+        }
+        for number in 1..=self.partitions {
+            let words = [self.text(), number.to_string()];
+            let _ = Command::new("delpart").args(words).output();
+        }
+        let _ = Command::new("losetup").arg("-d").arg(&self.path).output();
+    }
+}
+
+/// A mounted filesystem; unmounted at the end.
+pub(super) struct Mount(pub(super) PathBuf);
+
+impl Mount {
+    pub(super) fn new(options: &[&str], device: &Path, point: &Path) -> Self {
+        fs::create_dir_all(point).unwrap();
+        let mut arguments: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+        arguments.extend([device.as_os_str(), point.as_os_str()]);
+        run("mount", &arguments);
+        Self(point.to_owned())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Swap in use; given back at the end.
+pub(super) struct Swap(PathBuf);
+
+impl Swap {
+    pub(super) fn on(path: &Path) -> Self {
+        run("mkswap", &[path]);
+        run("swapon", &[path]);
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(&self.0).output();
+    }
+}
+
+/// A shell that has run its script and holds what it has got; ended by closing its input.
+pub(super) struct Holder(Child);
+
+impl Holder {
+    pub(super) fn shell(wrapper: &[&str], script: &str, arguments: &[&Path]) -> Self {
+        let script = format!("{script} && echo ready && read end");
+        let mut words: Vec<&OsStr> = wrapper.iter().map(OsStr::new).collect();
+        words.extend(["sh", "-c", &script].map(OsStr::new));
+        words.extend(arguments.iter().map(|argument| argument.as_os_str()));
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let holder = Self(child);
+        assert_eq!(line, "ready\n");
+        holder
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Claims with the real roots, and with everything permitted that can be.
+pub(super) fn claim_at_any_price(
+    device: &LoopDevice,
+    path: &Path,
+) -> Result<ClaimedDevice, Refusal> {
+    let backing = fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name()));
+    let destroy = vec![backing.unwrap().trim().to_owned(), device.number()];
+    let permission = Permission { destroy, store_file: "/var/tmp/none.fslab".into() };
+    claim_device(path, &permission, &Roots::default())
+}
+
+/// Claims with the real roots and no permission.
+pub(super) fn claim(path: &Path) -> Result<ClaimedDevice, Refusal> {
+    claim_device(path, &Permission::default(), &Roots::default())
+}
+
+/// Folders in place of /sys and /proc, in which a device has the number of a real loop device.
+pub(super) struct FakeMachine {
+    pub(super) folder: TempDir,
+    pub(super) roots: Roots,
+}
+
+impl FakeMachine {
+    /// Knows nothing but that `device` exists.
+    pub(super) fn around(device: &LoopDevice) -> Self {
+        let folder = scratch();
+        let roots = Roots {
+            sys: folder.path().join("sys"),
+            proc: folder.path().join("proc"),
+            dev: "/dev".into(),
+        };
+        let machine = Self { folder, roots };
+        machine.proc("self/mountinfo", "1 1 0:2 / / rw - rootfs rootfs rw\n");
+        machine.proc("swaps", "Filename Type Size Used Priority\n");
+        machine.disk(&device.name(), &device.number());
+        machine
+    }
+
+    /// Adds a whole disk.
+    pub(super) fn disk(&self, name: &str, number: &str) {
+        self.device(&format!("block/{name}"), number);
+    }
+
+    /// Adds a device in a folder of sysfs.
+    pub(super) fn device(&self, folder: &str, number: &str) {
+        self.sys(&format!("{folder}/dev"), format!("{number}\n"));
+        self.link(&format!("dev/block/{number}"), folder);
+    }
+
+    pub(super) fn sys(&self, path: &str, text: impl AsRef<[u8]>) {
+        write(&self.roots.sys.join(path), text.as_ref());
+    }
+
+    pub(super) fn proc(&self, path: &str, text: &str) {
+        write(&self.roots.proc.join(path), text.as_bytes());
+    }
+
+    /// A link in sysfs to a folder of sysfs.
+    pub(super) fn link(&self, path: &str, target: &str) {
+        let path = self.roots.sys.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(self.roots.sys.join(target), path).unwrap();
+    }
+
+    /// `upper` is built from `lower`, as both tell; names below `block`.
+    pub(super) fn stack(&self, upper: &str, lower: &str) {
+        let name = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+        self.link(&format!("block/{lower}/holders/{}", name(upper)), &format!("block/{upper}"));
+        self.link(&format!("block/{upper}/slaves/{}", name(lower)), &format!("block/{lower}"));
+    }
+
+    pub(super) fn claim(&self, path: &Path) -> Result<ClaimedDevice, Refusal> {
+        claim_device(path, &Permission::default(), &self.roots)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,169 @@
+//! Image files: new, blank, occupied, in use, and not images at all.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::{FileExt, symlink},
+    path::Path,
+};
+
+use model::Bytes;
+
+use super::fixture::*;
+use crate::guard::{ClaimedImage, Permission, Refusal, Roots, claim_image};
+
+const SIZE: Bytes = Bytes::mib(16);
+
+fn claim(path: &Path) -> Result<ClaimedImage, Refusal> {
+    claim_image(path, SIZE, &Permission::default(), &Roots::default())
+}
+
+#[test]
+fn a_new_image_needs_a_folder() {
+    let folder = scratch();
+    assert!(matches!(claim(&folder.path().join("new")), Ok(ClaimedImage::New)));
+    let refusal = claim(&folder.path().join("missing/new")).unwrap_err();
+    assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
+    fs::write(folder.path().join("file"), "").unwrap();
+    claim(&folder.path().join("file/new")).unwrap_err();
+}
+
+#[test]
+fn zeros_are_blank_in_holes_and_in_data() {
+    let folder = scratch();
+    let path = folder.path().join("image");
+    for size in [0, 1, 4096, SIZE.0] {
+        assert!(matches!(claim(&zeros(&path, size)), Ok(ClaimedImage::Blank)), "{size}");
+    }
+    fs::write(&path, vec![0; 3 << 20]).unwrap();
+    assert!(matches!(claim(&path), Ok(ClaimedImage::Blank)));
+}
+
+#[test]
+fn a_file_that_is_not_an_image_is_refused_even_by_name() {
+    let folder = scratch();
+    let path = folder.path().join("thesis.odt");
+    let permission =
+        Permission { destroy: vec![path.to_str().unwrap().into()], ..Permission::default() };
+    for offset in [0, 5 << 20, SIZE.0 - 1] {
+        let file = File::create(&path).unwrap();
+        file.set_len(SIZE.0).unwrap();
+        file.write_all_at(b"x", offset).unwrap();
+        let refusal = claim_image(&path, SIZE, &permission, &Roots::default()).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotAnImage { .. }), "{refusal:?}");
+    }
+    // A long stretch of zeros that are written, not a hole.
+    let mut bytes = vec![0; 3 << 20];
+    bytes.push(1);
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(claim(&path), Err(Refusal::NotAnImage { .. })));
+}
+
+#[test]
+fn an_image_with_a_filesystem_needs_its_path() {
+    let folder = scratch();
+    let path = zeros(&folder.path().join("image"), SIZE.0);
+    run("mkfs.ext4", &["-q", "-F", "-L", "letters", path.to_str().unwrap()]);
+    let refusal = claim(&path).unwrap_err();
+    let text = refusal.to_string();
+    assert!(matches!(refusal, Refusal::ImageOccupied { .. }), "{text}");
+    assert!(text.contains("ext4 \"letters\"") && text.contains(path.to_str().unwrap()), "{text}");
+    let permit = |name: &str| {
+        let destroy = vec![name.to_owned()];
+        let permission = Permission { destroy, ..Permission::default() };
+        claim_image(&path, SIZE, &permission, &Roots::default())
+    };
+    assert!(matches!(permit("image"), Err(Refusal::ImageOccupied { .. })));
+    assert!(matches!(permit(""), Err(Refusal::ImageOccupied { .. })));
+    let claimed = permit(path.to_str().unwrap()).unwrap();
+    assert!(claimed.to_string().starts_with("existing image with ext4 \"letters\""), "{claimed}");
+}
+
+#[test]
+fn folders_devices_and_dangling_links_are_not_images() {
+    let folder = scratch();
+    let link = folder.path().join("link");
+    symlink("nowhere", &link).unwrap();
+    for path in [folder.path(), Path::new("/dev/null"), &link] {
+        let refusal = claim(path).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotRegularFile { .. }), "{refusal:?}");
+    }
+}
+
+#[test]
+fn an_image_must_be_whole_blocks() {
+    let folder = scratch();
+    let path = folder.path().join("image");
+    for size in [Bytes(0), Bytes(512), Bytes((16 << 20) + 1)] {
+        let refusal =
+            claim_image(&path, size, &Permission::default(), &Roots::default()).unwrap_err();
+        assert!(matches!(refusal, Refusal::ImageSize { .. }), "{refusal:?}");
+    }
+}
+
+#[test]
+fn the_run_file_is_not_the_image() {
+    let folder = scratch();
+    let image = folder.path().join("image");
+    let other = folder.path().join("other");
+    symlink(folder.path(), folder.path().join("link")).unwrap();
+    let is_target = |store_file: &Path| {
+        let permission = Permission { destroy: Vec::new(), store_file: store_file.to_owned() };
+        let claimed = claim_image(&image, SIZE, &permission, &Roots::default());
+        matches!(claimed, Err(Refusal::StoreIsTarget { .. }))
+    };
+    assert!(is_target(&image), "neither exists");
+    assert!(is_target(&folder.path().join("link/image")));
+    assert!(!is_target(&other));
+    zeros(&image, SIZE.0);
+    fs::hard_link(&image, &other).unwrap();
+    assert!(is_target(&other), "two names of one file");
+}
+
+#[test]
+fn an_attached_image_is_in_use() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let path = zeros(&folder.path().join("image"), SIZE.0);
+    let second_name = folder.path().join("second name");
+    fs::hard_link(&path, &second_name).unwrap();
+    let device = LoopDevice::over(&path);
+    for path in [&path, &second_name] {
+        let refusal = claim(path).unwrap_err();
+        assert!(matches!(refusal, Refusal::ImageInUse { .. }), "{refusal:?}");
+        assert!(refusal.to_string().contains(&device.name()), "{refusal}");
+    }
+    drop(device);
+    claim(&path).unwrap();
+}
+
+#[test]
+fn an_image_that_another_program_writes_is_in_use() {
+    let folder = scratch();
+    let path = zeros(&folder.path().join("image"), SIZE.0);
+    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&path]);
+    let refusal = claim(&path).unwrap_err();
+    assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
+    drop(writer);
+    claim(&path).unwrap();
+}
+
+#[test]
+fn a_swap_file_is_in_use() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    // On a filesystem of its own: not every one can swap to a file.
+    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 64 << 20));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let path = mount.0.join("a swap file");
+    fs::write(&path, vec![0; 8 << 20]).unwrap();
+    run("chmod", &["600", path.to_str().unwrap()]);
+    let swap = Swap::on(&path);
+    let refusal = claim(&path).unwrap_err();
+    drop(swap);
+    assert!(refusal.to_string().contains("is in use: swap"), "{refusal}");
+}

@@ -1,0 +1,236 @@
+//! Devices in use are refused, whatever is permitted.
+
+use std::{fs::File, os::unix::fs::OpenOptionsExt, path::Path};
+
+use rustix::fs::OFlags;
+
+use super::fixture::*;
+use crate::guard::Refusal;
+
+const SIZE: u64 = 32 << 20;
+
+/// Asserts a refusal of this variant whose text contains all of the words.
+macro_rules! assert_refused {
+    ($result:expr, $variant:ident, $($word:expr),+) => {{
+        let refusal = $result.unwrap_err();
+        assert!(matches!(refusal, Refusal::$variant { .. }), "{refusal:?}");
+        let text = refusal.to_string();
+        $(assert!(text.contains(&*$word), "`{}` is not in: {text}", $word);)+
+    }};
+}
+
+#[test]
+fn a_mounted_device() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let claimed = claim(&device.path).unwrap();
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let point = folder.path().join("a mount point");
+    let mount = Mount::new(&[], &device.path, &point);
+    let at = point.to_str().unwrap();
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, device.name(), at);
+    // What was free when it was claimed is looked at again.
+    assert_refused!(claimed.recheck(), Mounted, at);
+    drop(mount);
+    claimed.recheck().unwrap();
+}
+
+#[test]
+fn a_disk_with_a_mounted_partition_but_not_its_free_sister() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let (used, free) = (device.partition(1), device.partition(2));
+    run("mkfs.ext4", &["-q", used.to_str().unwrap()]);
+    let _mount = Mount::new(&[], &used, &folder.path().join("mnt"));
+    let through = format!("{}p1", device.name());
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, through);
+    assert_refused!(claim_at_any_price(&device, &used), Mounted, through);
+    let claimed = claim(&free).unwrap();
+    claimed.recheck().unwrap();
+    assert_eq!(claimed.name(), format!("{}p2", device.name()));
+    assert_eq!(claimed.size(), model::Bytes::mib(8));
+}
+
+#[test]
+fn a_device_mounted_in_another_mount_namespace() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let holder =
+        Holder::shell(&["unshare", "-m"], "mount \"$0\" \"$1\"", &[&device.path, folder.path()]);
+    assert_refused!(
+        claim_at_any_price(&device, &device.path),
+        MountedElsewhere,
+        "mount namespace of process",
+        folder.path().to_str().unwrap()
+    );
+    drop(holder);
+}
+
+#[test]
+fn every_member_of_a_mounted_btrfs() {
+    if lacks_root() || lacks_program("mkfs.btrfs") {
+        return;
+    }
+    let folder = scratch();
+    let first = LoopDevice::over(&zeros(&folder.path().join("first"), 128 << 20));
+    let second = LoopDevice::over(&zeros(&folder.path().join("second"), 128 << 20));
+    run("mkfs.btrfs", &["-q", "-f", &first.text(), &second.text()]);
+    let options = format!("device={},device={}", first.text(), second.text());
+    let mount = Mount::new(&["-o", &options], &first.path, &folder.path().join("mnt"));
+    let at = mount.0.to_str().unwrap();
+    assert_refused!(claim_at_any_price(&first, &first.path), Mounted, first.name(), at);
+    assert_refused!(claim_at_any_price(&second, &second.path), Mounted, second.name(), at);
+}
+
+#[test]
+fn swap_on_a_device_and_on_a_partition() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let claimed = claim(&device.path).unwrap();
+    let swap = Swap::on(&device.partition(2));
+    let through = format!("{}p2", device.name());
+    assert_refused!(claimed.recheck(), Swap, through);
+    assert_refused!(claim_at_any_price(&device, &device.path), Swap, through);
+    claim(&device.partition(1)).unwrap();
+    drop((swap, claimed));
+    let _swap = Swap::on(&device.path);
+    assert_refused!(claim_at_any_price(&device, &device.path), Swap, device.name());
+    assert_refused!(claim_at_any_price(&device, &device.partition(1)), Swap, device.name());
+}
+
+#[test]
+fn a_loop_device_on_top() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let upper = LoopDevice::over(&device.partition(1));
+    assert_refused!(claim_at_any_price(&device, &device.path), LoopOnTop, upper.name());
+    assert_refused!(claim_at_any_price(&device, &device.partition(1)), LoopOnTop, upper.name());
+    claim(&device.partition(2)).unwrap();
+    // One over the whole disk has every partition.
+    let all = LoopDevice::over(&device.path);
+    assert_refused!(claim_at_any_price(&device, &device.partition(2)), LoopOnTop, all.name());
+}
+
+#[test]
+fn a_filesystem_on_a_device_on_top() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let upper = LoopDevice::over(&device.path);
+    run("mkfs.ext4", &["-q", &upper.text()]);
+    let _mount = Mount::new(&[], &upper.path, &folder.path().join("mnt"));
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, upper.name());
+}
+
+#[test]
+fn holders_of_a_disk_and_of_its_partition() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let name = device.name();
+
+    let machine = FakeMachine::around(&device);
+    machine.claim(&device.path).unwrap();
+    machine.disk("dm-7", "253:7");
+    machine.sys("block/dm-7/dm/name", "vg0-home\n");
+    machine.stack("dm-7", &name);
+    assert_refused!(machine.claim(&device.path), Held, "dm-7 (vg0-home)");
+
+    let machine = FakeMachine::around(&device);
+    let partition = format!("block/{name}/{name}p1");
+    machine.device(&partition, "259:99");
+    machine.sys(&format!("{partition}/partition"), "1\n");
+    machine.disk("md127", "9:127");
+    machine.stack("md127", &format!("{name}/{name}p1"));
+    assert_refused!(machine.claim(&device.path), Held, "md127", format!("through {name}p1"));
+
+    // Mounted says more than held: three floors up, on a partition of the array.
+    machine.device("block/md127/md127p1", "259:100");
+    machine.sys("block/md127/md127p1/partition", "1\n");
+    machine.proc("self/mountinfo", "9 1 259:100 / /srv rw - xfs /dev/md127p1 rw\n");
+    assert_refused!(machine.claim(&device.path), Mounted, "/srv", "md127p1");
+}
+
+#[test]
+fn a_device_that_another_program_writes() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let reader = Holder::shell(&[], "exec 3<\"$0\"", &[&device.path]);
+    claim(&device.path).unwrap();
+    drop(reader);
+    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&device.path]);
+    assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
+    drop(writer);
+    claim(&device.path).unwrap();
+}
+
+/// Whatever claims a device in the kernel (a pool, a journal, a cache) looks like this.
+#[test]
+fn a_device_that_is_claimed_without_a_trace() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let exclusive = |path: &Path| {
+        let flags = OFlags::EXCL.bits().cast_signed();
+        File::options().read(true).custom_flags(flags).open(path).unwrap()
+    };
+    let held = exclusive(&device.partition(1));
+    assert_refused!(claim_at_any_price(&device, &device.path), Busy, device.name());
+    assert_refused!(claim_at_any_price(&device, &device.partition(1)), Busy, device.name());
+    claim(&device.partition(2)).unwrap();
+    drop(held);
+    let claimed = claim(&device.path).unwrap();
+    let _held = exclusive(&device.path);
+    assert_refused!(claimed.recheck(), Busy, device.name());
+}
+
+#[test]
+fn a_machine_that_does_not_tell() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    for missing in ["proc/self/mountinfo", "proc/swaps", "sys/dev/block"] {
+        let machine = FakeMachine::around(&device);
+        let path = machine.folder.path().join(missing);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+        assert_refused!(machine.claim(&device.path), Unreadable, path.to_str().unwrap());
+    }
+}
+
+#[test]
+fn what_passes_by_itself_is_not_a_use() {
+    let mut looks = vec![None, Some("losetup"), Some("losetup")];
+    assert_eq!(crate::guard::usage::lasting(|| looks.pop().unwrap()), None);
+    assert_eq!(crate::guard::usage::lasting(|| Some("qemu")), Some("qemu"));
+}

@@ -1,0 +1,118 @@
+//! Where images and the run's file may lie.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use model::{Allocation, Bytes};
+
+use super::fixture::*;
+use crate::guard::{Refusal, space::space_within, space_for_images, store_outside};
+
+fn is_space(result: Result<(), Refusal>) -> bool {
+    matches!(result, Err(Refusal::Space { .. }))
+}
+
+#[test]
+fn images_must_fit_their_filesystem() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 512 << 20));
+    run("mkfs.ext4", &["-q", "-m", "0", "-O", "^has_journal", &device.text()]);
+    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let new = mount.0.join("not/made/yet");
+    for place in [&mount.0, &new] {
+        space_for_images(place, Bytes::mib(400), Allocation::Full).unwrap();
+        assert!(is_space(space_for_images(place, Bytes::mib(600), Allocation::Full)));
+        space_for_images(place, Bytes::mib(600), Allocation::Sparse).unwrap();
+        space_for_images(place, Bytes::gib(4), Allocation::Sparse).unwrap();
+        assert!(is_space(space_for_images(place, Bytes::gib(16), Allocation::Sparse)));
+    }
+    let refusal = space_for_images(&new, Bytes::gib(1), Allocation::Full).unwrap_err();
+    let text = refusal.to_string();
+    assert!(text.contains("1056MiB") && text.contains("not/made/yet"), "{text}");
+}
+
+#[test]
+fn images_in_memory_must_fit_the_memory() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 1 << 20));
+    let machine = FakeMachine::around(&device);
+    machine.proc("meminfo", "MemTotal: 999999 kB\nMemAvailable:     131072 kB\n");
+    let within = |place: &Path, mib: u64| {
+        space_within(place, Bytes::mib(mib), Allocation::Full, &machine.roots)
+    };
+    let tmpfs = ["-t", "tmpfs", "-o", "size=1G"];
+    let mount = Mount::new(&tmpfs, Path::new("none"), &folder.path().join("mnt"));
+    within(&mount.0, 64).unwrap();
+    let refusal = within(&mount.0, 256).unwrap_err();
+    assert!(matches!(refusal, Refusal::Memory { .. }), "{refusal:?}");
+    assert!(refusal.to_string().contains("128MiB is available"), "{refusal}");
+    // The limit of the mount counts first; on a disk the memory does not count at all.
+    assert!(is_space(within(&mount.0, 2048)));
+    within(folder.path(), 256).unwrap();
+    // One that tells no size.
+    drop(mount);
+    let mount = Mount::new(&["-t", "ramfs"], Path::new("none"), &folder.path().join("mnt"));
+    within(&mount.0, 64).unwrap();
+    assert!(matches!(within(&mount.0, 256), Err(Refusal::Memory { .. })));
+}
+
+fn on_target(store_file: &Path, target: &Path) -> bool {
+    match store_outside(store_file, target) {
+        Ok(()) => false,
+        Err(Refusal::StoreOnTarget { .. }) => true,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_run_file_is_not_on_the_filesystem_under_test() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 32 << 20));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    fs::create_dir(mount.0.join("inside")).unwrap();
+    fs::write(mount.0.join("old.fslab"), "").unwrap();
+    let bound = Mount::new(&["--bind"], &mount.0.join("inside"), &folder.path().join("bound"));
+    let link = folder.path().join("link.fslab");
+    symlink(mount.0.join("old.fslab"), &link).unwrap();
+    for inside in
+        [mount.0.join("run.fslab"), mount.0.join("old.fslab"), bound.0.join("run.fslab"), link]
+    {
+        assert!(on_target(&inside, &mount.0), "{}", inside.display());
+    }
+    for outside in [folder.path().join("run.fslab"), "run.fslab".into(), "/dev/shm/r".into()] {
+        assert!(!on_target(&outside, &mount.0), "{}", outside.display());
+    }
+    // A directory that is measured as it is, with the run's file beside it.
+    assert!(on_target(&folder.path().join("run.fslab"), folder.path()));
+    let refusal = store_outside(Path::new("r"), &folder.path().join("none")).unwrap_err();
+    assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
+}
+
+/// stat(2) gives every subvolume a device number of its own, so that it cannot be trusted here.
+#[test]
+fn subvolumes_are_one_filesystem() {
+    if lacks_root() || lacks_program("mkfs.btrfs") {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 128 << 20));
+    run("mkfs.btrfs", &["-q", &device.text()]);
+    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let subvolume = mount.0.join("subvolume");
+    run("btrfs", &["subvolume", "create", subvolume.to_str().unwrap()]);
+    let options = ["-o", "subvol=subvolume"];
+    let second = Mount::new(&options, &device.path, &folder.path().join("second"));
+    assert!(on_target(&subvolume.join("run.fslab"), &mount.0));
+    assert!(on_target(&mount.0.join("run.fslab"), &second.0));
+    assert!(on_target(&subvolume.join("run.fslab"), &second.0));
+    assert!(!on_target(&folder.path().join("run.fslab"), &second.0));
+}

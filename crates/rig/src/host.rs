@@ -1,0 +1,253 @@
+//! The seam between our logic and the machine: whatever touches the machine is a method of
+//! [`Host`].
+//!
+//! [`RealHost`] is the machine. [`FakeHost`] is a folder that stands for `/`, a list of what was
+//! done, and scripted answers, so that the logic above runs in tests without root. No method
+//! decides anything or journals anything; both are the callers' work.
+
+mod fake;
+mod real;
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use model::{Allocation, Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+pub use self::{fake::FakeHost, real::RealHost};
+use crate::{
+    guard::Roots,
+    mount::{MountEntry, MountRequest},
+};
+
+/// Which file a path led to: what is compared before anything is undone to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// Device number of the filesystem that holds it (`st_dev`).
+    pub device: u64,
+    /// Its inode number (`st_ino`).
+    pub inode: u64,
+}
+
+/// What a path leads to, its last component not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which file it is.
+    pub identity: Identity,
+    /// What kind of file.
+    pub kind: EntryKind,
+    /// Its length; only meaningful for regular files.
+    pub size: Bytes,
+    /// The space it takes on its filesystem.
+    pub allocated: Bytes,
+}
+
+/// The kinds of file that are told apart here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else, symbolic links included.
+    Other,
+}
+
+/// What a program answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit status; `None` when a signal ended it.
+    pub status: Option<i32>,
+    /// Its standard output, bytes that are not UTF-8 replaced.
+    pub stdout: String,
+    /// Its standard error, likewise.
+    pub stderr: String,
+    /// Wall-clock time from start to exit.
+    pub elapsed: Nanos,
+}
+
+impl Output {
+    /// Whether it exited with 0.
+    pub fn success(&self) -> bool {
+        self.status == Some(0)
+    }
+
+    /// Exit status and the last words, on one line: "exit 1: mkfs.xfs: size 1 is too small".
+    pub fn verdict(&self) -> String {
+        let status = match self.status {
+            Some(status) => format!("exit {status}"),
+            None => "killed by a signal".to_owned(),
+        };
+        let lines = |text: &str| {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let words = Some(lines(&self.stderr)).filter(|lines| !lines.is_empty());
+        let words = words.unwrap_or_else(|| lines(&self.stdout));
+        let tail = words[words.len().saturating_sub(3)..].join("; ");
+        if tail.is_empty() { status } else { format!("{status}: {tail}") }
+    }
+}
+
+/// A file as a block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// Its node, `/dev/loopN`.
+    pub path: PathBuf,
+    /// Whether I/O to the file is direct, as read back from the kernel.
+    pub direct: bool,
+    /// Its number, if the device was made for the file and is to be removed with it.
+    pub made: Option<u32>,
+}
+
+/// How a device was made to forget what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erased {
+    /// The whole device was discarded.
+    Discarded,
+    /// It cannot discard; the first and last mebibytes, where signatures are, were overwritten.
+    Wiped,
+}
+
+/// What `statfs(2)` says of a filesystem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Its magic number (`f_type`).
+    pub magic: u64,
+    /// Size of the data area.
+    pub total: Bytes,
+    /// What an ordinary user may still fill (`f_bavail`).
+    pub usable: Bytes,
+    /// Inodes in all; 0 where the filesystem makes them on demand.
+    pub inodes: u64,
+}
+
+/// What stayed in memory of a directory tree that should have left it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Bytes still in the page cache.
+    pub bytes: Bytes,
+    /// Files looked at.
+    pub files: u64,
+    /// Files that could not be opened or asked.
+    pub unknown: u64,
+}
+
+/// Why the kernel would not mount, in its own words where it gave some.
+#[derive(Debug)]
+pub struct MountRefusal {
+    /// The step: `fsopen`, the option, `create`, `attach`.
+    pub step: String,
+    /// Messages of the filesystem context, or empty.
+    pub words: String,
+    /// The error number.
+    pub source: io::Error,
+}
+
+impl fmt::Display for MountRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.source)?;
+        if self.words.is_empty() { Ok(()) } else { write!(f, "; the kernel says: {}", self.words) }
+    }
+}
+
+impl std::error::Error for MountRefusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// A machine. Paths are absolute; errors are the operating system's.
+pub trait Host: Send + Sync + fmt::Debug {
+    /// Whether the effective user is root.
+    fn is_root(&self) -> bool;
+    /// The process id under which this process is put into control groups.
+    fn pid(&self) -> u32;
+    /// Where `/sys`, `/proc` and `/dev` are.
+    fn roots(&self) -> Roots;
+    /// A monotonic clock.
+    fn now(&self) -> Nanos;
+    /// Waits.
+    fn sleep(&self, time: Nanos);
+
+    /// The program of that name in the search path, `/usr/sbin` and `/sbin` included.
+    fn find(&self, program: &str) -> Option<PathBuf>;
+    /// Runs a program to its end: an argument vector, no shell, `LC_ALL=C`, no standard input.
+    ///
+    /// # Errors
+    /// When it cannot be started; its own failure is in [`Output::status`].
+    fn run(&self, argv: &[String]) -> io::Result<Output>;
+
+    /// The text of a file.
+    fn read(&self, path: &Path) -> io::Result<String>;
+    /// Writes a text to an existing file in one `write(2)`, as sysfs and cgroups want it.
+    fn write(&self, path: &Path, text: &str) -> io::Result<()>;
+    /// Makes a file with this text; refuses one that exists.
+    fn create(&self, path: &Path, text: &str) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// The path with every symbolic link followed.
+    fn follow(&self, path: &Path) -> io::Result<PathBuf>;
+    /// What a path leads to, without following a link at its end.
+    fn entry(&self, path: &Path) -> io::Result<Entry>;
+    /// Makes one directory (mode 0700); refuses one that exists.
+    fn make_directory(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_directory(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory and all below it; links are removed, never followed.
+    fn remove_tree(&self, path: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes an empty image file (mode 0600); refuses a name that exists.
+    fn create_image(&self, path: &Path) -> io::Result<Identity>;
+    /// Gives an image its size, all zeros; with [`Allocation::Full`] its space is reserved, with
+    /// [`Allocation::Sparse`] it takes none. Refuses a path that leads to another file than
+    /// `identity`.
+    fn renew_image(
+        &self,
+        path: &Path,
+        identity: Identity,
+        size: Bytes,
+        allocation: Allocation,
+    ) -> io::Result<()>;
+    /// Attaches an image to a free loop device, with direct I/O if the file can do it. Refuses a
+    /// path that leads to another file than `identity`.
+    fn attach_loop(&self, image: &Path, identity: Identity) -> io::Result<Loop>;
+    /// The loop devices a file is attached to.
+    fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>>;
+    /// Detaches a loop device if that very file is still behind it.
+    fn detach_loop(&self, device: &Path, identity: Identity) -> io::Result<()>;
+    /// Removes a loop device that nothing is attached to; one that is not there counts as removed.
+    fn remove_loop(&self, number: u32) -> io::Result<()>;
+
+    /// Makes a whole block device forget what it held. The device is opened exclusively, which a
+    /// mounted one refuses.
+    fn erase_device(&self, device: &Path) -> io::Result<Erased>;
+    /// Writes back and drops the page cache of a block device.
+    fn flush_device(&self, device: &Path) -> io::Result<()>;
+
+    /// What is mounted, in mounting order.
+    fn mounts(&self) -> io::Result<Vec<MountEntry>>;
+    /// Mounts.
+    ///
+    /// # Errors
+    /// [`MountRefusal`] with the kernel's own words.
+    fn mount(&self, request: &MountRequest) -> Result<(), MountRefusal>;
+    /// Unmounts what is topmost at a path; never lazily, never by force.
+    fn unmount(&self, target: &Path) -> io::Result<()>;
+    /// What `statfs(2)` says.
+    fn statistics(&self, path: &Path) -> io::Result<Statistics>;
+    /// Writes back the filesystem that holds a path (`syncfs(2)`).
+    fn sync(&self, path: &Path) -> io::Result<()>;
+    /// Bytes the page cache holds of a file or block device.
+    fn resident(&self, path: &Path) -> io::Result<Bytes>;
+    /// Writes back and drops from memory every file below a directory, and the kernel's caches too
+    /// where that is allowed; then looks what stayed.
+    fn evict(&self, directory: &Path) -> io::Result<Kept>;
+}
+
+#[cfg(test)]
+mod tests;

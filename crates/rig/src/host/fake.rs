@@ -1,0 +1,328 @@
+//! A machine made of a folder, scripted answers and a list of what was done.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use model::{Allocation, Bytes, Nanos};
+
+use super::{
+    Entry, Erased, Host, Identity, Kept, Loop, MountRefusal, Output, RealHost, Statistics,
+};
+use crate::{
+    guard::Roots,
+    mount::{MountEntry, MountRequest},
+};
+
+/// A stand-in for a machine.
+///
+/// Paths lie under its root folder: `/sys/block` is `ROOT/sys/block`, and a path that lies there
+/// already is taken as it is. Files are real files of that folder; programs, mounts, loop devices
+/// and the clock are simulated. Everything that would change the machine is listed by
+/// [`FakeHost::done`].
+#[derive(Debug)]
+pub struct FakeHost {
+    root: PathBuf,
+    is_root: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    done: Vec<String>,
+    programs: BTreeMap<String, VecDeque<Output>>,
+    mounts: Vec<MountEntry>,
+    magics: BTreeMap<String, u64>,
+    loops: BTreeMap<PathBuf, Identity>,
+    busy: BTreeMap<PathBuf, u32>,
+    clock: Nanos,
+}
+
+impl FakeHost {
+    /// A machine whose `/` is the folder `root`, with a root user and no programs.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), is_root: true, state: Mutex::default() }
+    }
+
+    /// The same for an ordinary user.
+    #[must_use]
+    pub fn unprivileged(self) -> Self {
+        Self { is_root: false, ..self }
+    }
+
+    /// Puts a file there, with its folders.
+    ///
+    /// # Panics
+    /// If the folder cannot be written: a test cannot go on.
+    #[must_use]
+    pub fn file(self, path: &str, text: &str) -> Self {
+        let path = self.at(Path::new(path));
+        let folder = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).expect("the folder of a fake host is writable");
+        fs::write(path, text).expect("the folder of a fake host is writable");
+        self
+    }
+
+    /// A program that is found; its answers are given in turn, the last one for ever.
+    #[must_use]
+    pub fn program(self, name: &str, answers: impl IntoIterator<Item = Output>) -> Self {
+        self.lock().programs.insert(name.to_owned(), answers.into_iter().collect());
+        self
+    }
+
+    /// What `statfs(2)` says of mounts of this type.
+    #[must_use]
+    pub fn magic(self, fstype: &str, magic: u64) -> Self {
+        self.lock().magics.insert(fstype.to_owned(), magic);
+        self
+    }
+
+    /// The next `times` unmounts of this path answer `EBUSY`.
+    pub fn keep_busy(&self, path: &Path, times: u32) {
+        self.lock().busy.insert(path.to_owned(), times);
+    }
+
+    /// Everything done so far that would have changed a machine, in order, and empties the list.
+    pub fn done(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().done)
+    }
+
+    /// The real path of one of this machine.
+    pub fn at(&self, path: &Path) -> PathBuf {
+        if path.starts_with(&self.root) {
+            return path.to_owned();
+        }
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A test that panicked while holding the lock has failed already.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, what: String) {
+        self.lock().done.push(what);
+    }
+
+    /// A change of the folder: noted when it came off.
+    fn change(&self, verb: &str, path: &Path, answer: io::Result<()>) -> io::Result<()> {
+        if answer.is_ok() {
+            self.note(format!("{verb} {}", path.display()));
+        }
+        answer
+    }
+}
+
+impl Host for FakeHost {
+    fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    fn pid(&self) -> u32 {
+        4711
+    }
+
+    fn roots(&self) -> Roots {
+        let at = |name: &str| self.root.join(name);
+        Roots { sys: at("sys"), proc: at("proc"), dev: at("dev") }
+    }
+
+    fn now(&self) -> Nanos {
+        self.lock().clock
+    }
+
+    fn sleep(&self, time: Nanos) {
+        let mut state = self.lock();
+        state.clock = state.clock + time;
+    }
+
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        let known = self.lock().programs.contains_key(program);
+        known.then(|| Path::new("/usr/sbin").join(program))
+    }
+
+    fn run(&self, argv: &[String]) -> io::Result<Output> {
+        self.note(argv.join(" "));
+        let mut state = self.lock();
+        let program = argv.first().and_then(|program| state.programs.get_mut(program));
+        let answers = program.ok_or(io::ErrorKind::NotFound)?;
+        let answer = match answers.len() {
+            0 => Output { status: Some(0), ..Output::default() },
+            1 => answers[0].clone(),
+            _ => answers.pop_front().unwrap_or_default(),
+        };
+        state.clock = state.clock + answer.elapsed;
+        Ok(answer)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        fs::read_to_string(self.at(path))
+    }
+
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        let real = self.at(path);
+        real.metadata()?;
+        fs::write(real, text)?;
+        self.note(format!("write {} = {text}", path.display()));
+        Ok(())
+    }
+
+    fn create(&self, path: &Path, text: &str) -> io::Result<()> {
+        self.change("create", path, RealHost.create(&self.at(path), text))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        RealHost.list(&self.at(path))
+    }
+
+    fn follow(&self, path: &Path) -> io::Result<PathBuf> {
+        self.at(path).canonicalize()
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        RealHost.entry(&self.at(path))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.change("mkdir", path, fs::create_dir(self.at(path)))?;
+        // A control group is born with its files; the kernel makes them.
+        if path.starts_with("/sys/fs/cgroup") {
+            for file in ["cgroup.procs", "memory.limit_in_bytes", "memory.max"] {
+                fs::write(self.at(&path.join(file)), "")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        if path.starts_with("/sys/fs/cgroup") {
+            return self.change("rmdir", path, fs::remove_dir_all(self.at(path)));
+        }
+        self.change("rmdir", path, fs::remove_dir(self.at(path)))
+    }
+
+    fn remove_tree(&self, path: &Path) -> io::Result<()> {
+        self.change("remove tree", path, fs::remove_dir_all(self.at(path)))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.change("remove", path, fs::remove_file(self.at(path)))
+    }
+
+    fn create_image(&self, path: &Path) -> io::Result<Identity> {
+        let identity = RealHost.create_image(&self.at(path))?;
+        self.note(format!("create image {}", path.display()));
+        Ok(identity)
+    }
+
+    fn renew_image(
+        &self,
+        path: &Path,
+        identity: Identity,
+        size: Bytes,
+        allocation: Allocation,
+    ) -> io::Result<()> {
+        // The folder may lie on a small disk: sparse in truth, whatever is asked for.
+        let answer = RealHost.renew_image(&self.at(path), identity, size, Allocation::Sparse);
+        self.change(&format!("renew {size} {}", allocation.name()), path, answer)
+    }
+
+    fn attach_loop(&self, image: &Path, identity: Identity) -> io::Result<Loop> {
+        let mut state = self.lock();
+        let number = u32::try_from(state.loops.len()).map_err(io::Error::other)?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        state.loops.insert(path.clone(), identity);
+        state.done.push(format!("attach {} to {}", image.display(), path.display()));
+        Ok(Loop { path, direct: true, made: Some(number) })
+    }
+
+    fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>> {
+        let state = self.lock();
+        let ours = state.loops.iter().filter(|(_, behind)| **behind == identity);
+        Ok(ours.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn detach_loop(&self, device: &Path, identity: Identity) -> io::Result<()> {
+        let mut state = self.lock();
+        match state.loops.get(device) {
+            Some(behind) if *behind != identity => Err(io::Error::other("another file")),
+            Some(_) => {
+                state.loops.remove(device);
+                state.done.push(format!("detach {}", device.display()));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn remove_loop(&self, number: u32) -> io::Result<()> {
+        self.note(format!("remove loop {number}"));
+        Ok(())
+    }
+
+    fn erase_device(&self, device: &Path) -> io::Result<Erased> {
+        self.note(format!("discard {}", device.display()));
+        Ok(Erased::Discarded)
+    }
+
+    fn flush_device(&self, device: &Path) -> io::Result<()> {
+        self.note(format!("flush {}", device.display()));
+        Ok(())
+    }
+
+    fn mounts(&self) -> io::Result<Vec<MountEntry>> {
+        Ok(self.lock().mounts.clone())
+    }
+
+    fn mount(&self, request: &MountRequest) -> Result<(), MountRefusal> {
+        let mut state = self.lock();
+        state.done.push(request.describe());
+        state.mounts.push(MountEntry {
+            device: "7:0".into(),
+            root: "/".into(),
+            target: request.target.clone(),
+            options: "rw".into(),
+            fstype: request.fstype.clone(),
+            source: request.source.clone(),
+            super_options: request.options.clone(),
+        });
+        Ok(())
+    }
+
+    fn unmount(&self, target: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        if let Some(left) = state.busy.get_mut(target).filter(|left| **left > 0) {
+            *left -= 1;
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        let place = state.mounts.iter().rposition(|mount| mount.target == target);
+        state.mounts.remove(place.ok_or(io::ErrorKind::InvalidInput)?);
+        state.done.push(format!("umount {}", target.display()));
+        Ok(())
+    }
+
+    fn statistics(&self, path: &Path) -> io::Result<Statistics> {
+        let state = self.lock();
+        let holder = crate::mount::holder(&state.mounts, path);
+        let magic = holder.and_then(|mount| state.magics.get(&mount.fstype)).copied();
+        let (total, usable) = (Bytes::gib(1), Bytes::mib(900));
+        Ok(Statistics { magic: magic.unwrap_or(0), total, usable, inodes: 65536 })
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        self.note(format!("syncfs {}", path.display()));
+        Ok(())
+    }
+
+    fn resident(&self, _path: &Path) -> io::Result<Bytes> {
+        Ok(Bytes(0))
+    }
+
+    fn evict(&self, directory: &Path) -> io::Result<Kept> {
+        self.note(format!("evict {}", directory.display()));
+        Ok(Kept::default())
+    }
+}

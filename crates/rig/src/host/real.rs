@@ -1,0 +1,410 @@
+//! The machine itself.
+
+use std::{
+    env,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use model::{Allocation, Bytes, Nanos};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
+
+use super::{
+    Entry, EntryKind, Erased, Host, Identity, Kept, Loop, MountRefusal, Output, Statistics,
+};
+use crate::{
+    guard::Roots,
+    mount::{self, MountEntry, MountRequest},
+};
+
+/// Folders searched for programs after those of `PATH`: an ordinary user's path often lacks them.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// How much of each end of a device is overwritten when it cannot discard: all superblocks that
+/// mkfs programs and blkid look for at fixed places lie within (btrfs has further copies, which its
+/// mkfs and a mount by device ignore).
+const WIPED: u64 = 2 << 20;
+
+/// Files kept open while their eviction is checked: a sample, since each takes a descriptor.
+const WATCHED: usize = 256;
+
+/// The machine this process runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealHost;
+
+impl Host for RealHost {
+    fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn roots(&self) -> Roots {
+        Roots::default()
+    }
+
+    fn now(&self) -> Nanos {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().into()
+    }
+
+    fn sleep(&self, time: Nanos) {
+        std::thread::sleep(Duration::from_nanos(time.0));
+    }
+
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            return Some(PathBuf::from(program)).filter(|path| executable(path));
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        let folders = env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+        folders.map(|folder| folder.join(program)).find(|path| executable(path))
+    }
+
+    fn run(&self, argv: &[String]) -> io::Result<Output> {
+        let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
+        let (program, arguments) = argv.split_first().ok_or_else(|| missing("empty command"))?;
+        let path = self.find(program).ok_or_else(|| missing("no such program"))?;
+        let mut command = Command::new(path);
+        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        let start = Instant::now();
+        let answer = command.output()?;
+        Ok(Output {
+            status: answer.status.code(),
+            stdout: String::from_utf8_lossy(&answer.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&answer.stderr).into_owned(),
+            elapsed: start.elapsed().into(),
+        })
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+    }
+
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        // One write(2), since each is one order to sysfs; never create what is not there.
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        let length = file.write(text.as_bytes())?;
+        if length == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    fn create(&self, path: &Path, text: &str) -> io::Result<()> {
+        File::create_new(path)?.write_all(text.as_bytes())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let name =
+            |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+        let mut names = path.read_dir()?.map(name).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn follow(&self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        Ok(entry(&path.symlink_metadata()?))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn remove_tree(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_image(&self, path: &Path) -> io::Result<Identity> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(path)?;
+        // Copy-on-write below an image doubles the writes and shreds the file. The flag exists only
+        // on btrfs and only helps while the file is empty; elsewhere the call fails and nothing is
+        // lost.
+        let flags = rustix::fs::ioctl_getflags(&file);
+        if let Ok(flags) = flags {
+            let wanted = flags | rustix::fs::IFlags::NOCOW;
+            if let Err(error) = rustix::fs::ioctl_setflags(&file, wanted) {
+                tracing::debug!(%error, "no NOCOW attribute here");
+            }
+        }
+        // The name must survive a crash together with the journal entry that tells whose it is.
+        file.sync_all()?;
+        Ok(entry(&file.metadata()?).identity)
+    }
+
+    fn renew_image(
+        &self,
+        path: &Path,
+        identity: Identity,
+        size: Bytes,
+        allocation: Allocation,
+    ) -> io::Result<()> {
+        let file = open_same(path, identity)?;
+        file.set_len(size.0)?;
+        let keep = FallocateFlags::KEEP_SIZE;
+        match allocation {
+            Allocation::Sparse => {
+                rustix::fs::fallocate(&file, keep | FallocateFlags::PUNCH_HOLE, 0, size.0)?;
+            }
+            Allocation::Full => {
+                if rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 0, size.0).is_err() {
+                    // tmpfs and others lack ZERO_RANGE: holes first, then space, leaves zeros as
+                    // well.
+                    rustix::fs::fallocate(&file, keep | FallocateFlags::PUNCH_HOLE, 0, size.0)?;
+                    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0)?;
+                }
+            }
+        }
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        Ok(())
+    }
+
+    fn attach_loop(&self, image: &Path, identity: Identity) -> io::Result<Loop> {
+        let file = open_same(image, identity)?;
+        let attach = |block_size| {
+            let options =
+                sys::loop_device::Options { direct: true, block_size, ..Default::default() };
+            let attached = sys::loop_device::attach(&file, options)?;
+            let direct = sys::loop_device::status(File::open(&attached.path)?)?.direct;
+            let made = attached.made.then_some(attached.number);
+            Ok::<_, io::Error>(Loop { path: attached.path, direct, made })
+        };
+        let first = attach(0)?;
+        if first.direct {
+            return Ok(first);
+        }
+        // With 512-byte blocks the file below may be unable to do direct I/O; with 4 KiB it often
+        // can.
+        match attach(4096) {
+            Ok(second) if second.direct => {
+                release(&first)?;
+                Ok(second)
+            }
+            Ok(second) => release(&second).map(|()| first),
+            Err(_) => Ok(first),
+        }
+    }
+
+    fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>> {
+        sys::loop_device::devices_of(identity.device, identity.inode)
+    }
+
+    fn detach_loop(&self, device: &Path, identity: Identity) -> io::Result<()> {
+        let file = File::open(device)?;
+        let status = match sys::loop_device::status(&file) {
+            Ok(status) => status,
+            // ENXIO: nothing is attached any more, which is what is wanted.
+            Err(error) if error.raw_os_error() == Some(6) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if (status.device, status.inode) != (identity.device, identity.inode) {
+            return Err(io::Error::other("another file is attached to it now"));
+        }
+        sys::loop_device::detach(&file)
+    }
+
+    fn remove_loop(&self, number: u32) -> io::Result<()> {
+        match sys::loop_device::remove(number) {
+            // ENODEV: there is none of that number.
+            Err(error) if error.raw_os_error() == Some(19) => Ok(()),
+            answer => answer,
+        }
+    }
+
+    fn erase_device(&self, device: &Path) -> io::Result<Erased> {
+        let file = exclusive(device)?;
+        let size = sys::block::size_bytes(&file)?;
+        if sys::orders::discard(&file, 0, size).is_ok() {
+            return Ok(Erased::Discarded);
+        }
+        let file = File::from(file);
+        let length = WIPED.min(size);
+        let zeros = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        file.write_all_at(&zeros, 0)?;
+        file.write_all_at(&zeros, size - length)?;
+        file.sync_all()?;
+        Ok(Erased::Wiped)
+    }
+
+    fn flush_device(&self, device: &Path) -> io::Result<()> {
+        sys::orders::flush_cache(File::open(device)?)
+    }
+
+    fn mounts(&self) -> io::Result<Vec<MountEntry>> {
+        mount::table()
+    }
+
+    fn mount(&self, request: &MountRequest) -> Result<(), MountRefusal> {
+        mount::attach(request)
+    }
+
+    fn unmount(&self, target: &Path) -> io::Result<()> {
+        // NOFOLLOW: the mount point is ours; a link put in its place is not followed.
+        Ok(rustix::mount::unmount(target, rustix::mount::UnmountFlags::NOFOLLOW)?)
+    }
+
+    fn statistics(&self, path: &Path) -> io::Result<Statistics> {
+        let statistics = rustix::fs::statfs(path)?;
+        // f_frsize is the unit of the counts (statfs(2)); old filesystems leave it 0 and mean
+        // f_bsize.
+        let unit = match u64::try_from(statistics.f_frsize).unwrap_or(0) {
+            0 => u64::try_from(statistics.f_bsize).unwrap_or(0),
+            unit => unit,
+        };
+        let bytes = |blocks: u64| Bytes(blocks.saturating_mul(unit));
+        // f_type is signed on some architectures; magic numbers are 32 bits wide.
+        #[expect(
+            clippy::cast_sign_loss,
+            reason = "the bit pattern of the magic number, on purpose"
+        )]
+        let magic = statistics.f_type as u64 & u64::from(u32::MAX);
+        Ok(Statistics {
+            magic,
+            total: bytes(statistics.f_blocks),
+            usable: bytes(statistics.f_bavail),
+            inodes: statistics.f_files,
+        })
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(File::open(path)?)?)
+    }
+
+    fn resident(&self, path: &Path) -> io::Result<Bytes> {
+        Ok(Bytes(sys::cache::resident(File::open(path)?)?.cached))
+    }
+
+    fn evict(&self, directory: &Path) -> io::Result<Kept> {
+        let mut kept = Kept::default();
+        let mut watched = Vec::new();
+        self.sync(directory)?;
+        each_file(directory, &mut |path| {
+            kept.files += 1;
+            let Ok(file) = open_quietly(path) else {
+                kept.unknown += 1;
+                return;
+            };
+            if rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).is_err() {
+                kept.unknown += 1;
+            } else if watched.len() < WATCHED {
+                watched.push(file);
+            }
+        })?;
+        // Sampled files are open already, so that looking does not bring names and inodes back; the
+        // second order drops what holding and closing them kept.
+        let drop_caches = || match self.is_root() {
+            true => self.write(Path::new("/proc/sys/vm/drop_caches"), "3"),
+            false => Ok(()),
+        };
+        drop_caches()?;
+        for file in &watched {
+            match sys::cache::resident(file) {
+                Ok(resident) => kept.bytes = kept.bytes + Bytes(resident.cached),
+                Err(_) => kept.unknown += 1,
+            }
+        }
+        drop(watched);
+        drop_caches()?;
+        Ok(kept)
+    }
+}
+
+/// Detaches a device that was attached a moment ago. Removing it is tried once: a stray device
+/// without a file does no harm.
+fn release(device: &Loop) -> io::Result<()> {
+    sys::loop_device::detach(File::open(&device.path)?)?;
+    if let Some(Err(error)) = device.made.map(sys::loop_device::remove) {
+        tracing::debug!(device = %device.path.display(), %error, "loop device stays");
+    }
+    Ok(())
+}
+
+fn executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+}
+
+fn entry(meta: &fs::Metadata) -> Entry {
+    let kind = match meta.file_type() {
+        kind if kind.is_file() => EntryKind::File,
+        kind if kind.is_dir() => EntryKind::Directory,
+        _ => EntryKind::Other,
+    };
+    Entry {
+        identity: Identity { device: meta.dev(), inode: meta.ino() },
+        kind,
+        size: Bytes(meta.len()),
+        allocated: Bytes(meta.blocks().saturating_mul(512)), // stat(2): always units of 512 bytes
+    }
+}
+
+/// Opens a file for reading and writing, if it is still the very file that was journaled.
+fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags(OFlags::NOFOLLOW))
+        .open(path)?;
+    if entry(&file.metadata()?).identity == identity {
+        return Ok(file);
+    }
+    Err(io::Error::other("another file has taken its name"))
+}
+
+/// Opens a block device for writing, which fails with `EBUSY` while it is mounted or otherwise
+/// claimed.
+fn exclusive(device: &Path) -> io::Result<OwnedFd> {
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(flags(OFlags::EXCL)).open(device)?;
+    Ok(file.into())
+}
+
+fn flags(flags: OFlags) -> i32 {
+    flags.bits().cast_signed()
+}
+
+/// Opens a file without changing its access time, where that is allowed.
+fn open_quietly(path: &Path) -> io::Result<File> {
+    let open = |extra: OFlags| {
+        let wanted = OFlags::NOFOLLOW | OFlags::NONBLOCK | extra;
+        OpenOptions::new().read(true).custom_flags(flags(wanted)).open(path)
+    };
+    open(OFlags::NOATIME).or_else(|_| open(OFlags::empty()))
+}
+
+/// Calls `visit` with every regular file below a directory; links are not followed.
+fn each_file(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in directory.read_dir()? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                pending.push(entry.path());
+            } else if kind.is_file() {
+                visit(&entry.path());
+            }
+        }
+    }
+    Ok(())
+}

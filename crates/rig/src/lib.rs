@@ -1,0 +1,40 @@
+//! WHERE: devices, filesystems, mounts, caches, knobs; and putting it all back.
+//!
+//! A run opens one [`Rig`] over its [`model::Storage`]; each trial takes a [`Mounted`] instance
+//! from it, a freshly made filesystem, and gives it back with [`Mounted::finish`]. Which
+//! filesystems there are says the [`Catalogue`]; whether this machine can make them says
+//! [`Catalogue::availability`].
+//!
+//! Everything that touches the machine goes through the trait [`Host`], so that the logic can be
+//! tested on a [`FakeHost`], and every change is written to the undo journal ([`undo`]) before it
+//! is made. What a killed run left behind, [`undo::clean`] puts back. What may be formatted at all,
+//! [`guard`] decides.
+//!
+//! Deliberately not here: measuring (the engine's), choosing the order of trials (the conductor's),
+//! signals (the caller drops the rig), and any `unsafe` (`sys` has it).
+#![forbid(unsafe_code)]
+
+mod availability;
+mod bench;
+mod caches;
+pub mod catalogue;
+mod device;
+mod error;
+pub mod guard;
+pub mod host;
+mod instance;
+mod knobs;
+mod memory;
+pub mod mount;
+pub mod probe;
+pub mod signature;
+mod storage;
+pub mod undo;
+
+pub use availability::Availability;
+pub use catalogue::{Catalogue, CatalogueError, Filesystem};
+pub use device::DeviceCounters;
+pub use error::RigError;
+pub use host::{FakeHost, Host, RealHost};
+pub use instance::{Finish, Mounted, Space};
+pub use storage::{Rig, RigOptions};

@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{host::FakeHost, mount::MountRequest, undo::Journal};
+
+fn mounted(host: &FakeHost, fstype: &str, target: &str, options: &str) {
+    let request = MountRequest {
+        source: fstype.into(),
+        target: target.into(),
+        fstype: fstype.into(),
+        options: options.into(),
+    };
+    host.mount(&request).unwrap();
+}
+
+fn bench(folder: &Path, host: FakeHost) -> (Arc<FakeHost>, Bench) {
+    let host = Arc::new(host);
+    let journal = Journal::create(&*host, &folder.join("state"), "run").unwrap();
+    host.done();
+    (Arc::clone(&host), Bench::new(host, journal))
+}
+
+#[test]
+fn version_1_makes_a_child_of_the_own_group_and_goes_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "8:pids:/\n4:memory:/user/me\n0::/\n")
+        .file("/sys/fs/cgroup/memory/user/me/cgroup.procs", "");
+    mounted(&fake, "cgroup", "/sys/fs/cgroup/pids", "rw,pids");
+    mounted(&fake, "cgroup", "/sys/fs/cgroup/memory", "rw,memory");
+    mounted(&fake, "cgroup2", "/sys/fs/cgroup/unified", "rw");
+    let (host, mut bench) = bench(folder.path(), fake);
+    let group = Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
+    group.change(&mut bench, Bytes::mib(32)).unwrap();
+    assert_eq!(bench.close(), []);
+    assert_eq!(
+        host.done(),
+        [
+            "mkdir /sys/fs/cgroup/memory/user/me/fslab-run",
+            "write /sys/fs/cgroup/memory/user/me/fslab-run/memory.limit_in_bytes = 67108864",
+            "write /sys/fs/cgroup/memory/user/me/fslab-run/cgroup.procs = 4711",
+            "write /sys/fs/cgroup/memory/user/me/fslab-run/memory.limit_in_bytes = 33554432",
+            "write /sys/fs/cgroup/memory/user/me/cgroup.procs = 4711",
+            "rmdir /sys/fs/cgroup/memory/user/me/fslab-run",
+        ]
+    );
+    assert_eq!(versions(&host.mounts().unwrap()), "v1 and v2");
+}
+
+#[test]
+fn version_2_goes_below_the_nearest_group_that_hands_memory_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "0::/user.slice/session.scope\n")
+        .file("/sys/fs/cgroup/cgroup.procs", "")
+        .file("/sys/fs/cgroup/cgroup.subtree_control", "cpu memory\n")
+        .file("/sys/fs/cgroup/user.slice/cgroup.procs", "")
+        .file("/sys/fs/cgroup/user.slice/cgroup.subtree_control", "memory pids\n")
+        .file("/sys/fs/cgroup/user.slice/session.scope/cgroup.procs", "4711")
+        .file("/sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control", "\n");
+    mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
+    let (host, mut bench) = bench(folder.path(), fake);
+    Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
+    assert_eq!(bench.close(), []);
+    let done = host.done();
+    assert_eq!(done[0], "mkdir /sys/fs/cgroup/user.slice/fslab-run");
+    assert!(
+        done.contains(&"write /sys/fs/cgroup/user.slice/fslab-run/memory.max = 67108864".into())
+    );
+    let home = "write /sys/fs/cgroup/user.slice/session.scope/cgroup.procs = 4711";
+    assert!(done.contains(&home.into()), "{done:#?}");
+}
+
+#[test]
+fn version_2_switches_the_controller_on_at_the_root_and_off_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "0::/\n")
+        .file("/sys/fs/cgroup/cgroup.procs", "4711")
+        .file("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+        .file("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
+    mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
+    let (host, mut bench) = bench(folder.path(), fake);
+    Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
+    assert_eq!(bench.close(), []);
+    let done = host.done();
+    assert_eq!(done[0], "write /sys/fs/cgroup/cgroup.subtree_control = +memory");
+    assert_eq!(done[done.len() - 1], "write /sys/fs/cgroup/cgroup.subtree_control = -memory");
+}
+
+#[test]
+fn why_there_is_no_limit_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = bench(folder.path(), FakeHost::new(folder.path()).unprivileged());
+    let mut enter = |host: &FakeHost| Group::enter(&mut bench, host, "run", Bytes(1)).unwrap_err();
+    assert_eq!(enter(&host), "not root");
+    let none = FakeHost::new(folder.path()).file("/proc/self/cgroup", "1:cpu:/\n");
+    assert!(enter(&none).contains("no memory controller"));
+    let elsewhere = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "0::/\n")
+        .file("/sys/fs/cgroup/cgroup.procs", "")
+        .file("/sys/fs/cgroup/cgroup.controllers", "cpu\n");
+    mounted(&elsewhere, "cgroup2", "/sys/fs/cgroup", "rw");
+    assert!(enter(&elsewhere).contains("not in version 2"));
+}

@@ -1,0 +1,307 @@
+//! Mounting: option strings as mount(8) takes them, the mount table, and the new mount API.
+//!
+//! [`attach`] is the only place that mounts. It uses `fsopen`/`fsconfig`/`fsmount`/`move_mount`
+//! (Linux 5.2), since their errors come with the filesystem's own words, which mount(2) leaves in
+//! the kernel log. Deliberately not here: remounting, bind mounts, propagation, mount namespaces.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount,
+};
+
+use crate::host::MountRefusal;
+
+/// What to mount where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountRequest {
+    /// Device, or a name for filesystems without one.
+    pub source: String,
+    /// Directory.
+    pub target: PathBuf,
+    /// The filesystem's name in `/proc/filesystems`.
+    pub fstype: String,
+    /// Options, comma separated as mount(8) takes them.
+    pub options: String,
+}
+
+impl MountRequest {
+    /// The request as mount(8) would be told it: for the record of actions.
+    pub fn describe(&self) -> String {
+        let options = match self.options.as_str() {
+            "" => String::new(),
+            options => format!(" -o {options}"),
+        };
+        format!("mount -t {}{options} {} {}", self.fstype, self.source, self.target.display())
+    }
+}
+
+/// Options in the kernel's two kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Those of the mount point.
+    pub attributes: MountAttrFlags,
+    /// Those of the filesystem, in the order given: key, and value if there is one.
+    pub parameters: Vec<(String, Option<String>)>,
+}
+
+/// Mount point attributes by their names in mount(8); source: `include/uapi/linux/mount.h`.
+const ATTRIBUTES: [(&str, MountAttrFlags); 8] = [
+    ("noatime", MountAttrFlags::MOUNT_ATTR_NOATIME),
+    ("strictatime", MountAttrFlags::MOUNT_ATTR_STRICTATIME),
+    ("nodiratime", MountAttrFlags::MOUNT_ATTR_NODIRATIME),
+    ("nosuid", MountAttrFlags::MOUNT_ATTR_NOSUID),
+    ("nodev", MountAttrFlags::MOUNT_ATTR_NODEV),
+    ("noexec", MountAttrFlags::MOUNT_ATTR_NOEXEC),
+    ("nosymfollow", MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW),
+    ("ro", MountAttrFlags::MOUNT_ATTR_RDONLY),
+];
+
+/// What mount(8) accepts and the kernel does by itself.
+const DEFAULTS: [&str; 8] =
+    ["defaults", "relatime", "atime", "diratime", "suid", "dev", "exec", "symfollow"];
+
+impl Options {
+    /// Sorts options by kind. A comma within double quotes does not separate; the quotes are
+    /// removed. Names that are unknown here are left to the filesystem, which refuses what it does
+    /// not know.
+    pub fn parse(text: &str) -> Self {
+        let mut options = Self { attributes: MountAttrFlags::empty(), parameters: Vec::new() };
+        for option in split(text) {
+            if DEFAULTS.contains(&option.as_str()) {
+                continue;
+            }
+            let attribute = ATTRIBUTES.into_iter().find(|(name, _)| *name == option);
+            if let Some((_, attribute)) = attribute {
+                options.attributes |= attribute;
+                if option != "ro" {
+                    continue; // `ro` is told to the superblock, too
+                }
+            }
+            options.parameters.push(match option.split_once('=') {
+                Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+                None => (option, None),
+            });
+        }
+        options
+    }
+}
+
+fn split(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Mounts through the new mount API; the module of the filesystem is loaded by the kernel if need
+/// be.
+///
+/// # Errors
+/// [`MountRefusal`]: the step, the error number, and the messages of the filesystem context.
+pub fn attach(request: &MountRequest) -> Result<(), MountRefusal> {
+    let options = Options::parse(&request.options);
+    let refusal = |step: &str, words: String, errno: rustix::io::Errno| MountRefusal {
+        step: step.to_owned(),
+        words,
+        source: errno.into(),
+    };
+    let context = fsopen(request.fstype.as_str(), FsOpenFlags::FSOPEN_CLOEXEC)
+        .map_err(|errno| refusal(&format!("fsopen {}", request.fstype), String::new(), errno))?;
+    let context = context.as_fd();
+    let told = |step: &str, errno| refusal(step, words(context), errno);
+    fsconfig_set_string(context, "source", request.source.as_str())
+        .map_err(|errno| told("source", errno))?;
+    for (key, value) in &options.parameters {
+        let set = match value {
+            Some(value) => fsconfig_set_string(context, key.as_str(), value.as_str()),
+            None => fsconfig_set_flag(context, key.as_str()),
+        };
+        set.map_err(|errno| told(&format!("option {key}"), errno))?;
+    }
+    fsconfig_create(context).map_err(|errno| told("create", errno))?;
+    let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, options.attributes)
+        .map_err(|errno| told("fsmount", errno))?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(&mount, "", rustix::fs::CWD, &request.target, flags)
+        .map_err(|errno| told("move_mount", errno))
+}
+
+/// Messages of the filesystem context, oldest first: each read gives one, as `e text` (error), `w
+/// text` (warning) or `i text`, until `ENODATA` (`fs/fsopen.c`).
+fn words(context: BorrowedFd<'_>) -> String {
+    let mut messages = Vec::new();
+    let mut buffer = [0u8; 4096];
+    while let Ok(length) = rustix::io::read(context, &mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let text = text.trim();
+        match text.split_once(' ') {
+            Some(("e" | "w", message)) => messages.push(message.to_owned()),
+            Some(("i", _)) => {}
+            _ => messages.push(text.to_owned()),
+        }
+    }
+    messages.join("; ")
+}
+
+/// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountEntry {
+    /// Device number as `major:minor`, that of `st_dev`.
+    pub device: String,
+    /// The directory of the filesystem that is the root of this mount.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub target: PathBuf,
+    /// Options of the mount point.
+    pub options: String,
+    /// Name of the filesystem.
+    pub fstype: String,
+    /// What is mounted.
+    pub source: String,
+    /// Options of the superblock.
+    pub super_options: String,
+}
+
+impl MountEntry {
+    /// Reads a mount table; lines that are not understood are left out.
+    pub fn parse_table(text: &str) -> Vec<Self> {
+        text.lines().filter_map(Self::parse).collect()
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(2);
+        let mut filesystem = filesystem.split(' ');
+        Some(Self {
+            device: mount.next()?.to_owned(),
+            root: unescape(mount.next()?).into(),
+            target: unescape(mount.next()?).into(),
+            options: mount.next()?.to_owned(),
+            fstype: filesystem.next()?.to_owned(),
+            source: unescape(filesystem.next()?),
+            super_options: filesystem.next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Both kinds of options as one list, none twice: what mount(8) shows.
+    pub fn resolved_options(&self) -> String {
+        let mut options: Vec<&str> = self.options.split(',').collect();
+        for option in self.super_options.split(',').filter(|option| !option.is_empty()) {
+            if !options.contains(&option) {
+                options.push(option);
+            }
+        }
+        options.join(",")
+    }
+}
+
+/// The mount that holds a path: the last one mounted among those with the longest matching target.
+pub fn holder<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
+    let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
+    holding.max_by_key(|mount| mount.target.components().count())
+}
+
+/// Undoes the octal escapes of the mount table (`\040` for a blank).
+pub(crate) fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.filter(|_| byte == b'\\').and_then(|code| u8::from_str_radix(code, 8).ok());
+        bytes.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &tail[3..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The mount table of this process.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn table() -> io::Result<Vec<MountEntry>> {
+    Ok(MountEntry::parse_table(&fs::read_to_string("/proc/self/mountinfo")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expected: Expect) {
+        expected.assert_eq(&format!("{:?}", Options::parse(text)));
+    }
+
+    #[test]
+    fn options_are_sorted_by_kind() {
+        check("", expect!["Options { attributes: MountAttrFlags(0x0), parameters: [] }"]);
+        check(
+            "defaults,noatime,data=writeback,nobarrier",
+            expect![[
+                r#"Options { attributes: MountAttrFlags(MOUNT_ATTR_NOATIME), parameters: [("data", Some("writeback")), ("nobarrier", None)] }"#
+            ]],
+        );
+        check(
+            "ro,nodiratime",
+            expect![[
+                r#"Options { attributes: MountAttrFlags(MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODIRATIME), parameters: [("ro", None)] }"#
+            ]],
+        );
+        check(
+            "relatime,context=\"a,b\",size=1g",
+            expect![[
+                r#"Options { attributes: MountAttrFlags(0x0), parameters: [("context", Some("a,b")), ("size", Some("1g"))] }"#
+            ]],
+        );
+    }
+
+    const TABLE: &str = "\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
+30 27 7:3 / /mnt/with\\040blank rw,noatime - xfs /dev/loop3 rw,noquota
+31 27 7:4 / /mnt rw - xfs /dev/loop4 rw
+not a line";
+
+    #[test]
+    fn the_mount_table_is_read() {
+        let mounts = MountEntry::parse_table(TABLE);
+        assert_eq!(mounts.len(), 4);
+        assert_eq!(mounts[2].target, Path::new("/mnt/with blank"));
+        assert_eq!(mounts[2].resolved_options(), "rw,noatime,noquota");
+        assert_eq!((mounts[1].fstype.as_str(), mounts[1].device.as_str()), ("ext4", "254:0"));
+    }
+
+    #[test]
+    fn the_holder_is_the_longest_match_by_component() {
+        let mounts = MountEntry::parse_table(TABLE);
+        let source = |path: &str| holder(&mounts, Path::new(path)).unwrap().source.clone();
+        assert_eq!(source("/mnt/with blank/file"), "/dev/loop3");
+        assert_eq!(source("/mnt/with"), "/dev/loop4");
+        assert_eq!(source("/mntx"), "/dev/vda");
+    }
+
+    #[test]
+    fn a_refused_mount_tells_the_step() {
+        let request = MountRequest {
+            source: "none".into(),
+            target: "/".into(),
+            fstype: "no-such-filesystem".into(),
+            options: String::new(),
+        };
+        let refusal = attach(&request).unwrap_err();
+        assert!(refusal.to_string().starts_with("fsopen no-such-filesystem: "), "{refusal}");
+    }
+}

@@ -1,0 +1,277 @@
+use std::{
+    collections::BTreeSet,
+    io::Write as _,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::*;
+
+/// Size of the images here: a multiple of all alignments, larger than all offsets.
+const SIZE: u64 = 16 << 20;
+
+/// Bytes to be written, with their offsets.
+pub(crate) type Parts = Vec<(u64, Vec<u8>)>;
+
+/// Each signature as bytes to be written, for images of [`SIZE`]: name, and (offset, bytes) parts.
+/// For formats whose tools are seldom installed, and for copies that tools do not write alone.
+pub(crate) fn crafted() -> Vec<(&'static str, Parts)> {
+    let one = |kind, offset, bytes: &[u8]| (kind, vec![(offset, bytes.to_vec())]);
+    let md = b"\xfc\x4e\x2b\xa9\x01\0\0\0";
+    let nilfs2 = {
+        let mut superblock = vec![0; 24];
+        superblock[0] = 2;
+        superblock[6..8].copy_from_slice(&[0x34, 0x34]);
+        superblock[8..10].copy_from_slice(&280u16.to_le_bytes());
+        superblock
+    };
+    let uberblock = 0x00ba_b10c_u64.to_le_bytes();
+    let mut mbr = vec![0; 66];
+    mbr[4] = 0x83;
+    mbr[12] = 1;
+    mbr[64..].copy_from_slice(&[0x55, 0xaa]);
+    vec![
+        one("ext2", 1024 + 0x38, b"\x53\xef"),
+        ("ext3", vec![(1080, b"\x53\xef".to_vec()), (1024 + 0x5c, vec![4])]),
+        ("ext4", vec![(1080, b"\x53\xef".to_vec()), (1024 + 0x60, vec![0x42])]),
+        ("jbd", vec![(1080, b"\x53\xef".to_vec()), (1024 + 0x60, vec![8])]),
+        one("xfs", 0, b"XFSB"),
+        one("btrfs", 65600, b"_BHRfS_M"),
+        one("f2fs", 1024, b"\x10\x20\xf5\xf2"),
+        one("nilfs2", 1024, &nilfs2),
+        one("nilfs2", SIZE - 4096, &nilfs2),
+        one("jfs", 32768, b"JFS1"),
+        one("reiserfs", 65588, b"ReIsEr2Fs"),
+        one("reiserfs", 65588, b"ReIsEr3Fs"),
+        one("reiserfs", 8244, b"ReIsErFs"),
+        one("reiser4", 65536, b"ReIsEr4"),
+        one("exfat", 3, b"EXFAT   "),
+        one("ntfs", 3, b"NTFS    "),
+        one("vfat", 0x36, b"FAT16   "),
+        one("vfat", 0x52, b"FAT32   "),
+        one("vfat", 0, b"\xeb\x3c\x90mkdosfs\0\0\x02\x04\x01\0\x02\0\x02\0\0\xf8"),
+        one("squashfs", 0, b"hsqs"),
+        one("erofs", 1024, b"\xe2\xe1\xf5\xe0"),
+        one("iso9660", 32769, b"CD001"),
+        one("udf", 32768 + 2048 + 1, b"NSR02"),
+        one("zfs_member", 128 << 10, &uberblock),
+        one("zfs_member", SIZE - (64 << 10), &uberblock),
+        one("zfs_member", SIZE - (300 << 10), &0x00ba_b10c_u64.to_be_bytes()),
+        one("bcache", 4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
+        one("bcachefs", 4120, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
+        ("LVM2_member", vec![(512, b"LABELONE".to_vec()), (512 + 24, b"LVM2 001".to_vec())]),
+        one("crypto_LUKS", 0, b"LUKS\xba\xbe\0\x01"),
+        one("crypto_LUKS", 0, b"LUKS\xba\xbe\0\x02"),
+        one("crypto_LUKS", 0x4000, b"SKUL\xba\xbe\0\x02"),
+        one("crypto_LUKS", 0x40_0000, b"SKUL\xba\xbe\0\x02"),
+        one("linux_raid_member", SIZE - 65536, b"\xfc\x4e\x2b\xa9\0\0\0\0\x5a\0\0\0"),
+        one("linux_raid_member", SIZE - 65536, b"\xa9\x2b\x4e\xfc\0\0\0\0\0\0\0\x5a"),
+        one("linux_raid_member", SIZE - 8192, md),
+        one("linux_raid_member", 0, md),
+        one("linux_raid_member", 4096, md),
+        one("ddf_raid_member", SIZE - 512, b"\xde\x11\xde\x11"),
+        one("isw_raid_member", SIZE - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00"),
+        one("swap", 4086, b"SWAPSPACE2"),
+        one("swap", 65526, b"SWAPSPACE2"),
+        one("swsuspend", 4086, b"S1SUSPEND\0"),
+        one("gpt", 512, b"EFI PART\0\0\x01\0"),
+        one("gpt", 4096, b"EFI PART\0\0\x01\0"),
+        one("gpt", SIZE - 512, b"EFI PART\0\0\x01\0"),
+        one("gpt", SIZE - 4096, b"EFI PART\0\0\x01\0"),
+        one("dos", 446, &mbr),
+        one("dos", 510, b"\x55\xaa"),
+    ]
+}
+
+fn image(parts: &[(u64, Vec<u8>)], size: u64) -> File {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(size).unwrap();
+    for (offset, bytes) in parts {
+        file.write_all_at(bytes, *offset).unwrap();
+    }
+    file
+}
+
+fn kinds(file: &File, size: u64) -> Vec<&'static str> {
+    probe(file, Bytes(size)).unwrap().iter().map(|signature| signature.kind).collect()
+}
+
+#[test]
+fn every_crafted_signature_is_found_alone() {
+    for (kind, parts) in crafted() {
+        assert_eq!(kinds(&image(&parts, SIZE), SIZE), [kind], "{parts:x?}");
+    }
+}
+
+#[test]
+fn every_rule_of_the_table_is_within_reach() {
+    for (kind, offset, bytes) in magic::places() {
+        let found = kinds(&image(&[(offset, bytes.to_vec())], SIZE), SIZE);
+        assert_eq!(found, [kind], "at {offset}");
+    }
+}
+
+#[test]
+fn nothing_is_found_where_there_is_nothing() {
+    for size in [0, 1, 511, 512, 4096, 65536, 1 << 20, SIZE] {
+        assert_eq!(kinds(&image(&[], size), size), Vec::<&str>::new());
+        let text = vec![(0, b"The quick brown fox\n".repeat(100))];
+        assert_eq!(kinds(&image(&text, size.max(4096)), size), Vec::<&str>::new());
+    }
+    // A device that is larger than what can be read of it.
+    assert_eq!(kinds(&image(&[], 4096), SIZE), Vec::<&str>::new());
+}
+
+#[test]
+fn half_a_signature_is_none() {
+    for parts in [
+        (0, b"XFS".to_vec()),
+        (512, b"LABELONE".to_vec()),
+        (1030, b"\x34\x34".to_vec()),
+        (0, b"\xfc\x4e\x2b\xa9\x02\0\0\0".to_vec()),
+        (512, b"EFI PARTY".to_vec()),
+        // A boot flag that no partition table has.
+        (446, [&[1][..], &[0; 63], &[0x55, 0xaa]].concat()),
+    ] {
+        assert_eq!(kinds(&image(&[parts], SIZE), SIZE), Vec::<&str>::new());
+    }
+}
+
+#[test]
+fn all_of_several_are_found_and_each_once() {
+    let parts: Vec<_> = ["xfs", "btrfs", "jfs", "gpt", "linux_raid_member", "swap"]
+        .into_iter()
+        .flat_map(|wanted| crafted().into_iter().filter(move |(kind, _)| *kind == wanted))
+        .flat_map(|(_, parts)| parts)
+        .filter(|(offset, _)| *offset != 0)
+        .chain([(0, b"XFSB".to_vec())])
+        .collect();
+    let found: BTreeSet<_> = kinds(&image(&parts, SIZE), SIZE).into_iter().collect();
+    assert_eq!(found, BTreeSet::from(["xfs", "btrfs", "jfs", "gpt", "linux_raid_member", "swap"]));
+    assert_eq!(kinds(&image(&parts, SIZE), SIZE).len(), found.len());
+}
+
+#[test]
+fn a_label_cannot_write_to_the_terminal() {
+    let parts = vec![(0, b"XFSB".to_vec()), (0x6c, b"\x1b[2Jgone".to_vec())];
+    let found = probe(&image(&parts, SIZE), Bytes(SIZE)).unwrap();
+    assert_eq!(found[0].to_string(), r#"xfs "\u{1b}[2Jgone""#);
+}
+
+/// What makes real ones: kind, size in MiB, program and arguments; `{}` stands for the image.
+const MAKERS: &[(&str, u64, &[&str])] = &[
+    ("ext2", 16, &["mkfs.ext2", "-q", "-F", "-L", "two", "{}"]),
+    ("ext3", 16, &["mkfs.ext3", "-q", "-F", "-L", "three", "{}"]),
+    ("ext4", 16, &["mkfs.ext4", "-q", "-F", "-L", "four", "{}"]),
+    ("ext4", 16, &["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "{}"]),
+    ("jbd", 16, &["mke2fs", "-q", "-F", "-O", "journal_dev", "{}"]),
+    ("xfs", 320, &["mkfs.xfs", "-q", "-f", "-L", "ex", "{}"]),
+    ("btrfs", 128, &["mkfs.btrfs", "-q", "-f", "-L", "butter", "{}"]),
+    ("f2fs", 64, &["mkfs.f2fs", "-q", "-f", "-l", "flash", "{}"]),
+    ("nilfs2", 160, &["mkfs.nilfs2", "-q", "-f", "-L", "log", "{}"]),
+    ("jfs", 32, &["mkfs.jfs", "-q", "-L", "jay", "{}"]),
+    ("reiserfs", 64, &["mkreiserfs", "-q", "-f", "-f", "-l", "three", "{}"]),
+    ("reiser4", 64, &["mkfs.reiser4", "-f", "-y", "-L", "four", "{}"]),
+    ("exfat", 16, &["mkfs.exfat", "{}"]),
+    ("ntfs", 16, &["mkfs.ntfs", "-q", "-F", "-f", "{}"]),
+    ("vfat", 16, &["mkfs.vfat", "-n", "FAT", "{}"]),
+    ("vfat", 64, &["mkfs.vfat", "-F", "32", "-n", "WIDE", "{}"]),
+    ("vfat", 1, &["mkfs.vfat", "-F", "12", "{}"]),
+    ("minix", 8, &["mkfs.minix", "-1", "{}"]),
+    ("minix", 8, &["mkfs.minix", "-2", "{}"]),
+    ("minix", 8, &["mkfs.minix", "-3", "{}"]),
+    ("bfs", 8, &["mkfs.bfs", "{}"]),
+    ("cramfs", 0, &["mkfs.cramfs", "-n", "cram", "/etc/default", "{}"]),
+    ("squashfs", 0, &["mksquashfs", "/etc/default", "{}", "-quiet", "-no-progress", "-noappend"]),
+    ("erofs", 0, &["mkfs.erofs", "{}", "/etc/default"]),
+    ("iso9660", 0, &["genisoimage", "-quiet", "-V", "DISC", "-o", "{}", "/etc/default"]),
+    ("udf", 16, &["mkudffs", "-l", "disc", "{}"]),
+    ("gfs2", 64, &["mkfs.gfs2", "-q", "-O", "-p", "lock_nolock", "{}"]),
+    ("ocfs2", 256, &["mkfs.ocfs2", "-q", "-F", "-M", "local", "-L", "o", "{}"]),
+    ("swap", 8, &["mkswap", "-L", "s", "{}"]),
+    (
+        "crypto_LUKS",
+        32,
+        &["sh", "-c", "cryptsetup luksFormat -q --type luks1 $FAST {} /etc/passwd"],
+    ),
+    (
+        "crypto_LUKS",
+        32,
+        &["sh", "-c", "cryptsetup luksFormat -q --type luks2 $FAST {} /etc/passwd"],
+    ),
+    ("bcachefs", 64, &["bcachefs", "format", "-q", "{}"]),
+    ("dos", 16, &["sh", "-c", "echo label:dos | sfdisk -q {}"]),
+    ("dos", 16, &["sh", "-c", "printf 'label:dos\\n,4M\\n,,\\n' | sfdisk -q {}"]),
+    ("gpt", 16, &["sh", "-c", "printf 'label:gpt\\n,4M\\n,,\\n' | sfdisk -q {}"]),
+];
+
+/// blkid's answer for an image: its kinds, and label and UUID where there is one of each.
+fn blkid(path: &Path) -> (BTreeSet<String>, Option<String>, Option<String>) {
+    let output = Command::new("blkid").args(["-p", "-o", "export"]).arg(path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let fact = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(String::from))
+    };
+    let kinds = [fact("TYPE"), fact("PTTYPE")].into_iter().flatten().collect();
+    (kinds, fact("LABEL"), fact("UUID"))
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(usual).map(|dir| dir.join(program)).find(|p| p.exists())
+}
+
+/// Lower case without separators, as tools differ in how they write serial numbers.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
+}
+
+#[test]
+fn real_filesystems_are_seen_as_blkid_sees_them() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut checked = Vec::new();
+    for (kind, size, argv) in MAKERS {
+        let argv: Vec<_> = argv
+            .iter()
+            .map(|word| word.replace("{}", &folder.path().join("image").to_string_lossy()))
+            .collect();
+        let Some(program) = installed(&argv[0]) else { continue };
+        let path = folder.path().join("image");
+        let file = File::create(&path).unwrap();
+        file.set_len(size << 20).unwrap();
+        // A key derivation that is as weak as it gets.
+        let fast = ("FAST", "--pbkdf pbkdf2 --iter-time 1");
+        let made = Command::new(program).args(&argv[1..]).env(fast.0, fast.1).output().unwrap();
+        if made.status.code() == Some(127) {
+            // Not found by the shell, or its libraries not by ld.so(8).
+            continue;
+        }
+        assert!(made.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&made.stderr));
+        let found =
+            probe(&File::open(&path).unwrap(), Bytes(path.metadata().unwrap().len())).unwrap();
+        let ours: BTreeSet<_> = found.iter().map(|signature| signature.kind.to_owned()).collect();
+        let (mut theirs, label, uuid) = blkid(&path);
+        if *kind == "exfat" {
+            // blkid takes the boot sector of exFAT, unlike those of FAT and NTFS, for a table too.
+            theirs.remove("dos");
+        }
+        assert_eq!(ours, BTreeSet::from([(*kind).to_owned()]), "{argv:?}");
+        // An old blkid does not know every new format; what it knows must agree.
+        if !theirs.is_empty() {
+            assert_eq!(ours, theirs, "{argv:?}");
+            if found[0].label.is_some() {
+                assert_eq!(found[0].label, label, "{argv:?}");
+            }
+            if let (Some(uuid), Some(ours)) = (uuid, &found[0].uuid) {
+                assert_eq!(plain(ours), plain(&uuid), "{argv:?}");
+            }
+        }
+        checked.push(*kind);
+        std::fs::remove_file(&path).unwrap();
+    }
+    if checked.is_empty() {
+        writeln!(std::io::stderr(), "skipped: no mkfs is installed").unwrap();
+    }
+}

@@ -1,0 +1,388 @@
+//! The undo journal: what was changed on the machine, written down before it is changed.
+//!
+//! A [`Journal`] is a file of JSON lines in the state directory, one file a run. A change goes
+//! through three steps: the line `planned` is written and fsynced; the change is made; where only
+//! the making tells what is needed to undo it safely (the inode of a new file, what a setting reads
+//! back as), a line `known` follows. Undoing writes `undone`. The lines of a run that ends well are
+//! removed with their file.
+//!
+//! A run holds an flock(2) on its journal, so a journal that can be locked belongs to a dead run:
+//! [`clean`] undoes its open changes in reverse. Undoing is idempotent and checks identity first: a
+//! name or number that means another thing by now is left alone. Mounts, loop devices, settings and
+//! control groups do not outlive a reboot; a journal of another boot id undoes files and
+//! directories only.
+//!
+//! Deliberately not here: killing what keeps a mount busy. It is reported, and the journal kept.
+
+mod revert;
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::revert::{revert, selected};
+use crate::{
+    error::RigError,
+    host::{Host, Identity},
+};
+
+/// Begins every name that is made up here, so that a stranger's file is never taken for ours.
+pub const PREFIX: &str = "fslab-";
+
+/// File in a directory tree of ours that holds the id of the run it belongs to.
+pub const MARKER: &str = ".fslab-run";
+
+const JOURNALS: &str = "journal";
+const ENDING: &str = "jsonl";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// One change of the machine, with what is needed to undo it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+pub enum Change {
+    /// A directory was made. Undone when empty.
+    Directory {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A directory was made and a workload fills it. Undone only while it holds our marker.
+    Tree {
+        /// Its path; the name begins with [`PREFIX`].
+        path: PathBuf,
+        /// What the marker holds.
+        token: String,
+    },
+    /// An image file was made. Undone while the path leads to that very file.
+    Image {
+        /// Its path; the name begins with [`PREFIX`].
+        path: PathBuf,
+        /// Which file; `None` until it is made.
+        identity: Option<Identity>,
+    },
+    /// A file was attached to loop devices. Undone for every device that it is behind.
+    Loops {
+        /// The file's path.
+        image: PathBuf,
+        /// Which file.
+        identity: Identity,
+        /// The number of a loop device that was made for it; `None` until that is known.
+        made: Option<u32>,
+    },
+    /// Something was mounted on a mount point of ours.
+    Mount {
+        /// The mount point.
+        target: PathBuf,
+        /// The filesystem's name in `/proc/filesystems`.
+        fstype: String,
+    },
+    /// A setting was changed. Undone unless somebody else has changed it since.
+    Setting {
+        /// The file of the setting.
+        path: PathBuf,
+        /// What to write to put it back.
+        before: String,
+        /// What it read back as after the change; `None` until that is known.
+        after: Option<String>,
+    },
+    /// A control group was made and processes moved into it. Undone by moving them home.
+    Group {
+        /// Its directory.
+        path: PathBuf,
+        /// The directory of the group they came from.
+        home: PathBuf,
+    },
+}
+
+impl Change {
+    /// The change in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Directory { path } => format!("directory {}", path.display()),
+            Self::Tree { path, .. } => format!("directory tree {}", path.display()),
+            Self::Image { path, .. } => format!("image file {}", path.display()),
+            Self::Loops { image, .. } => format!("loop devices of {}", image.display()),
+            Self::Mount { target, fstype } => format!("{fstype} on {}", target.display()),
+            Self::Setting { path, .. } => format!("setting {}", path.display()),
+            Self::Group { path, .. } => format!("control group {}", path.display()),
+        }
+    }
+
+    /// Whether a mount may stand on it, so that it has to stay while one does.
+    fn carries(&self) -> bool {
+        match self {
+            Self::Directory { .. } | Self::Image { .. } | Self::Loops { .. } => true,
+            Self::Tree { .. } | Self::Mount { .. } | Self::Setting { .. } | Self::Group { .. } => {
+                false
+            }
+        }
+    }
+
+    /// Whether a reboot undoes it.
+    fn volatile(&self) -> bool {
+        match self {
+            Self::Directory { .. } | Self::Tree { .. } | Self::Image { .. } => false,
+            Self::Loops { .. } | Self::Mount { .. } | Self::Setting { .. } | Self::Group { .. } => {
+                true
+            }
+        }
+    }
+}
+
+/// Number of a change within its journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Step(u64);
+
+/// A line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+enum Line {
+    /// The first line.
+    Run { run_id: String, pid: u32, boot: Option<String> },
+    /// The change is about to be made.
+    Planned { step: Step, what: Change },
+    /// It was made, and this is what undoing it needs.
+    Known { step: Step, what: Change },
+    /// It was undone, or never came to be.
+    Undone { step: Step },
+}
+
+/// A change that could not be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The change, in words.
+    pub what: String,
+    /// Why not, and what to do about it.
+    pub why: String,
+}
+
+/// What [`clean`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanReport {
+    /// Runs that are alive and were left alone.
+    pub live: Vec<String>,
+    /// Changes undone, in words, newest first within a run.
+    pub undone: Vec<String>,
+    /// Changes that could not be undone; their journals are kept.
+    pub stuck: Vec<Stuck>,
+}
+
+/// The state directory if none is given: `/var/lib/fslab` for root, else `$XDG_STATE_HOME/fslab` or
+/// `$HOME/.local/state/fslab` (XDG Base Directory Specification 0.8).
+///
+/// # Errors
+/// [`RigError::NoHome`] for an ordinary user without either variable.
+pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
+    if host.is_root() {
+        return Ok("/var/lib/fslab".into());
+    }
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let home = || variable("HOME").filter(absolute).map(|home| home.join(".local/state"));
+    let state = variable("XDG_STATE_HOME").filter(absolute).or_else(home);
+    state.map(|state| state.join("fslab")).ok_or(RigError::NoHome)
+}
+
+/// The journal of a live run; see the module.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    open: Vec<(Step, Change)>,
+}
+
+impl Journal {
+    /// Starts the journal of a run and locks it.
+    ///
+    /// # Errors
+    /// [`RigError::Journal`] when it cannot be written, or when a journal of that id exists.
+    pub fn create(host: &dyn Host, state: &Path, run_id: &str) -> Result<Self, RigError> {
+        let folder = state.join(JOURNALS);
+        let path = folder.join(format!("{run_id}.{ENDING}"));
+        let failed = |source| RigError::Journal { path: path.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+        let file = loop {
+            let mut options = OpenOptions::new();
+            let file =
+                options.append(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+            flock(&file, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+            // Between the two calls a `clean` may have taken the empty file for a dead run's.
+            let ours = file.metadata().map_err(failed)?.ino();
+            if fs::metadata(&path).is_ok_and(|there| there.ino() == ours) {
+                break file;
+            }
+        };
+        let mut journal = Self { file, path: path.clone(), next: 0, open: Vec::new() };
+        let boot = boot_id(host);
+        journal.append(&Line::Run { run_id: run_id.to_owned(), pid: host.pid(), boot })?;
+        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(journal)
+    }
+
+    /// Writes down a change that is about to be made; when this returns, the line is on disk.
+    ///
+    /// # Errors
+    /// [`RigError::Journal`]; the change must not be made then.
+    pub fn plan(&mut self, change: Change) -> Result<Step, RigError> {
+        let step = Step(self.next);
+        self.append(&Line::Planned { step, what: change.clone() })?;
+        self.next += 1;
+        self.open.push((step, change));
+        Ok(step)
+    }
+
+    /// Replaces what is known of a change that was made.
+    ///
+    /// # Errors
+    /// [`RigError::Journal`].
+    pub fn know(&mut self, step: Step, change: Change) -> Result<(), RigError> {
+        self.append(&Line::Known { step, what: change.clone() })?;
+        if let Some(entry) = self.open.iter_mut().find(|(open, _)| *open == step) {
+            entry.1 = change;
+        }
+        Ok(())
+    }
+
+    /// Undoes one change, if it is still open.
+    ///
+    /// # Errors
+    /// [`Stuck`] when it cannot be undone; it stays open.
+    pub fn undo(&mut self, host: &dyn Host, step: Step) -> Result<(), Stuck> {
+        let Some(index) = self.open.iter().position(|(open, _)| *open == step) else {
+            return Ok(());
+        };
+        let change = &self.open[index].1;
+        let stuck = |what: &Change, why: String| Stuck { what: what.describe(), why };
+        revert(host, change).map_err(|why| stuck(change, why))?;
+        let (_, change) = self.open.remove(index);
+        // A lost `undone` is harmless, since undoing twice is; a full disk is worth telling.
+        self.append(&Line::Undone { step }).map_err(|error| stuck(&change, error.to_string()))
+    }
+
+    /// Undoes everything that is open, newest first, and removes the journal if nothing is stuck.
+    /// Calling it again tries again what was stuck.
+    pub fn close(&mut self, host: &dyn Host) -> Vec<Stuck> {
+        let mut stuck: Vec<Stuck> = Vec::new();
+        let mut held = false;
+        for (step, change) in self.open.clone().into_iter().rev() {
+            if held && change.carries() {
+                let why = "something still stands on it".to_owned();
+                stuck.push(Stuck { what: change.describe(), why });
+            } else if let Err(trouble) = self.undo(host, step) {
+                stuck.push(trouble);
+                held |= matches!(change, Change::Mount { .. } | Change::Loops { .. });
+            }
+        }
+        if stuck.is_empty()
+            && let Err(error) = fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.path.display(), %error, "journal not removed");
+        }
+        stuck
+    }
+
+    /// Forgets all changes and gives the lock back, as a kill would.
+    #[cfg(test)]
+    pub(crate) fn abandon(&mut self) {
+        self.open.clear();
+        self.path = PathBuf::new();
+        flock(&self.file, FlockOperation::Unlock).unwrap();
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), RigError> {
+        let failed = |source| RigError::Journal { path: self.path.clone(), source };
+        let mut text = serde_json::to_string(line).map_err(|error| failed(error.into()))?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(failed)?;
+        // Read on another start of the machine, too: so not only for the eyes of this kernel.
+        self.file.sync_data().map_err(failed)
+    }
+}
+
+/// Undoes what dead runs left: every journal in the state directory that no live run holds.
+///
+/// # Errors
+/// [`RigError::Journal`] when the journals cannot be listed or read; what cannot be undone is in
+/// the report instead.
+pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
+    let mut report = CleanReport::default();
+    let folder = state.join(JOURNALS);
+    let failed = |path: &Path, source| RigError::Journal { path: path.to_owned(), source };
+    let mut paths = match folder.read_dir() {
+        Ok(entries) => entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(|error| failed(&folder, error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(report),
+        Err(error) => return Err(failed(&folder, error)),
+    };
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    paths.sort();
+    for path in paths {
+        let file = OpenOptions::new().append(true).read(true).open(&path);
+        let file = file.map_err(|error| failed(&path, error))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            report.live.push(name.into_owned());
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        let mut journal = replay(host, &text, file, &path)?;
+        let before: Vec<_> = journal.open.iter().map(|(_, change)| change.describe()).collect();
+        let stuck = journal.close(host);
+        let kept = |what: &String| stuck.iter().any(|stuck| stuck.what == *what);
+        report.undone.extend(before.into_iter().rev().filter(|what| !kept(what)));
+        report.stuck.extend(stuck);
+    }
+    Ok(report)
+}
+
+/// Rebuilds the state of a dead run's journal. A torn last line is what a kill leaves: its change
+/// had not begun, or what it adds is missing, which undoing allows for.
+fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Result<Journal, RigError> {
+    let mut journal = Journal { file, path: path.to_owned(), next: 0, open: Vec::new() };
+    let mut same_boot = true;
+    for line in text.lines() {
+        let Ok(line) = serde_json::from_str::<Line>(line) else {
+            tracing::warn!(path = %path.display(), line, "a torn line in a journal");
+            continue;
+        };
+        match line {
+            Line::Run { boot, .. } => same_boot = boot.is_none() || boot == boot_id(host),
+            Line::Planned { step, what } => {
+                journal.next = journal.next.max(step.0 + 1);
+                journal.open.push((step, what));
+            }
+            Line::Known { step, what } => {
+                if let Some(entry) = journal.open.iter_mut().find(|(open, _)| *open == step) {
+                    entry.1 = what;
+                }
+            }
+            Line::Undone { step } => journal.open.retain(|(open, _)| *open != step),
+        }
+    }
+    if !same_boot {
+        journal.open.retain(|(_, change)| !change.volatile());
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        // What is appended now must not be glued to the torn line.
+        let failed = |source| RigError::Journal { path: path.to_owned(), source };
+        journal.file.write_all(b"\n").map_err(failed)?;
+    }
+    Ok(journal)
+}
+
+fn boot_id(host: &dyn Host) -> Option<String> {
+    host.read(Path::new(BOOT_ID)).ok().map(|id| id.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! How each change is undone: idempotent, and only while it is still the same thing.
+
+use std::{io, path::Path};
+
+use model::Nanos;
+
+use super::{Change, MARKER, PREFIX};
+use crate::host::{EntryKind, Host, Identity};
+
+/// How often and how long something busy is waited for: 5 s in all, for what udev, a shell or a
+/// dying process holds open for a moment.
+const TRIES: u32 = 50;
+const PAUSE: Nanos = Nanos(100_000_000);
+
+/// Undoes a change. What is no longer there, or is another thing by now, counts as undone.
+///
+/// # Errors
+/// Why it cannot be undone, and what to do.
+pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<(), String> {
+    match change {
+        Change::Directory { path } => directory(host, path),
+        Change::Tree { path, token } => tree(host, path, token),
+        Change::Image { path, identity } => image(host, path, *identity),
+        Change::Loops { image, identity, made } => {
+            detach(host, image, *identity)?;
+            made.map_or(Ok(()), |number| remove(host, number))
+        }
+        Change::Mount { target, fstype } => mount(host, target, fstype),
+        Change::Setting { path, before, after } => setting(host, path, before, after.as_deref()),
+        Change::Group { path, home } => group(host, path, home),
+    }
+}
+
+/// The value of a setting: of a sysfs choice such as `none [bfq]` the one in brackets, else the
+/// text.
+pub(crate) fn selected(text: &str) -> &str {
+    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(text.trim(), |(choice, _)| choice)
+}
+
+fn gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+fn directory(host: &dyn Host, path: &Path) -> Result<(), String> {
+    match host.remove_directory(path) {
+        Err(error) if !gone(&error) => Err(format!("{error}; look what is in it and remove it")),
+        _ => Ok(()),
+    }
+}
+
+fn tree(host: &dyn Host, path: &Path, token: &str) -> Result<(), String> {
+    let entry = match host.entry(path) {
+        Err(error) if gone(&error) => return Ok(()),
+        entry => entry.map_err(|error| error.to_string())?,
+    };
+    if entry.kind != EntryKind::Directory || !generated(path) {
+        return Err("it is not a directory that fslab named; remove it yourself".into());
+    }
+    let names = host.list(path).map_err(|error| error.to_string())?;
+    if names.is_empty() {
+        return directory(host, path);
+    }
+    let marker = host.read(&path.join(MARKER)).unwrap_or_default();
+    if marker.trim() != token {
+        let cure = "look what is in it and remove it yourself";
+        return Err(format!("it does not carry the marker of this run; {cure}"));
+    }
+    let mounts = host.mounts().map_err(|error| error.to_string())?;
+    if let Some(mount) = mounts.iter().find(|mount| mount.target.starts_with(path)) {
+        return Err(format!("{} is mounted below it; unmount that", mount.target.display()));
+    }
+    // The marker goes last, so that an interrupted removal can be taken up again.
+    for name in names.iter().filter(|name| *name != MARKER) {
+        let path = path.join(name);
+        let kind = host.entry(&path).map(|entry| entry.kind);
+        let removed = match kind {
+            Ok(EntryKind::Directory) => host.remove_tree(&path),
+            _ => host.remove_file(&path),
+        };
+        removed.map_err(|error| format!("{}: {error}; remove it yourself", path.display()))?;
+    }
+    host.remove_file(&path.join(MARKER)).map_err(|error| error.to_string())?;
+    directory(host, path)
+}
+
+fn image(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(), String> {
+    let entry = match host.entry(path) {
+        Err(error) if gone(&error) => return Ok(()),
+        entry => entry.map_err(|error| error.to_string())?,
+    };
+    let ours = match identity {
+        Some(identity) => entry.identity == identity,
+        // Killed between making it and writing down which file it is: empty, and named by us.
+        None => entry.kind == EntryKind::File && entry.size.0 == 0,
+    };
+    if !ours && identity.is_some() {
+        return Ok(()); // ours is gone, and another file has taken its name
+    }
+    if !ours || !generated(path) {
+        return Err("cannot be told to be fslab's; remove it yourself if it is".into());
+    }
+    host.remove_file(path).map_err(|error| error.to_string())
+}
+
+fn generated(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+}
+
+fn detach(host: &dyn Host, image: &Path, identity: Identity) -> Result<(), String> {
+    let mut trouble = String::new();
+    let there = host.entry(image).is_ok_and(|entry| entry.identity == identity);
+    for _ in 0..TRIES {
+        let devices = host.loops_of(identity).map_err(|error| error.to_string())?;
+        let ours: Vec<_> = devices.iter().filter(|d| there || of(host, d, image)).collect();
+        if ours.is_empty() {
+            return Ok(());
+        }
+        for device in ours {
+            // A device that is open elsewhere goes when its last user does; so look again.
+            match host.detach_loop(device, identity) {
+                Ok(()) => trouble = format!("{} is still in use", device.display()),
+                Err(error) => trouble = format!("{}: {error}", device.display()),
+            }
+        }
+        if host.loops_of(identity).is_ok_and(|devices| devices.is_empty()) {
+            return Ok(());
+        }
+        host.sleep(PAUSE);
+    }
+    Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+}
+
+/// Removes a loop device that was made for an image, unless somebody else uses it by now.
+fn remove(host: &dyn Host, number: u32) -> Result<(), String> {
+    let node = format!("/sys/block/loop{number}/loop/backing_file");
+    for _ in 0..TRIES {
+        match host.remove_loop(number) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                if host.entry(Path::new(&node)).is_ok() {
+                    return Ok(());
+                }
+                host.sleep(PAUSE);
+            }
+            answer => return answer.map_err(|error| format!("/dev/loop{number}: {error}")),
+        }
+    }
+    Err(format!("/dev/loop{number} is held open; end what does, then `fslab clean`"))
+}
+
+/// Whether sysfs names the image behind a loop device. Asked once the image is gone from its path:
+/// its inode number may be another file's by now.
+fn of(host: &dyn Host, device: &Path, image: &Path) -> bool {
+    let name = device.file_name().unwrap_or_default().to_string_lossy();
+    let backing = host.read(&Path::new("/sys/block").join(&*name).join("loop/backing_file"));
+    backing.map_or(true, |text| text.trim_end().starts_with(&*image.to_string_lossy()))
+}
+
+fn mount(host: &dyn Host, target: &Path, fstype: &str) -> Result<(), String> {
+    let mut tries = 0;
+    loop {
+        let mounts = host.mounts().map_err(|error| error.to_string())?;
+        let Some(top) = mounts.iter().rfind(|mount| mount.target == target) else {
+            return Ok(());
+        };
+        if top.fstype != fstype {
+            return Err(format!("{} is mounted there by somebody else; unmount it", top.fstype));
+        }
+        match host.unmount(target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries < TRIES => {
+                tries += 1;
+                host.sleep(PAUSE);
+            }
+            Err(error) => {
+                let look = format!("`fuser -vm {}` tells who uses it", target.display());
+                return Err(format!("{error}; {look}; end that, then `fslab clean`"));
+            }
+        }
+    }
+}
+
+fn setting(host: &dyn Host, path: &Path, before: &str, after: Option<&str>) -> Result<(), String> {
+    let now = match host.read(path) {
+        Err(error) if gone(&error) => return Ok(()), // the device it belonged to is gone
+        text => text.map_err(|error| error.to_string())?,
+    };
+    let now = selected(&now);
+    if now == before || after.is_some_and(|after| after != now) {
+        return Ok(());
+    }
+    let cure = || format!("write `{before}` to {} yourself", path.display());
+    host.write(path, before).map_err(|error| format!("{error}; {}", cure()))
+}
+
+fn group(host: &dyn Host, path: &Path, home: &Path) -> Result<(), String> {
+    let mut trouble = String::new();
+    for _ in 0..TRIES {
+        let pids = match host.read(&path.join("cgroup.procs")) {
+            Err(error) if gone(&error) => return Ok(()),
+            text => text.map_err(|error| error.to_string())?,
+        };
+        for pid in pids.split_whitespace() {
+            if let Err(error) = host.write(&home.join("cgroup.procs"), pid) {
+                trouble = format!("process {pid} cannot be moved to {}: {error}", home.display());
+            }
+        }
+        match host.remove_directory(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if gone(&error) => return Ok(()),
+            Err(error) if trouble.is_empty() => trouble = error.to_string(),
+            Err(_) => {}
+        }
+        host.sleep(PAUSE);
+    }
+    Err(format!("{trouble}; move its processes away and remove it with rmdir"))
+}

@@ -1,0 +1,281 @@
+use std::{cell::Cell, sync::Arc};
+
+use model::{Allocation, Bytes, Nanos};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    bench::Bench,
+    host::{FakeHost, Output},
+    mount::MountRequest,
+};
+
+const SETTING: &str = "/sys/class/block/loop0/queue/scheduler";
+
+fn machine(root: &Path) -> FakeHost {
+    FakeHost::new(root)
+        .file(SETTING, "[none] bfq")
+        .file(BOOT_ID, "this-boot\n")
+        .file("/images/.keep", "")
+        .file("/sys/fs/cgroup/cgroup.procs", "")
+        .program("mkfs", [Output::default()])
+}
+
+/// What a run does, one change a step, as far as `steps` goes.
+fn work(bench: &mut Bench, steps: usize) {
+    let image = Path::new("/images/fslab-run-0.img");
+    let target = PathBuf::from("/images/fslab-mount");
+    let request = MountRequest {
+        source: "/dev/loop0".into(),
+        target: target.clone(),
+        fstype: "ext4".into(),
+        options: String::new(),
+    };
+    let identity = Cell::new(None);
+    let deeds: [&mut dyn FnMut(&mut Bench); 8] = [
+        &mut |bench| {
+            bench.directory(&target).unwrap();
+        },
+        &mut |bench| identity.set(Some(bench.image(image).unwrap())),
+        &mut |bench| {
+            let identity = identity.get().unwrap();
+            bench.renew_image(image, identity, Bytes::mib(1), Allocation::Sparse).unwrap();
+            bench.attach(image, identity).unwrap();
+        },
+        &mut |bench| drop(bench.set("scheduler", Path::new(SETTING), "bfq").unwrap()),
+        &mut |bench| {
+            bench.mount(&request).unwrap();
+        },
+        &mut |bench| {
+            let tree = Path::new("/images/fslab-run");
+            bench.tree(tree, "run").unwrap();
+            let (made, _) = bench.act("fill", |host| host.create(&tree.join("data"), "text"));
+            made.unwrap();
+        },
+        &mut |bench| {
+            let (group, home) =
+                (Path::new("/sys/fs/cgroup/fslab-run"), Path::new("/sys/fs/cgroup"));
+            bench.group(group, home, |_| Ok(())).unwrap();
+        },
+        &mut |bench| drop(bench.order(Path::new("/sys/order"), "+memory", "-memory")),
+    ];
+    for deed in deeds.into_iter().take(steps) {
+        deed(bench);
+    }
+}
+
+/// Everything of a machine that a run may change.
+fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize) {
+    let loops = |name: &str| host.entry(&Path::new("/images").join(name)).map(|e| e.identity);
+    let attached = loops("fslab-run-0.img").map_or(0, |id| host.loops_of(id).unwrap().len());
+    (
+        host.list(Path::new("/images")).unwrap(),
+        host.mounts().unwrap().len(),
+        selected(&host.read(Path::new(SETTING)).unwrap()).to_owned(),
+        attached,
+        host.list(Path::new("/sys/fs/cgroup")).unwrap().len(),
+    )
+}
+
+fn journal_path(root: &Path) -> PathBuf {
+    root.join("state/journal/run.jsonl")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A run is killed after any number of changes, between any two lines of its journal that leave
+    /// the plan of every change that was made, and perhaps within a line.
+    #[test]
+    fn any_prefix_undoes(steps in 0usize..8, torn in 0usize..40, unknown: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let host = Arc::new(machine(root));
+        let before = state(&host);
+        let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
+        let mut bench = Bench::new(Arc::clone(&host) as Arc<dyn Host>, journal);
+        work(&mut bench, steps);
+        bench.abandon();
+
+        let mut text = fs::read_to_string(journal_path(root)).unwrap();
+        if unknown && let Some(last) = text.trim_end().rfind('\n') {
+            // What a change turned out to be did not reach the disk. Such a line is only needed
+            // where the change is told apart by it; images are given their size after it.
+            let line = &text[last + 1..];
+            if line.contains("\"known\"") && !line.contains("\"image\",") {
+                text.truncate(last + 1);
+            }
+        }
+        let next = "{\"line\":\"planned\",\"step\":99,\"what\":{\"change\":\"dir";
+        text.push_str(&next[..torn.min(next.len())]);
+        fs::write(journal_path(root), text).unwrap();
+
+        let report = clean(&*host, &root.join("state")).unwrap();
+        prop_assert_eq!(report.stuck, vec![]);
+        prop_assert_eq!(state(&host), before);
+        prop_assert!(!journal_path(root).exists());
+    }
+
+    /// Undoing is idempotent: a clean that is itself cut off is taken up by the next.
+    #[test]
+    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..8, undone in 0usize..8) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let host = Arc::new(machine(root));
+        let before = state(&host);
+        let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
+        let mut bench = Bench::new(Arc::clone(&host) as Arc<dyn Host>, journal);
+        work(&mut bench, steps);
+        bench.abandon();
+        // The first clean undid some, and not one of its lines reached the disk.
+        let text = fs::read_to_string(journal_path(root)).unwrap();
+        let file = OpenOptions::new().append(true).open(journal_path(root)).unwrap();
+        let mut first = replay(&*host, &text, file, &journal_path(root)).unwrap();
+        for (step, _) in first.open.clone().into_iter().rev().take(undone) {
+            first.undo(&*host, step).unwrap();
+        }
+        drop(first);
+        fs::write(journal_path(root), text).unwrap();
+
+        let report = clean(&*host, &root.join("state")).unwrap();
+        prop_assert_eq!(report.stuck, vec![]);
+        prop_assert_eq!(state(&host), before);
+    }
+}
+
+fn started(root: &Path) -> (Arc<FakeHost>, Bench) {
+    let host = Arc::new(machine(root));
+    let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
+    (Arc::clone(&host), Bench::new(host, journal))
+}
+
+#[test]
+fn a_live_run_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    work(&mut bench, 5);
+    host.done();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!(report, CleanReport { live: vec!["run".into()], ..CleanReport::default() });
+    assert_eq!(host.done(), [""; 0]);
+}
+
+#[test]
+fn a_busy_mount_is_waited_for_then_reported_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    work(&mut bench, 5);
+    bench.abandon();
+    let target = Path::new("/images/fslab-mount");
+    host.keep_busy(target, 1000);
+    let start = host.now();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    let stuck: Vec<_> = report.stuck.iter().map(|stuck| stuck.what.as_str()).collect();
+    // What the mount stands on stays with it; all else is undone.
+    assert_eq!(
+        stuck,
+        [
+            "ext4 on /images/fslab-mount",
+            "loop devices of /images/fslab-run-0.img",
+            "image file /images/fslab-run-0.img",
+            "directory /images/fslab-mount",
+        ]
+    );
+    assert_eq!(report.undone, [format!("setting {SETTING}")]);
+    assert!(report.stuck[0].why.contains("fuser -vm /images/fslab-mount"), "{:?}", report.stuck);
+    assert!(host.now() - start >= Nanos(5_000_000_000));
+    assert!(journal_path(folder.path()).exists());
+    host.keep_busy(target, 3);
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!((report.stuck, report.undone.len()), (vec![], 4));
+    assert!(!journal_path(folder.path()).exists());
+}
+
+#[test]
+fn another_boot_undoes_only_what_outlives_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    work(&mut bench, 4);
+    bench.abandon();
+    host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
+    host.done();
+    clean(&*host, &folder.path().join("state")).unwrap();
+    let done = host.done();
+    assert_eq!(done, ["remove /images/fslab-run-0.img", "rmdir /images/fslab-mount"]);
+}
+
+#[test]
+fn a_file_that_took_the_name_of_an_image_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    work(&mut bench, 2);
+    bench.abandon();
+    let image = Path::new("/images/fslab-run-0.img");
+    // The old file is kept under another name, so that its inode number is not given again.
+    fs::rename(host.at(image), host.at(Path::new("/images/kept"))).unwrap();
+    host.create(image, "a stranger's").unwrap();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    assert_eq!(host.read(image).unwrap(), "a stranger's");
+}
+
+#[test]
+fn a_tree_that_is_not_ours_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path());
+    let check = |path: &str, why: &str| {
+        let change = Change::Tree { path: path.into(), token: "run".into() };
+        let said = revert(&host, &change).unwrap_err();
+        assert!(said.contains(why), "{said}");
+        assert!(host.entry(Path::new(path)).is_ok());
+    };
+    check("/images", "not a directory that fslab named");
+    let host = host.file("/fslab-other/file", "").file("/fslab-other/.fslab-run", "other\n");
+    let change = Change::Tree { path: "/fslab-other".into(), token: "run".into() };
+    assert!(revert(&host, &change).unwrap_err().contains("marker"));
+    assert!(host.entry(Path::new("/fslab-other/file")).is_ok());
+}
+
+#[test]
+fn a_mount_of_somebody_else_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path());
+    let target = PathBuf::from("/images/fslab-mount");
+    let request = MountRequest {
+        source: "x".into(),
+        target: target.clone(),
+        fstype: "xfs".into(),
+        options: String::new(),
+    };
+    host.mount(&request).unwrap();
+    let said = revert(&host, &Change::Mount { target, fstype: "ext4".into() }).unwrap_err();
+    assert!(said.contains("xfs is mounted there"), "{said}");
+    assert_eq!(host.mounts().unwrap().len(), 1);
+}
+
+#[test]
+fn a_change_that_fails_leaves_nothing_to_undo() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    let error = bench.directory(Path::new("/none/fslab-x")).unwrap_err();
+    assert!(matches!(error, RigError::Directory { .. }), "{error}");
+    host.done();
+    assert_eq!(bench.close(), []);
+    assert_eq!(host.done(), [""; 0]);
+    let actions = bench.take_actions();
+    assert!(!actions[0].trouble.is_empty(), "{actions:?}");
+}
+
+#[test]
+fn two_runs_of_one_id_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, _bench) = started(folder.path());
+    let error = Journal::create(&*host, &folder.path().join("state"), "run").unwrap_err();
+    assert!(matches!(error, RigError::Journal { .. }), "{error}");
+}
+
+#[test]
+fn no_state_directory_means_nothing_to_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path());
+    assert_eq!(clean(&host, &folder.path().join("none")).unwrap(), CleanReport::default());
+}
