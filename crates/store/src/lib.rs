@@ -1,0 +1,126 @@
+//! Keeps a run: one SQLite file, one transaction for each trial.
+//!
+//! A run enters piece by piece through [`Store`] (the run, its cells, each trial whole) and leaves
+//! as one [`model::RunRecord`] through [`read`]. Nothing derived is kept and nothing is computed
+//! here. The tables are made for people with `sqlite3`, DuckDB or pandas as well: base units, units
+//! in the names, one view (`result`) that joins what is asked for most. `schema.sql` documents
+//! them.
+//!
+//! # Crash safety
+//!
+//! Write-ahead log, `synchronous = FULL`: a trial is on disk, whole, when [`Store::trial`] returns;
+//! a trial in progress leaves nothing. A run that ended well goes back to a single file without a
+//! log. Never call into this crate during a measured phase.
+#![forbid(unsafe_code)]
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+pub use read::read;
+use rusqlite::Connection;
+use thiserror::Error;
+pub use write::Store;
+
+/// Marks an SQLite file as a run of fslab ("fsla" in ASCII); see
+/// sqlite.org/pragma.html#pragma_application_id.
+const APPLICATION_ID: i32 = 0x6673_6c61;
+
+/// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
+const SCHEMA: i32 = 1;
+
+/// Why a run file could not be made, read or written.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// A new run would overwrite a file.
+    #[error("{} exists already; name another file with -o, or go on with it: fslab run --resume {}", .0.display(), .0.display())]
+    Exists(PathBuf),
+    /// The file cannot be opened or made.
+    #[error("cannot open the run file {}: {source}; check the path and its permissions", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is something else.
+    #[error("{} is not a run file of fslab", .0.display())]
+    NotARun(PathBuf),
+    /// The file comes from a later version.
+    #[error("{} has schema {found}, this program reads up to {SCHEMA}; use a newer fslab", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i32,
+    },
+    /// Another process writes this run.
+    #[error("{} is being written by a running fslab; wait for it to end", .0.display())]
+    Busy(PathBuf),
+    /// SQLite could not carry out a step.
+    #[error("{step} in the run file {}: {source}", path.display())]
+    Database {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// A stored value does not fit its column's meaning.
+    #[error("the run file {} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
+}
+
+/// The tables of a run file, with what each column means; the reference page shows them.
+pub const SCHEMA_SQL: &str = include_str!("schema.sql");
+
+/// The version of SQLite that is built in.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
+/// Checks that a connection is to a run file this version can read.
+fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let pragma = |name: &str| {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
+    };
+    match pragma("application_id") {
+        Ok(APPLICATION_ID) => {}
+        Ok(_) | Err(_) => return Err(StoreError::NotARun(path.into())),
+    }
+    let found = pragma("user_version").map_err(|source| StoreError::Database {
+        step: "reading the schema version",
+        path: path.into(),
+        source,
+    })?;
+    match found {
+        SCHEMA => Ok(()),
+        found if found > SCHEMA => Err(StoreError::Newer { path: path.into(), found }),
+        _ => Err(StoreError::NotARun(path.into())),
+    }
+}
+
+/// Takes the lock of a run that is being written. It is a flock(2) lock, apart from SQLite's own
+/// fcntl(2) locks; the file must be closed after the connection, since closing any descriptor of a
+/// file gives up the fcntl locks of the process.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let open = |source| StoreError::Open { path: path.into(), source };
+    let file = File::options().read(true).write(true).open(path).map_err(open)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Busy(path.into())),
+        Err(std::fs::TryLockError::Error(source)) => Err(open(source)),
+    }
+}

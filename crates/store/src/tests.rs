@@ -1,0 +1,165 @@
+use std::collections::BTreeMap;
+
+use model::{
+    Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Ratio, Sample, Scale,
+    Value, Warning,
+    phase::Role,
+    plan::Profile,
+    record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+};
+
+use super::*;
+
+fn info() -> RunInfo {
+    RunInfo {
+        id: "20260101t000000-abcd".into(),
+        title: "ext4 or xfs?".into(),
+        plan_name: "toy".into(),
+        plan_text: "title = \"ext4 or xfs?\"\n".into(),
+        amendments: vec![("repeats".into(), "3".into())],
+        scale: Scale::ONE,
+        profile: Profile::Quick,
+        repeats: None,
+        seed: u64::MAX,
+        storage: "image file".into(),
+        started_unix: Nanos(1_767_225_600_000_000_000),
+        ended_unix: None,
+        program: "fslab 0.1.0".into(),
+    }
+}
+
+fn cell(filesystem: &str) -> CellRecord {
+    let parameters = BTreeMap::from([("record".to_owned(), Value::Count(4))]);
+    let cell = Cell {
+        filesystem: FilesystemLevel::plain(filesystem),
+        workload: Point { suite: "toy".into(), parameters },
+        scheduler: None,
+    };
+    let phases = vec![PhaseInfo {
+        name: "write".into(),
+        group: "writing".into(),
+        role: Role::Measure,
+        primary: Metric::DurableThroughput,
+    }];
+    CellRecord { id: cell.id(), cell, label: "toy".into(), state: CellState::Open, phases }
+}
+
+fn trial(cell: usize, repeat: u32) -> TrialRecord {
+    let mut latency = Histogram::new();
+    latency.record(1234);
+    let mut environment = Environment::default();
+    environment.set("mount.options", "rw,noatime");
+    TrialRecord {
+        cell,
+        repeat,
+        started_unix: Nanos(1),
+        elapsed: Nanos(2),
+        outcome: Outcome::Measured,
+        samples: vec![Sample {
+            phase: "write".into(),
+            metric: Metric::Throughput,
+            worker: Some(3),
+            value: 1.5e9,
+        }],
+        histograms: vec![("write".into(), latency)],
+        warnings: vec![
+            (None, Warning::Unsynced),
+            (Some("write".into()), Warning::Wide { half_width: Ratio(0.125), target: Ratio(0.03) }),
+        ],
+        actions: vec![Action {
+            what: "mkfs.ext4".into(),
+            elapsed: Nanos(9),
+            trouble: String::new(),
+        }],
+        environment,
+    }
+}
+
+fn host() -> Environment {
+    let mut environment = Environment::default();
+    environment.set("kernel.release", "6.18");
+    environment
+}
+
+#[test]
+fn a_run_reads_back_as_it_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let cells = [cell("ext4"), cell("xfs")];
+    let backing = Warning::Backing { what: "an image file".into() };
+    let mut store =
+        Store::create(&path, &info(), &cells, &host(), std::slice::from_ref(&backing)).unwrap();
+    store.trial(&trial(1, 0)).unwrap();
+    store.trial(&trial(0, 0)).unwrap();
+    store.cell_state(1, &CellState::Skipped { reason: "no mkfs.xfs".into() }).unwrap();
+    store.finish(Nanos(77)).unwrap();
+
+    let record = read(&path).unwrap();
+    assert_eq!(record.info, RunInfo { ended_unix: Some(Nanos(77)), ..info() });
+    assert_eq!(record.environment, host());
+    assert_eq!(record.warnings, [backing]);
+    assert_eq!(record.cells[1].state, CellState::Skipped { reason: "no mkfs.xfs".into() });
+    assert_eq!(record.cells[0].phases, cells[0].phases);
+    assert_eq!(record.trials.len(), 2);
+    let (read, written) = (&record.trials[0], trial(1, 0));
+    assert_eq!((read.cell, read.repeat, &read.outcome), (1, 0, &written.outcome));
+    assert_eq!(read.samples, written.samples);
+    assert_eq!(read.histograms, written.histograms);
+    assert_eq!(read.warnings, written.warnings);
+    assert_eq!(read.actions, written.actions);
+    assert_eq!(read.environment, written.environment);
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "a run that ended is one file: {files:?}");
+}
+
+#[test]
+fn a_repeat_is_kept_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0)).unwrap();
+    assert!(store.trial(&trial(0, 0)).is_err());
+    drop(store);
+    assert_eq!(read(&path).unwrap().trials.len(), 1);
+}
+
+#[test]
+fn a_run_is_resumed_by_one_process_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    assert!(matches!(Store::resume(&path), Err(StoreError::Busy(_))));
+    drop(store);
+    let (mut store, record) = Store::resume(&path).unwrap();
+    assert!(record.trials.is_empty());
+    store.trial(&trial(0, 0)).unwrap();
+}
+
+#[test]
+fn what_is_not_a_run_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    assert!(matches!(read(&path), Err(StoreError::Open { .. })));
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(read(&path), Err(StoreError::NotARun(_))));
+    std::fs::write(&path, "not a database at all, but long enough to look at").unwrap();
+    assert!(matches!(read(&path), Err(StoreError::NotARun(_))));
+    assert!(matches!(Store::create(&path, &info(), &[], &host(), &[]), Err(StoreError::Exists(_))));
+    std::fs::remove_file(&path).unwrap();
+    drop(Store::create(&path, &info(), &[], &host(), &[]).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(read(&path), Err(StoreError::Newer { found: 99, .. })));
+}
+
+#[test]
+fn the_view_for_people_joins_what_they_ask_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0)).unwrap();
+    store.finish(Nanos(1)).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    let query = "SELECT filesystem || ' ' || workload || ' ' || metric || ' ' || unit FROM result";
+    let row: String = connection.query_row(query, [], |row| row.get(0)).unwrap();
+    assert_eq!(row, "ext4 toy throughput bytes_per_second");
+}

@@ -1,0 +1,296 @@
+//! Writing a run.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use model::{
+    Environment, Nanos, RunRecord, Warning,
+    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
+
+use crate::{APPLICATION_ID, SCHEMA, SCHEMA_SQL, StoreError, check, lock, read};
+
+/// A run that is being written. Only one process at a time holds one for a file.
+#[derive(Debug)]
+pub struct Store {
+    // Dropped before the lock: see `lock`.
+    connection: Connection,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Starts a new run file with the run, its cells, the host and what is wrong with it all.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] if there is such a file; else whatever keeps it from being written.
+    pub fn create(
+        path: &Path,
+        info: &RunInfo,
+        cells: &[CellRecord],
+        environment: &Environment,
+        warnings: &[Warning],
+    ) -> Result<Self, StoreError> {
+        if path.exists() {
+            return Err(StoreError::Exists(path.into()));
+        }
+        // Made whole under another name first: a kill leaves either no run file or a complete one.
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let open = |source| StoreError::Open { path: path.into(), source };
+        File::create(&partial).map_err(open)?;
+        let mut store = Self::open(&partial, lock(&partial)?, "delete")?;
+        store.write("creating the tables", |transaction| {
+            transaction.execute_batch(SCHEMA_SQL)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", SCHEMA)?;
+            put_info(transaction, info)?;
+            for (index, cell) in cells.iter().enumerate() {
+                put_cell(transaction, index, cell)?;
+            }
+            put_environment(transaction, None, environment)?;
+            warnings.iter().try_for_each(|warning| put_warning(transaction, None, None, warning))
+        })?;
+        drop(store);
+        std::fs::rename(&partial, path).map_err(open)?;
+        Self::open(path, lock(path)?, "wal")
+    }
+
+    /// Goes on with a run that was cut short.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while another process writes it; else as [`read`].
+    pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
+        let lock = lock(path)?;
+        let record = read(path)?;
+        let store = Self::open(path, lock, "wal")?;
+        check(&store.connection, path)?;
+        Ok((store, record))
+    }
+
+    fn open(path: &Path, lock: File, journal: &str) -> Result<Self, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.pragma_update(None, "journal_mode", journal)?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|source| StoreError::Database {
+            step: "opening the database",
+            path: path.into(),
+            source,
+        })?;
+        Ok(Self { connection, path: path.into(), _lock: lock })
+    }
+
+    /// The run file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps a trial: all of it, durably, or nothing.
+    ///
+    /// # Errors
+    /// Also when that repeat of that cell is there already.
+    pub fn trial(&mut self, trial: &TrialRecord) -> Result<(), StoreError> {
+        self.write("keeping a trial", |transaction| put_trial(transaction, trial))
+    }
+
+    /// Sets what became of a cell.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn cell_state(&mut self, cell: usize, state: &CellState) -> Result<(), StoreError> {
+        let (state, reason) = words(state);
+        self.write("setting the state of a cell", |transaction| {
+            transaction
+                .execute(
+                    "UPDATE cell SET state = ?2, reason = ?3 WHERE idx = ?1",
+                    params![cell_index(cell), state, reason],
+                )
+                .map(drop)
+        })
+    }
+
+    /// Ends the run: its time, and a single file without a log.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(mut self, ended_unix: Nanos) -> Result<(), StoreError> {
+        self.write("ending the run", |transaction| {
+            transaction
+                .execute(
+                    "INSERT OR REPLACE INTO run VALUES ('ended_unix', ?1)",
+                    params![ended_unix.0.to_string()],
+                )
+                .map(drop)
+        })?;
+        self.connection
+            .pragma_update(None, "journal_mode", "delete")
+            .map_err(|source| self.failed("closing the log", source))
+    }
+
+    fn write(
+        &mut self,
+        step: &'static str,
+        fill: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let write = || {
+            let transaction = self.connection.transaction()?;
+            fill(&transaction)?;
+            transaction.commit()
+        };
+        write().map_err(|source| self.failed(step, source))
+    }
+
+    fn failed(&self, step: &'static str, source: rusqlite::Error) -> StoreError {
+        StoreError::Database { step, path: self.path.clone(), source }
+    }
+}
+
+/// The state's word and the rule or cause behind it.
+fn words(state: &CellState) -> (&'static str, &str) {
+    match state {
+        CellState::Open => ("open", ""),
+        CellState::Done { rule } => ("done", rule),
+        CellState::Skipped { reason } => ("skipped", reason),
+        CellState::Failed { reason } => ("failed", reason),
+    }
+}
+
+fn put_info(transaction: &Transaction<'_>, info: &RunInfo) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare("INSERT INTO run VALUES (?1, ?2)")?;
+    let fields = json(info)?;
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        insert.execute(params![key, value.to_string()])?;
+    }
+    Ok(())
+}
+
+fn put_cell(
+    transaction: &Transaction<'_>,
+    index: usize,
+    record: &CellRecord,
+) -> rusqlite::Result<()> {
+    let (state, reason) = words(&record.state);
+    transaction.execute(
+        "INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            cell_index(index),
+            record.id.to_string(),
+            record.cell.filesystem.name,
+            record.cell.workload.suite,
+            record.label,
+            record.cell.canonical(),
+            state,
+            reason,
+        ],
+    )?;
+    put_phases(transaction, index, &record.phases)
+}
+
+fn put_phases(
+    transaction: &Transaction<'_>,
+    cell: usize,
+    phases: &[PhaseInfo],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare("INSERT INTO phase VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (position, phase) in phases.iter().enumerate() {
+        insert.execute(params![
+            cell_index(cell),
+            cell_index(position),
+            phase.name,
+            phase.group,
+            json(&phase.role)?.as_str(),
+            phase.primary.name(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Result<()> {
+    let (outcome, reason) = match &trial.outcome {
+        Outcome::Measured => ("measured", ""),
+        Outcome::Failed { reason } => ("failed", reason.as_str()),
+    };
+    transaction.execute(
+        "INSERT INTO trial (cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            cell_index(trial.cell),
+            trial.repeat,
+            nanoseconds(trial.started_unix),
+            nanoseconds(trial.elapsed),
+            outcome,
+            reason,
+        ],
+    )?;
+    let id = transaction.last_insert_rowid();
+    let mut sample = transaction.prepare("INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for value in &trial.samples {
+        assert!(value.value.is_finite(), "{} {}: no number", value.phase, value.metric.name());
+        let unit = value.metric.spec().unit.name();
+        let row = params![id, value.phase, value.metric.name(), unit, value.worker, value.value];
+        sample.execute(row)?;
+    }
+    let mut histogram = transaction.prepare("INSERT INTO histogram VALUES (?1, ?2, ?3)")?;
+    for (phase, counts) in &trial.histograms {
+        histogram.execute(params![id, phase, counts.encode()])?;
+    }
+    for (phase, warning) in &trial.warnings {
+        put_warning(transaction, Some(id), phase.as_deref(), warning)?;
+    }
+    let mut insert = transaction.prepare("INSERT INTO action VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (position, action) in trial.actions.iter().enumerate() {
+        let elapsed = nanoseconds(action.elapsed);
+        insert.execute(params![id, cell_index(position), action.what, elapsed, action.trouble])?;
+    }
+    put_environment(transaction, Some(id), &trial.environment)
+}
+
+fn put_warning(
+    transaction: &Transaction<'_>,
+    trial: Option<i64>,
+    phase: Option<&str>,
+    warning: &Warning,
+) -> rusqlite::Result<()> {
+    let (level, data) = (warning.level().name(), json(warning)?.to_string());
+    transaction
+        .execute(
+            "INSERT INTO warning VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![trial, phase, warning.code(), level, warning.message(), data],
+        )
+        .map(drop)
+}
+
+fn put_environment(
+    transaction: &Transaction<'_>,
+    trial: Option<i64>,
+    environment: &Environment,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare("INSERT INTO environment VALUES (?1, ?2, ?3)")?;
+    for (name, value) in &environment.0 {
+        insert.execute(params![trial, name, value])?;
+    }
+    Ok(())
+}
+
+fn json(value: &impl serde::Serialize) -> rusqlite::Result<serde_json::Value> {
+    serde_json::to_value(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// SQLite's integers are signed; 2^63 ns are 292 years.
+fn nanoseconds(nanos: Nanos) -> i64 {
+    i64::try_from(nanos.0).unwrap_or(i64::MAX)
+}
+
+fn cell_index(index: usize) -> i64 {
+    i64::try_from(index).unwrap_or(i64::MAX)
+}
