@@ -1,0 +1,70 @@
+//! Think: statistics on slices of numbers, whose answers carry their warnings.
+//!
+//! Data enters as slices of `f64` in the base unit of one [`model::Metric`], one value for each
+//! trial, and leaves as values: [`summary::Summary`] of one cell, [`stop::Decision`] on going on,
+//! [`compare::Comparison`] of two cells, [`ranks::Ranking`] of a family of cells. Which method is
+//! used where, and what it costs in coverage, is argued in `docs/method/statistics.md`.
+//!
+//! Nothing here reads a clock, a file or a random device: draws come from a generator with a fixed
+//! seed, so the same data gives the same answer, bit for bit. No value is dropped as an outlier, no
+//! distribution is assumed, and nothing is formatted for people; that is the report's work.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod null;
+pub mod ranks;
+pub mod stop;
+pub mod summary;
+
+pub use compare::{Comparer, Comparison, Side, Size, Verdict};
+pub use ranks::{Ranking, holm};
+pub use stop::{Decision, decide};
+pub use summary::{Interval, Summary};
+
+/// Why numbers cannot be analyzed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to summarize.
+    #[error("there are no values; measure at least one repeat")]
+    Empty,
+    /// A value is not a number, or infinite.
+    #[error("value {index} is {value}, which is not a finite number; leave failed trials out")]
+    NotFinite {
+        /// Its index in the slice.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A value has no logarithm, so it has no place in a ratio.
+    #[error("value {index} is {value}; ratios need values above zero, so compare another metric")]
+    NotPositive {
+        /// Its index in the slice.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+}
+
+/// The median of values sorted ascending; the mean of the two middle ones if their number is even.
+fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+}
+
+/// The values in ascending order, if there are any and all are finite.
+fn sorted(values: &[f64]) -> Result<Vec<f64>, Error> {
+    if values.is_empty() {
+        return Err(Error::Empty);
+    }
+    if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+        return Err(Error::NotFinite { index, value: values[index] });
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Ok(sorted)
+}
+
+/// A length as a repeat count; more than four thousand million repeats do not happen.
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

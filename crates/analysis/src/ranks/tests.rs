@@ -1,0 +1,126 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn around(center: f64) -> Vec<f64> {
+    (0..8).map(|i| center * (1.0 + 0.004 * (f64::from(i) - 3.5))).collect()
+}
+
+fn rank_of(cells: &[Vec<f64>], better: Better) -> Ranking {
+    let cells: Vec<&[f64]> = cells.iter().map(Vec::as_slice).collect();
+    rank(&mut Comparer::new(), &cells, better, Ratio(0.05)).unwrap()
+}
+
+#[test]
+fn holm_by_hand() {
+    // 4 · 0.005, 3 · 0.01, 2 · 0.03, then 0.04 lifted to its predecessor.
+    let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
+    let expected = [0.03, 0.06, 0.06, 0.02];
+    assert!(adjusted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
+    assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+    assert!(holm(&[]).is_empty());
+}
+
+#[test]
+fn a_clear_order_has_one_winner_and_a_letter_each() {
+    let ranking = rank_of(&[around(100.0), around(300.0), around(200.0)], Better::Higher);
+    assert_eq!((ranking.order, ranking.top), (vec![1, 2, 0], vec![1]));
+    assert_eq!(ranking.letters, ["c", "a", "b"]);
+}
+
+#[test]
+fn less_is_better_where_the_metric_says_so() {
+    let ranking = rank_of(&[around(100.0), around(300.0), around(200.0)], Better::Lower);
+    assert_eq!((ranking.order, ranking.top), (vec![0, 2, 1], vec![0]));
+}
+
+#[test]
+fn those_not_told_apart_share_letter_and_top() {
+    let ranking = rank_of(&[around(300.0), around(300.1), around(100.0)], Better::Higher);
+    assert_eq!(ranking.top, [1, 0]);
+    assert_eq!(ranking.letters, ["a", "a", "b"]);
+}
+
+#[test]
+fn a_difference_below_the_threshold_makes_no_winner() {
+    // Tight values 1 % apart: told apart for certain, and of no practical meaning at 5 %.
+    let tight = |base: f64| (0..8).map(|i| base + f64::from(i) * 1e-3).collect::<Vec<f64>>();
+    let ranking = rank_of(&[tight(100.0), tight(101.0)], Better::Higher);
+    assert!(ranking.pairs[0].separated());
+    assert_eq!(ranking.letters, ["b", "a"]);
+    assert_eq!(ranking.top, [1, 0]);
+}
+
+#[test]
+fn overlapping_letters_say_that_not_told_apart_is_not_transitive() {
+    // First and last differ, the middle one is told apart from neither.
+    assert_eq!(letters(&[0, 1, 2], &[(0, 2)]), ["a", "ab", "b"]);
+}
+
+#[test]
+fn piepho_needs_no_letter_that_says_nothing_new() {
+    // Four cells, 0-2, 0-3 and 1-3 told apart: ab over 0-1, 1-2, 2-3.
+    let pairs = [(0, 2), (0, 3), (1, 3)];
+    assert_eq!(letters(&[0, 1, 2, 3], &pairs), ["a", "ab", "bc", "c"]);
+}
+
+#[test]
+fn identical_cells_almost_never_have_a_single_winner() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut comparer = Comparer::new();
+    let mut winners = 0;
+    for _ in 0..300 {
+        let cells: Vec<Vec<f64>> =
+            (0..5).map(|_| (0..8).map(|_| 100.0 + 5.0 * rng.f64()).collect()).collect();
+        let slices: Vec<&[f64]> = cells.iter().map(Vec::as_slice).collect();
+        let ranking = rank(&mut comparer, &slices, Better::Higher, Ratio(0.05)).unwrap();
+        winners += u32::from(ranking.top.len() == 1);
+    }
+    assert!(winners <= 6, "{winners} of 300");
+}
+
+#[test]
+fn the_share_of_first_places_adds_up_and_follows_the_data() {
+    let cells = [around(100.0), around(100.0), around(90.0)];
+    let slices: Vec<&[f64]> = cells.iter().map(Vec::as_slice).collect();
+    let shares = first_share(&slices, Better::Higher).unwrap();
+    assert!((shares.iter().map(|share| share.0).sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!((shares[0].0 - 0.5).abs() < 1e-9, "joint resampling ties equal lists: {shares:?}");
+    assert!(shares[2].0 < 1e-9);
+}
+
+/// Places on a line that are told apart when further apart than a reach: a plausible pattern of
+/// verdicts, with any number of cells.
+fn pattern() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
+    (2usize..8, any::<u32>()).prop_map(|(cells, bits)| {
+        let pairs = (0..cells).flat_map(|a| (a + 1..cells).map(move |b| (a, b)));
+        let apart = pairs.enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, pair)| pair);
+        (cells, apart.collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn letters_say_exactly_what_was_told_apart((cells, apart) in pattern()) {
+        let order: Vec<usize> = (0..cells).collect();
+        let letters = letters(&order, &apart);
+        for a in 0..cells {
+            prop_assert!(!letters[a].is_empty());
+            for b in a + 1..cells {
+                let share = letters[a].chars().any(|c| letters[b].contains(c));
+                prop_assert_eq!(share, !apart.contains(&(a, b)), "{} {}: {:?}", a, b, letters);
+            }
+        }
+    }
+
+    #[test]
+    fn holm_never_lowers_and_keeps_the_order(p in prop::collection::vec(0.0f64..1.0, 1..30)) {
+        let adjusted = holm(&p);
+        for i in 0..p.len() {
+            prop_assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
+            for j in 0..p.len() {
+                prop_assert!(p[i] > p[j] || adjusted[i] <= adjusted[j]);
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Charts: data in display units enters, one SVG element as text leaves.
+
+pub(crate) mod axis;
+pub(crate) mod intervals;
+pub(crate) mod sweep;

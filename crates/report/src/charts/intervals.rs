@@ -1,0 +1,123 @@
+//! Which is best: one row for each filesystem with all repeats as faint dots, the median, its
+//! interval and its letters, best first; the top group is bracketed.
+
+use crate::{
+    charts::axis::Axis,
+    svg::{Svg, color},
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Intervals {
+    pub(crate) id: String,
+    /// What a screen reader says first.
+    pub(crate) title: String,
+    /// The finding, as a sentence.
+    pub(crate) description: String,
+    /// Quantity, unit and direction.
+    pub(crate) axis: String,
+    pub(crate) rows: Vec<IntervalRow>,
+}
+
+/// One filesystem, in display units.
+#[derive(Clone, Debug)]
+pub(crate) struct IntervalRow {
+    pub(crate) name: String,
+    /// Index of the filesystem, for color and shape.
+    pub(crate) series: usize,
+    pub(crate) values: Vec<f64>,
+    pub(crate) median: Option<f64>,
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Median as text.
+    pub(crate) shown: String,
+    pub(crate) letters: String,
+    pub(crate) top: bool,
+    /// Why there is nothing, or why it is not ranked.
+    pub(crate) note: String,
+}
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 128.0;
+const RIGHT: f64 = 150.0;
+const TOP: f64 = 10.0;
+const ROW: f64 = 30.0;
+const BOTTOM: f64 = 46.0;
+
+/// Letters of a note that fit into the plot.
+const NOTE_MAX: usize = 72;
+
+impl Intervals {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let rows = self.rows.len() as f64;
+        let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
+        let values = self.rows.iter().flat_map(|row| {
+            let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
+            row.values.iter().copied().chain(ends)
+        });
+        let axis = Axis::over(values, 5);
+        let bottom = TOP + rows * ROW;
+        for tick in &axis.ticks {
+            let x = place(&axis, *tick);
+            svg.line("g", (x, TOP), (x, bottom));
+            svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
+        }
+        for (index, row) in self.rows.iter().enumerate() {
+            draw(&mut svg, &axis, row, TOP + (index as f64 + 0.5) * ROW);
+        }
+        self.bracket(&mut svg);
+        let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
+        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
+        svg.text("t tm ta", (middle, bottom + 36.0), &format!("{}{note}", self.axis));
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+
+    /// A line beside the rows of the top group, which are the first ones or nearly so.
+    fn bracket(&self, svg: &mut Svg) {
+        let x = WIDTH - RIGHT + 12.0;
+        for (index, _) in self.rows.iter().enumerate().filter(|(_, row)| row.top) {
+            let y = TOP + index as f64 * ROW;
+            let next = self.rows.get(index + 1).is_some_and(|row| row.top);
+            let end = if next { y + ROW + 5.0 } else { y + ROW - 5.0 };
+            svg.line("b", (x, y + 5.0), (x, end));
+        }
+    }
+}
+
+fn place(axis: &Axis, value: f64) -> f64 {
+    LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
+}
+
+fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
+    let name = shortened(&row.name, 17);
+    svg.text(if row.top { "t te tb" } else { "t te" }, (LEFT - 14.0, y + 4.0), &name);
+    let Some(median) = row.median else {
+        svg.text("t tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
+        return;
+    };
+    let class = color(row.series);
+    for (index, value) in row.values.iter().enumerate() {
+        // Three lanes, so that equal values are seen as several.
+        let lane = (index % 3) as f64 - 1.0;
+        svg.circle(&format!("r {class}"), (place(axis, *value), y + lane * 5.0), 2.2);
+    }
+    if let Some((low, high)) = row.interval {
+        svg.line(&format!("i {class}"), (place(axis, low), y), (place(axis, high), y));
+    }
+    svg.marker(row.series, (place(axis, median), y), 5.0);
+    svg.text("t", (WIDTH - RIGHT + 22.0, y + 4.0), &row.shown);
+    let last = if row.letters.is_empty() { &row.note } else { &row.letters };
+    svg.text(
+        if row.letters.is_empty() { "t tn te" } else { "t te tb" },
+        (WIDTH - 4.0, y + 4.0),
+        &shortened(last, 12),
+    );
+}
+
+/// Text cut to so many letters; the whole stands in the table beside the chart.
+fn shortened(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    text.chars().take(letters - 1).chain(['…']).collect()
+}

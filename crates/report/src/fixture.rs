@@ -1,0 +1,209 @@
+//! A run made up for tests: five filesystems and one that was skipped, two record sizes, thirteen
+//! tests, eight repeats, one failed trial. Deterministic, with all the shapes a report must show:
+//! clear winners, ties, a wide cell, warnings, holes.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Bytes, Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Profile, RunRecord,
+    Sample, Scale, Value, Warning,
+    phase::Role,
+    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+    sample::lifecycle,
+};
+
+/// Name, whether it writes, and base speed in MiB/s.
+pub(crate) const TESTS: [(&str, bool, f64); 13] = [
+    ("write", true, 412.0),
+    ("rewrite", true, 430.0),
+    ("read", false, 1890.0),
+    ("reread", false, 1905.0),
+    ("random-read", false, 1210.0),
+    ("random-write", true, 355.0),
+    ("backward-read", false, 930.0),
+    ("record-rewrite", true, 2800.0),
+    ("strided-read", false, 1010.0),
+    ("fwrite", true, 401.0),
+    ("frewrite", true, 418.0),
+    ("fread", false, 1780.0),
+    ("freread", false, 1795.0),
+];
+
+/// Name, relative speed and spread of each filesystem.
+const FILESYSTEMS: [(&str, f64, f64); 6] = [
+    ("ext4", 1.0, 0.01),
+    ("xfs", 1.09, 0.012),
+    ("btrfs", 0.81, 0.02),
+    ("f2fs", 0.995, 0.011),
+    ("jfs", 0.0, 0.0),
+    ("bcachefs", 0.62, 0.05),
+];
+
+const START: u64 = 1_795_293_060_000_000_000;
+const REPEATS: u32 = 8;
+
+/// The run at two record sizes.
+pub(crate) fn record() -> RunRecord {
+    with_records(&[Bytes::mib(1), Bytes::mib(4)], "ext4-or-what")
+}
+
+/// The run at the given record sizes, under the name of a plan.
+pub(crate) fn with_records(sizes: &[Bytes], plan_name: &str) -> RunRecord {
+    let mut record = RunRecord {
+        info: info(plan_name),
+        environment: environment(),
+        cells: Vec::new(),
+        trials: Vec::new(),
+        warnings: vec![
+            Warning::Backing { what: "an image file on a loop device".into() },
+            Warning::Amended { what: "--scale 1/64".into() },
+        ],
+    };
+    for size in sizes {
+        for (name, ..) in FILESYSTEMS {
+            record.cells.push(cell(name, *size));
+        }
+    }
+    let mut rng = fastrand::Rng::with_seed(2009);
+    for repeat in 0..REPEATS {
+        for index in 0..record.cells.len() {
+            if record.cells[index].cell.filesystem.name != "jfs" {
+                record.trials.push(trial(&record, index, repeat, &mut rng));
+            }
+        }
+    }
+    // One repeat of bcachefs at the first record size fails.
+    if let Some(trial) = record.trials.iter_mut().find(|trial| trial.cell == 5) {
+        trial.outcome =
+            Outcome::Failed { reason: "random-write: write: No space left on device (28)".into() };
+    }
+    record
+}
+
+fn info(plan_name: &str) -> RunInfo {
+    RunInfo {
+        id: "2026-11-21-203100-k3x9".into(),
+        title: "Five filesystems & one that is <not> here".into(),
+        plan_name: plan_name.into(),
+        plan_text:
+            "title = \"Five filesystems & one that is <not> here\"\nprofile = \"standard\"\n\n\
+                    [axes]\nfilesystem = [\"ext4\", \"xfs\", \"btrfs\", \"f2fs\", \"jfs\", \
+                    \"bcachefs\"]\nworkload = [{ suite = \"iozone\", file = \"16GiB\", record = \
+                    [\"1MiB\", \"4MiB\"] }]\n"
+                .into(),
+        amendments: vec![("scale".into(), "1/64".into())],
+        scale: Scale::parse("1/64").unwrap(),
+        profile: Profile::Standard,
+        repeats: None,
+        seed: 42,
+        storage: "image file of 1GiB (full allocation) on a loop device, memory limited to 128MiB"
+            .into(),
+        started_unix: Nanos(START),
+        ended_unix: Some(Nanos(START + 5_025_000_000_000)),
+        program: "fslab 0.1.0 (abcdef0)".into(),
+    }
+}
+
+fn environment() -> Environment {
+    let mut environment = Environment::default();
+    for (name, value) in [
+        ("kernel.release", "6.18.2"),
+        ("cpu.model", "Example CPU 8-Core"),
+        ("memory.total_bytes", "17179869184"),
+        ("device.loop3.queue.scheduler", "none"),
+        ("tool.mkfs.xfs", "mkfs.xfs version 6.17"),
+    ] {
+        environment.set(name, value);
+    }
+    environment
+}
+
+fn cell(name: &str, size: Bytes) -> CellRecord {
+    let parameters = BTreeMap::from([
+        ("file".to_owned(), Value::Size(Bytes::mib(256))),
+        ("record".to_owned(), Value::Size(size)),
+        ("cache".to_owned(), Value::Word("cold".into())),
+    ]);
+    let mut filesystem = FilesystemLevel::plain(name);
+    if name == "f2fs" {
+        filesystem.mount = "compress_algorithm=zstd".into();
+    }
+    let workload = Point { suite: "iozone".into(), parameters };
+    let cell = Cell { filesystem, workload, scheduler: None };
+    let skipped = name == "jfs";
+    let phase = |(name, writes, _): &(&str, bool, f64)| PhaseInfo {
+        name: (*name).into(),
+        group: if *writes { "writing" } else { "reading" }.into(),
+        role: Role::Measure,
+        primary: if *writes { Metric::DurableThroughput } else { Metric::Throughput },
+    };
+    let reason = "the kernel 6.18.2 has no jfs; install linux-modules-extra, or use --guest auto";
+    CellRecord {
+        id: cell.id(),
+        label: format!("iozone record={size}"),
+        state: match skipped {
+            true => CellState::Skipped { reason: reason.into() },
+            false => CellState::Done { rule: "converged".into() },
+        },
+        phases: if skipped { Vec::new() } else { TESTS.iter().map(phase).collect() },
+        cell,
+    }
+}
+
+/// A value around 1 with the given spread; the sum of three draws is smooth enough.
+fn around(spread: f64, rng: &mut fastrand::Rng) -> f64 {
+    1.0 + spread * (rng.f64() + rng.f64() + rng.f64() - 1.5) * 1.4
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up times")]
+fn whole(nanos: f64) -> u64 {
+    nanos as u64
+}
+
+fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng) -> TrialRecord {
+    let cell = &record.cells[index].cell;
+    let (_, speed, spread) =
+        FILESYSTEMS.into_iter().find(|(name, ..)| *name == cell.filesystem.name).unwrap();
+    let size = cell.workload.size("record");
+    // Larger records are faster, with less and less to gain.
+    let gain = 1.0 + 0.08 * (size.0 as f64 / Bytes::MIB as f64).log2();
+    let (mut samples, mut histograms) = (Vec::new(), Vec::new());
+    let mut add = |phase: &str, metric, value| {
+        samples.push(Sample { phase: phase.into(), metric, worker: None, value });
+    };
+    for (number, (name, writes, base)) in TESTS.into_iter().enumerate() {
+        // Filesystems differ from test to test, by a fixed pattern.
+        let pattern = 1.0 + 0.12 * (((index % 6) * 7 + number * 5) % 11) as f64 / 11.0;
+        let rate = base * Bytes::MIB as f64 * speed * gain * pattern * around(spread, rng);
+        if writes {
+            add(name, Metric::DurableThroughput, rate);
+            add(name, Metric::Throughput, rate * 1.35 * around(0.03, rng));
+        } else {
+            add(name, Metric::Throughput, rate);
+        }
+        let service = size.0 as f64 / rate * 1e9;
+        let mut histogram = Histogram::new();
+        for _ in 0..256 {
+            histogram.record(whole(service * around(0.2, rng)));
+        }
+        histograms.push((name.to_owned(), histogram));
+    }
+    for (step, millis) in lifecycle::ALL.into_iter().zip([31.0, 4.2, 12.0, 55.0]) {
+        add(step, Metric::Elapsed, millis / speed * 1e6 * around(0.05, rng));
+    }
+    add(lifecycle::MKFS, Metric::SpaceUsable, 1e9 * (0.9 + 0.08 * speed));
+    add(lifecycle::MKFS, Metric::DeviceWritten, 4e6 / speed);
+    let cold = Warning::NotCold { asked: Bytes::mib(256), from_device: Bytes::mib(200) };
+    TrialRecord {
+        cell: index,
+        repeat,
+        started_unix: Nanos(START + u64::from(repeat) * 600_000_000_000),
+        elapsed: Nanos(30_000_000_000),
+        outcome: Outcome::Measured,
+        samples,
+        histograms,
+        warnings: if index == 2 { vec![(Some("read".into()), cold)] } else { Vec::new() },
+        actions: Vec::new(),
+        environment: Environment::default(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Summaries, ranks, verdicts and warnings as JSON, for programs. Base units; keys as in the store.
+
+use analysis::{Interval, Side, Size, Summary, Verdict};
+use serde_json::{Value, json};
+
+use crate::view::{Claim, Entry, Status, Test, View};
+
+/// Version of this format; a key that changes its meaning raises it.
+const FORMAT: u32 = 1;
+
+/// The view as JSON, indented. Objects have their keys in alphabetical order.
+pub fn json(view: &View) -> String {
+    let facts = &view.facts;
+    let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
+    let workloads: Vec<Value> = points
+        .map(|(suite, point)| {
+            let parameters: serde_json::Map<String, Value> = point
+                .parameters
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value.to_string())))
+                .collect();
+            json!({
+                "suite": suite.name,
+                "label": point.label,
+                "parameters": parameters,
+                "tests": point.tests.iter().map(|test| of_test(view, test)).collect::<Vec<_>>(),
+                "filesystems_without_results": holes(view, &point.statuses),
+            })
+        })
+        .collect();
+    let claims =
+        view.findings.by_point.iter().flat_map(|point| point.claims.iter().chain(&point.open));
+    let document = json!({
+        "format": FORMAT,
+        "run": facts.run,
+        "title": facts.title,
+        "plan_name": facts.plan_name,
+        "profile": facts.profile.name(),
+        "threshold": facts.profile.threshold().0,
+        "program": facts.program,
+        "conditions": facts.conditions,
+        "workloads": workloads,
+        "claims": claims.map(of_claim).collect::<Vec<_>>(),
+        "warnings": view.warnings.iter().map(|row| json!({
+            "code": row.code,
+            "level": row.level.name(),
+            "message": row.message,
+            "cure": row.cure,
+            "count": row.count,
+            "places": row.places,
+        })).collect::<Vec<_>>(),
+        "missing": view.missing.iter().map(|hole| json!({
+            "filesystem": hole.filesystem,
+            "workloads": hole.workloads,
+            "what": hole.what,
+            "reason": hole.reason,
+        })).collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}
+
+fn of_claim(claim: &Claim) -> Value {
+    json!({"template": claim.template, "test": claim.test, "text": claim.text})
+}
+
+fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
+    let named = statuses.iter().zip(&view.filesystems).filter_map(|(status, filesystem)| {
+        match status.as_ref()? {
+            Status::Nothing(reason) => Some((filesystem.name.clone(), json!(reason))),
+            Status::Measured => None,
+        }
+    });
+    Value::Object(named.collect())
+}
+
+fn of_test(view: &View, test: &Test) -> Value {
+    let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
+    let entries: Vec<Value> = test
+        .entries
+        .iter()
+        .filter(|entry| entry.summary.is_some())
+        .map(|entry| {
+            json!({
+                "filesystem": name(entry),
+                "values": entry.values,
+                "summary": entry.summary.as_ref().map(of_summary),
+                "counterpart": entry.counterpart.as_ref().map(of_summary),
+                "ranked": entry.ranked,
+                "letters": entry.letters,
+                "top_group": entry.top,
+                "failed_repeats": entry.failed.as_ref().map_or(0, |(failed, ..)| *failed),
+                "warnings": entry.codes,
+            })
+        })
+        .collect();
+    let pairs: Vec<Value> = test
+        .family
+        .iter()
+        .flat_map(|family| {
+            family.ranking.pairs.iter().map(|pair| {
+                let member = |index: usize| name(&test.entries[family.members[index]]);
+                json!({
+                    "first": member(pair.other),
+                    "second": member(pair.better),
+                    "ratio": pair.comparison.ratio.0,
+                    "interval": pair.comparison.interval.map(of_interval),
+                    "p": pair.comparison.p,
+                    "p_holm": pair.p_holm,
+                    "verdict": verdict(pair.comparison.verdict),
+                })
+            })
+        })
+        .collect();
+    json!({
+        "name": test.name,
+        "group": test.group,
+        "metric": test.metric.name(),
+        "unit": test.metric.spec().unit.name(),
+        "better": test.metric.spec().better.words(),
+        "counterpart_metric": test.counterpart.map(|metric| metric.name()),
+        "results": entries,
+        "pairs": pairs,
+    })
+}
+
+fn of_summary(summary: &Summary) -> Value {
+    json!({
+        "n": summary.n,
+        "median": summary.median,
+        "interval": summary.interval.map(of_interval),
+        "min": summary.min,
+        "max": summary.max,
+    })
+}
+
+fn of_interval(interval: Interval) -> Value {
+    json!({"low": interval.low, "high": interval.high, "level": interval.level})
+}
+
+/// The second of a pair against the first, in one word or two.
+fn verdict(verdict: Verdict) -> Value {
+    let size = |size: Size| match size {
+        Size::AtLeast => "at-least-threshold",
+        Size::Uncertain => "size-uncertain",
+        Size::Negligible => "negligible",
+    };
+    match verdict {
+        Verdict::Differs { side: Side::Better, size: how } => {
+            json!({"verdict": "better", "size": size(how)})
+        }
+        Verdict::Differs { side: Side::Worse, size: how } => {
+            json!({"verdict": "worse", "size": size(how)})
+        }
+        Verdict::Equivalent => json!({"verdict": "equivalent"}),
+        Verdict::Inconclusive { needed } => {
+            json!({"verdict": "inconclusive", "repeats_needed": needed})
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn it_reads_back_and_holds_every_test() {
+        let text = json(&View::new(&fixture::record()));
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["workloads"].as_array().map(Vec::len), Some(2));
+        let tests = value["workloads"][0]["tests"].as_array().unwrap();
+        assert_eq!(tests.len(), 13);
+        assert_eq!(tests[0]["unit"], "bytes_per_second");
+        assert_eq!(tests[0]["results"][0]["summary"]["n"], 8);
+        assert!(value["workloads"][0]["filesystems_without_results"]["jfs"].is_string());
+    }
+}

@@ -1,0 +1,259 @@
+//! The report as one HTML file: no network, complete without script, readable in the dark and on
+//! paper.
+//!
+//! Markup is in `templates/`; this module turns the view into the few structs that they read.
+//! Tables and charts are made first, as text, and put in their places.
+
+use askama::Template;
+
+use crate::{
+    charts::{
+        intervals::{IntervalRow, Intervals},
+        sweep::SweepChart,
+    },
+    svg::Svg,
+    units::capital,
+    view::{
+        Body, Claim, Entry, Facts, Filesystem, Findings, Missing, Row, Status, Sweep, Table,
+        TableCell, Test, View, WarningRow, words,
+    },
+};
+
+/// Lays the view out as one self-contained HTML file.
+pub fn html(view: &View) -> String {
+    let style = include_str!("../templates/style.css");
+    let script = include_str!("../templates/sort.js");
+    let page = Page {
+        facts: &view.facts,
+        findings: &view.findings,
+        warnings: &view.warnings,
+        missing: &view.missing,
+        filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
+        suites: suites(view),
+        sweeps: view.sweeps.iter().map(|sweep| sweep_figure(sweep, view)).collect(),
+        latency: view.latency.iter().map(|table| table_html(table, view)).collect(),
+        lifecycle: view.lifecycle.as_ref().map(|table| table_html(table, view)),
+        style,
+        script,
+    };
+    // The template engine drops the last line break of a template.
+    rendered(&page) + "\n"
+}
+
+/// The text of a template. Writing into a string cannot fail, and our templates call nothing that
+/// can.
+fn rendered(template: &impl Template) -> String {
+    match template.render() {
+        Ok(text) => text,
+        Err(error) => unreachable!("a template of plain data: {error}"),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    facts: &'a Facts,
+    findings: &'a Findings,
+    warnings: &'a [WarningRow],
+    missing: &'a [Missing],
+    filesystems: Vec<Legend<'a>>,
+    suites: Vec<SuiteSection<'a>>,
+    sweeps: Vec<Figure<'a>>,
+    latency: Vec<String>,
+    lifecycle: Option<String>,
+    style: &'static str,
+    script: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableTemplate<'a> {
+    table: &'a Table,
+    conditions: &'a str,
+    /// Whether any row is one of several filesystems and shows its marker.
+    marked: bool,
+}
+
+/// A filesystem with the marker it has throughout.
+struct Legend<'a> {
+    filesystem: &'a Filesystem,
+    marker: String,
+}
+
+struct SuiteSection<'a> {
+    name: &'a str,
+    by_point: Vec<String>,
+    by_filesystem: Vec<String>,
+    counterparts: Vec<String>,
+    points: Vec<PointSection<'a>>,
+}
+
+struct PointSection<'a> {
+    id: &'a str,
+    label: &'a str,
+    parameters: String,
+    figures: Vec<Figure<'a>>,
+}
+
+/// A chart, and the table of its data.
+struct Figure<'a> {
+    id: &'a str,
+    title: String,
+    svg: String,
+    caption: String,
+    conditions: &'a str,
+    table: String,
+}
+
+impl Page<'_> {
+    fn delta(&self) -> String {
+        format!("{:.0} %", self.facts.profile.threshold().0 * 100.0)
+    }
+
+    fn any_open(&self) -> bool {
+        self.findings.by_point.iter().any(|point| !point.open.is_empty())
+    }
+}
+
+impl TableTemplate<'_> {
+    /// Takes a reference because the template gives one.
+    fn is_words(&self, column: &usize) -> bool {
+        self.table.is_words(*column)
+    }
+
+    fn marker(&self, row: &Row) -> String {
+        match row.filesystem {
+            Some(index) if self.marked => marker(index),
+            _ => String::new(),
+        }
+    }
+}
+
+fn table_html(table: &Table, view: &View) -> String {
+    rendered(&TableTemplate {
+        table,
+        conditions: &view.facts.conditions,
+        marked: table.rows.iter().any(|row| row.filesystem.is_some()),
+    })
+}
+
+/// The marker of a filesystem as a picture that a screen reader skips: the name stands beside it.
+fn marker(index: usize) -> String {
+    let mut svg = Svg::new(14.0, 14.0);
+    svg.marker(index, (7.0, 7.0), 5.0);
+    svg.decoration()
+}
+
+fn legend((index, filesystem): (usize, &Filesystem)) -> Legend<'_> {
+    Legend { filesystem, marker: marker(index) }
+}
+
+fn suites(view: &View) -> Vec<SuiteSection<'_>> {
+    let html = |tables: &[Table]| tables.iter().map(|table| table_html(table, view)).collect();
+    let mut sections = Vec::new();
+    for ((suite, overview), ranked) in view.suites.iter().zip(&view.overviews).zip(&view.ranked) {
+        let mut tables = ranked.iter();
+        let mut points = Vec::new();
+        for point in &suite.points {
+            // Tests stand on the left: `zip` asks the right side only after the left gave
+            // something.
+            let figures = point.tests.iter().zip(tables.by_ref());
+            points.push(PointSection {
+                id: &point.id,
+                label: &point.label,
+                parameters: point.all_parameters(),
+                figures: figures.map(|(test, table)| test_figure(test, table, view)).collect(),
+            });
+        }
+        sections.push(SuiteSection {
+            name: &suite.name,
+            by_point: html(&overview.by_point),
+            by_filesystem: html(&overview.by_filesystem),
+            counterparts: html(&overview.counterparts),
+            points,
+        });
+    }
+    sections
+}
+
+fn test_figure<'a>(test: &'a Test, table: &Table, view: &'a View) -> Figure<'a> {
+    let better = test.metric.spec().better.words();
+    let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
+    let finding = |claim: &&Claim| claim.test == test.id;
+    let description = claims.filter(finding).map(|claim| claim.text.as_str()).next();
+    let chart = Intervals {
+        id: format!("{}-chart", test.id),
+        title: table.title.clone(),
+        description: description.unwrap_or("Too few results for a ranking.").to_owned(),
+        axis: format!("{}, {} — {better}", words(test.metric), test.scale.name),
+        rows: test.entries.iter().map(|entry| interval_row(test, entry, view)).collect(),
+    };
+    Figure {
+        id: &test.id,
+        title: table.title.clone(),
+        svg: chart.render(),
+        caption: format!(
+            "Faint dots: every repeat; marker: median; line: 95 % interval of the median. {}. A \
+             line at the right marks the top group; filesystems that share a letter were not \
+             told apart.",
+            table.caption.join("; ")
+        ),
+        conditions: &view.facts.conditions,
+        table: table_html(table, view),
+    }
+}
+
+fn interval_row(test: &Test, entry: &Entry, view: &View) -> IntervalRow {
+    let scale = test.scale;
+    let summary = entry.summary.as_ref();
+    let interval = summary.and_then(|summary| summary.interval);
+    let note = match &entry.status {
+        Status::Nothing(reason) => reason.clone(),
+        Status::Measured if !entry.ranked => "not ranked".into(),
+        Status::Measured => String::new(),
+    };
+    IntervalRow {
+        name: view.filesystems[entry.filesystem].name.clone(),
+        series: entry.filesystem,
+        values: entry.values.iter().map(|value| scale.number(*value)).collect(),
+        median: summary.map(|summary| scale.number(summary.median)),
+        interval: interval.map(|ends| (scale.number(ends.low), scale.number(ends.high))),
+        shown: summary.map_or(String::new(), |summary| scale.shown(summary).value),
+        letters: entry.letters.clone(),
+        top: entry.top,
+        note,
+    }
+}
+
+fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
+    let better = sweep.metric.spec().better.words();
+    let title = format!("{} over {}", capital(&sweep.test), sweep.parameter);
+    let chart = SweepChart {
+        id: format!("{}-chart", sweep.id),
+        description: format!(
+            "{} of {} filesystems at {} tested levels; the data are in the tables by filesystem.",
+            capital(&words(sweep.metric)),
+            sweep.series.len(),
+            sweep.levels.len()
+        ),
+        title: title.clone(),
+        y_axis: format!("{}, {} — {better}", words(sweep.metric), sweep.scale.name),
+        x_axis: format!("{} (tested levels, logarithmic)", sweep.parameter),
+        levels: &sweep.levels,
+        series: &sweep.series,
+    };
+    let absent = sweep.absent.iter().map(|(name, reason)| format!(" Absent: {name}, {reason}."));
+    Figure {
+        id: &sweep.id,
+        title,
+        svg: chart.render(),
+        caption: format!(
+            "Median over n = {} repeats with its 95 % interval as a band; lines join tested levels \
+             only.{}",
+            sweep.repeats,
+            absent.collect::<String>()
+        ),
+        conditions: &view.facts.conditions,
+        table: String::new(),
+    }
+}

@@ -1,0 +1,28 @@
+//! Show: a run becomes text that a person or a program reads.
+//!
+//! A [`model::RunRecord`] enters; [`View::new`] summarizes, compares and ranks it once, and chooses
+//! units and digits; [`terminal()`], [`html()`], [`markdown`] and [`json`] only lay the view out,
+//! and [`csv`] gives the samples themselves. The same record gives the same bytes.
+//!
+//! What is not here: no clock, no file, no environment (the caller writes what is returned), no
+//! statistics (crate `analysis`), and no number without unit, direction, n and interval. Cells that
+//! were skipped or failed keep their place in every table, with the reason.
+#![forbid(unsafe_code)]
+
+mod charts;
+#[cfg(test)]
+mod fixture;
+mod formats;
+mod html;
+mod svg;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod units;
+mod view;
+
+pub use formats::{csv::csv, json::json, markdown::markdown};
+pub use html::html;
+pub use terminal::{TerminalOptions, terminal};
+pub use units::{bandwidth, bytes, duration, stamp};
+pub use view::View;

@@ -1,0 +1,179 @@
+//! SVG as text: the few elements our charts are made of.
+//!
+//! Coordinates enter in pixels of the chart's own frame and leave with at most one decimal. Colors,
+//! fonts and strokes are classes and variables of the page's style sheet (`templates/style.css`),
+//! so that a chart follows the page into the dark and onto paper.
+
+use std::fmt::Write;
+
+/// Shapes that tell series apart without color, by index of the filesystem.
+const MARKERS: usize = 8;
+
+/// Colors that the style sheet defines as `--s0`, `--s1` …
+const COLORS: usize = 7;
+
+/// A chart under construction.
+pub(crate) struct Svg {
+    body: String,
+    width: f64,
+    height: f64,
+}
+
+impl Svg {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        Self { body: String::new(), width, height }
+    }
+
+    /// A straight line.
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
+        self.push(format_args!(
+            "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
+        ));
+    }
+
+    /// A line through points.
+    pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        let points = coordinates(points);
+        self.push(format_args!("<polyline class=\"{class}\" points=\"{points}\"/>"));
+    }
+
+    /// A filled area.
+    pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
+        let points = coordinates(points);
+        self.push(format_args!("<polygon class=\"{class}\" points=\"{points}\"/>"));
+    }
+
+    /// A circle.
+    pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
+        let [x, y, radius] = [at.0, at.1, radius].map(short);
+        self.push(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
+    }
+
+    /// Text; the class says how it is anchored.
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let [x, y] = [at.0, at.1].map(short);
+        let text = escape(text);
+        self.push(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
+    }
+
+    /// The marker of a series.
+    pub(crate) fn marker(&mut self, series: usize, at: (f64, f64), radius: f64) {
+        let class = format!("m {}", color(series));
+        let scaled = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+            points.iter().map(|(x, y)| (at.0 + x * radius, at.1 + y * radius)).collect()
+        };
+        match series % MARKERS {
+            0 => self.circle(&class, at, radius),
+            1 => {
+                self.polygon(&class, &scaled(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]))
+            }
+            2 => self.polygon(&class, &scaled(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
+            3 => self
+                .polygon(&class, &scaled(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)])),
+            4 => self.polygon(&class, &scaled(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
+            5 => self.polygon(&class, &scaled(&PLUS)),
+            6 => self.polygon(&class, &scaled(&HEXAGON)),
+            _ => self.polygon(&class, &scaled(&BOW_TIE)),
+        }
+    }
+
+    /// The finished chart. `id` is unique on the page; title and description are what a screen
+    /// reader says instead of the picture.
+    pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> String {
+        let [width, height] = [self.width, self.height].map(short);
+        format!(
+            "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" \
+             viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             xmlns=\"http://www.w3.org/2000/svg\">\n\
+             <title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n{}</svg>",
+            escape(title),
+            escape(description),
+            self.body
+        )
+    }
+
+    /// The drawing as an ornament beside a text that says the same.
+    pub(crate) fn decoration(self) -> String {
+        let [width, height] = [self.width, self.height].map(short);
+        format!(
+            "<svg class=\"glyph\" aria-hidden=\"true\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\">{}</svg>",
+            self.body.trim_end()
+        )
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.body, "{element}");
+    }
+}
+
+const PLUS: [(f64, f64); 12] = [
+    (-0.4, -1.1),
+    (0.4, -1.1),
+    (0.4, -0.4),
+    (1.1, -0.4),
+    (1.1, 0.4),
+    (0.4, 0.4),
+    (0.4, 1.1),
+    (-0.4, 1.1),
+    (-0.4, 0.4),
+    (-1.1, 0.4),
+    (-1.1, -0.4),
+    (-0.4, -0.4),
+];
+const HEXAGON: [(f64, f64); 6] =
+    [(-1.1, 0.0), (-0.55, -0.95), (0.55, -0.95), (1.1, 0.0), (0.55, 0.95), (-0.55, 0.95)];
+const BOW_TIE: [(f64, f64); 6] =
+    [(-1.1, -1.0), (0.0, -0.35), (1.1, -1.0), (1.1, 1.0), (0.0, 0.35), (-1.1, 1.0)];
+
+/// The class that gives a series its color, and its dashes where it is a line.
+pub(crate) fn color(series: usize) -> String {
+    format!("s{} d{}", series % COLORS, series % 4)
+}
+
+/// Text fit for an element or an attribute.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A coordinate with at most one decimal.
+fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".into() } else { text.to_owned() }
+}
+
+fn coordinates(points: &[(f64, f64)]) -> String {
+    points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_cannot_leave_its_element() {
+        let mut svg = Svg::new(10.0, 10.0);
+        svg.text("t", (0.0, 0.0), "<script>\"&");
+        let chart = svg.finish("x", "a < b", "c & d");
+        assert!(chart.contains("&lt;script&gt;&quot;&amp;</text>"), "{chart}");
+        assert!(chart.contains(">a &lt; b</title>") && chart.contains(">c &amp; d</desc>"));
+    }
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!([1.0, 1.25, -0.01].map(short), ["1", "1.2", "0"].map(String::from));
+    }
+}

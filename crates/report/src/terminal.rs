@@ -1,0 +1,370 @@
+//! The report for a terminal: what a run says on one or two screens.
+//!
+//! First the overview tables, filesystems × tests with the top group marked; on request the ranked
+//! table of every test with ratios and verdicts. Then what is missing, and the warnings with their
+//! cures. Tables wider than the terminal are continued below, never cut.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+use model::warning::Level;
+
+use crate::view::{Body, Column, Row, Table, TableCell, ValueCell, View};
+
+/// How the report is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Columns of the terminal; less than 60 is taken as 60.
+    pub width: usize,
+    /// Whether to use escape sequences for bold and color.
+    pub color: bool,
+    /// Whether to show every test on its own: ratios, verdicts, latency, life cycle.
+    pub detail: bool,
+}
+
+const LINES: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// What a column takes beside its content: a space on either side and one between columns.
+const CELL: usize = 3;
+
+/// Sentences are listed without being asked for when there are no more than this.
+const CLAIMS_MAX: usize = 12;
+
+/// Lays the view out for a terminal.
+pub fn terminal(view: &View, options: &TerminalOptions) -> String {
+    let mut page = Page { text: String::new(), width: options.width.max(60), color: options.color };
+    page.head(view);
+    page.claims(view, options.detail);
+    for (index, overview) in view.overviews.iter().enumerate() {
+        page.heading(&format!("Suite {}", view.suites[index].name));
+        overview.by_point.iter().for_each(|table| page.matrix(table));
+        if options.detail {
+            let more = overview.by_filesystem.iter().chain(&overview.counterparts);
+            more.chain(&view.ranked[index]).for_each(|table| page.table(table));
+        }
+    }
+    if options.detail {
+        view.latency.iter().chain(&view.lifecycle).for_each(|table| page.table(table));
+    }
+    page.missing(view);
+    page.warnings(view);
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Text in lines of the page's width, further lines indented.
+    fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
+        for line in wrap(text, self.width, first, indent) {
+            self.line(&line);
+        }
+    }
+
+    fn styled(&self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.styled("1", text);
+        self.line("");
+        self.line(&text);
+    }
+
+    fn head(&mut self, view: &View) {
+        let facts = &view.facts;
+        let title = self.styled("1", &facts.title);
+        self.line(&title);
+        let about = format!(
+            "plan {} · profile {} (δ = {:.0} %) · {} · run {}",
+            facts.plan_name,
+            facts.profile.name(),
+            facts.profile.threshold().0 * 100.0,
+            facts.when,
+            facts.run
+        );
+        self.wrapped("", "  ", &about);
+        self.wrapped("", "  ", &facts.conditions);
+        for (key, value) in &facts.amendments {
+            self.wrapped("", "  ", &format!("not as the plan is written: {key} = {value}"));
+        }
+    }
+
+    fn claims(&mut self, view: &View, detail: bool) {
+        let points = &view.findings.by_point;
+        let all: usize = points.iter().map(|point| point.claims.len() + point.open.len()).sum();
+        if all == 0 {
+            return;
+        }
+        self.heading("Findings");
+        if !detail && all > CLAIMS_MAX {
+            let failed = points.iter().flat_map(|point| &point.claims);
+            for claim in failed.filter(|claim| claim.template == "C20") {
+                self.wrapped("- ", "  ", &claim.text);
+            }
+            self.wrapped("", "", &format!("{all} sentences with --detail, or in the HTML report."));
+            return;
+        }
+        for claim in points.iter().flat_map(|point| point.claims.iter().chain(&point.open)) {
+            self.wrapped("- ", "  ", &claim.text);
+        }
+        self.wrapped("", "", &view.findings.scope);
+    }
+
+    /// A table of numbers in two lines each: the median with its mark, the width of its interval.
+    fn matrix(&mut self, table: &Table) {
+        self.laid_out(table, compact);
+        let mut caption = table.caption.join("; ").replace(
+            "median [95 % interval of the median]",
+            "median ± the longer side of its 95 % interval",
+        );
+        if table.values().any(|value| !value.codes.is_empty()) {
+            caption.push_str("; ! has a warning, see below");
+        }
+        self.wrapped("", "", &caption);
+    }
+
+    /// A table of numbers with both ends of their intervals.
+    fn table(&mut self, table: &Table) {
+        self.laid_out(table, full);
+        self.wrapped("", "", &table.caption.join("; "));
+    }
+
+    fn laid_out(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
+        self.heading(&table.title);
+        let name_width = table.rows.iter().map(|row| width_of(&row_title(row))).max().unwrap_or(0);
+        let name_width = name_width.max(width_of(table.corner));
+        for columns in self.chunks(table, name_width, cell) {
+            self.chunk(table, columns, name_width, cell);
+        }
+    }
+
+    /// Ranges of columns that fit side by side.
+    fn chunks(
+        &self,
+        table: &Table,
+        name_width: usize,
+        cell: fn(&TableCell) -> String,
+    ) -> Vec<std::ops::Range<usize>> {
+        let width = |index: usize| {
+            let cells = table.rows.iter().filter_map(|row| match &row.body {
+                Body::Cells(cells) => Some(width_of(&cell(&cells[index]))),
+                Body::Missing(_) => None,
+            });
+            CELL + cells.max().unwrap_or(0).max(width_of(&header(&table.columns[index])))
+        };
+        let room = self.width.saturating_sub(name_width + CELL);
+        let (mut chunks, mut start, mut used) = (Vec::new(), 0, 0);
+        for index in 0..table.columns.len() {
+            let width = width(index);
+            if used + width > room && index > start {
+                chunks.push(start..index);
+                (start, used) = (index, 0);
+            }
+            used += width;
+        }
+        chunks.push(start..table.columns.len());
+        chunks
+    }
+
+    fn chunk(
+        &mut self,
+        table: &Table,
+        columns: std::ops::Range<usize>,
+        name_width: usize,
+        cell: fn(&TableCell) -> String,
+    ) {
+        let mut laid = comfy_table::Table::new();
+        laid.load_style(LINES);
+        let heads = table.columns[columns.clone()].iter().map(header);
+        laid.set_header(std::iter::once(table.corner.to_owned()).chain(heads));
+        let mut holes = Vec::new();
+        for row in &table.rows {
+            match &row.body {
+                Body::Cells(cells) => {
+                    let cells = cells[columns.clone()].iter().map(cell);
+                    laid.add_row(std::iter::once(row_title(row)).chain(cells));
+                }
+                Body::Missing(reason) => holes.push((row_title(row), reason)),
+            }
+        }
+        for (at, column) in laid.column_iter_mut().enumerate() {
+            let words = at > 0 && table.is_words(columns.start + at - 1);
+            let side = if at == 0 || words { CellAlignment::Left } else { CellAlignment::Right };
+            column.set_cell_alignment(side);
+        }
+        let lines: Vec<String> = laid.lines().collect();
+        let (last, body) = lines.split_last().map_or(("", &[][..]), |(last, body)| (last, body));
+        for line in body {
+            let marked = line.replace('▲', &self.styled("1;32", "▲"));
+            self.line(&marked);
+        }
+        for (name, reason) in holes {
+            let first = format!(" {name:<name_width$}  ");
+            let indent = " ".repeat(name_width + 3);
+            self.wrapped(&first, &indent, reason);
+        }
+        self.line(last);
+    }
+
+    fn missing(&mut self, view: &View) {
+        if view.missing.is_empty() {
+            return;
+        }
+        self.heading("Not measured, or not wholly");
+        for hole in &view.missing {
+            let workloads = hole.workloads.join("; ");
+            let text = format!("{} {}: {} ({workloads})", hole.filesystem, hole.what, hole.reason);
+            self.wrapped("- ", "  ", &text);
+        }
+    }
+
+    fn warnings(&mut self, view: &View) {
+        if view.warnings.is_empty() {
+            return;
+        }
+        self.heading("Warnings");
+        for row in &view.warnings {
+            let style = if row.level == Level::Info { "1" } else { "1;33" };
+            let code = self.styled(style, row.code);
+            let mut text = format!("{code} ({}, ", row.level.name());
+            // Writing to a string cannot fail.
+            let _ = match &row.places[..] {
+                [place] => write!(text, "{place})"),
+                places => write!(text, "{} times at {} places)", row.count, places.len()),
+            };
+            let _ = write!(text, ": {}", row.message);
+            self.wrapped("- ", "  ", &text);
+            self.wrapped("    → ", "      ", row.cure);
+        }
+    }
+}
+
+/// Title and unit of a row; a note stands below, short enough not to widen the column.
+fn row_title(row: &Row) -> String {
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+    let note = row.note.replace(" repeats ", "\n");
+    let below = if note.is_empty() { "" } else { "\n" };
+    format!("{}{unit}{below}{note}", row.title)
+}
+
+/// Title and unit of a column; long names break after their dashes.
+fn header(column: &Column) -> String {
+    let title = match column.title.split_once('-') {
+        Some((first, rest)) if width_of(&column.title) > 8 => format!("{first}-\n{rest}"),
+        _ => column.title.clone(),
+    };
+    if column.unit.is_empty() { title } else { format!("{title}\n{}", column.unit) }
+}
+
+fn compact(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => text.clone(),
+        TableCell::Value(value) => {
+            let mark = if value.top { "▲ " } else { "" };
+            let warned = if value.codes.is_empty() { "" } else { "!" };
+            let mut text = format!("{mark}{}{warned}", value.shown.value);
+            if let Some(relative) = &value.shown.relative {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\n±{relative}");
+            }
+            text.push_str(&remarks(value));
+            text
+        }
+    }
+}
+
+fn full(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => text.clone(),
+        TableCell::Value(value) => {
+            let mark = if value.top { "▲ " } else { "" };
+            let mut text = format!("{mark}{}", value.shown.value);
+            if let Some((low, high)) = &value.shown.interval {
+                // Writing to a string cannot fail.
+                let _ = write!(text, " [{low}, {high}]");
+            }
+            text.push_str(&remarks(value));
+            value.codes.iter().for_each(|code| {
+                text.push('\n');
+                text.push_str(code);
+            });
+            text
+        }
+    }
+}
+
+/// What a number must not be read without: its own n, its failed repeats.
+fn remarks(value: &ValueCell) -> String {
+    let n = if value.n_stated { format!("\nn = {}", value.n) } else { String::new() };
+    let note = if value.note.is_empty() { String::new() } else { format!("\n{}", value.note) };
+    n + &note
+}
+
+/// Letters on the widest line; all we print are one column wide.
+fn width_of(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// Words in lines of at most `width` letters, where escape sequences take no room.
+fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
+    let mut lines = vec![first.to_owned()];
+    let mut used = width_of(first);
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let visible = visible(word);
+        if !fresh && used + 1 + visible > width {
+            lines.push(indent.to_owned());
+            used = width_of(indent);
+            fresh = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !fresh {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += visible;
+            fresh = false;
+        }
+    }
+    lines
+}
+
+/// Letters of a word without its escape sequences, which are all of the form `ESC [ … m`.
+fn visible(word: &str) -> usize {
+    let mut letters = 0;
+    let mut hidden = false;
+    for c in word.chars() {
+        match c {
+            '\u{1b}' => hidden = true,
+            'm' if hidden => hidden = false,
+            _ if !hidden => letters += 1,
+            _ => {}
+        }
+    }
+    letters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_wrap_at_the_width_and_keep_their_indent() {
+        assert_eq!(wrap("aa bb cc dd", 8, "- ", "  "), ["- aa bb", "  cc dd"]);
+        assert_eq!(wrap("\u{1b}[1maaaa\u{1b}[0m bb", 7, "", ""), ["\u{1b}[1maaaa\u{1b}[0m bb"]);
+    }
+}

@@ -1,0 +1,331 @@
+//! The whole report over the made-up run.
+
+use std::collections::BTreeSet;
+
+use expect_test::expect_file;
+use model::{
+    Bytes, Profile, RunRecord,
+    record::{CellState, Outcome},
+};
+
+use crate::{
+    TerminalOptions, View, csv, fixture, html, json, markdown, terminal,
+    view::{Body, Table},
+};
+
+fn study() -> RunRecord {
+    let sizes: Vec<Bytes> = [16, 1, 8, 4].into_iter().map(Bytes::mib).collect();
+    fixture::with_records(&sizes, "iozone-2009")
+}
+
+fn plain(width: usize, detail: bool) -> TerminalOptions {
+    TerminalOptions { width, color: false, detail }
+}
+
+fn every_table(view: &View) -> Vec<&Table> {
+    let overviews = view.overviews.iter().flat_map(|overview| overview.all());
+    let ranked = view.ranked.iter().flatten();
+    overviews.chain(ranked).chain(&view.latency).chain(&view.lifecycle).collect()
+}
+
+#[test]
+fn the_terminal_report_is_as_agreed() {
+    let text = terminal(&View::new(&fixture::record()), &plain(80, false));
+    expect_file!["../golden/terminal.txt"].assert_eq(&text);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let view = View::new(&study());
+    for width in [80, 100, 120, 160] {
+        for detail in [false, true] {
+            for line in terminal(&view, &plain(width, detail)).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn color_is_given_only_when_asked_for_and_changes_nothing_else() {
+    let view = View::new(&fixture::record());
+    let plain = terminal(&view, &plain(100, true));
+    let colored = terminal(&view, &TerminalOptions { width: 100, color: true, detail: true });
+    assert!(!plain.contains('\u{1b}') && colored.contains("\u{1b}[1m"));
+    let mut stripped = colored;
+    for code in ["\u{1b}[1;32m", "\u{1b}[1;33m", "\u{1b}[1m", "\u{1b}[0m"] {
+        stripped = stripped.replace(code, "");
+    }
+    assert_eq!(plain, stripped);
+}
+
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    let all = |record: &RunRecord| {
+        let view = View::new(record);
+        let text = terminal(&view, &plain(120, true));
+        [html(&view), text, markdown(&view), json(&view), csv(record)]
+    };
+    assert_eq!(all(&fixture::record()), all(&fixture::record()));
+}
+
+#[test]
+fn the_study_of_2009_finds_its_tables_under_their_numbers() {
+    let view = View::new(&study());
+    let titles: Vec<&str> =
+        every_table(&view).iter().map(|table| table.title.as_str()).take(8).collect();
+    assert_eq!(titles[0], "Table 1. Writing: iozone record=1MiB");
+    assert_eq!(titles[1], "Table 2. Reading: iozone record=1MiB");
+    assert_eq!(titles[2], "Table 3. Writing: iozone record=4MiB");
+    assert_eq!(titles[7], "Table 8. Reading: iozone record=16MiB");
+    let by_filesystem: Vec<&str> =
+        view.overviews[0].by_filesystem.iter().map(|table| table.title.as_str()).collect();
+    // This run has no reiser4, so 9 and 11 have no table; the numbers of the others stay.
+    assert_eq!(by_filesystem[0], "Table 10. Writing: btrfs, by record");
+    assert_eq!(by_filesystem[1], "Table 12. Reading: btrfs, by record");
+    assert_eq!(by_filesystem[2], "Writing: ext4, by record");
+    let titles: Vec<&String> =
+        view.overviews[0].by_filesystem[0].columns.iter().map(|column| &column.title).collect();
+    assert_eq!(titles, ["record 1MiB", "record 4MiB", "record 8MiB", "record 16MiB"]);
+    assert!(html(&view).contains("scale 1/64"));
+}
+
+#[test]
+fn a_filesystem_of_the_study_that_is_not_here_keeps_its_tables() {
+    let mut record = study();
+    for cell in record.cells.iter_mut().filter(|cell| cell.cell.filesystem.name == "jfs") {
+        cell.cell.filesystem.name = "reiser4".into();
+    }
+    let view = View::new(&record);
+    let tables = &view.overviews[0].by_filesystem;
+    for (table, number) in tables.iter().zip(9..=12) {
+        assert!(table.title.starts_with(&format!("Table {number}. ")), "{}", table.title);
+    }
+    assert_eq!(tables[0].title, "Table 9. Writing: reiser4, by record");
+    assert!(matches!(&tables[0].rows[0].body, Body::Missing(reason) if reason.contains("jfs")));
+}
+
+#[test]
+fn what_was_skipped_or_failed_stands_in_every_table() {
+    let view = View::new(&fixture::record());
+    for table in every_table(&view) {
+        let of_one = view.overviews[0].by_filesystem.iter().any(|other| other.id == table.id);
+        let about_jfs = table.title.contains("jfs");
+        let holes = table.rows.iter().filter(|row| match &row.body {
+            Body::Missing(reason) => reason.starts_with("skipped: the kernel"),
+            Body::Cells(_) => false,
+        });
+        let holes = holes.count();
+        assert!(holes > 0 || of_one && !about_jfs, "{} hides jfs", table.title);
+    }
+    let text = terminal(&view, &plain(80, false));
+    assert!(text.contains("1 of 8 repeats failed") && text.contains("No space left on device"));
+}
+
+#[test]
+fn every_table_says_direction_n_and_interval() {
+    let view = View::new(&fixture::record());
+    for table in every_table(&view) {
+        let caption = table.caption.join("; ");
+        let any = table.values().next().is_some();
+        for needed in ["better", "n = ", "95 % interval"] {
+            assert!(!any || caption.contains(needed), "{}: {caption}", table.title);
+        }
+        for (index, column) in table.columns.iter().enumerate() {
+            let rows = table
+                .rows
+                .iter()
+                .all(|row| !row.unit.is_empty() || matches!(row.body, Body::Missing(_)));
+            let words = table.is_words(index);
+            assert!(words || rows || !column.unit.is_empty(), "{}: no unit", table.title);
+        }
+    }
+}
+
+#[test]
+fn a_failed_repeat_takes_the_cell_out_of_the_ranking() {
+    let view = View::new(&fixture::record());
+    let test = &view.suites[0].points[0].tests[0];
+    let bcachefs = test.entry(5).unwrap();
+    assert!(!bcachefs.ranked && !bcachefs.top && bcachefs.letters.is_empty());
+    assert_eq!(bcachefs.summary.as_ref().map(|summary| summary.n), Some(7));
+    let claims = &view.findings.by_point[0].claims;
+    assert!(claims.iter().any(|claim| claim.template == "C20" && claim.text.contains("1 of 8")));
+}
+
+#[test]
+fn no_sentence_says_more_than_it_may() {
+    let mut record = fixture::record();
+    let text = |view: &View| format!("{}{}", html(view), terminal(view, &plain(120, true)));
+    let mut texts = vec![text(&View::new(&record))];
+    record.info.profile = Profile::Quick;
+    let quick = View::new(&record);
+    assert!(quick.findings.by_point[0].claims.iter().all(|claim| claim.template != "C1"));
+    texts.push(text(&quick));
+    for text in texts {
+        let text = text.to_lowercase();
+        let claims = ["significantly", "fastest filesystem", "no difference", "up to ×"];
+        for banned in claims.into_iter().chain(["real-world", "nan"]) {
+            let word = |c: char| !c.is_alphanumeric();
+            let found = text.match_indices(banned).any(|(at, _)| {
+                text[..at].ends_with(word) && text[at + banned.len()..].starts_with(word)
+            });
+            assert!(!found, "`{banned}`");
+        }
+    }
+}
+
+#[test]
+fn three_repeats_are_points_without_claims() {
+    let mut record = fixture::record();
+    record.trials.retain(|trial| trial.repeat < 3);
+    let view = View::new(&record);
+    assert!(
+        view.findings
+            .by_point
+            .iter()
+            .all(|point| { point.claims.iter().all(|claim| claim.template == "C20") })
+    );
+    let text = terminal(&view, &plain(100, true));
+    assert!(text.contains("n = 3 repeats") && text.contains("W-FEW") && !text.contains('▲'));
+}
+
+#[test]
+fn a_run_without_any_trial_still_says_what_it_is() {
+    for phases_known in [true, false] {
+        let mut record = fixture::record();
+        record.trials.clear();
+        for cell in &mut record.cells {
+            cell.state = CellState::Open;
+            if !phases_known {
+                cell.phases.clear();
+            }
+        }
+        let view = View::new(&record);
+        assert!(terminal(&view, &plain(80, true)).contains("not measured yet"));
+        assert!(html(&view).contains("not measured yet"));
+        record.cells.clear();
+        assert!(html(&View::new(&record)).ends_with("</html>\n"));
+    }
+}
+
+#[test]
+fn a_cell_whose_repeats_all_failed_is_a_row_with_the_reason() {
+    let mut record = fixture::record();
+    for trial in record.trials.iter_mut().filter(|trial| trial.cell == 0) {
+        trial.outcome = Outcome::Failed { reason: "mount: wrong fs type".into() };
+    }
+    let text = terminal(&View::new(&record), &plain(100, false));
+    assert!(text.contains("all 8 repeats failed: mount: wrong fs type"), "{text}");
+}
+
+#[test]
+fn percentiles_need_ten_operations_beyond_them() {
+    let view = View::new(&fixture::record());
+    // 256 operations a phase: enough for the median, not for p99.
+    let titles: Vec<&str> =
+        view.latency[0].columns.iter().map(|column| column.title.as_str()).collect();
+    assert_eq!(titles, ["p50", "max"]);
+    let caption = view.latency[0].caption.join("; ");
+    assert!(caption.contains("p99 and p99.9 withheld"), "{caption}");
+}
+
+#[test]
+fn the_interval_chart_is_as_agreed() {
+    let page = html(&View::new(&fixture::record()));
+    let start = page.find("<svg class=\"chart\"").unwrap();
+    let end = start + page[start..].find("</svg>").unwrap() + "</svg>".len();
+    expect_file!["../golden/intervals.svg"].assert_eq(&format!("{}\n", &page[start..end]));
+}
+
+/// Opening and closing tags in order; elements that have no end tag are left out.
+fn tags(page: &str) -> Vec<(bool, &str)> {
+    const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
+    let body = |name: &str| page.find(&format!("<{name}>")).unwrap();
+    // Style and script hold no markup.
+    let cut = [
+        body("style")..page.find("</style>").unwrap(),
+        body("script")..page.find("</script>").unwrap(),
+    ];
+    let mut tags = Vec::new();
+    for (at, _) in page.match_indices('<').filter(|(at, _)| !cut.iter().any(|cut| cut.contains(at)))
+    {
+        let tag = &page[at + 1..at + page[at..].find('>').unwrap()];
+        let closing = tag.starts_with('/');
+        let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap();
+        if !tag.ends_with('/') && !VOID.contains(&name) && name != "style" && name != "script" {
+            tags.push((closing, name));
+        }
+    }
+    tags
+}
+
+fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let pattern = format!(" {name}=\"");
+    let values = page.match_indices(&pattern).map(|(at, _)| {
+        let value = &page[at + pattern.len()..];
+        &value[..value.find('"').unwrap()]
+    });
+    values.collect()
+}
+
+#[test]
+fn the_html_is_well_formed() {
+    let page = html(&View::new(&study()));
+    let mut open = Vec::new();
+    for (closing, name) in tags(&page) {
+        if closing && ["style", "script"].contains(&name) {
+            continue;
+        }
+        if closing {
+            assert_eq!(open.pop(), Some(name), "{open:?}");
+        } else {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    let ids = attributes(&page, "id");
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(unique.len(), ids.len(), "an id stands twice");
+    for target in attributes(&page, "href") {
+        let id = target.strip_prefix('#').unwrap_or_else(|| panic!("leaves the file: {target}"));
+        assert!(unique.contains(id), "{target} leads nowhere");
+    }
+    for ids in attributes(&page, "aria-labelledby") {
+        assert!(ids.split(' ').all(|id| unique.contains(id)), "{ids}");
+    }
+}
+
+#[test]
+fn the_html_can_be_read_without_seeing_it() {
+    let page = html(&View::new(&study()));
+    let count = |text: &str| page.matches(text).count();
+    assert_eq!(count("<table"), count("<caption"));
+    assert_eq!(count("<svg class=\"chart\" role=\"img\""), count("<svg class=\"chart\""));
+    assert_eq!(count("<svg class=\"chart\""), count("<title id="));
+    assert_eq!(count("<svg class=\"chart\""), count("<desc id="));
+    assert_eq!(count("<svg "), count("<svg class=\"chart\"") + count("aria-hidden=\"true\""));
+    assert!(!page.contains("<th>"), "every header cell has a scope");
+    assert!(page.contains("class=\"skip\"") && page.contains("<main ") && page.contains("<nav "));
+    let mut level = 0;
+    for (_, name) in tags(&page).into_iter().filter(|(closing, _)| !closing) {
+        if let ["h", digit] = [&name[..1], &name[1..]]
+            && let Ok(next) = digit.parse::<usize>()
+        {
+            assert!(next <= level + 1, "h{next} follows h{level}");
+            level = next;
+        }
+    }
+}
+
+#[test]
+fn the_html_loads_nothing_and_runs_nothing_from_the_record() {
+    let page = html(&View::new(&fixture::record()));
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        let known = page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
+        let allowed = if outside == "http://" { known } else { 0 };
+        assert_eq!(page.matches(outside).count(), allowed, "{outside}");
+    }
+    assert!(page.contains("one that is &#60;not&#62; here"), "text from the record is escaped");
+    assert_eq!(page.matches("<script>").count(), 1);
+}

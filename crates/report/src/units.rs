@@ -1,0 +1,284 @@
+//! Display units and digits: chosen here and nowhere else.
+//!
+//! Values enter in base units; text leaves. Sizes and bandwidth are shown with binary prefixes
+//! (KiB, MiB/s), counts, rates and times with decimal ones. A column has one scale. The interval
+//! limits the digits: its half-width is rounded to two significant digits and the value to the same
+//! place.
+
+use analysis::{Interval, Summary};
+use model::{Bytes, Nanos, metric::Unit};
+
+/// A unit of display: values are divided by `divisor`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    divisor: f64,
+    /// The unit as printed; empty for plain counts.
+    pub(crate) name: &'static str,
+}
+
+const KIB: f64 = 1024.0;
+const SIZES: [(f64, &str); 5] = [
+    (1.0, "B"),
+    (KIB, "KiB"),
+    (KIB * KIB, "MiB"),
+    (KIB * KIB * KIB, "GiB"),
+    (KIB * KIB * KIB * KIB, "TiB"),
+];
+const BANDWIDTHS: [(f64, &str); 5] = [
+    (1.0, "B/s"),
+    (KIB, "KiB/s"),
+    (KIB * KIB, "MiB/s"),
+    (KIB * KIB * KIB, "GiB/s"),
+    (KIB * KIB * KIB * KIB, "TiB/s"),
+];
+const RATES: [(f64, &str); 3] = [(1.0, "ops/s"), (1e3, "k ops/s"), (1e6, "M ops/s")];
+const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
+
+impl Scale {
+    /// The one scale for all these values: the largest in which the largest value is at least 1,
+    /// but smaller as long as the smallest value would fall below 0.1 and the largest stays below
+    /// 10 000.
+    pub(crate) fn of(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
+        let scales: &[(f64, &'static str)] = match unit {
+            Unit::Bytes => &SIZES,
+            Unit::BytesPerSecond => &BANDWIDTHS,
+            Unit::OpsPerSecond => &RATES,
+            Unit::Nanoseconds => &TIMES,
+            Unit::Count => &COUNTS,
+        };
+        let positive = values.filter(|value| *value > 0.0);
+        let largest = positive.clone().fold(0.0, f64::max);
+        let smallest = positive.fold(f64::INFINITY, f64::min);
+        let fits = |(divisor, _): &&(f64, &'static str)| largest / divisor >= 1.0;
+        let mut index = scales.iter().rposition(|scale| fits(&scale)).unwrap_or(0);
+        while index > 0
+            && smallest / scales[index].0 < 0.1
+            && largest / scales[index - 1].0 < 10_000.0
+        {
+            index -= 1;
+        }
+        let (divisor, name) = scales[index];
+        Self { divisor, name }
+    }
+
+    /// A value in this unit, as a number.
+    pub(crate) fn number(self, value: f64) -> f64 {
+        value / self.divisor
+    }
+
+    /// A value in this unit to three significant digits: for axes and for what has no interval.
+    pub(crate) fn rough(self, value: f64) -> String {
+        let value = self.number(value);
+        fixed(value, significant(value, 3).clamp(0, 6))
+    }
+
+    /// A summary in this unit, with the digits its interval allows.
+    pub(crate) fn shown(self, summary: &Summary) -> Shown {
+        let value = self.number(summary.median);
+        let Some(interval) = summary.interval else {
+            return Shown { value: self.rough(summary.median), interval: None, relative: None };
+        };
+        let (low, high) = (self.number(interval.low), self.number(interval.high));
+        let decimals = decimals(value, (high - value).max(value - low));
+        let interval = Some((fixed(low, decimals), fixed(high, decimals)));
+        let relative = summary.half_width().map(|width| percent(width.0));
+        Shown { value: fixed(value, decimals), interval, relative }
+    }
+}
+
+/// A summary as text, without its unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// The median.
+    pub(crate) value: String,
+    /// Both ends of its interval.
+    pub(crate) interval: Option<(String, String)>,
+    /// The longer side of the interval in percent of the median.
+    pub(crate) relative: Option<String>,
+}
+
+/// Decimal places for a value known to a half-width; negative places round to tens and more. A
+/// value that did not vary at all gets four significant digits.
+fn decimals(value: f64, half_width: f64) -> i32 {
+    if half_width > 0.0 {
+        significant(half_width, 2).min(6)
+    } else {
+        significant(value, 4).clamp(0, 6)
+    }
+}
+
+/// Decimal places that leave so many significant digits.
+fn significant(value: f64, digits: i32) -> i32 {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a decimal exponent is within ±324")]
+    let exponent = value.abs().log10().floor() as i32;
+    digits - 1 - exponent
+}
+
+/// A number with so many decimal places; negative places round to tens, hundreds and so on.
+pub(crate) fn fixed(value: f64, decimals: i32) -> String {
+    match usize::try_from(decimals) {
+        Ok(decimals) => format!("{value:.decimals$}"),
+        Err(_) => {
+            let step = 10f64.powi(-decimals);
+            format!("{:.0}", (value / step).round() * step)
+        }
+    }
+}
+
+/// A share in percent with two significant digits, without sign: `2.3 %`, `15 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    format!("{} %", fixed(value, significant(value, 2).clamp(0, 2)))
+}
+
+/// A ratio with the digits its interval allows: `×1.073 [1.052, 1.094]`.
+pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
+    let Some(Interval { low, high, .. }) = interval else {
+        return format!("×{}", fixed(value, 2));
+    };
+    let places = decimals(value, (high - value).max(value - low)).clamp(0, 4);
+    format!("×{} [{}, {}]", fixed(value, places), fixed(low, places), fixed(high, places))
+}
+
+/// An instant as `2026-11-21 20:31 UTC`.
+///
+/// Days are turned into a date of the proleptic Gregorian calendar in years that start on 1 March,
+/// so that the leap day is the last of its year; 719 468 days lie between 0000-03-01 and
+/// 1970-01-01.
+pub(crate) fn utc(instant: Nanos) -> String {
+    let seconds = instant.0 / 1_000_000_000;
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute) = (rest / 3600, rest % 3600 / 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// A duration in the two largest units that matter: `2 h 05 min`, `3 min 20 s`, `12.5 s`.
+pub fn duration(time: Nanos) -> String {
+    let seconds = time.0 / 1_000_000_000;
+    match seconds {
+        0..60 => format!("{:.1} s", time.seconds()),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A size in the largest unit in which it is at least 1, to three significant digits: `640 MiB`.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub fn bytes(size: Bytes) -> String {
+    alone(Unit::Bytes, size.0 as f64)
+}
+
+/// A bandwidth in bytes per second, likewise: `1.21 GiB/s`.
+pub fn bandwidth(bytes_per_second: f64) -> String {
+    alone(Unit::BytesPerSecond, bytes_per_second)
+}
+
+fn alone(unit: Unit, value: f64) -> String {
+    let scale = Scale::of(unit, std::iter::once(value));
+    format!("{} {}", scale.rough(value), scale.name)
+}
+
+/// An instant as `20261121t203105`, for the names of files and runs.
+pub fn stamp(instant: Nanos) -> String {
+    let seconds = instant.0 / 1_000_000_000;
+    let minute: String = utc(instant).chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = minute.split_at(8);
+    format!("{day}t{time}{:02}", seconds % 60)
+}
+
+/// Text from outside (reasons, option strings) as one line without control characters, so that it
+/// can neither break a table nor reach a terminal as a command.
+pub(crate) fn one_line(text: &str) -> String {
+    let plain = text.replace(|c: char| c.is_control(), " ");
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first letter as a capital.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_figures_have_a_unit_of_their_own() {
+        assert_eq!(bytes(Bytes::mib(640)), "640 MiB");
+        assert_eq!(bandwidth(1.5 * KIB), "1.50 KiB/s");
+        assert_eq!(stamp(Nanos(1_767_225_667_000_000_000)), "20260101t000107");
+    }
+
+    fn shown(unit: Unit, median: f64, low: f64, high: f64) -> String {
+        let interval = Some(Interval { low, high, level: 0.95 });
+        let summary =
+            Summary { n: 12, median, interval, min: low, max: high, warnings: Vec::new() };
+        let scale = Scale::of(unit, [median].into_iter());
+        let shown = scale.shown(&summary);
+        let (low, high) = shown.interval.unwrap();
+        format!("{} {} [{low}, {high}]", shown.value, scale.name)
+    }
+
+    #[test]
+    fn digits_follow_the_interval() {
+        let gib = KIB * KIB * KIB;
+        assert_eq!(
+            shown(Unit::BytesPerSecond, 1.8731 * gib, 1.8421 * gib, 1.9039 * gib),
+            "1.873 GiB/s [1.842, 1.904]"
+        );
+        assert_eq!(shown(Unit::Nanoseconds, 1.84e6, 1.5e6, 2.15e6), "1.84 ms [1.50, 2.15]");
+        assert_eq!(
+            shown(Unit::BytesPerSecond, 8000.0 * 1e3, 6000.0 * 1e3, 9000.0 * 1e3),
+            "7.6 MiB/s [5.7, 8.6]"
+        );
+        assert_eq!(shown(Unit::Count, 65536.0, 65536.0, 65536.0), "65.54 k [65.54, 65.54]");
+    }
+
+    #[test]
+    fn wide_intervals_round_to_tens() {
+        assert_eq!(fixed(1843.0, decimals(1843.0, 300.0)), "1840");
+    }
+
+    #[test]
+    fn a_column_has_one_scale_that_serves_its_smallest_value_too() {
+        let mib = KIB * KIB;
+        let scale = |values: &[f64]| Scale::of(Unit::BytesPerSecond, values.iter().copied()).name;
+        assert_eq!(scale(&[80.0 * mib, 2048.0 * mib]), "MiB/s");
+        assert_eq!(scale(&[800.0 * mib, 2048.0 * mib]), "GiB/s");
+        assert_eq!(scale(&[]), "B/s");
+    }
+
+    #[test]
+    fn dates_are_right_around_leap_days() {
+        let at = |seconds: u64| utc(Nanos(seconds * 1_000_000_000));
+        assert_eq!(at(0), "1970-01-01 00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(at(951_868_800), "2000-03-01 00:00 UTC");
+        assert_eq!(at(1_795_293_060), "2026-11-21 20:31 UTC");
+    }
+
+    #[test]
+    fn ratios_and_percents() {
+        let interval = Some(Interval { low: 1.052, high: 1.094, level: 0.95 });
+        assert_eq!(ratio(1.073, interval), "×1.073 [1.052, 1.094]");
+        assert_eq!((percent(0.023), percent(0.15)), ("2.3 %".into(), "15 %".into()));
+    }
+
+    #[test]
+    fn foreign_text_stays_on_its_line() {
+        assert_eq!(one_line("mkfs: no\n\tspace \u{1b}[31m"), "mkfs: no space [31m");
+    }
+}

@@ -1,0 +1,76 @@
+//! The view: a run summarized, compared and put into tables, once, for every output.
+//!
+//! A [`RunRecord`] enters. What leaves is a [`View`] of texts, tables and chart data in the order
+//! in which a report tells them; outputs lay it out and compute nothing.
+
+mod claims;
+mod costs;
+mod facts;
+mod points;
+mod pool;
+mod sweeps;
+mod tables;
+mod warnings;
+
+use model::RunRecord;
+
+pub(crate) use claims::{Claim, Findings};
+pub(crate) use facts::{Facts, Filesystem, Missing};
+pub(crate) use points::{Entry, Status, Suite, Test};
+pub(crate) use sweeps::{Level, Series, Sweep, SweepValue};
+pub(crate) use tables::{Body, Column, Overview, Row, Table, TableCell, ValueCell, words};
+pub(crate) use warnings::WarningRow;
+
+/// A run, ready to be laid out.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What was run, when, by what, under which conditions.
+    pub(crate) facts: Facts,
+    /// The filesystems in plan order.
+    pub(crate) filesystems: Vec<Filesystem>,
+    /// What the data say, and what they do not.
+    pub(crate) findings: Findings,
+    /// Warnings by code.
+    pub(crate) warnings: Vec<WarningRow>,
+    /// What was not measured, or not wholly.
+    pub(crate) missing: Vec<Missing>,
+    /// Results by suite.
+    pub(crate) suites: Vec<Suite>,
+    /// For each suite, its overview tables.
+    pub(crate) overviews: Vec<Overview>,
+    /// For each suite, its ranked tables: one for each test of each point, in their order.
+    pub(crate) ranked: Vec<Vec<Table>>,
+    /// Behavior over a swept parameter.
+    pub(crate) sweeps: Vec<Sweep>,
+    /// Service times, one table for each workload point that has any.
+    pub(crate) latency: Vec<Table>,
+    /// Time and space of making, mounting, unmounting, checking.
+    pub(crate) lifecycle: Option<Table>,
+}
+
+impl View {
+    /// Builds the view: all statistics happen here. Cost: seconds for the largest plans.
+    pub fn new(record: &RunRecord) -> Self {
+        let filesystems = facts::filesystems(record);
+        let facts = facts::Facts::new(record);
+        let mut register = warnings::Register::new(record);
+        let suites = points::suites(record, &filesystems, &mut register);
+        let overviews =
+            suites.iter().map(|suite| tables::overview(suite, &filesystems, &facts)).collect();
+        let ranked =
+            suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
+        Self {
+            findings: claims::findings(&suites, &filesystems, &facts),
+            warnings: register.into_rows(),
+            missing: facts::missing(record),
+            overviews,
+            ranked,
+            sweeps: sweeps::sweeps(&suites, &filesystems),
+            latency: costs::latency(&suites, &filesystems, record),
+            lifecycle: costs::lifecycle(record, &filesystems),
+            filesystems,
+            facts,
+            suites,
+        }
+    }
+}

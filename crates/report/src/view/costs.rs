@@ -1,0 +1,204 @@
+//! Costs beside throughput: service times, and the life cycle of a filesystem.
+
+use analysis::Summary;
+use model::{Metric, RunRecord, metric::Unit, sample::lifecycle};
+
+use super::{
+    facts::Filesystem,
+    points::{Entry, Status, Suite, Test, WorkPoint},
+    pool::Pool,
+    tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
+};
+
+/// A percentile is shown only if at least so many operations of every repeat lie beyond it.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Percentiles by name; `None` is the maximum.
+const PERCENTILES: [(&str, Option<f64>); 4] =
+    [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
+
+/// One table for each point: test and filesystem × percentiles.
+pub(crate) fn latency(
+    suites: &[Suite],
+    filesystems: &[Filesystem],
+    record: &RunRecord,
+) -> Vec<Table> {
+    let pool = Pool::new(record);
+    let points = suites.iter().flat_map(|suite| &suite.points);
+    points.filter_map(|point| of_point(point, filesystems, &pool)).collect()
+}
+
+/// One line of the table: a test, a filesystem, and its summaries of [`PERCENTILES`].
+struct Line<'a> {
+    test: &'a Test,
+    entry: &'a Entry,
+    summaries: Vec<Option<Summary>>,
+}
+
+fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Option<Table> {
+    let mut lines: Vec<Line> = Vec::new();
+    for test in &point.tests {
+        let mut entries: Vec<&Entry> = test.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.filesystem);
+        for entry in entries {
+            let of = |(_, q): &(&str, Option<f64>)| percentile(pool, entry.cell, &test.name, *q);
+            lines.push(Line { test, entry, summaries: PERCENTILES.iter().map(of).collect() });
+        }
+    }
+    let earned = |at: &usize| lines.iter().any(|line| line.summaries[*at].is_some());
+    let (shown, withheld): (Vec<usize>, Vec<usize>) = (0..PERCENTILES.len()).partition(earned);
+    if shown.is_empty() {
+        return None;
+    }
+    let mut table = Table {
+        id: format!("{}--latency", point.id),
+        title: format!("Service time: {}", point.label),
+        caption: vec![
+            "Service time of one operation, lower is better ↓; max is the longest of a whole \
+             repeat and is not compared"
+                .into(),
+        ],
+        corner: "test · filesystem",
+        columns: shown
+            .iter()
+            .map(|at| Column { title: PERCENTILES[*at].0.into(), unit: "" })
+            .collect(),
+        rows: lines.iter().map(|line| line_row(line, &lines, &shown, filesystems)).collect(),
+    };
+    if !withheld.is_empty() {
+        let names: Vec<&str> = withheld.iter().map(|at| PERCENTILES[*at].0).collect();
+        let names = names.join(" and ");
+        table.caption.push(format!("{names} withheld: fewer than ten operations lie beyond"));
+    }
+    table.state_n();
+    Some(table)
+}
+
+/// One scale for all rows of a test: its percentiles are read against each other.
+fn line_row(line: &Line, lines: &[Line], shown: &[usize], filesystems: &[Filesystem]) -> Row {
+    let of_test = lines.iter().filter(|other| other.test.name == line.test.name);
+    let all: Vec<&Summary> = of_test.flat_map(|line| line.summaries.iter().flatten()).collect();
+    let scale = scale_of(Unit::Nanoseconds, all.into_iter());
+    let cell = |at: &usize| match &line.summaries[*at] {
+        Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),
+        None => TableCell::Text("too few operations".into()),
+    };
+    Row {
+        title: format!("{} · {}", line.test.name, filesystems[line.entry.filesystem].name),
+        unit: scale.name,
+        filesystem: Some(line.entry.filesystem),
+        note: String::new(),
+        body: match &line.entry.status {
+            Status::Nothing(reason) => Body::Missing(reason.clone()),
+            Status::Measured => Body::Cells(shown.iter().map(cell).collect()),
+        },
+    }
+}
+
+/// A percentile of every repeat, summarized; `None` if any repeat has too few operations beyond it.
+fn percentile(pool: &Pool, cell: usize, phase: &str, q: Option<f64>) -> Option<Summary> {
+    let histograms = pool.measured(cell).flat_map(|trial| &trial.histograms);
+    let of_phase: Vec<_> = histograms.filter(|(name, _)| name == phase).collect();
+    let value = |histogram: &model::Histogram| {
+        let beyond = |q: f64| histogram.count() as f64 * (1.0 - q) >= BEYOND_MIN - 1e-6;
+        let nanos = match q {
+            Some(q) if beyond(q) => histogram.quantile(q),
+            Some(_) => None,
+            None => histogram.max(),
+        };
+        nanos.map(|nanos| nanos.seconds() * 1e9)
+    };
+    let values: Option<Vec<f64>> = of_phase.iter().map(|(_, histogram)| value(histogram)).collect();
+    Summary::new(&values?).ok()
+}
+
+/// Columns of the life cycle: step, metric, title.
+const STEPS: [(&str, Metric, &str); 7] = [
+    (lifecycle::MKFS, Metric::Elapsed, "mkfs"),
+    (lifecycle::MKFS, Metric::DeviceWritten, "mkfs writes"),
+    (lifecycle::MOUNT, Metric::Elapsed, "mount"),
+    (lifecycle::UMOUNT, Metric::Elapsed, "umount"),
+    (lifecycle::FSCK, Metric::Elapsed, "fsck"),
+    (lifecycle::MKFS, Metric::SpaceUsable, "usable space"),
+    (lifecycle::MKFS, Metric::Inodes, "inodes"),
+];
+
+/// Filesystems × steps, over all trials of a filesystem; `None` if nothing was recorded.
+pub(crate) fn lifecycle(record: &RunRecord, filesystems: &[Filesystem]) -> Option<Table> {
+    let pool = Pool::new(record);
+    let cells = |name: &str| -> Vec<usize> {
+        let all = 0..record.cells.len();
+        all.filter(|cell| record.cells[*cell].cell.filesystem.name == name).collect()
+    };
+    let summary = |filesystem: &Filesystem, step: &str, metric: Metric| {
+        let of_cell = |cell: usize| values_of(&pool, cell, step, metric);
+        let values: Vec<f64> = cells(&filesystem.name).into_iter().flat_map(of_cell).collect();
+        Summary::new(&values).ok()
+    };
+    let mut columns = Vec::new();
+    let mut rows: Vec<Vec<TableCell>> = vec![Vec::new(); filesystems.len()];
+    for (step, metric, title) in STEPS {
+        let summaries: Vec<Option<Summary>> =
+            filesystems.iter().map(|filesystem| summary(filesystem, step, metric)).collect();
+        if summaries.iter().all(Option::is_none) {
+            continue;
+        }
+        let scale = scale_of(metric.spec().unit, summaries.iter().flatten());
+        columns.push(Column { title: title.into(), unit: scale.name });
+        for (row, summary) in rows.iter_mut().zip(&summaries) {
+            row.push(match summary {
+                Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),
+                None => TableCell::Text("not recorded".into()),
+            });
+        }
+    }
+    if columns.is_empty() {
+        return None;
+    }
+    let row = |(index, cells): (usize, Vec<TableCell>)| {
+        let nothing = cells.iter().all(|cell| matches!(cell, TableCell::Text(_)));
+        let reason = nothing.then(|| reason(record, &filesystems[index].name)).flatten();
+        Row {
+            title: filesystems[index].name.clone(),
+            unit: "",
+            filesystem: Some(index),
+            note: String::new(),
+            body: reason.map_or(Body::Cells(cells), Body::Missing),
+        }
+    };
+    let mut table = Table {
+        id: "life-cycle-table".into(),
+        title: "Life cycle".into(),
+        caption: vec![
+            "Elapsed time, lower is better ↓; usable space, higher is better ↑; inodes and bytes \
+             written, evidence without direction"
+                .into(),
+            "over all repeats of a filesystem, whatever their workload".into(),
+        ],
+        corner: "filesystem",
+        columns,
+        rows: rows.into_iter().enumerate().map(row).collect(),
+    };
+    table.state_n();
+    Some(table)
+}
+
+fn values_of(pool: &Pool, cell: usize, step: &str, metric: Metric) -> Vec<f64> {
+    let samples = pool.measured(cell).flat_map(|trial| &trial.samples);
+    let wanted = samples.filter(|sample| {
+        sample.phase == step && sample.metric == metric && sample.worker.is_none()
+    });
+    wanted.map(|sample| sample.value).collect()
+}
+
+/// Why a filesystem has no result anywhere.
+fn reason(record: &RunRecord, name: &str) -> Option<String> {
+    use model::record::CellState;
+    let cells = record.cells.iter().filter(|cell| cell.cell.filesystem.name == name);
+    let reasons = cells.filter_map(|cell| match &cell.state {
+        CellState::Skipped { reason } => Some(format!("skipped: {reason}")),
+        CellState::Failed { reason } => Some(format!("failed: {reason}")),
+        CellState::Open | CellState::Done { .. } => None,
+    });
+    reasons.map(|reason| crate::units::one_line(&reason)).next()
+}

@@ -1,0 +1,207 @@
+//! What stands around the numbers: the run, its conditions, its filesystems, its holes.
+
+use model::{
+    Profile, RunRecord,
+    metric::Unit,
+    record::{CellState, Outcome},
+};
+
+use crate::units::{Scale, capital, duration, one_line, utc};
+
+/// What was run, when, by what, under which conditions.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) title: String,
+    pub(crate) run: String,
+    pub(crate) plan_name: String,
+    pub(crate) plan_text: String,
+    pub(crate) amendments: Vec<(String, String)>,
+    pub(crate) profile: Profile,
+    pub(crate) program: String,
+    /// Start, and length if the run came to its end.
+    pub(crate) when: String,
+    /// What qualifies every number: storage, kernel, memory, scale.
+    pub(crate) conditions: String,
+    /// How it was done, from the actual parameters, one paragraph each.
+    pub(crate) method: Vec<String>,
+    /// Facts of the host by name.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+/// One level of the filesystem axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Filesystem {
+    pub(crate) name: String,
+    /// Base and options, if it is not the plain catalogue entry.
+    pub(crate) options: String,
+}
+
+/// A cell that was not measured, or lost repeats.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    pub(crate) filesystem: String,
+    /// The workload points concerned.
+    pub(crate) workloads: Vec<String>,
+    /// `skipped`, `failed`, or the count of failed repeats.
+    pub(crate) what: String,
+    pub(crate) reason: String,
+}
+
+impl Facts {
+    pub(crate) fn new(record: &RunRecord) -> Self {
+        let info = &record.info;
+        let when = match info.ended_unix {
+            Some(end) => {
+                format!("{}, took {}", utc(info.started_unix), duration(end - info.started_unix))
+            }
+            None => format!("{}, not ended", utc(info.started_unix)),
+        };
+        let environment =
+            record.environment.0.iter().map(|(name, value)| (name.clone(), one_line(value)));
+        Self {
+            title: one_line(&info.title),
+            run: info.id.clone(),
+            plan_name: one_line(&info.plan_name),
+            plan_text: info.plan_text.clone(),
+            amendments: info.amendments.clone(),
+            profile: info.profile,
+            program: one_line(&info.program),
+            when,
+            conditions: conditions(record),
+            method: method(record),
+            environment: environment.collect(),
+        }
+    }
+}
+
+/// The line that stands under every table and figure.
+fn conditions(record: &RunRecord) -> String {
+    let fact = |name: &str| record.environment.get(name);
+    let memory = fact("memory.total_bytes").and_then(|bytes| bytes.parse::<f64>().ok());
+    let memory = memory.map(|bytes| {
+        let scale = Scale::of(Unit::Bytes, std::iter::once(bytes));
+        format!("{} {} of memory", scale.rough(bytes), scale.name)
+    });
+    let parts = [
+        Some(one_line(&record.info.storage)),
+        fact("kernel.release").map(|release| format!("kernel {}", one_line(release))),
+        fact("cpu.model").map(one_line),
+        memory,
+        Some(format!("scale {}", record.info.scale)),
+        Some("a fresh filesystem for every repeat".into()),
+    ];
+    capital(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// The method in sentences, with the parameters that were used.
+fn method(record: &RunRecord) -> Vec<String> {
+    let (info, percent) = (&record.info, |share: f64| format!("{:.1} %", share * 100.0));
+    let profile = info.profile;
+    let looks: Vec<String> = profile.looks().iter().map(u32::to_string).collect();
+    let repeats = match info.repeats {
+        Some(repeats) => format!("Each cell was repeated {repeats} times, as the plan sets."),
+        None => format!(
+            "After {} repeats the intervals of all measured phases of a cell were looked at; it \
+             was closed when all were within ±{} of their medians, and at {} repeats in any case.",
+            looks.join(", "),
+            percent(profile.half_width_target().0),
+            looks.last().map_or("", String::as_str)
+        ),
+    };
+    vec![
+        format!(
+            "A repeat (n) is a fresh filesystem: made, mounted, measured, unmounted, checked. \
+             Repeats ran in random order with seed {}, in one session. {repeats}",
+            info.seed
+        ),
+        "The value of a cell is the median over repeats. Its interval is the 95 % interval from \
+         interpolated order statistics (Hettmansperger and Sheather); below six repeats there is \
+         none, and no claim is made. Digits are limited by the interval: its half-width has two \
+         significant digits."
+            .into(),
+        format!(
+            "Cells are compared by the Brunner–Munzel statistic under permutation, two-sided, with \
+             Holm's correction over all pairs of one test at one workload point (family-wise error \
+             5 %). Ratios are Hodges–Lehmann estimates with the interval of the inverted test, \
+             uncorrected. Differences below δ = {} are of no practical meaning; “equivalent” means \
+             that the 90 % interval of the ratio lies within ±δ. Cells with a failed repeat or a \
+             warning of the level “no claim” are shown and not ranked.",
+            percent(profile.threshold().0)
+        ),
+        "The top group of a test holds the best median, every cell not told apart from it, and \
+         every cell that differs from it by less than δ for certain. Cells that share a letter \
+         were not told apart. Ranks are never averaged over tests."
+            .into(),
+        "Latency percentiles are taken for each repeat from a histogram with a relative error of \
+         at most 0.4 %, then summarized over repeats; one is shown only where at least ten \
+         operations of every repeat lie beyond it. They are service times of a closed loop."
+            .into(),
+        "Not tested here, and not implied: other devices, kernels, memory sizes, fill levels, ages \
+         of the filesystem, and drift over the run."
+            .into(),
+    ]
+}
+
+/// The filesystems in the order of the plan.
+pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
+    let mut found: Vec<Filesystem> = Vec::new();
+    for cell in &record.cells {
+        let level = &cell.cell.filesystem;
+        if found.iter().any(|filesystem| filesystem.name == level.name) {
+            continue;
+        }
+        let mut options = Vec::new();
+        if level.base != level.name {
+            options.push(level.base.clone());
+        }
+        if !level.mkfs.is_empty() {
+            options.push(format!("mkfs {}", level.mkfs.join(" ")));
+        }
+        if !level.mount.is_empty() {
+            options.push(format!("mount -o {}", level.mount));
+        }
+        found.push(Filesystem { name: level.name.clone(), options: one_line(&options.join(", ")) });
+    }
+    found
+}
+
+/// Every hole, equal ones of a filesystem put together.
+pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
+    let mut holes: Vec<Missing> = Vec::new();
+    let mut add = |filesystem: &str, workload: &str, what: String, reason: &str| {
+        let reason = one_line(reason);
+        let same = holes.iter_mut().find(|hole| {
+            hole.filesystem == filesystem && hole.what == what && hole.reason == reason
+        });
+        match same {
+            Some(hole) => hole.workloads.push(workload.into()),
+            None => holes.push(Missing {
+                filesystem: filesystem.into(),
+                workloads: vec![workload.into()],
+                what,
+                reason,
+            }),
+        }
+    };
+    for (index, cell) in record.cells.iter().enumerate() {
+        let (name, label) = (&cell.cell.filesystem.name, &cell.label);
+        match &cell.state {
+            CellState::Skipped { reason } => add(name, label, "skipped".into(), reason),
+            CellState::Failed { reason } => add(name, label, "failed".into(), reason),
+            CellState::Open => add(name, label, "open".into(), "the run ended before its repeats"),
+            CellState::Done { .. } => {}
+        }
+        let trials = || record.trials.iter().filter(|trial| trial.cell == index);
+        let reasons: Vec<&String> = trials()
+            .filter_map(|trial| match &trial.outcome {
+                Outcome::Failed { reason } => Some(reason),
+                Outcome::Measured => None,
+            })
+            .collect();
+        if let Some(first) = reasons.first() {
+            let what = format!("{} of {} repeats failed", reasons.len(), trials().count());
+            add(name, label, what, first);
+        }
+    }
+    holes
+}

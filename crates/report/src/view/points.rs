@@ -1,0 +1,431 @@
+//! Cells by suite, workload point and test, summarized and ranked.
+//!
+//! A workload point is all cells that differ in nothing but the filesystem; a test is one measured
+//! phase of a point. One filesystem at one test is an [`Entry`].
+
+use std::collections::BTreeMap;
+
+use analysis::{Comparer, Ranking, Summary, ranks, stop};
+use model::{
+    Bytes, Cell, Metric, Ratio, RunRecord, Value, phase::Role, record::CellState, warning::Level,
+};
+
+use crate::{
+    units::{Scale, one_line},
+    view::{
+        facts::Filesystem,
+        pool::{Pool, codes},
+        warnings::Register,
+    },
+};
+
+/// All points of one suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Suite {
+    pub(crate) name: String,
+    pub(crate) points: Vec<WorkPoint>,
+    /// Parameters with more than one value, by name.
+    pub(crate) swept: Vec<String>,
+    /// The plan reproduces the tables of the study of 2009 and numbers them alike.
+    pub(crate) numbered_as_2009: bool,
+}
+
+/// Cells that differ only in their filesystem.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkPoint {
+    /// Unique within the report, fit for an anchor.
+    pub(crate) id: String,
+    pub(crate) label: String,
+    /// Every parameter, the scheduler among them if the plan sets it.
+    pub(crate) parameters: BTreeMap<String, Value>,
+    /// What became of each filesystem here; `None` where the plan has no such cell.
+    pub(crate) statuses: Vec<Option<Status>>,
+    /// Measured phases in the order they ran.
+    pub(crate) tests: Vec<Test>,
+}
+
+/// What became of a cell, as a table says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// There are results.
+    Measured,
+    /// There are none, and this is why.
+    Nothing(String),
+}
+
+/// One measured phase at one point.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    /// Unique within the report, fit for an anchor.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) metric: Metric,
+    /// Its counterpart where writes are concerned: accepted beside durable throughput or the
+    /// reverse.
+    pub(crate) counterpart: Option<Metric>,
+    /// One scale for all values of this test, counterparts included.
+    pub(crate) scale: Scale,
+    /// Filesystems as they are shown: ranked ones best first, then the others.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) family: Option<Family>,
+}
+
+/// One filesystem at one test.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Index of the filesystem.
+    pub(crate) filesystem: usize,
+    /// Index of the cell in the record.
+    pub(crate) cell: usize,
+    pub(crate) status: Status,
+    /// The primary metric of every repeat.
+    pub(crate) values: Vec<f64>,
+    pub(crate) summary: Option<Summary>,
+    pub(crate) counterpart: Option<Summary>,
+    /// Warning codes that qualify the number.
+    pub(crate) codes: Vec<&'static str>,
+    /// Repeats that failed, of how many, and why.
+    pub(crate) failed: Option<(usize, usize, String)>,
+    /// Takes part in the ranking.
+    pub(crate) ranked: bool,
+    pub(crate) letters: String,
+    pub(crate) top: bool,
+}
+
+/// The ranked entries of a test and what was found among them.
+#[derive(Clone, Debug)]
+pub(crate) struct Family {
+    /// Index of each member in the entries of the test.
+    pub(crate) members: Vec<usize>,
+    /// Over the members.
+    pub(crate) ranking: Ranking,
+    /// How often each member came first when repeats were resampled; empty for a single winner.
+    pub(crate) first: Vec<Ratio>,
+}
+
+impl WorkPoint {
+    /// Every parameter in words, for the page of the point.
+    pub(crate) fn all_parameters(&self) -> String {
+        words_of(self.parameters.iter())
+    }
+
+    /// The actual sizes and the cache regime, for captions. Bounds of a sweep are no sizes of work.
+    pub(crate) fn sizes(&self) -> String {
+        let bound = |name: &str| name.ends_with("_min") || name.ends_with("_max");
+        words_of(self.parameters.iter().filter(|(name, value)| {
+            name.as_str() == "cache" || matches!(value, Value::Size(_)) && !bound(name)
+        }))
+    }
+}
+
+fn words_of<'a>(parameters: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+    let each = parameters.map(|(name, value)| format!("{name} {}", one_line(&value.to_string())));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+impl Entry {
+    /// `1 of 8 repeats failed`; empty if none did.
+    pub(crate) fn failed_repeats(&self) -> String {
+        let words =
+            |(failed, all, _): &(usize, usize, String)| format!("{failed} of {all} repeats failed");
+        self.failed.as_ref().map_or_else(String::new, words)
+    }
+}
+
+impl Test {
+    /// The entry of a filesystem.
+    pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.filesystem == filesystem)
+    }
+}
+
+/// Groups, summarizes and ranks everything.
+pub(crate) fn suites(
+    record: &RunRecord,
+    filesystems: &[Filesystem],
+    register: &mut Register,
+) -> Vec<Suite> {
+    let mut builder = Builder {
+        record,
+        filesystems,
+        pool: Pool::new(record),
+        comparer: Comparer::new(),
+        register,
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for cell in &record.cells {
+        let name = cell.cell.workload.suite.as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into_iter().map(|name| builder.suite(name)).collect()
+}
+
+struct Builder<'a, 'r> {
+    record: &'a RunRecord,
+    filesystems: &'a [Filesystem],
+    pool: Pool<'a>,
+    comparer: Comparer,
+    register: &'r mut Register,
+}
+
+impl Builder<'_, '_> {
+    fn suite(&mut self, name: &str) -> Suite {
+        let cells: Vec<usize> = (0..self.record.cells.len())
+            .filter(|cell| self.record.cells[*cell].cell.workload.suite == name)
+            .collect();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for cell in cells {
+            let alike = |group: &&mut Vec<usize>| {
+                same_work(&self.record.cells[group[0]].cell, &self.record.cells[cell].cell)
+            };
+            match groups.iter_mut().find(alike) {
+                Some(group) => group.push(cell),
+                None => groups.push(vec![cell]),
+            }
+        }
+        let parameters: Vec<_> =
+            groups.iter().map(|group| parameters(&self.record.cells[group[0]].cell)).collect();
+        let swept = swept(&parameters);
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        order.sort_by_cached_key(|index| {
+            let of_point = &parameters[*index];
+            swept.iter().map(|name| of_point.get(name).and_then(magnitude)).collect::<Vec<_>>()
+        });
+        let points = order
+            .into_iter()
+            .map(|index| self.point(name, index, &groups[index], parameters[index].clone()));
+        Suite {
+            name: name.to_owned(),
+            points: points.collect(),
+            swept,
+            numbered_as_2009: self.record.info.plan_name == "iozone-2009" && name == "iozone",
+        }
+    }
+
+    fn point(
+        &mut self,
+        suite: &str,
+        index: usize,
+        group: &[usize],
+        parameters: BTreeMap<String, Value>,
+    ) -> WorkPoint {
+        let first = &self.record.cells[group[0]];
+        let mut label = one_line(&first.label);
+        if let Some(scheduler) = &first.cell.scheduler
+            && !label.contains(scheduler.as_str())
+        {
+            label = format!("{label}, scheduler {scheduler}");
+        }
+        let id = format!("{}-{}", slug(suite), index + 1);
+        let of = |filesystem: &Filesystem| {
+            group
+                .iter()
+                .copied()
+                .find(|cell| self.record.cells[*cell].cell.filesystem.name == filesystem.name)
+        };
+        let cells: Vec<Option<usize>> = self.filesystems.iter().map(of).collect();
+        let statuses = cells.iter().map(|cell| cell.map(|cell| self.status(cell))).collect();
+        let mut names: Vec<(String, String, Metric)> = Vec::new();
+        for cell in group {
+            for phase in &self.record.cells[*cell].phases {
+                let known = names.iter().any(|(name, ..)| *name == phase.name);
+                if phase.role == Role::Measure && !known {
+                    names.push((phase.name.clone(), phase.group.clone(), phase.primary));
+                }
+            }
+        }
+        let tests = names
+            .into_iter()
+            .map(|(name, group, metric)| self.test(&id, &label, &cells, name, group, metric))
+            .collect();
+        WorkPoint { id, label, parameters, statuses, tests }
+    }
+
+    /// Why a cell has no results, if it has none.
+    fn status(&self, cell: usize) -> Status {
+        let (trials, failures) = self.pool.failures(cell);
+        let failed = match failures.first() {
+            Some(reason) => format!("all {trials} repeats failed: {}", one_line(reason)),
+            None => "not measured yet".into(),
+        };
+        match &self.record.cells[cell].state {
+            CellState::Skipped { reason } => {
+                Status::Nothing(format!("skipped: {}", one_line(reason)))
+            }
+            _ if trials > failures.len() => Status::Measured,
+            CellState::Failed { reason } => {
+                Status::Nothing(format!("failed: {}", one_line(reason)))
+            }
+            CellState::Open | CellState::Done { .. } => Status::Nothing(failed),
+        }
+    }
+
+    fn test(
+        &mut self,
+        point_id: &str,
+        label: &str,
+        cells: &[Option<usize>],
+        name: String,
+        group: String,
+        metric: Metric,
+    ) -> Test {
+        let counterpart = counterpart(metric).filter(|other| {
+            let has = |cell: &usize| !self.pool.values(*cell, &name, *other).is_empty();
+            let durable = |cell: &usize| {
+                !self.pool.values(*cell, &name, Metric::DurableThroughput).is_empty()
+            };
+            cells.iter().flatten().any(|cell| has(cell) && durable(cell))
+        });
+        let mut entries = Vec::new();
+        for (filesystem, cell) in cells.iter().enumerate() {
+            if let Some(cell) = *cell {
+                let place = format!("{} · {label} · {name}", self.filesystems[filesystem].name);
+                entries.push(self.entry(filesystem, cell, &name, metric, counterpart, &place));
+            }
+        }
+        let family = self.family(&mut entries, metric);
+        let medians = entries.iter().flat_map(|entry| {
+            [&entry.summary, &entry.counterpart].into_iter().flatten().map(|summary| summary.median)
+        });
+        Test {
+            id: format!("{point_id}-{}", slug(&name)),
+            scale: Scale::of(metric.spec().unit, medians.collect::<Vec<_>>().into_iter()),
+            name,
+            group,
+            metric,
+            counterpart,
+            entries,
+            family,
+        }
+    }
+
+    fn entry(
+        &mut self,
+        filesystem: usize,
+        cell: usize,
+        name: &str,
+        metric: Metric,
+        counterpart: Option<Metric>,
+        place: &str,
+    ) -> Entry {
+        let pool = Pool::values;
+        let record = &self.record.cells[cell];
+        let values = pool(&self.pool, cell, phase_of(record, name), metric).to_vec();
+        let other = counterpart
+            .map_or(&[][..], |other| pool(&self.pool, cell, phase_of(record, name), other));
+        let counterpart = Summary::new(other).ok();
+        let summary = Summary::new(&values).ok();
+        let own: Vec<_> = summary
+            .as_ref()
+            .map_or_else(Vec::new, |summary| stop::warnings(summary, self.record.info.profile));
+        let measured = self.pool.warnings(cell, name);
+        let all = || measured.iter().copied().chain(&own);
+        all().for_each(|warning| self.register.add(warning, place));
+        let blocked = all().any(|warning| warning.level() == Level::Block);
+        let (trials, failures) = self.pool.failures(cell);
+        let failed = failures.first().map(|reason| (failures.len(), trials, one_line(reason)));
+        let given_up = matches!(record.state, CellState::Failed { .. });
+        let mut status = self.status(cell);
+        if status == Status::Measured && summary.is_none() {
+            status = Status::Nothing(format!("no sample of {}", metric.name()));
+        }
+        Entry {
+            filesystem,
+            cell,
+            status,
+            ranked: summary.is_some() && !blocked && failed.is_none() && !given_up,
+            codes: codes(all()),
+            values,
+            summary,
+            counterpart,
+            failed,
+            letters: String::new(),
+            top: false,
+        }
+    }
+
+    /// Ranks the entries that may be ranked, marks them, and puts all entries into display order.
+    fn family(&mut self, entries: &mut Vec<Entry>, metric: Metric) -> Option<Family> {
+        let better = metric.spec().better;
+        let threshold = self.record.info.profile.threshold();
+        let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
+        let values: Vec<&[f64]> =
+            eligible.iter().map(|index| entries[*index].values.as_slice()).collect();
+        let ranking = (values.len() >= 2)
+            .then(|| ranks::rank(&mut self.comparer, &values, better, threshold).ok())
+            .flatten();
+        let Some(ranking) = ranking else {
+            entries.sort_by_key(|entry| entry.summary.is_none());
+            return None;
+        };
+        let first = match ranking.top.len() {
+            1 => Vec::new(),
+            _ => ranks::first_share(&values, better).unwrap_or_default(),
+        };
+        for (member, index) in eligible.iter().enumerate() {
+            entries[*index].letters.clone_from(&ranking.letters[member]);
+            entries[*index].top = ranking.top.contains(&member);
+        }
+        let mut order: Vec<usize> = ranking.order.iter().map(|member| eligible[*member]).collect();
+        order.extend(
+            (0..entries.len()).filter(|i| !entries[*i].ranked && entries[*i].summary.is_some()),
+        );
+        order.extend((0..entries.len()).filter(|i| entries[*i].summary.is_none()));
+        let members = eligible
+            .iter()
+            .filter_map(|index| order.iter().position(|other| other == index))
+            .collect();
+        *entries = order.into_iter().map(|index| entries[index].clone()).collect();
+        Some(Family { members, ranking, first })
+    }
+}
+
+/// The other of the two throughputs of a write.
+fn counterpart(metric: Metric) -> Option<Metric> {
+    let pair = [Metric::Throughput, Metric::DurableThroughput];
+    let at = pair.iter().position(|one| *one == metric)?;
+    Some(pair[1 - at])
+}
+
+/// The name of a phase as the record holds it, which lives as long as the record does.
+fn phase_of<'a>(record: &'a model::record::CellRecord, name: &str) -> &'a str {
+    record.phases.iter().find(|phase| phase.name == name).map_or("", |phase| &phase.name)
+}
+
+fn same_work(one: &Cell, other: &Cell) -> bool {
+    one.workload == other.workload && one.scheduler == other.scheduler
+}
+
+fn parameters(cell: &Cell) -> BTreeMap<String, Value> {
+    let mut parameters = cell.workload.parameters.clone();
+    if let Some(scheduler) = &cell.scheduler {
+        parameters.insert("scheduler".into(), Value::Word(scheduler.clone()));
+    }
+    parameters
+}
+
+/// Names of the parameters with more than one value.
+fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
+    let Some((first, others)) = points.split_first() else {
+        return Vec::new();
+    };
+    let varies = |name: &&String| others.iter().any(|point| point.get(*name) != first.get(*name));
+    first.keys().filter(varies).cloned().collect()
+}
+
+/// The size of a numeric value, for sorting; words keep the order of the plan.
+fn magnitude(value: &Value) -> Option<u64> {
+    match value {
+        Value::Size(Bytes(number)) | Value::Count(number) => Some(*number),
+        Value::Share(_) | Value::Flag(_) | Value::Word(_) | Value::Words(_) => None,
+    }
+}
+
+/// Letters, digits and dashes only.
+pub(crate) fn slug(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,71 @@
+//! The samples of a run by cell, phase and metric, looked up once for each number of the report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Metric, RunRecord, Warning,
+    record::{Outcome, TrialRecord},
+};
+
+/// Samples of all workers together, of measured trials, by repeat.
+pub(crate) struct Pool<'a> {
+    values: BTreeMap<(usize, &'a str, Metric), Vec<f64>>,
+    trials: Vec<Vec<&'a TrialRecord>>,
+}
+
+impl<'a> Pool<'a> {
+    pub(crate) fn new(record: &'a RunRecord) -> Self {
+        let mut trials: Vec<Vec<&TrialRecord>> = vec![Vec::new(); record.cells.len()];
+        for trial in &record.trials {
+            if let Some(of_cell) = trials.get_mut(trial.cell) {
+                of_cell.push(trial);
+            }
+        }
+        trials.iter_mut().for_each(|of_cell| of_cell.sort_by_key(|trial| trial.repeat));
+        let mut values: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+        for (cell, of_cell) in trials.iter().enumerate() {
+            for trial in of_cell.iter().filter(|trial| trial.outcome == Outcome::Measured) {
+                for sample in trial.samples.iter().filter(|sample| sample.worker.is_none()) {
+                    let key = (cell, sample.phase.as_str(), sample.metric);
+                    values.entry(key).or_default().push(sample.value);
+                }
+            }
+        }
+        Self { values, trials }
+    }
+
+    /// The values of a metric over the measured trials of a cell, in the order of repeats.
+    pub(crate) fn values(&self, cell: usize, phase: &'a str, metric: Metric) -> &[f64] {
+        self.values.get(&(cell, phase, metric)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The measured trials of a cell.
+    pub(crate) fn measured(&self, cell: usize) -> impl Iterator<Item = &'a TrialRecord> + '_ {
+        self.trials[cell].iter().copied().filter(|trial| trial.outcome == Outcome::Measured)
+    }
+
+    /// All trials of a cell, and the reasons of those that failed.
+    pub(crate) fn failures(&self, cell: usize) -> (usize, Vec<&'a str>) {
+        let reasons = self.trials[cell].iter().filter_map(|trial| match &trial.outcome {
+            Outcome::Failed { reason } => Some(reason.as_str()),
+            Outcome::Measured => None,
+        });
+        (self.trials[cell].len(), reasons.collect())
+    }
+
+    /// Warnings of a phase of a cell over its measured trials; those of a whole trial count for
+    /// each of its phases.
+    pub(crate) fn warnings(&self, cell: usize, phase: &str) -> Vec<&'a Warning> {
+        let of_trial = |trial: &'a TrialRecord| {
+            trial.warnings.iter().filter(move |(at, _)| at.as_deref().is_none_or(|at| at == phase))
+        };
+        let all: Vec<&Warning> =
+            self.measured(cell).flat_map(of_trial).map(|(_, warning)| warning).collect();
+        all
+    }
+}
+
+/// The codes of warnings, each once, in alphabetical order.
+pub(crate) fn codes<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<&'static str> {
+    warnings.map(Warning::code).collect::<BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,320 @@
+//! The overview of a suite: filesystems × tests at each point, tests × parameter values for each
+//! filesystem.
+
+use analysis::Summary;
+use model::{Metric, Value};
+
+use super::{Body, Column, Row, Table, TableCell, ValueCell, directions, scale_of, words};
+use crate::{
+    units::{Scale, capital, one_line},
+    view::{
+        facts::{Facts, Filesystem},
+        points::{Entry, Status, Suite, Test, WorkPoint, slug},
+    },
+};
+
+/// The overview tables of a suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Overview {
+    /// For each point and group: filesystems × tests.
+    pub(crate) by_point: Vec<Table>,
+    /// For each filesystem, swept parameter and group: tests × values.
+    pub(crate) by_filesystem: Vec<Table>,
+    /// As `by_point`, of the other throughput of writes.
+    pub(crate) counterparts: Vec<Table>,
+}
+
+impl Overview {
+    /// All tables in the order of the report.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Table> {
+        self.by_point.iter().chain(&self.by_filesystem).chain(&self.counterparts)
+    }
+}
+
+/// All overview tables of a suite, in the order of the study where the plan reproduces it.
+pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Overview {
+    let groups = groups(suite);
+    let mut by_point = Vec::new();
+    for point in &suite.points {
+        for group in &groups {
+            by_point.push(of_point(point, group, filesystems, facts));
+        }
+    }
+    if suite.numbered_as_2009 {
+        number(&mut by_point, 1);
+    }
+    let mut by_filesystem = by_filesystem(suite, &groups, filesystems);
+    if suite.numbered_as_2009 {
+        by_filesystem = as_in_2009(by_filesystem);
+    }
+    let mut others = Vec::new();
+    for point in &suite.points {
+        for group in &groups {
+            others.extend(counterparts(point, group, filesystems));
+        }
+    }
+    Overview { by_point, by_filesystem, counterparts: others }
+}
+
+/// Groups of phases in the order they first appear.
+fn groups(suite: &Suite) -> Vec<String> {
+    let mut groups: Vec<String> = Vec::new();
+    for test in suite.points.iter().flat_map(|point| &point.tests) {
+        if !groups.contains(&test.group) {
+            groups.push(test.group.clone());
+        }
+    }
+    // Without a single measured cell there is no phase, yet the table of reasons must stand.
+    if groups.is_empty() { vec!["results".into()] } else { groups }
+}
+
+fn number(tables: &mut [Table], first: usize) {
+    for (table, number) in tables.iter_mut().zip(first..) {
+        table.title = format!("Table {number}. {}", table.title);
+    }
+}
+
+/// Puts the study's tables 9 to 12 first: reiser4 and btrfs writing, then both reading.
+fn as_in_2009(tables: Vec<Table>) -> Vec<Table> {
+    const ORDER: [&str; 4] =
+        ["reiser4-writing", "btrfs-writing", "reiser4-reading", "btrfs-reading"];
+    let place =
+        |table: &Table| ORDER.iter().position(|name| table.id.contains(&format!("--{name}--")));
+    let (mut numbered, others): (Vec<_>, Vec<_>) =
+        tables.into_iter().partition(|table| place(table).is_some());
+    numbered.sort_by_key(place);
+    for table in &mut numbered {
+        if let Some(place) = place(table) {
+            table.title = format!("Table {}. {}", 9 + place, table.title);
+        }
+    }
+    numbered.into_iter().chain(others).collect()
+}
+
+/// Filesystems × the tests of a group.
+fn of_point(point: &WorkPoint, group: &str, filesystems: &[Filesystem], facts: &Facts) -> Table {
+    let tests: Vec<&Test> = point.tests.iter().filter(|test| test.group == group).collect();
+    let value =
+        |test: &Test, entry: &Entry| value_cell(entry, entry.summary.as_ref(), test.scale, true);
+    let metric = |test: &Test| test.metric;
+    let mut table = grid(point, &tests, filesystems, metric, |test| test.scale, value);
+    table.id = format!("{}--{}", point.id, slug(group));
+    table.title = format!("{}: {}", capital(group), point.label);
+    if table.has_top() {
+        let families = tests.iter().filter_map(|test| test.family.as_ref());
+        let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
+        table.caption.push(format!(
+            "▲ top group of its column: m = {most} comparisons, Holm at 5 %, δ = {:.0} %",
+            facts.profile.threshold().0 * 100.0
+        ));
+    }
+    table
+}
+
+/// The other throughput of writes, where there is one.
+fn counterparts(point: &WorkPoint, group: &str, filesystems: &[Filesystem]) -> Option<Table> {
+    let tests: Vec<&Test> = point
+        .tests
+        .iter()
+        .filter(|test| test.group == group && test.counterpart.is_some())
+        .collect();
+    let first = tests.first()?.counterpart?;
+    let metric = |test: &Test| test.counterpart.unwrap_or(test.metric);
+    let value = |test: &Test, entry: &Entry| {
+        value_cell(entry, entry.counterpart.as_ref(), test.scale, false)
+    };
+    let mut table = grid(point, &tests, filesystems, metric, |test| test.scale, value);
+    let what = if first == Metric::Throughput { "accepted" } else { "durable" };
+    table.id = format!("{}--{}--{what}", point.id, slug(group));
+    table.title = format!("{} ({what}): {}", capital(group), point.label);
+    table.caption.push(first.spec().meaning.trim_end_matches('.').to_owned());
+    Some(table)
+}
+
+/// Filesystems × tests with one cell from each entry.
+fn grid(
+    point: &WorkPoint,
+    tests: &[&Test],
+    filesystems: &[Filesystem],
+    metric: impl Fn(&Test) -> Metric,
+    scale: impl Fn(&Test) -> Scale,
+    value: impl Fn(&Test, &Entry) -> TableCell,
+) -> Table {
+    let mut rows = Vec::new();
+    for (index, filesystem) in filesystems.iter().enumerate() {
+        let body = match &point.statuses[index] {
+            None => continue,
+            Some(Status::Nothing(reason)) => Body::Missing(reason.clone()),
+            Some(Status::Measured) => {
+                let cell = |test: &&Test| match test.entry(index) {
+                    Some(entry) => value(test, entry),
+                    None => TableCell::Text("not part of this cell".into()),
+                };
+                Body::Cells(tests.iter().map(cell).collect())
+            }
+        };
+        let (title, filesystem) = (filesystem.name.clone(), Some(index));
+        let failed = tests.first().and_then(|test| test.entry(index)).map(Entry::failed_repeats);
+        let note = failed.unwrap_or_default();
+        rows.push(Row { title, unit: "", filesystem, note, body });
+    }
+    let columns = tests
+        .iter()
+        .map(|test| Column { title: test.name.clone(), unit: scale(test).name })
+        .collect();
+    let mut table = Table {
+        id: String::new(),
+        title: String::new(),
+        caption: Vec::new(),
+        corner: "filesystem",
+        columns,
+        rows,
+    };
+    let quantities = directions(tests.iter().map(|test| metric(test)));
+    if !quantities.is_empty() {
+        table.caption.push(capital(&quantities));
+    }
+    let sizes = point.sizes();
+    if !sizes.is_empty() {
+        table.caption.push(sizes);
+    }
+    table.state_n();
+    table
+}
+
+/// The cell of an entry: a number, or why there is none.
+fn value_cell(entry: &Entry, summary: Option<&Summary>, scale: Scale, primary: bool) -> TableCell {
+    match (summary, &entry.status) {
+        (Some(summary), _) => TableCell::Value(ValueCell {
+            top: primary && entry.top,
+            codes: if primary { entry.codes.clone() } else { Vec::new() },
+            ..ValueCell::plain(summary, scale)
+        }),
+        (None, Status::Nothing(reason)) => TableCell::Text(reason.clone()),
+        (None, Status::Measured) => TableCell::Text("not measured".into()),
+    }
+}
+
+/// For each filesystem and swept parameter: tests × values, all other parameters fixed.
+fn by_filesystem(suite: &Suite, groups: &[String], filesystems: &[Filesystem]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for (index, filesystem) in filesystems.iter().enumerate() {
+        for parameter in &suite.swept {
+            for points in slices(suite, parameter) {
+                for group in groups {
+                    tables.push(of_filesystem(index, filesystem, parameter, &points, group));
+                }
+            }
+        }
+    }
+    tables
+}
+
+/// Points that differ in one parameter only, in the order of its values; at least two each.
+pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
+    let mut slices: Vec<Vec<&WorkPoint>> = Vec::new();
+    for point in &suite.points {
+        let alike = |slice: &&mut Vec<&WorkPoint>| {
+            let mut names = slice[0].parameters.keys().chain(point.parameters.keys());
+            names.all(|name| {
+                name == parameter || slice[0].parameters.get(name) == point.parameters.get(name)
+            })
+        };
+        match slices.iter_mut().find(alike) {
+            Some(slice) => slice.push(point),
+            None => slices.push(vec![point]),
+        }
+    }
+    slices.retain(|slice| slice.len() > 1);
+    slices
+}
+
+fn of_filesystem(
+    index: usize,
+    filesystem: &Filesystem,
+    parameter: &str,
+    points: &[&WorkPoint],
+    group: &str,
+) -> Table {
+    let level =
+        |point: &WorkPoint| point.parameters.get(parameter).map_or(String::new(), Value::to_string);
+    let columns = points.iter().map(|point| Column {
+        title: format!("{parameter} {}", one_line(&level(point))),
+        unit: "",
+    });
+    let reasons: Vec<&String> = points
+        .iter()
+        .filter_map(|point| match &point.statuses[index] {
+            Some(Status::Nothing(reason)) => Some(reason),
+            Some(Status::Measured) | None => None,
+        })
+        .collect();
+    let mut names: Vec<&Test> = Vec::new();
+    for test in points.iter().flat_map(|point| &point.tests).filter(|test| test.group == group) {
+        if !names.iter().any(|known| known.name == test.name) {
+            names.push(test);
+        }
+    }
+    let rows = match reasons.first() {
+        Some(reason) if reasons.len() == points.len() => vec![Row {
+            title: "all tests".into(),
+            unit: "",
+            filesystem: None,
+            note: String::new(),
+            body: Body::Missing((*reason).clone()),
+        }],
+        _ => names.iter().map(|test| over_levels(test, index, points)).collect(),
+    };
+    let mut table = Table {
+        id: format!(
+            "{}--{}-{}--{}",
+            points[0].id,
+            slug(&filesystem.name),
+            slug(group),
+            slug(parameter)
+        ),
+        title: format!("{}: {}, by {parameter}", capital(group), filesystem.name),
+        caption: vec![capital(&directions(names.iter().map(|test| test.metric)))],
+        corner: "test",
+        columns: columns.collect(),
+        rows,
+    };
+    table.caption.retain(|line| !line.is_empty());
+    table.state_n();
+    table
+}
+
+/// One test of one filesystem over the levels of a parameter, in one scale.
+fn over_levels(test: &Test, filesystem: usize, points: &[&WorkPoint]) -> Row {
+    let entries: Vec<Option<&Entry>> = points
+        .iter()
+        .map(|point| {
+            let same = point.tests.iter().find(|other| other.name == test.name)?;
+            same.entry(filesystem)
+        })
+        .collect();
+    let summaries = entries.iter().flatten().filter_map(|entry| entry.summary.as_ref());
+    let scale = scale_of(test.metric.spec().unit, summaries);
+    let cell = |entry: &Option<&Entry>| match entry {
+        Some(entry) => match value_cell(entry, entry.summary.as_ref(), scale, true) {
+            // The top group is one of filesystems, which do not meet in this table.
+            TableCell::Value(value) => {
+                TableCell::Value(ValueCell { top: false, note: entry.failed_repeats(), ..value })
+            }
+            text @ TableCell::Text(_) => text,
+        },
+        None => TableCell::Text("not in the plan".into()),
+    };
+    let usual = [Metric::Throughput, Metric::DurableThroughput].contains(&test.metric);
+    let title = match usual {
+        true => test.name.clone(),
+        false => format!("{} ({})", test.name, words(test.metric)),
+    };
+    Row {
+        title,
+        unit: scale.name,
+        filesystem: None,
+        note: String::new(),
+        body: Body::Cells(entries.iter().map(cell).collect()),
+    }
+}

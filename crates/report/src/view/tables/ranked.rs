@@ -1,0 +1,136 @@
+//! The ranked list of filesystems of one test: every figure's data.
+
+use analysis::{Interval, Side, Size, Verdict, ranks::Pair};
+use model::Metric;
+
+use super::{Body, Column, Row, Table, TableCell, ValueCell, directions};
+use crate::{
+    units::{capital, ratio},
+    view::{
+        facts::{Facts, Filesystem},
+        points::{Entry, Status, Suite, Test, WorkPoint},
+    },
+};
+
+/// One table for each test of each point, in their order.
+pub(crate) fn ranked(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Vec<Table> {
+    let of_point = |point| {
+        let of = move |(index, test)| of_test(point, index, test, filesystems, facts);
+        let WorkPoint { tests, .. } = point;
+        tests.iter().enumerate().map(of)
+    };
+    suite.points.iter().flat_map(of_point).collect()
+}
+
+fn of_test(
+    point: &WorkPoint,
+    index: usize,
+    test: &Test,
+    filesystems: &[Filesystem],
+    facts: &Facts,
+) -> Table {
+    let mut columns = vec![
+        Column { title: "median".into(), unit: test.scale.name },
+        Column { title: "letters".into(), unit: "" },
+        Column { title: "against the best".into(), unit: "" },
+        Column { title: "verdict".into(), unit: "" },
+    ];
+    if let Some(other) = test.counterpart {
+        let title = if other == Metric::Throughput { "accepted" } else { "durable" };
+        columns.push(Column { title: title.into(), unit: test.scale.name });
+    }
+    let row = |(place, entry): (usize, &Entry)| Row {
+        title: filesystems[entry.filesystem].name.clone(),
+        unit: "",
+        filesystem: Some(entry.filesystem),
+        note: entry.failed_repeats(),
+        body: body(test, place, entry, facts),
+    };
+    let mut table = Table {
+        id: format!("{}-{index}-ranked", point.id),
+        title: format!("{}: {}", capital(&test.name), point.label),
+        caption: vec![capital(&directions(std::iter::once(test.metric)))],
+        corner: "filesystem",
+        columns,
+        rows: test.entries.iter().enumerate().map(row).collect(),
+    };
+    table.state_n();
+    if let Some(family) = &test.family {
+        table.caption.push(format!(
+            "m = {} comparisons, Holm at 5 %; δ = {:.0} %; a ratio below 1 is worse than the best",
+            family.ranking.pairs.len(),
+            facts.profile.threshold().0 * 100.0
+        ));
+    }
+    table
+}
+
+fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
+    let (Some(summary), Status::Measured) = (&entry.summary, &entry.status) else {
+        return Body::Missing(match &entry.status {
+            Status::Nothing(reason) => reason.clone(),
+            Status::Measured => "not measured".into(),
+        });
+    };
+    let (against, verdict) = against_best(test, place, entry, facts);
+    let mut cells = vec![
+        TableCell::Value(ValueCell {
+            top: entry.top,
+            codes: entry.codes.clone(),
+            ..ValueCell::plain(summary, test.scale)
+        }),
+        TableCell::Text(entry.letters.clone()),
+        TableCell::Text(against),
+        TableCell::Text(verdict),
+    ];
+    if test.counterpart.is_some() {
+        cells.push(match &entry.counterpart {
+            Some(other) => TableCell::Value(ValueCell::plain(other, test.scale)),
+            None => TableCell::Text("not measured".into()),
+        });
+    }
+    Body::Cells(cells)
+}
+
+/// Ratio to the best and what may be said of it.
+fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (String, String) {
+    if let Some((failed, all, _)) = &entry.failed {
+        return (String::new(), format!("not ranked: {failed} of {all} repeats failed"));
+    }
+    if !entry.ranked {
+        return (String::new(), "not ranked: see warnings".into());
+    }
+    let family = test.family.as_ref();
+    let member = family.and_then(|family| family.members.iter().position(|at| *at == place));
+    let (Some(family), Some(member)) = (family, member) else {
+        return (String::new(), "nothing to compare with".into());
+    };
+    let best = family.ranking.order[0];
+    let Some(pair) = family.ranking.pair(best, member) else {
+        return ("×1".into(), if entry.top { "best median".into() } else { String::new() });
+    };
+    let turned = pair.comparison.interval.map(|interval| Interval {
+        low: 1.0 / interval.high,
+        high: 1.0 / interval.low,
+        level: interval.level,
+    });
+    (ratio(1.0 / pair.comparison.ratio.0, turned), said_of(pair, facts))
+}
+
+/// The verdict on the other of a pair whose better one is the best of its family.
+fn said_of(pair: &Pair, facts: &Facts) -> String {
+    let delta = format!("{:.0} %", facts.profile.threshold().0 * 100.0);
+    match pair.comparison.verdict {
+        Verdict::Equivalent => format!("equivalent within {delta}"),
+        Verdict::Inconclusive { needed } => {
+            format!("not decided; about {needed} repeats each would")
+        }
+        Verdict::Differs { side: Side::Worse, .. } => {
+            "not decided: median and ratio disagree".into()
+        }
+        Verdict::Differs { .. } if !pair.separated() => "not told apart after correction".into(),
+        Verdict::Differs { size: Size::AtLeast, .. } => format!("behind by at least {delta}"),
+        Verdict::Differs { size: Size::Uncertain, .. } => "behind, size uncertain".into(),
+        Verdict::Differs { size: Size::Negligible, .. } => format!("behind by less than {delta}"),
+    }
+}

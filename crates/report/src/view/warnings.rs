@@ -1,0 +1,60 @@
+//! Warnings of a run, collected by code with the places where they stand.
+
+use std::collections::BTreeMap;
+
+use model::{RunRecord, Warning, warning::Level};
+
+use crate::units::one_line;
+
+/// All warnings of one code.
+#[derive(Clone, Debug)]
+pub(crate) struct WarningRow {
+    pub(crate) code: &'static str,
+    pub(crate) level: Level,
+    /// What was seen the first time.
+    pub(crate) message: String,
+    pub(crate) cure: &'static str,
+    /// How often it was seen.
+    pub(crate) count: u32,
+    /// Where, without repetition, in the order of the report.
+    pub(crate) places: Vec<String>,
+}
+
+/// Collects warnings while the view is built.
+pub(crate) struct Register {
+    rows: BTreeMap<&'static str, WarningRow>,
+}
+
+impl Register {
+    /// Starts with the warnings about the run as a whole.
+    pub(crate) fn new(record: &RunRecord) -> Self {
+        let mut register = Self { rows: BTreeMap::new() };
+        for warning in &record.warnings {
+            register.add(warning, "the whole run");
+        }
+        register
+    }
+
+    /// Notes one warning at one place.
+    pub(crate) fn add(&mut self, warning: &Warning, place: &str) {
+        let row = self.rows.entry(warning.code()).or_insert_with(|| WarningRow {
+            code: warning.code(),
+            level: warning.level(),
+            message: one_line(&warning.message()),
+            cure: warning.cure(),
+            count: 0,
+            places: Vec::new(),
+        });
+        row.count += 1;
+        if !row.places.iter().any(|known| known == place) {
+            row.places.push(place.to_owned());
+        }
+    }
+
+    /// The rows, gravest level first, then by code.
+    pub(crate) fn into_rows(self) -> Vec<WarningRow> {
+        let mut rows: Vec<WarningRow> = self.rows.into_values().collect();
+        rows.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(b.code)));
+        rows
+    }
+}
