@@ -1,0 +1,28 @@
+# fslab: `make demo` shows what it does, `make test` runs every test. Both install what is missing.
+CARGO_BUILD_JOBS ?= $(shell nproc)
+export CARGO_BUILD_JOBS
+
+.PHONY: demo test check docs ci prepare clean-machine
+
+demo: prepare            ## measure this machine's filesystems on image files; ends with a report
+	cargo build --release --locked -p fslab
+	target/release/fslab demo
+
+test: prepare            ## the whole test suite; as root also what needs root
+	scripts/test
+
+check:                   ## format, lints, reference pages in step
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo run -q --locked -p fslab -- docs --check docs/reference
+
+docs:                    ## write the reference pages anew
+	cargo run -q --locked -p fslab -- docs docs/reference
+
+ci: test check           ## what a change must pass
+
+prepare:
+	scripts/prepare
+
+clean-machine:           ## undo what a killed run left behind
+	target/release/fslab clean

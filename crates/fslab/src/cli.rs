@@ -1,0 +1,225 @@
+//! What can be typed. The reference page and the help golden are made from this table.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::{Scale, plan::Profile};
+
+/// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
+/// what the data support.
+#[derive(Debug, Parser)]
+#[command(name = "fslab", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Start with `fslab demo`. Exit status: 0 done, 1 the answer is no, 2 wrong \
+    usage or plan, 3 nothing could be measured, 4 incomplete, 130 interrupted."
+)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Say more on stderr; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Where undo journals are kept [default: /var/lib/fslab as root, else ~/.local/state/fslab].
+    #[arg(long, global = true, value_name = "DIR", env = "FSLAB_STATE", hide_env = true)]
+    pub(crate) state_directory: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the filesystems of this kernel on image files, in minutes, and end with a report.
+    ///
+    /// As an ordinary user it measures the current directory instead, and says what it could not
+    /// do.
+    Demo(Demo),
+    /// Run a plan: a TOML file, or a ready plan by name (`fslab list plans`).
+    Run(Run),
+    /// Show what a plan would do: every cell, every command, the space it takes. Touches nothing.
+    Show(Show),
+    /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
+    Report(Report),
+    /// List what there is, and for filesystems whether it can be measured here.
+    List(List),
+    /// Say what this machine can measure, what is missing, and how to get it.
+    Doctor,
+    /// Undo what a killed run left behind: mounts, loop devices, images, changed settings.
+    Clean,
+    /// Print the version; with -v the compiler, target and SQLite too.
+    Version,
+    /// Write the reference pages.
+    #[command(hide = true)]
+    Docs(Docs),
+    /// Be one worker process of a phase.
+    #[command(hide = true)]
+    Worker,
+}
+
+/// `fslab demo`
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// The run file [default: fslab-demo-TIME.fslab].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) view: View,
+}
+
+/// `fslab run`
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A plan file, or the name of a ready plan.
+    #[arg(required_unless_present = "resume")]
+    pub(crate) plan: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// The run file [default: PLAN-TIME.fslab].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Go on with a run that was interrupted or killed; its plan is in the file.
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["plan", "output", "scale", "profile", "set", "destroy"]
+    )]
+    pub(crate) resume: Option<PathBuf>,
+    /// Allow a device that carries data to be overwritten, named by its model or serial.
+    #[arg(long, value_name = "MODEL-or-SERIAL")]
+    pub(crate) destroy: Vec<String>,
+    /// Stop at the first cell that fails.
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+    #[command(flatten)]
+    pub(crate) view: View,
+}
+
+/// How a run is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct View {
+    /// The HTML report [default: the run file with .html].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// No progress; only the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Progress as JSON lines on stderr.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) json: bool,
+}
+
+/// What is changed about a plan.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Changes {
+    /// Shrink or grow all sizes of work and memory, keeping their ratios.
+    #[arg(long, value_name = "N", value_parser = Scale::parse, default_value = "1")]
+    pub(crate) scale: Scale,
+    /// How sure to be: differences of 10, 5 or 2 % matter.
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<ProfileName>,
+    /// Replace a setting: filesystem=ext4,xfs repeats=3 record=64KiB memory=1GiB …
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Further filesystems, in the format of the built-in catalogue.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) filesystems: Option<PathBuf>,
+}
+
+/// The profiles as the command line spells them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ProfileName {
+    /// Differences of 10 % matter; 6 to 10 repeats.
+    Quick,
+    /// Differences of 5 % matter; 8 to 30 repeats.
+    Standard,
+    /// Differences of 2 % matter; 10 to 50 repeats.
+    Rigorous,
+}
+
+impl ProfileName {
+    pub(crate) fn profile(self) -> Profile {
+        match self {
+            Self::Quick => Profile::Quick,
+            Self::Standard => Profile::Standard,
+            Self::Rigorous => Profile::Rigorous,
+        }
+    }
+}
+
+/// `fslab show`
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A plan file, or the name of a ready plan.
+    pub(crate) plan: String,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+}
+
+/// `fslab report`
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The run file.
+    pub(crate) run: PathBuf,
+    /// Write the HTML report to this file instead of tables to the terminal.
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print in this format instead.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Every test's ranking, not only the matrix.
+    #[arg(long)]
+    pub(crate) detail: bool,
+}
+
+/// Formats of a report on stdout.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// One row a sample, base units.
+    Csv,
+    /// Summaries, verdicts and warnings.
+    Json,
+    /// The tables.
+    Md,
+}
+
+/// `fslab list`
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// What to list.
+    #[arg(value_enum)]
+    pub(crate) what: Listed,
+    /// Further filesystems, in the format of the built-in catalogue.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) filesystems: Option<PathBuf>,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Listed {
+    /// The catalogue: usable here, or why not and what would help.
+    Filesystems,
+    /// The suites and their parameters.
+    Suites,
+    /// The ready plans.
+    Plans,
+    /// Every metric with unit, direction and meaning.
+    Metrics,
+    /// Every warning with its cure.
+    Warnings,
+}
+
+/// `fslab docs`
+#[derive(Debug, Args)]
+pub(crate) struct Docs {
+    /// The directory of the pages.
+    pub(crate) directory: PathBuf,
+    /// Only say whether they are in step.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| {
+        format!("`{text}` has no `=`; write KEY=VALUE, as in filesystem=ext4,xfs")
+    })?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}

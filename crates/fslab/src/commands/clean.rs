@@ -1,0 +1,29 @@
+//! `fslab clean`: undo what a killed run left behind.
+
+use std::path::Path;
+
+use rig::{RealHost, undo};
+
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
+    let report = undo::clean(&RealHost, state)?;
+    let mut lines = Vec::new();
+    lines.extend(report.undone.iter().map(|what| format!("undone: {what}")));
+    lines.extend(report.live.iter().map(|run| format!("left alone, still running: {run}")));
+    lines.extend(report.stuck.iter().map(|it| format!("could not undo {}: {}", it.what, it.why)));
+    if lines.is_empty() {
+        lines.push("nothing to undo".into());
+    }
+    output::result(&lines.join("\n"))?;
+    match report.stuck.is_empty() {
+        true => Ok(Exit::Done),
+        false => Err(anyhow::anyhow!(
+            "some of it is still there; end the processes that use it and run `fslab clean` again"
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,196 @@
+//! `fslab docs`: the reference pages, from the tables the program itself reads.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use clap::{Command, CommandFactory};
+use model::{metric, plan::KEYS, warning::Warning};
+use rig::Catalogue;
+
+use crate::{
+    cli::{Arguments, Docs},
+    exit::{Exit, Failure},
+    output,
+    plans::READY,
+};
+
+/// Every page: file name and text.
+fn pages() -> Vec<(&'static str, String)> {
+    vec![
+        ("commands.md", commands()),
+        ("exit-status.md", exit_status()),
+        ("filesystems.md", filesystems()),
+        ("metrics.md", metrics()),
+        ("plan.md", plan()),
+        ("run-file.md", run_file()),
+        ("suites.md", suites()),
+        ("warnings.md", warnings()),
+    ]
+}
+
+pub(super) fn run(docs: &Docs) -> Result<Exit, Failure> {
+    let mut stale = Vec::new();
+    for (name, text) in pages() {
+        let path = docs.directory.join(name);
+        if docs.check {
+            if fs::read_to_string(&path).ok().as_deref() != Some(text.as_str()) {
+                stale.push(path.display().to_string());
+            }
+        } else {
+            write(&path, &text)?;
+        }
+    }
+    if stale.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let pages = stale.join(", ");
+    output::message(&format!("not in step with the program: {pages}; run `make docs`"));
+    Ok(Exit::No)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+fn page(title: &str, body: &str) -> String {
+    format!("# {title}\n\n<!-- Written by `make docs`; do not edit. -->\n\n{}\n", body.trim_end())
+}
+
+fn row(cells: &[&str]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn header(cells: &[&str]) -> String {
+    row(cells) + &row(&vec!["---"; cells.len()])
+}
+
+fn commands() -> String {
+    let mut root = Arguments::command().term_width(90);
+    root.build();
+    let mut body = format!("```text\n{}\n```\n", plain(&mut root));
+    for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        let name = command.get_name().to_owned();
+        body.push_str(&format!("\n## fslab {name}\n\n```text\n{}\n```\n", plain(command)));
+    }
+    page("Commands", &body)
+}
+
+/// Help without trailing blanks, which clap leaves in wrapped lines.
+fn plain(command: &mut Command) -> String {
+    let help = command.render_long_help().to_string();
+    help.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+fn exit_status() -> String {
+    let mut body = header(&["status", "meaning"]);
+    for (_, status, meaning) in Exit::ALL {
+        body.push_str(&row(&[&status.to_string(), meaning]));
+    }
+    body.push_str(
+        "\nA reader of stdout that goes away (`fslab list metrics | head`) is no error.\n",
+    );
+    page("Exit status", &body)
+}
+
+fn filesystems() -> String {
+    let mut body = String::from(
+        "`fslab list filesystems` says which of them can be measured here. `--filesystems FILE` adds \
+         others in the format of `crates/rig/filesystems.toml`.\n\n",
+    );
+    body.push_str(&header(&["name", "what it is", "mkfs", "least size", "in mainline", "source"]));
+    let catalogue = Catalogue::embedded();
+    for filesystem in catalogue.all() {
+        let mkfs = format!("`{}`", filesystem.mkfs.join(" "));
+        let mkfs = if filesystem.mkfs.is_empty() { "none" } else { &mkfs };
+        let kernels = filesystem.kernel.describe();
+        let least = filesystem.min.to_string();
+        let (name, title, source) = (&filesystem.name, &filesystem.title, &filesystem.source);
+        body.push_str(&row(&[name, title, mkfs, &least, &kernels, source]));
+    }
+    page("Filesystems", &body)
+}
+
+fn metrics() -> String {
+    let mut body = header(&["name", "base unit", "direction", "meaning"]);
+    for metric in metric::ALL {
+        let (unit, better) = (metric.unit.name(), metric.better.words());
+        body.push_str(&row(&[metric.name, unit, better, metric.meaning]));
+    }
+    page("Metrics", &body)
+}
+
+fn plan() -> String {
+    let mut body = String::from(
+        "A plan is TOML. Sizes are texts with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` means the \
+         same); `\"4KB\"` is refused, since people mean two things by it. A list of values of a \
+         suite's parameter is swept.\n",
+    );
+    for (table, title) in [
+        ("", "Top"),
+        ("storage", "[storage]"),
+        ("axes", "[axes]"),
+        ("filesystem", "Tables in axes.filesystem"),
+    ] {
+        body.push_str(&format!("\n## {title}\n\n"));
+        body.push_str(&header(&["key", "takes", "default", "meaning"]));
+        for key in KEYS.iter().filter(|key| key.table == table) {
+            body.push_str(&row(&[key.key, key.takes, key.default, key.doc]));
+        }
+    }
+    body.push_str("\n## Ready plans\n");
+    for ready in READY {
+        body.push_str(&format!("\n### {}\n\n```toml\n{}```\n", ready.name, ready.text));
+    }
+    page("Plans", &body)
+}
+
+fn run_file() -> String {
+    let body = format!(
+        "A run is one SQLite file. `sqlite3`, DuckDB and pandas open it:\n\n\
+         ```sh\nsqlite3 RUN.fslab \"SELECT filesystem, phase, avg(value) FROM result \
+         WHERE metric = 'throughput' GROUP BY 1, 2\"\n```\n\n\
+         ## Tables\n\n```sql\n{}```\n\n\
+         ## Histograms\n\n\
+         `histogram.counts` holds LEB128 varints: format (1), count, sum (low, then high 64 bits), min, \
+         max, then for each counter that is not zero the distance to the previous such index and its \
+         count. Values are nanoseconds. A value below 128 has the index of its own; above, with \
+         e = floor(log2 v) - 7, the index is ((e + 1) << 7) | ((v >> e) & 127).\n",
+        store::SCHEMA_SQL
+    );
+    page("The run file", &body)
+}
+
+fn suites() -> String {
+    let mut body = String::new();
+    for suite in suites::ALL {
+        let spec = suite.spec;
+        body.push_str(&format!(
+            "## {}\n\n{}\n\nSource: {}.\n\n",
+            spec.name, spec.title, spec.source
+        ));
+        body.push_str(&header(&["parameter", "takes", "default", "meaning"]));
+        for parameter in spec.parameters {
+            let (takes, default) = (parameter.kind.to_string(), parameter.default);
+            body.push_str(&row(&[parameter.name, &takes, default, parameter.doc]));
+        }
+        body.push_str(&format!("\n{}\n", spec.notes));
+    }
+    page("Suites", &body)
+}
+
+fn warnings() -> String {
+    let mut body = String::from(
+        "A warning stands at the number it qualifies. *No claim*: nothing is concluded from the \
+         number.\n\n",
+    );
+    body.push_str(&header(&["code", "effect", "for instance", "cure"]));
+    for warning in Warning::examples() {
+        let message = warning.message();
+        body.push_str(&row(&[warning.code(), warning.level().name(), &message, warning.cure()]));
+    }
+    page("Warnings", &body)
+}

@@ -1,0 +1,45 @@
+//! `fslab doctor`: what this machine can measure, and what is in the way.
+
+use model::Bytes;
+use rig::{Catalogue, Host, RealHost};
+
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+pub(super) fn run() -> Result<Exit, Failure> {
+    let root = RealHost.is_root();
+    let facts = rig::probe::machine(&RealHost);
+    let fact = |name: &str| facts.get(name).unwrap_or("not told").to_owned();
+    let clock = engine::clock();
+    let ceiling = engine::ceiling(Bytes::kib(4))?;
+    let mut lines = vec![
+        format!("program     {}", super::version::program()),
+        format!("kernel      Linux {}", fact("kernel.release")),
+        format!("processor   {} × {}", fact("cpu.count"), fact("cpu.model")),
+        format!(
+            "cgroups     {} (storage.memory needs one with the memory controller)",
+            fact("host.cgroup")
+        ),
+        match root {
+            true => "user        root: filesystems can be made and mounted".to_owned(),
+            false => "user        not root: only directories can be measured; use sudo".to_owned(),
+        },
+        format!(
+            "clock       {}: {} ns to read, steps of {} ns",
+            fact("clock.source"),
+            clock.cost.0,
+            clock.resolution.0
+        ),
+        format!(
+            "generator   {:.0} ns per operation on the null engine, one worker; no I/O can be measured \
+             faster",
+            ceiling.nanos_per_op()
+        ),
+        String::new(),
+    ];
+    lines.push(super::list::filesystems(&Catalogue::embedded()));
+    output::result(&lines.join("\n"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,149 @@
+//! Where a run file is while it is written, and where it is in the end.
+//!
+//! The filesystem under test must not carry the run file: keeping a trial would then be part of the
+//! load. For a device or an image that is a refusal. A directory, though, often lies on the only
+//! filesystem its user may write to; its run file is kept in memory (`/dev/shm`, tmpfs(5)) while
+//! the run goes on, and moved to its place when it ends or is interrupted. After a kill it is still
+//! there, under a name made from the final path, and `--resume` finds it.
+
+use std::{
+    fs::{self, DirBuilder},
+    hash::{DefaultHasher, Hash, Hasher},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use model::storage::Place;
+
+/// A directory in memory that every user may make a directory in.
+const MEMORY: &str = "/dev/shm";
+
+/// The two places of a run file; often one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Keeping {
+    /// Where the user wants it.
+    pub(super) place: PathBuf,
+    /// Where it is written.
+    pub(super) working: PathBuf,
+}
+
+impl Keeping {
+    /// The places for a run file and a storage. Nothing is made yet.
+    ///
+    /// # Errors
+    /// When the current directory cannot be told.
+    pub(super) fn choose(place: &Path, storage: &Place) -> anyhow::Result<Self> {
+        let working = match storage {
+            Place::Directory { path } if same_device(place, Path::new(path)) => in_memory(place)?,
+            Place::Directory { .. } | Place::Image { .. } | Place::Devices { .. } => place.into(),
+        };
+        Ok(Self { place: place.into(), working })
+    }
+
+    /// The file to read when a run is to go on: in its place, or still in memory after a kill.
+    pub(super) fn find(place: &Path) -> PathBuf {
+        match in_memory(place) {
+            Ok(working) if !place.exists() && working.exists() => working,
+            Ok(_) | Err(_) => place.into(),
+        }
+    }
+
+    /// Makes ready for writing, with what was written before if the run goes on.
+    ///
+    /// # Errors
+    /// When memory cannot take it.
+    pub(super) fn begin(&self) -> anyhow::Result<()> {
+        if self.working == self.place {
+            return Ok(());
+        }
+        if let Some(directory) = self.working.parent() {
+            let made = DirBuilder::new().mode(0o700).recursive(true).create(directory);
+            made.with_context(|| format!("making {}", directory.display()))?;
+        }
+        if self.place.exists() && !self.working.exists() {
+            relocate(&self.place, &self.working)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the file to its place.
+    ///
+    /// # Errors
+    /// When it cannot be written there; it then stays where it is.
+    pub(super) fn end(&self) -> anyhow::Result<()> {
+        if self.working == self.place {
+            return Ok(());
+        }
+        relocate(&self.working, &self.place)
+    }
+}
+
+/// Moves a file to another filesystem: whole under another name, then renamed.
+fn relocate(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let moved = fs::copy(from, &partial)
+        .and_then(|_| fs::File::open(&partial)?.sync_all())
+        .and_then(|()| fs::rename(&partial, to))
+        .and_then(|()| fs::remove_file(from));
+    moved.with_context(|| format!("moving {} to {}", from.display(), to.display()))
+}
+
+fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
+    let absolute = std::path::absolute(place).context("asking for the current directory")?;
+    let mut hasher = DefaultHasher::new();
+    absolute.hash(&mut hasher);
+    let name = absolute.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let user = rustix::process::geteuid().as_raw();
+    let file = format!("{name}-{:016x}.fslab", hasher.finish());
+    Ok(Path::new(MEMORY).join(format!("fslab-{user}")).join(file))
+}
+
+/// Whether two paths lie on one filesystem; a file that is not there yet counts as its directory.
+fn same_device(file: &Path, directory: &Path) -> bool {
+    let parent = match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        Some(_) | None => Path::new("."),
+    };
+    match (fs::metadata(parent), fs::metadata(directory)) {
+        (Ok(file), Ok(directory)) => file.dev() == directory.dev(),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_file_on_the_filesystem_under_test_is_kept_in_memory() {
+        let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
+        let place = scratch.path().join("a.fslab");
+        let directory = |path: &Path| Place::Directory { path: path.display().to_string() };
+        let here = Keeping::choose(&place, &directory(scratch.path())).unwrap();
+        assert!(here.working.starts_with(MEMORY), "{here:?}");
+        let elsewhere = Keeping::choose(&place, &directory(Path::new("/proc"))).unwrap();
+        assert_eq!(elsewhere.working, place);
+        let device = Place::Devices { paths: vec!["/dev/sdb".into()] };
+        assert_eq!(Keeping::choose(&place, &device).unwrap().working, place);
+    }
+
+    #[test]
+    fn a_run_file_comes_to_its_place_and_is_found_before_that() {
+        let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
+        let place = scratch.path().join("a.fslab");
+        let here = Place::Directory { path: scratch.path().display().to_string() };
+        let keeping = Keeping::choose(&place, &here).unwrap();
+        keeping.begin().unwrap();
+        fs::write(&keeping.working, "run").unwrap();
+        assert_eq!(Keeping::find(&place), keeping.working);
+        keeping.end().unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "run");
+        assert_eq!(Keeping::find(&place), place);
+        keeping.begin().unwrap();
+        assert!(keeping.working.exists() && !place.exists(), "going on moves it back");
+        keeping.end().unwrap();
+        assert!(place.exists() && !keeping.working.exists());
+    }
+}

@@ -1,0 +1,94 @@
+//! `fslab list`: what there is.
+
+use comfy_table::{Cell, ContentArrangement, Table, presets};
+use model::{metric, warning::Warning, workload::ParameterSpec};
+use rig::{Availability, Catalogue, RealHost};
+
+use crate::{
+    cli::{List, Listed},
+    exit::{Exit, Failure},
+    output,
+    plans::READY,
+};
+
+pub(super) fn run(list: &List) -> Result<Exit, Failure> {
+    let catalogue = super::catalogue(list.filesystems.as_deref())?;
+    let text = match list.what {
+        Listed::Filesystems => filesystems(&catalogue),
+        Listed::Suites => suites(),
+        Listed::Plans => plans(),
+        Listed::Metrics => metrics(),
+        Listed::Warnings => warnings(),
+    };
+    output::result(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Each filesystem: usable here, or why not and what would help.
+pub(super) fn filesystems(catalogue: &Catalogue) -> String {
+    let host = RealHost;
+    let mut table = table(&["filesystem", "here", "least size", "what it is, or what would help"]);
+    for filesystem in catalogue.all() {
+        let (here, words) = match catalogue.availability(filesystem, &host) {
+            Availability::Usable { version } => {
+                let version = version.map(|version| format!(" ({version})")).unwrap_or_default();
+                ("yes", format!("{}{version}", filesystem.title))
+            }
+            Availability::Missing { reason, cure } => ("no", format!("{reason}; {cure}")),
+        };
+        let least = filesystem.min.to_string();
+        table.add_row([filesystem.name.as_str(), here, &least, &words].map(Cell::new));
+    }
+    table.to_string()
+}
+
+fn suites() -> String {
+    let mut text = String::new();
+    for suite in suites::ALL {
+        let spec = suite.spec;
+        text.push_str(&format!("{}: {}\nsource: {}\n", spec.name, spec.title, spec.source));
+        let mut table = table(&["parameter", "default", "takes", "meaning"]);
+        for ParameterSpec { name, kind, default, doc } in spec.parameters {
+            table.add_row([*name, *default, &kind.to_string(), *doc].map(Cell::new));
+        }
+        text.push_str(&format!("{table}\n"));
+    }
+    text
+}
+
+fn plans() -> String {
+    let mut table = table(&["plan", "what it asks"]);
+    for ready in READY {
+        let title = ready.text.lines().find_map(|line| line.strip_prefix("title = "));
+        let title = title.unwrap_or_default().trim_matches('"');
+        table.add_row([ready.name, title].map(Cell::new));
+    }
+    table.to_string()
+}
+
+fn metrics() -> String {
+    let mut table = table(&["metric", "unit", "direction", "meaning"]);
+    for row in metric::ALL {
+        table.add_row([row.name, row.unit.name(), row.better.words(), row.meaning].map(Cell::new));
+    }
+    table.to_string()
+}
+
+fn warnings() -> String {
+    let mut table = table(&["code", "effect", "for instance", "cure"]);
+    for warning in Warning::examples() {
+        let (code, level) = (warning.code(), warning.level().name());
+        table.add_row([code, level, &warning.message(), warning.cure()].map(Cell::new));
+    }
+    table.to_string()
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(output::width()).unwrap_or(100))
+        .set_header(header);
+    table
+}

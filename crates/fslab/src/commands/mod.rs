@@ -1,0 +1,55 @@
+//! One file for each command; each turns arguments into calls and an ending.
+
+mod clean;
+mod demo;
+mod docs;
+mod doctor;
+mod keeping;
+mod list;
+mod report;
+mod run;
+mod show;
+mod version;
+
+use std::path::Path;
+
+use rig::{Catalogue, RealHost};
+
+use crate::{
+    cli::{Arguments, Command},
+    exit::{Exit, Failure},
+};
+
+/// Does what was asked.
+///
+/// # Errors
+/// A [`Failure`] with the ending it leads to.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let state = match &arguments.state_directory {
+        Some(directory) => directory.clone(),
+        None => rig::undo::default_state_directory(&RealHost)?,
+    };
+    match &arguments.command {
+        Command::Demo(demo) => demo::run(demo, &state),
+        Command::Run(run) => run::run(run, &state),
+        Command::Show(show) => show::run(show),
+        Command::Report(report) => report::run(report),
+        Command::List(list) => list::run(list),
+        Command::Doctor => doctor::run(),
+        Command::Clean => clean::run(&state),
+        Command::Version => version::run(arguments.verbose > 0),
+        Command::Docs(docs) => docs::run(docs),
+        Command::Worker => {
+            engine::worker_process()?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The catalogue, with a user's own file on top.
+fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
+    match file {
+        None => Ok(Catalogue::embedded()),
+        Some(path) => Catalogue::with_file(path).map_err(Failure::usage),
+    }
+}

@@ -1,0 +1,54 @@
+//! `fslab report`: everything from the run file alone.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use model::RunRecord;
+use report::{TerminalOptions, View};
+use store::StoreError;
+
+use crate::{
+    cli::{Format, Report},
+    exit::{Exit, Failure},
+    output,
+};
+
+pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
+    let record = read(&arguments.run)?;
+    if let Some(Format::Csv) = arguments.format {
+        output::result(&report::csv(&record))?;
+        return Ok(Exit::Done);
+    }
+    let view = View::new(&record);
+    if let Some(path) = &arguments.html {
+        let written = fs::write(path, report::html(&view));
+        written.with_context(|| format!("writing the report {}", path.display()))?;
+        output::message(&format!("report {}", path.display()));
+        return Ok(Exit::Done);
+    }
+    let text = match arguments.format {
+        Some(Format::Json) => report::json(&view),
+        Some(Format::Md) => report::markdown(&view),
+        Some(Format::Csv) | None => {
+            let (width, color) = (output::width(), output::color());
+            report::terminal(&view, &TerminalOptions { width, color, detail: arguments.detail })
+        }
+    };
+    output::result(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Reads a run; a file that is none, or not there, is wrong usage.
+///
+/// # Errors
+/// As [`store::read`].
+pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
+    store::read(path).map_err(|error| match error {
+        StoreError::Open { .. } | StoreError::NotARun(_) => Failure::usage(error),
+        StoreError::Exists(_)
+        | StoreError::Newer { .. }
+        | StoreError::Busy(_)
+        | StoreError::Database { .. }
+        | StoreError::Damaged { .. } => error.into(),
+    })
+}

@@ -1,0 +1,314 @@
+//! `fslab run`: a plan, or the rest of an interrupted run.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use anyhow::Context;
+use engine::Progress;
+use model::{
+    Bytes, RunRecord, Warning,
+    record::{CellRecord, CellState, PhaseInfo, RunInfo},
+    storage::Place,
+};
+use report::{TerminalOptions, View};
+use rig::{Availability, Catalogue, Host, RealHost, Rig, RigOptions};
+use store::{Store, StoreError};
+
+use super::keeping::Keeping;
+use crate::{
+    cli::Run,
+    conductor::{Conductor, Settings, Tally, Watch, events::Event, now_unix},
+    exit::{Exit, Failure},
+    output,
+    plans::Chosen,
+    screen::Screen,
+};
+
+pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
+    let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
+    let host: Arc<dyn Host> = Arc::new(RealHost);
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second signal of the same kind ends the program at once; `fslab clean` then undoes.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupt))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
+            .context("listening for signals")?;
+    }
+    let prepared = match &arguments.resume {
+        Some(path) => resume(path, arguments, &catalogue, &host, state)?,
+        None => start(arguments, &catalogue, &host, state)?,
+    };
+    let keeping = prepared.keeping;
+    let progress = Progress::default();
+    let screen = Screen::new(&arguments.view, &progress);
+    let observer = |event: &Event<'_>| screen.show(event);
+    let settings = Settings {
+        profile: prepared.record.info.profile,
+        repeats: prepared.record.info.repeats,
+        seed: prepared.record.info.seed,
+        fsck: prepared.fsck,
+        fail_fast: arguments.fail_fast,
+        worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
+    };
+    let watch = Watch { observer: &observer, progress: &progress, interrupt: &interrupt };
+    let conductor =
+        Conductor::new(prepared.rig, prepared.store, prepared.record, &catalogue, settings, watch);
+    let tally = conductor.run()?;
+    drop(screen);
+    keeping.end()?;
+    end(&keeping.place, arguments, tally)
+}
+
+/// All that a run needs before its first trial.
+struct Prepared {
+    rig: Rig,
+    store: Store,
+    record: RunRecord,
+    keeping: Keeping,
+    fsck: bool,
+}
+
+/// A new run. Nothing is changed on the machine before the plan, the storage and the run file are
+/// all known to be good.
+fn start(
+    arguments: &Run,
+    catalogue: &Catalogue,
+    host: &Arc<dyn Host>,
+    state: &Path,
+) -> Result<Prepared, Failure> {
+    let chosen =
+        Chosen::new(arguments.plan.as_deref().unwrap_or_default(), &arguments.changes, catalogue)?;
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None => free_name(&chosen.name),
+    };
+    if path.exists() {
+        return Err(Failure::usage(StoreError::Exists(path)));
+    }
+    writable(&path)?;
+    let keeping = Keeping::choose(&path, &chosen.storage.place)?;
+    let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
+    let id = run_id(seed);
+    let rig = open(&chosen, host, state, &id, &keeping.working, arguments.destroy.clone())?;
+    let mut warnings = amended(&chosen);
+    warnings.extend(rig.warnings());
+    let environment = environment(&rig);
+    warnings.extend(fits_memory(&chosen, &environment));
+    let cells = cells(&chosen, catalogue, host.as_ref(), seed);
+    let info = RunInfo {
+        id,
+        title: chosen.plan.title.clone(),
+        plan_name: chosen.name.clone(),
+        plan_text: chosen.text.clone(),
+        amendments: chosen.amendments.clone(),
+        scale: chosen.scale,
+        profile: chosen.plan.profile,
+        repeats: chosen.plan.repeats,
+        seed,
+        storage: rig.describe(),
+        started_unix: now_unix(),
+        ended_unix: None,
+        program: super::version::program(),
+    };
+    if cells.iter().all(|cell| cell.state != CellState::Open) {
+        drop(rig);
+        return Err(nothing_to_measure(&cells));
+    }
+    keeping.begin()?;
+    let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
+    let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
+    Ok(Prepared { rig, store, record, keeping, fsck: chosen.plan.fsck })
+}
+
+/// The rest of a run: its plan, seed and cells are those of the file.
+fn resume(
+    path: &Path,
+    arguments: &Run,
+    catalogue: &Catalogue,
+    host: &Arc<dyn Host>,
+    state: &Path,
+) -> Result<Prepared, Failure> {
+    let record = super::report::read(&Keeping::find(path))?;
+    let info = &record.info;
+    let origin = format!("the plan in {}", path.display());
+    let chosen = Chosen::read(
+        info.plan_name.clone(),
+        &origin,
+        info.plan_text.clone(),
+        info.amendments.clone(),
+        info.scale,
+        catalogue,
+    )?;
+    let now = format!("{}-{:x}", info.id, fastrand::u16(..));
+    let keeping = Keeping::choose(path, &chosen.storage.place)?;
+    keeping.begin()?;
+    // Takes the lock, and reads again what may have been kept since.
+    let (store, record) = Store::resume(&keeping.working)?;
+    let rig = open(&chosen, host, state, &now, &keeping.working, arguments.destroy.clone())?;
+    Ok(Prepared { rig, store, record, keeping, fsck: chosen.plan.fsck })
+}
+
+fn open(
+    chosen: &Chosen,
+    host: &Arc<dyn Host>,
+    state: &Path,
+    run_id: &str,
+    store_file: &Path,
+    destroy: Vec<String>,
+) -> Result<Rig, Failure> {
+    let options = RigOptions {
+        state_directory: Some(state.into()),
+        run_id: run_id.into(),
+        destroy,
+        store_file: std::path::absolute(store_file)?,
+        default_image_directory: "/var/tmp".into(),
+    };
+    let rig = Rig::open(Arc::clone(host), &chosen.storage, options);
+    Ok(rig.context("preparing the storage")?)
+}
+
+/// What was changed on the command line is said in every report.
+fn amended(chosen: &Chosen) -> Vec<Warning> {
+    let scale = (chosen.scale != model::Scale::ONE).then(|| format!("--scale {}", chosen.scale));
+    let settings = chosen.amendments.iter().map(|(key, value)| format!("{key} = {value}"));
+    scale.into_iter().chain(settings).map(|what| Warning::Amended { what }).collect()
+}
+
+/// Files below twice the memory can be served and accepted from memory alone.
+fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warning> {
+    let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
+    let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
+    let memory = chosen.storage.memory.or(total.map(whole_mib))?;
+    let working_set = chosen.footprint();
+    (working_set.0 < memory.0.saturating_mul(2))
+        .then_some(Warning::FitsMemory { working_set, memory })
+}
+
+fn environment(rig: &Rig) -> model::Environment {
+    let mut environment = rig.environment();
+    let clock = engine::clock();
+    environment.set("clock.resolution_ns", clock.resolution.0.to_string());
+    environment.set("clock.cost_ns", clock.cost.0.to_string());
+    environment.set("program", super::version::program());
+    // The loop's own cost at a size common in storage; the plan's records may be of others.
+    if let Ok(ceiling) = engine::ceiling(Bytes::kib(4)) {
+        let cost = format!("{:.0}", ceiling.nanos_per_op());
+        environment.set("generator.null_engine_4KiB_ns_per_op", cost);
+    }
+    environment
+}
+
+/// Every cell of the plan; those whose filesystem cannot be had here are skipped with the reason.
+fn cells(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host, seed: u64) -> Vec<CellRecord> {
+    let mut known = std::collections::BTreeMap::new();
+    let state = |base: &str| match catalogue.get(base) {
+        Err(error) => CellState::Skipped { reason: error.to_string() },
+        Ok(filesystem) => match catalogue.availability(filesystem, host) {
+            Availability::Usable { .. } => too_small(chosen, filesystem),
+            Availability::Missing { reason, cure } => {
+                CellState::Skipped { reason: format!("{reason}; {cure}") }
+            }
+        },
+    };
+    let cells = chosen.cells.iter().map(|labelled| {
+        let cell = labelled.cell.clone();
+        let base = cell.filesystem.base.clone();
+        let state = known.entry(base.clone()).or_insert_with(|| state(&base)).clone();
+        let phases = suites::find(&cell.workload.suite)
+            .map(|suite| (suite.phases)(&cell.workload, seed))
+            .unwrap_or_default();
+        let phases = phases.iter().map(|phase| PhaseInfo {
+            name: phase.name.clone(),
+            group: phase.group.clone(),
+            role: phase.role,
+            primary: phase.primary(),
+        });
+        CellRecord {
+            id: cell.id(),
+            label: labelled.label.clone(),
+            phases: phases.collect(),
+            cell,
+            state,
+        }
+    });
+    cells.collect()
+}
+
+fn too_small(chosen: &Chosen, filesystem: &rig::Filesystem) -> CellState {
+    match &chosen.storage.place {
+        Place::Image { size, .. } if *size < filesystem.min => CellState::Skipped {
+            reason: format!(
+                "{} needs {} at least and the image has {size}; make `storage.image` larger",
+                filesystem.name, filesystem.min
+            ),
+        },
+        Place::Image { .. } | Place::Devices { .. } | Place::Directory { .. } => CellState::Open,
+    }
+}
+
+fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
+    let mut reasons: Vec<_> = cells
+        .iter()
+        .filter_map(|cell| match &cell.state {
+            CellState::Skipped { reason } => {
+                Some(format!("\n  {}: {reason}", cell.cell.filesystem.name))
+            }
+            CellState::Open | CellState::Done { .. } | CellState::Failed { .. } => None,
+        })
+        .collect();
+    reasons.dedup();
+    anyhow::anyhow!("none of the plan's filesystems can be measured here:{}", reasons.concat())
+        .into()
+}
+
+/// A run that could not keep its results would measure for nothing.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let probe = path.with_extension("fslab-probe");
+    let written = fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe));
+    written.map_err(|source| {
+        Failure::usage(anyhow::Error::new(source).context(format!(
+            "the run file {} cannot be written; name another place with -o",
+            path.display()
+        )))
+    })
+}
+
+/// A run file's name that is not taken: the plan's name and the second.
+pub(super) fn free_name(plan: &str) -> PathBuf {
+    PathBuf::from(format!("{plan}-{}.fslab", report::stamp(now_unix())))
+}
+
+fn run_id(seed: u64) -> String {
+    let stamp = report::stamp(now_unix());
+    format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
+}
+
+/// The report of a run that ended, and the ending it leads to.
+fn end(path: &Path, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
+    if tally.interrupted {
+        output::message(&format!(
+            "interrupted; the machine is as it was. Go on with: fslab run --resume {}",
+            path.display()
+        ));
+        return Ok(Exit::Interrupted);
+    }
+    let view = View::new(&store::read(path)?);
+    let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
+    output::result(&report::terminal(&view, &options))?;
+    let html = match &arguments.view.html {
+        Some(html) => html.clone(),
+        None => path.with_extension("html"),
+    };
+    fs::write(&html, report::html(&view)).with_context(|| {
+        format!("writing the report {}; try `fslab report --html FILE`", html.display())
+    })?;
+    output::result(&format!("\nrun file  {}\nreport    {}", path.display(), html.display()))?;
+    match (tally.done, tally.failed) {
+        (0, _) => Ok(Exit::Rig),
+        (_, 0) => Ok(Exit::Done),
+        _ => Ok(Exit::Incomplete),
+    }
+}

@@ -1,0 +1,266 @@
+//! Runs a plan: blocks of trials in random order until every cell has enough, each trial stored
+//! whole.
+//!
+//! Enters: a rig, a store and the cells. Leaves: rows in the store and [`Event`]s for whoever
+//! watches. The conductor is the only place that knows both the rig and the engine, and it writes
+//! to the store only between trials, never during one.
+
+pub(crate) mod events;
+mod name;
+mod order;
+mod progress;
+mod trial;
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Instant, SystemTime},
+};
+
+use anyhow::Context;
+use engine::{ClockFacts, Progress};
+use events::Event;
+use model::{
+    Environment, Nanos, Warning,
+    plan::Profile,
+    record::{CellRecord, CellState, Outcome, RunRecord},
+};
+use progress::CellProgress;
+use rig::{Catalogue, Rig};
+use store::Store;
+
+use crate::exit::chain;
+
+/// What a run needs to know besides its cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How sure to be.
+    pub(crate) profile: Profile,
+    /// A fixed number of repeats.
+    pub(crate) repeats: Option<u32>,
+    /// Seed of order and data.
+    pub(crate) seed: u64,
+    /// Check each filesystem after its trial.
+    pub(crate) fsck: bool,
+    /// Stop at the first cell that fails.
+    pub(crate) fail_fast: bool,
+    /// The command that becomes a worker process.
+    pub(crate) worker_command: Vec<OsString>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Cells measured as often as they need.
+    pub(crate) done: usize,
+    /// Cells that cannot be had here.
+    pub(crate) skipped: usize,
+    /// Cells that failed.
+    pub(crate) failed: usize,
+    /// Cut short by a signal.
+    pub(crate) interrupted: bool,
+}
+
+/// A run in progress.
+pub(crate) struct Conductor<'a> {
+    rig: Rig,
+    store: Store,
+    cells: Vec<CellRecord>,
+    progress: Vec<CellProgress>,
+    environment: Environment,
+    clock: ClockFacts,
+    catalogue: &'a Catalogue,
+    settings: Settings,
+    watch: Watch<'a>,
+}
+
+/// Whoever watches a run, and how it is told to stop.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    /// Gets every event, on the conductor's own thread, never during a phase.
+    pub(crate) observer: &'a dyn Fn(&Event<'_>),
+    /// Filled by the workers of the current phase; read by the screen.
+    pub(crate) progress: &'a Progress,
+    /// Set by a signal.
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+impl<'a> Conductor<'a> {
+    /// Takes over a rig and a store; `record` is what the store holds so far.
+    pub(crate) fn new(
+        rig: Rig,
+        store: Store,
+        record: RunRecord,
+        catalogue: &'a Catalogue,
+        settings: Settings,
+        watch: Watch<'a>,
+    ) -> Self {
+        let progress = progress::of(&record);
+        Self {
+            rig,
+            store,
+            progress,
+            cells: record.cells,
+            environment: record.environment,
+            clock: engine::clock(),
+            catalogue,
+            settings,
+            watch,
+        }
+    }
+
+    /// Runs blocks until no cell is open, then ends the run file.
+    ///
+    /// # Errors
+    /// When the run file cannot be written; a trial that fails is stored, not returned.
+    pub(crate) fn run(mut self) -> anyhow::Result<Tally> {
+        let started = Instant::now();
+        self.announce();
+        let interrupted = self.blocks()?;
+        let tally = self.tally(interrupted);
+        if !interrupted {
+            self.store.finish(now_unix()).context("ending the run")?;
+        }
+        (self.watch.observer)(&Event::RunEnded { tally, elapsed: started.elapsed() });
+        let stuck = self.rig.close();
+        match stuck.first() {
+            None => Ok(tally),
+            Some(stuck) => anyhow::bail!(
+                "could not undo {}: {}; end what uses it and run `fslab clean`",
+                stuck.what,
+                stuck.why
+            ),
+        }
+    }
+
+    /// `true` when a signal ended it.
+    fn blocks(&mut self) -> anyhow::Result<bool> {
+        loop {
+            for cell in 0..self.cells.len() {
+                self.decide(cell)?;
+            }
+            let open: Vec<usize> = self.open().collect();
+            let Some(block) = open.iter().map(|cell| self.progress[*cell].repeats).min() else {
+                return Ok(false);
+            };
+            for cell in order::block(self.settings.seed, block, &open) {
+                // A resumed block goes on where it was cut.
+                if self.progress[cell].repeats > block {
+                    continue;
+                }
+                if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
+                    return Ok(true);
+                }
+                if self.settings.fail_fast && self.failed().next().is_some() {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Runs and keeps one trial; `false` when it was interrupted, and then nothing of it is kept.
+    fn trial(&mut self, cell: usize, repeat: u32) -> anyhow::Result<bool> {
+        let record = &self.cells[cell];
+        (self.watch.observer)(&Event::TrialStarted {
+            filesystem: &record.cell.filesystem.name,
+            label: &record.label,
+            repeat,
+        });
+        let Some(trial) = self.measure(cell, repeat) else { return Ok(false) };
+        self.store.trial(&trial).context("keeping a trial")?;
+        let record = &self.cells[cell];
+        (self.watch.observer)(&Event::TrialEnded {
+            filesystem: &record.cell.filesystem.name,
+            label: &record.label,
+            repeat,
+            elapsed: trial.elapsed,
+            outcome: &trial.outcome,
+        });
+        self.progress[cell].add(&record.phases, &trial);
+        if let Outcome::Failed { reason } = trial.outcome {
+            self.set_state(cell, CellState::Failed { reason })?;
+        }
+        Ok(true)
+    }
+
+    /// Closes a cell that has enough repeats.
+    fn decide(&mut self, cell: usize) -> anyhow::Result<()> {
+        if self.cells[cell].state != CellState::Open || self.progress[cell].repeats == 0 {
+            return Ok(());
+        }
+        let values = &self.progress[cell].values;
+        let decision = analysis::stop::decide(values, self.settings.profile, self.settings.repeats);
+        match decision {
+            analysis::stop::Decision::More { .. } => Ok(()),
+            analysis::stop::Decision::Enough { rule, .. } => {
+                let record = &self.cells[cell];
+                (self.watch.observer)(&Event::CellDone {
+                    filesystem: &record.cell.filesystem.name,
+                    label: &record.label,
+                    rule: &rule,
+                });
+                self.set_state(cell, CellState::Done { rule })
+            }
+        }
+    }
+
+    fn set_state(&mut self, cell: usize, state: CellState) -> anyhow::Result<()> {
+        self.store.cell_state(cell, &state).context("keeping the state of a cell")?;
+        self.cells[cell].state = state;
+        Ok(())
+    }
+
+    fn announce(&self) {
+        let least = self.settings.repeats.or(self.settings.profile.looks().first().copied());
+        (self.watch.observer)(&Event::RunStarted {
+            run_file: self.store.path(),
+            storage: &self.rig.describe(),
+            trials: self.open().count() * least.unwrap_or(1) as usize,
+            done: self.progress.iter().map(|cell| cell.repeats as usize).sum(),
+        });
+        // What keeps a filesystem from being measured keeps it from all workloads.
+        let mut told = BTreeSet::new();
+        for cell in &self.cells {
+            let filesystem = &cell.cell.filesystem.name;
+            if let CellState::Skipped { reason } = &cell.state
+                && told.insert((filesystem, reason))
+            {
+                (self.watch.observer)(&Event::Skipped { filesystem, reason });
+            }
+        }
+    }
+
+    fn open(&self) -> impl Iterator<Item = usize> {
+        let cells = self.cells.iter().enumerate();
+        cells.filter(|(_, cell)| cell.state == CellState::Open).map(|(index, _)| index)
+    }
+
+    fn failed(&self) -> impl Iterator<Item = &CellRecord> {
+        self.cells.iter().filter(|cell| matches!(cell.state, CellState::Failed { .. }))
+    }
+
+    fn tally(&self, interrupted: bool) -> Tally {
+        let count =
+            |is: fn(&CellState) -> bool| self.cells.iter().filter(|cell| is(&cell.state)).count();
+        Tally {
+            done: count(|state| matches!(state, CellState::Done { .. })),
+            skipped: count(|state| matches!(state, CellState::Skipped { .. })),
+            failed: self.failed().count(),
+            interrupted,
+        }
+    }
+}
+
+/// The time of day, in nanoseconds since 1970-01-01 UTC.
+pub(crate) fn now_unix() -> Nanos {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
+}
+
+/// A failure as it is stored: the step and the chain of causes.
+fn reason(step: &str, error: &(dyn std::error::Error + 'static)) -> String {
+    format!("{step}: {}", chain(error))
+}
+
+/// A warning of a trial with the phase it belongs to.
+type Located = (Option<String>, Warning);

@@ -1,0 +1,200 @@
+//! One trial: a fresh filesystem, its phases, its end.
+
+use std::{path::Path, sync::atomic::Ordering, time::Instant};
+
+use engine::{Context, EngineError};
+use model::{
+    Environment, Histogram, Nanos, Phase, PhaseResult, Sample, Warning,
+    phase::{Cache, Role, Work},
+    record::{Action, Outcome, TrialRecord},
+    sample::lifecycle,
+};
+use rig::{DeviceCounters, Mounted};
+
+use super::{Conductor, Located, Watch, events::Event, name, now_unix, reason};
+
+/// How long a device may take to come to rest before a phase.
+const SETTLE_LIMIT: Nanos = Nanos(60_000_000_000);
+
+/// What a trial gathers on its way.
+#[derive(Default)]
+struct Gathered {
+    samples: Vec<Sample>,
+    histograms: Vec<(String, Histogram)>,
+    warnings: Vec<Located>,
+    actions: Vec<Action>,
+    environment: Environment,
+}
+
+/// Why a trial stopped early.
+enum Stop {
+    Interrupted,
+    Failed(String),
+}
+
+impl Stop {
+    fn failed(step: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::Failed(reason(step, error))
+    }
+}
+
+impl Conductor<'_> {
+    /// Measures one trial; `None` when a signal ended it, and then the machine is as before and
+    /// nothing is kept.
+    pub(super) fn measure(&mut self, cell: usize, repeat: u32) -> Option<TrialRecord> {
+        let (started, started_unix) = (Instant::now(), now_unix());
+        let mut gathered = Gathered::default();
+        let outcome = match self.steps(cell, &mut gathered) {
+            Ok(()) => Outcome::Measured,
+            Err(Stop::Failed(reason)) if !self.watch.interrupt.load(Ordering::Relaxed) => {
+                Outcome::Failed { reason }
+            }
+            Err(Stop::Failed(_) | Stop::Interrupted) => return None,
+        };
+        Some(TrialRecord {
+            cell,
+            repeat,
+            started_unix,
+            elapsed: started.elapsed().into(),
+            outcome,
+            samples: gathered.samples,
+            histograms: gathered.histograms,
+            warnings: gathered.warnings,
+            actions: gathered.actions,
+            environment: gathered.environment.beyond(&self.environment),
+        })
+    }
+
+    fn steps(&mut self, index: usize, gathered: &mut Gathered) -> Result<(), Stop> {
+        let cell = &self.cells[index].cell;
+        let base = &cell.filesystem.base;
+        let filesystem =
+            self.catalogue.get(base).map_err(|error| Stop::failed("the catalogue", &error))?;
+        let suite = suites::find(&cell.workload.suite).ok_or_else(|| {
+            Stop::Failed(format!("this program has no suite `{}`", cell.workload.suite))
+        })?;
+        let phases = (suite.phases)(&cell.workload, self.settings.seed);
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS });
+        let mounted = self.rig.instance(filesystem, &cell.filesystem, cell.scheduler.as_deref());
+        let mut mounted = mounted.map_err(|error| Stop::failed("making the filesystem", &error))?;
+        let workload = Workload {
+            phases: &phases,
+            watch: self.watch,
+            worker_command: &self.settings.worker_command,
+            clock_cost: self.clock.cost,
+        };
+        let ran = workload.run(&mut mounted, gathered);
+        gathered.environment.merge(mounted.environment().clone());
+        gathered.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
+        space(&mounted, gathered);
+        if let Err(stop) = ran {
+            drop(mounted);
+            gathered.actions = self.rig.take_actions();
+            return Err(stop);
+        }
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT });
+        let finished = mounted.finish(self.settings.fsck);
+        let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
+        gathered.actions = self.rig.take_actions();
+        let steps = finished.lifecycle.into_iter();
+        gathered.samples.extend(steps.map(|(step, time)| elapsed(step, time)));
+        if let Some(verdict) = finished.damage {
+            gathered.warnings.push((None, Warning::Damaged { verdict }));
+        }
+        Ok(())
+    }
+}
+
+/// The phases of a trial and what they need.
+struct Workload<'a> {
+    phases: &'a [Phase],
+    watch: Watch<'a>,
+    worker_command: &'a [std::ffi::OsString],
+    clock_cost: Nanos,
+}
+
+impl Workload<'_> {
+    fn run(&self, mounted: &mut Mounted, gathered: &mut Gathered) -> Result<(), Stop> {
+        for phase in self.phases {
+            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name });
+            let warnings = ready(phase, mounted)?;
+            let before = mounted.counters();
+            let result = self.engine(phase, mounted.directory())?;
+            let device = difference(before, mounted.counters());
+            if phase.role != Role::Measure {
+                continue;
+            }
+            let samples = name::samples(phase, &result, device);
+            let primary = phase.primary();
+            if let Some(sample) =
+                samples.iter().find(|sample| sample.metric == primary && sample.worker.is_none())
+            {
+                let (name, value) = (phase.name.as_str(), sample.value);
+                (self.watch.observer)(&Event::PhaseEnded { name, metric: primary, value });
+            }
+            let own = name::warnings(phase, &result, device, self.clock_cost);
+            let located = |warning| (Some(phase.name.clone()), warning);
+            gathered.warnings.extend(warnings.into_iter().chain(own).map(located));
+            gathered.samples.extend(samples);
+            gathered.histograms.push((phase.name.clone(), result.latency()));
+        }
+        Ok(())
+    }
+
+    fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
+        let Watch { progress, interrupt, .. } = self.watch;
+        let worker_command = self.worker_command;
+        let context = Context { directory, progress, interrupt, worker_command };
+        let result = match &phase.work {
+            Work::Stream(stream) => engine::run(stream, &context),
+            Work::Remove { files, workers } => engine::remove(files, *workers, &context),
+        };
+        result.map_err(|error| {
+            if matches!(error, EngineError::Interrupted) {
+                return Stop::Interrupted;
+            }
+            Stop::failed(&phase.name, &error)
+        })
+    }
+}
+
+/// Brings the caches into the state the phase asks for, and the device to rest.
+fn ready(phase: &Phase, mounted: &mut Mounted) -> Result<Vec<Warning>, Stop> {
+    let mut warnings = Vec::new();
+    if phase.cache == Cache::Cold {
+        let cold =
+            mounted.make_cold().map_err(|error| Stop::failed("emptying the caches", &error))?;
+        warnings.extend(cold);
+    }
+    let settled = mounted.settle(SETTLE_LIMIT);
+    warnings.extend(settled.map_err(|error| Stop::failed("waiting for the device", &error))?);
+    Ok(warnings)
+}
+
+fn difference(
+    before: Option<DeviceCounters>,
+    after: Option<DeviceCounters>,
+) -> Option<DeviceCounters> {
+    let (before, after) = (before?, after?);
+    Some(DeviceCounters { read: after.read - before.read, written: after.written - before.written })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes and counts below 2^53")]
+fn space(mounted: &Mounted, gathered: &mut Gathered) {
+    let space = mounted.space();
+    let mut add = |metric, value: u64| {
+        let phase = lifecycle::MKFS.to_owned();
+        gathered.samples.push(Sample { phase, metric, worker: None, value: value as f64 });
+    };
+    add(model::Metric::SpaceUsable, space.usable.0);
+    add(model::Metric::SpaceTotal, space.total.0);
+    if let Some(inodes) = space.inodes {
+        add(model::Metric::Inodes, inodes);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "below 104 days")]
+fn elapsed(step: &str, time: Nanos) -> Sample {
+    let value = time.0 as f64;
+    Sample { phase: step.into(), metric: model::Metric::Elapsed, worker: None, value }
+}

@@ -1,0 +1,165 @@
+//! Ready plans, and how a plan is found, read, changed and explained when it is wrong.
+
+use std::{fs, path::Path};
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use model::{
+    Plan, PlanError, Scale, Storage, Vocabulary, matrix::Labelled, plan::WorkloadEntry,
+    storage::Place, workload::ValueError,
+};
+use rig::Catalogue;
+
+use crate::{cli::Changes, exit::Failure};
+
+/// A plan that comes with the program.
+pub(crate) struct Ready {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// Its text.
+    pub(crate) text: &'static str,
+}
+
+/// Every ready plan.
+pub(crate) const READY: &[Ready] = &[
+    Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
+    Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
+    Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
+];
+
+/// A plan as it will be run.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    /// Its name: a ready plan's, or the file name without `.toml`.
+    pub(crate) name: String,
+    /// Its text, byte for byte.
+    pub(crate) text: String,
+    /// The plan with the settings of the command line.
+    pub(crate) plan: Plan,
+    /// Those settings.
+    pub(crate) amendments: Vec<(String, String)>,
+    /// The scale.
+    pub(crate) scale: Scale,
+    /// The cells.
+    pub(crate) cells: Vec<Labelled>,
+    /// The storage at that scale.
+    pub(crate) storage: Storage,
+}
+
+impl Chosen {
+    /// Finds, reads and checks a plan.
+    ///
+    /// # Errors
+    /// A diagnostic with file, line and cure when anything about it is wrong.
+    pub(crate) fn new(
+        given: &str,
+        changes: &Changes,
+        catalogue: &Catalogue,
+    ) -> Result<Self, Failure> {
+        let (name, origin, text) = find(given)?;
+        let profile =
+            changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
+        let amendments = profile.into_iter().chain(changes.set.iter().cloned()).collect();
+        Self::read(name, &origin, text, amendments, changes.scale, catalogue)
+    }
+
+    /// Checks a plan whose text is at hand; `origin` is the name its mistakes are shown under.
+    ///
+    /// # Errors
+    /// As [`Chosen::new`].
+    pub(crate) fn read(
+        name: String,
+        origin: &str,
+        text: String,
+        amendments: Vec<(String, String)>,
+        scale: Scale,
+        catalogue: &Catalogue,
+    ) -> Result<Self, Failure> {
+        let suites = suites::specs();
+        let filesystems: Vec<_> = catalogue.all().iter().map(|entry| entry.name.as_str()).collect();
+        let vocabulary = Vocabulary { suites: &suites, filesystems: &filesystems };
+        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
+        let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
+        for (key, value) in &amendments {
+            plan.set(key, value, vocabulary).map_err(|error| {
+                let cure = error.cure.as_ref().map(|cure| format!("; {cure}")).unwrap_or_default();
+                Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{cure}"))
+            })?;
+        }
+        if plan.title.is_empty() {
+            plan.title.clone_from(&name);
+        }
+        let storage = plan.storage_at(scale);
+        let refine = |point| {
+            let points = suites::refine(point)?;
+            points.iter().try_for_each(|point| fits(point, &storage))?;
+            Ok(points)
+        };
+        let cells = plan.cells(scale, &refine).map_err(wrong)?;
+        Ok(Self { name, text, amendments, scale, cells, storage, plan })
+    }
+
+    /// The most space the files of any trial take.
+    pub(crate) fn footprint(&self) -> model::Bytes {
+        let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
+        points.map(footprint).max().unwrap_or_default()
+    }
+}
+
+fn footprint(point: &model::Point) -> model::Bytes {
+    suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
+}
+
+/// A workload must fit its image, with an eighth to spare for the filesystem's own structures.
+fn fits(point: &model::Point, storage: &Storage) -> Result<(), ValueError> {
+    let Place::Image { size, count, .. } = &storage.place else { return Ok(()) };
+    let (needs, has) = (footprint(point), model::Bytes(size.0.saturating_mul(u64::from(*count))));
+    match needs.0.saturating_add(needs.0 / 8) <= has.0 {
+        true => Ok(()),
+        false => Err(ValueError::new(format!(
+            "the workload needs {needs} and an eighth to spare, the image has {has}"
+        ))
+        .cure("make `storage.image` larger or the files smaller")),
+    }
+}
+
+/// Name, origin and text of a plan given on the command line.
+fn find(given: &str) -> Result<(String, String, String), Failure> {
+    let path = Path::new(given);
+    let looks_like_a_file = path.extension().is_some() || given.contains('/');
+    if let (Some(ready), false) =
+        (READY.iter().find(|ready| ready.name == given), looks_like_a_file)
+    {
+        return Ok((ready.name.into(), format!("{given} (ready plan)"), ready.text.into()));
+    }
+    let text = fs::read_to_string(path).map_err(|source| {
+        let names: Vec<_> = READY.iter().map(|ready| ready.name).collect();
+        let near = model::suggest::nearest(given, names.iter().copied());
+        let cure = match near {
+            Some(near) => format!("did you mean the ready plan `{near}`?"),
+            None => format!("give a TOML file or a ready plan: {}", names.join(", ")),
+        };
+        Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {cure}"))
+    })?;
+    let name = path.file_stem().map_or_else(|| given.into(), |stem| stem.to_string_lossy().into());
+    Ok((name, given.into(), text))
+}
+
+/// A mistake with its line and cure, as compilers show them.
+fn explain(error: &PlanError, origin: &str, text: &str) -> String {
+    let label = error.cure.as_deref().unwrap_or("here");
+    let span = error.span.start.min(text.len())..error.span.end.min(text.len());
+    let snippet = Snippet::source(text)
+        .path(origin)
+        .annotation(AnnotationKind::Primary.span(span).label(label));
+    let report = &[Level::ERROR.primary_title(error.message.clone()).element(snippet)];
+    Renderer::plain().render(report)
+}
+
+/// What an entry of the workload axis sweeps, for `fslab show`.
+pub(crate) fn sweep(entry: &WorkloadEntry) -> String {
+    let values = entry.values.iter().map(|(name, values)| {
+        let values: Vec<_> = values.iter().map(ToString::to_string).collect();
+        format!("{name} = {}", values.join(" "))
+    });
+    values.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,101 @@
+//! Help, listings, endings.
+
+use crate::support::Bench;
+
+#[test]
+fn help_names_every_command_and_status() {
+    let said = Bench::new().ends(0, &["--help"]);
+    for word in ["demo", "run", "show", "report", "list", "doctor", "clean", "version", "130"] {
+        assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
+    }
+    assert!(!said.stdout.contains("worker"), "hidden commands stay hidden");
+}
+
+#[test]
+fn no_command_or_a_wrong_one_is_wrong_usage() {
+    let bench = Bench::new();
+    bench.ends(2, &[]);
+    bench.ends(2, &["rnu"]);
+    bench.ends(2, &["run"]);
+    bench.ends(2, &["run", "demo", "--scale", "big"]);
+    bench.ends(2, &["run", "demo", "--set", "filesystem"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["list", "metrics"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn every_filesystem_is_listed_with_what_would_help() {
+    let said = Bench::new().ends(0, &["list", "filesystems"]);
+    for name in [
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "jfs",
+        "reiserfs",
+        "reiser4",
+        "nilfs2",
+        "f2fs",
+        "bcachefs",
+        "exfat",
+        "vfat",
+        "ntfs3",
+        "tmpfs",
+        "directory",
+    ] {
+        let line = said.stdout.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some(), "{name} is missing from\n{}", said.stdout);
+    }
+    assert!(said.stdout.contains("6.13"), "reiserfs left the kernel in 6.13:\n{}", said.stdout);
+}
+
+#[test]
+fn every_listing_has_rows() {
+    let bench = Bench::new();
+    for what in ["suites", "plans", "metrics", "warnings"] {
+        let said = bench.ends(0, &["list", what]);
+        assert!(said.stdout.lines().count() > 4, "{what}:\n{}", said.stdout);
+    }
+}
+
+#[test]
+fn every_ready_plan_can_be_shown() {
+    let bench = Bench::new();
+    let show = |plan: &str, scale: &str| bench.ends(0, &["show", plan, "--scale", scale]).stdout;
+    assert!(show("demo", "1").contains("mkfs.ext4"), "the commands are shown");
+    assert!(show("demo-directory", "1").contains("measured as it is mounted"));
+    let study = show("iozone-2009", "1/64");
+    assert!(study.contains("record=16KiB") && study.contains("record=256KiB"), "{study}");
+    assert!(study.contains("640MiB") && study.contains("limited to 128MiB"), "{study}");
+    assert!(study.contains("32 cells"), "{study}");
+}
+
+#[test]
+fn the_version_names_compiler_and_database_when_asked() {
+    let bench = Bench::new();
+    assert!(bench.ends(0, &["version"]).stdout.starts_with("fslab "));
+    let said = bench.ends(0, &["version", "--verbose"]);
+    assert!(said.stdout.contains("rustc") && said.stdout.contains("SQLite 3."), "{}", said.stdout);
+}
+
+#[test]
+fn the_doctor_says_what_the_generator_costs() {
+    let said = Bench::new().ends(0, &["doctor"]);
+    for word in ["kernel", "clock", "generator", "ext4"] {
+        assert!(said.stdout.contains(word), "{}", said.stdout);
+    }
+}
+
+#[test]
+fn clean_finds_nothing_on_a_clean_machine() {
+    let said = Bench::new().ends(0, &["clean"]);
+    assert_eq!(said.stdout, "nothing to undo\n");
+}

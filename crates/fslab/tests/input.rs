@@ -1,0 +1,209 @@
+//! Wrong input: one clear message with place and cure, the right status, nothing half-done.
+
+use std::fs;
+
+use expect_test::{Expect, expect};
+
+use crate::support::{Bench, needs_root};
+
+const SMALL: &str = r#"
+[axes]
+filesystem = ["ext2"]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+"#;
+
+/// Runs a plan that is wrong and compares what is said on stderr.
+#[track_caller]
+fn refused(plan: &str, expected: Expect) {
+    let bench = Bench::new();
+    bench.plan(plan);
+    let said = bench.ends(2, &["run", "plan.toml"]);
+    expected.assert_eq(&said.stderr);
+    assert_eq!(said.stdout, "");
+    let mut left: Vec<_> =
+        fs::read_dir(bench.path(".")).unwrap().map(|e| e.unwrap().path()).collect();
+    left.retain(|path| !path.ends_with("plan.toml"));
+    assert!(left.is_empty(), "something was done: {left:?}");
+}
+
+#[test]
+fn an_unknown_key() {
+    refused(
+        &format!("repeat = 3\n[storage]\nimage = \"64MiB\"\n{SMALL}"),
+        expect![[r#"
+        error: a plan has no key `repeat`
+         --> plan.toml:1:1
+          |
+        1 | repeat = 3
+          | ^^^^^^ did you mean `repeats`?
+    "#]],
+    );
+}
+
+#[test]
+fn a_wrong_unit() {
+    refused(
+        &format!("[storage]\nimage = \"64MB\"\n{SMALL}"),
+        expect![[r#"
+        error: `64MB` is ambiguous: 64MB may mean 64000000 or 67108864 bytes; write `64MiB` for 67108864 bytes, or `64000000B` for 64000000
+         --> plan.toml:2:9
+          |
+        2 | image = "64MB"
+          |         ^^^^^^ here
+    "#]],
+    );
+    let record = SMALL.replace("64KiB", "4KB");
+    refused(
+        &format!("[storage]\nimage = \"64MiB\"\n{record}"),
+        expect![[r#"
+        error: `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+         --> plan.toml:6:57
+          |
+        6 | workload = [{ suite = "iozone", file = "1MiB", record = "4KB", tests = ["write"] }]
+          |                                                         ^^^^^ here
+    "#]],
+    );
+}
+
+#[test]
+fn an_impossible_size() {
+    let file = SMALL.replace("1MiB", "1GiB");
+    refused(
+        &format!("[storage]\nimage = \"64MiB\"\n{file}"),
+        expect![[r#"
+        error: the workload needs 1GiB and an eighth to spare, the image has 64MiB
+         --> plan.toml:6:13
+          |
+        6 | workload = [{ suite = "iozone", file = "1GiB", record = "64KiB", tests = ["write"] }]
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ make `storage.image` larger or the files smaller
+    "#]],
+    );
+}
+
+#[test]
+fn text_that_is_no_plan() {
+    refused(
+        "this is not TOML",
+        expect![[r#"
+        error: key with no value, expected `=`
+         --> plan.toml:1:6
+          |
+        1 | this is not TOML
+          |      ^ a plan is TOML: `key = "value"`, `[table]`, lists in brackets
+    "#]],
+    );
+}
+
+#[test]
+fn a_plan_that_is_not_there() {
+    let bench = Bench::new();
+    let said = bench.ends(2, &["run", "dmeo"]);
+    expect![[r#"
+        error: cannot read the plan dmeo: No such file or directory (os error 2); did you mean the ready plan `demo`?
+    "#]].assert_eq(&said.stderr);
+}
+
+#[test]
+fn a_setting_that_is_not_there() {
+    let said = Bench::new().ends(2, &["run", "demo", "--set", "recrod=4KiB"]);
+    expect![[r#"
+        error: --set recrod=4KiB: the plan has no setting `recrod`; did you mean `record`?
+    "#]]
+    .assert_eq(&said.stderr);
+}
+
+#[test]
+fn a_missing_tool_is_a_skipped_cell_with_the_package_to_install() {
+    let bench = Bench::new();
+    fs::write(
+        bench.path("more.toml"),
+        r#"
+[[filesystem]]
+name = "nofs"
+title = "A filesystem whose tool nobody has"
+fstype = "ext2"
+magic = 0xef53
+min = "1MiB"
+mkfs = ["mkfs.nofs", "{options}", "{device}"]
+kernel = { since = "1.0" }
+source = "nowhere"
+[filesystem.package]
+debian = "nofs-progs"
+"#,
+    )
+    .unwrap();
+    let plan = format!("[storage]\nimage = \"64MiB\"\n{SMALL}").replace("ext2", "nofs");
+    let plan = bench.plan(&plan);
+    let said = bench.ends(3, &["run", &plan, "--filesystems", "more.toml"]);
+    assert!(said.stderr.contains("nofs: mkfs.nofs"), "{}", said.stderr);
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_file_that_cannot_be_written() {
+    let bench = Bench::new();
+    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{SMALL}"));
+    let said = bench.ends(2, &["run", &plan, "-o", "/proc/nothing/run.fslab"]);
+    assert!(
+        said.stderr.contains("cannot be written; name another place with -o"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_file_that_exists() {
+    let bench = Bench::new();
+    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{SMALL}"));
+    fs::write(bench.path("old.fslab"), "precious").unwrap();
+    let said = bench.ends(2, &["run", &plan, "-o", "old.fslab"]);
+    assert!(said.stderr.contains("--resume old.fslab"), "{}", said.stderr);
+    assert_eq!(fs::read_to_string(bench.path("old.fslab")).unwrap(), "precious");
+}
+
+#[test]
+fn a_report_on_something_else() {
+    let bench = Bench::new();
+    fs::write(bench.path("x.fslab"), "not a run").unwrap();
+    let said = bench.ends(2, &["report", "x.fslab"]);
+    assert!(said.stderr.contains("is not a run file of fslab"), "{}", said.stderr);
+    let said = bench.ends(2, &["report", "missing.fslab"]);
+    assert!(said.stderr.contains("cannot open the run file missing.fslab"), "{}", said.stderr);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "[storage]\ndirectory = \"/proc/self\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]",
+    );
+    let said = bench.ends(3, &["run", &plan]);
+    assert!(said.stderr.contains("/proc/self"), "{}", said.stderr);
+}
+
+#[test]
+fn a_full_disk_fails_the_cell_and_the_run_goes_on() {
+    if !needs_root("a_full_disk_fails_the_cell_and_the_run_goes_on") {
+        return;
+    }
+    // 200,000 inodes of 256 bytes take 49 of the 64 MiB: the file fits the image, not the
+    // filesystem.
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+repeats = 1
+[storage]
+image = "64MiB"
+[axes]
+filesystem = [{ name = "full", base = "ext2", mkfs = ["-N", "200000"] }, "ext2"]
+workload = [{ suite = "iozone", file = "40MiB", record = "64KiB", tests = ["write"] }]
+"#,
+    );
+    let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
+    assert!(said.stderr.contains("FAILED") && said.stderr.contains("space"), "{}", said.stderr);
+    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    assert!(report.contains("full") && report.contains("failed"), "{report}");
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}

@@ -1,0 +1,17 @@
+//! The program as its users meet it: the built binary, real files, real kernels.
+//!
+//! Nothing here needs root; what does calls [`support::needs_root`] first, which counts it when it
+//! cannot run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by panicking, one that must not by a line on stderr"
+)]
+
+mod cli;
+mod input;
+mod kill;
+mod pipeline;
+mod support;
+mod tidy;

@@ -1,0 +1,167 @@
+//! From plan to report, on real filesystems.
+
+use std::{collections::BTreeMap, fs};
+
+use crate::support::{Bench, needs_root};
+
+const DIRECTORY: &str = r#"
+title = "a directory"
+repeats = 6
+seed = 7
+[storage]
+directory = "."
+[axes]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+"#;
+
+#[test]
+fn a_directory_is_measured_without_root() {
+    let bench = Bench::new();
+    let plan = bench.plan(DIRECTORY);
+    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    assert!(
+        said.stdout.contains("run.fslab") && said.stdout.contains("run.html"),
+        "{}",
+        said.stdout
+    );
+    let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
+    for test in [
+        "write",
+        "rewrite",
+        "read",
+        "reread",
+        "random-read",
+        "random-write",
+        "backward-read",
+        "record-rewrite",
+        "strided-read",
+        "fwrite",
+        "frewrite",
+        "fread",
+        "freread",
+    ] {
+        let throughput = |line: &&str| line.contains(&format!(",{test},throughput,"));
+        assert_eq!(csv.lines().filter(throughput).count(), 6, "{test} in\n{csv}");
+    }
+    let mut left: Vec<_> =
+        fs::read_dir(bench.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["plan.toml", "run.fslab", "run.html", "state"], "the directory is as before");
+    assert_eq!(
+        fs::read_dir(bench.state().join("journal")).unwrap().count(),
+        0,
+        "no journal is left"
+    );
+}
+
+#[test]
+fn a_report_is_rebuilt_byte_for_byte() {
+    let bench = Bench::new();
+    let plan = bench.plan(DIRECTORY);
+    bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let first = fs::read(bench.path("run.html")).unwrap();
+    bench.ends(0, &["report", "run.fslab", "--html", "again.html"]);
+    assert_eq!(first, fs::read(bench.path("again.html")).unwrap());
+    let json = bench.ends(0, &["report", "run.fslab", "--format", "json"]).stdout;
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+    assert!(bench.ends(0, &["report", "run.fslab", "--format", "md"]).stdout.contains("| "));
+}
+
+#[test]
+fn workers_of_both_kinds_share_a_barrier() {
+    let bench = Bench::new();
+    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1").replace(
+        "record = \"64KiB\"",
+        "record = \"64KiB\", processes = [2, 3], worker = [\"process\", \"thread\"], verify = true, \
+         tests = [\"write\", \"read\", \"random\", \"mixed\", \"pwrite\", \"pread\", \"fwrite\"]",
+    ));
+    bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
+    let skews = csv.lines().filter(|line| line.contains(",mixed,start_skew,")).count();
+    assert_eq!(skews, 4, "one for each of the four cells:\n{csv}");
+}
+
+#[test]
+fn progress_can_be_read_by_a_program() {
+    let bench = Bench::new();
+    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1"));
+    let said = bench.ends(0, &["run", &plan, "--json"]);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in said.stderr.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("a JSON line");
+        *counts.entry(event["event"].as_str().unwrap().into()).or_default() += 1;
+    }
+    assert_eq!(counts["run_started"], 1);
+    assert_eq!(counts["trial_ended"], 1);
+    assert_eq!(counts["phase_ended"], 13);
+    assert_eq!(counts["run_ended"], 1);
+}
+
+#[test]
+fn filesystems_are_made_measured_and_unmade() {
+    if !needs_root("filesystems_are_made_measured_and_unmade") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+repeats = 2
+[storage]
+image = "320MiB"
+memory = "512MiB"
+[axes]
+filesystem = ["ext2", "ext3", "ext4", "xfs", "btrfs", "reiserfs",
+              { name = "ext4-writeback", base = "ext4", mount = "data=writeback,commit=60" }]
+workload = [{ suite = "iozone", file = "4MiB", record = "64KiB", verify = true }]
+"#,
+    );
+    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    assert!(said.stderr.contains("skipped reiserfs"), "{}", said.stderr);
+    assert!(said.stdout.contains("reiserfs"), "a skipped cell is shown:\n{}", said.stdout);
+    let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
+    for filesystem in ["ext2", "ext3", "ext4", "ext4-writeback", "xfs", "btrfs"] {
+        for step in ["mkfs", "mount", "umount", "fsck"] {
+            let lines = csv.lines().filter(|line| {
+                line.contains(&format!("{filesystem},"))
+                    && line.contains(&format!(",{step},elapsed,"))
+            });
+            assert!(lines.count() >= 2, "{filesystem} {step} in\n{csv}");
+        }
+    }
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+    assert_eq!(bench.ends(0, &["clean"]).stdout, "nothing to undo\n");
+}
+
+#[test]
+fn a_signal_undoes_and_the_run_is_resumed() {
+    if !needs_root("a_signal_undoes_and_the_run_is_resumed") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+repeats = 3
+[storage]
+image = "64MiB"
+[axes]
+filesystem = ["ext2", "ext4"]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+"#,
+    );
+    let mut command = bench.command(&["run", &plan, "-o", "run.fslab", "--json"]);
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // The first trial's end is the signal to send one.
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = std::io::BufRead::lines(stderr);
+    assert!(lines.any(|line| line.unwrap().contains("trial_ended")), "a trial ends");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+    assert_eq!(bench.ends(0, &["clean"]).stdout, "nothing to undo\n");
+    bench.ends(0, &["run", "--resume", "run.fslab"]);
+    let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
+    let writes = csv.lines().filter(|line| line.contains(",write,throughput,")).count();
+    assert_eq!(writes, 6, "2 cells, 3 repeats:\n{csv}");
+}

@@ -1,0 +1,133 @@
+//! A scratch directory, the binary, and what is needed to look at the machine around it.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// A scratch directory on a disk (image files with direct I/O want one) and a state directory of
+/// its own.
+pub(crate) struct Bench {
+    directory: TempDir,
+}
+
+/// What a command said and how it ended.
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("fslab-test-").tempdir_in("/var/tmp");
+        Self { directory: directory.expect("a scratch directory in /var/tmp") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// Writes a plan and gives its path.
+    pub(crate) fn plan(&self, text: &str) -> String {
+        let path = self.path("plan.toml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// The binary, run in the scratch directory.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fslab"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("FSLAB_STATE", self.state())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        said(self.command(arguments).output().expect("the binary starts"))
+    }
+
+    /// Runs and expects an ending; shows everything when it is another.
+    #[track_caller]
+    pub(crate) fn ends(&self, status: i32, arguments: &[&str]) -> Said {
+        let said = self.run(arguments);
+        assert_eq!(
+            said.status,
+            Some(status),
+            "fslab {arguments:?}\nstdout:\n{}\nstderr:\n{}",
+            said.stdout,
+            said.stderr
+        );
+        said
+    }
+
+    /// What is left of this bench on the machine: mounts, loop devices, control groups.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let here = self.directory.path().display().to_string();
+        let mut left = Vec::new();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        left.extend(mounts.lines().filter(|line| line.contains(&here)).map(str::to_owned));
+        for entry in fs::read_dir("/sys/block").unwrap() {
+            let backing = entry.unwrap().path().join("loop/backing_file");
+            let file = fs::read_to_string(&backing).unwrap_or_default();
+            if file.starts_with(&here) {
+                left.push(format!("{}: {file}", backing.display()));
+            }
+        }
+        left
+    }
+}
+
+pub(crate) fn said(output: Output) -> Said {
+    Said {
+        status: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Whether a test that needs root may run. If not, it is said and counted.
+pub(crate) fn needs_root(test: &str) -> bool {
+    if rustix::process::geteuid().is_root() {
+        return true;
+    }
+    eprintln!("skipped: needs root: {test}");
+    if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
+        let log = fs::OpenOptions::new().append(true).create(true).open(log);
+        writeln!(log.unwrap(), "fslab {test}").unwrap();
+    }
+    false
+}
+
+/// Every file below a directory of the repository, skipping what git ignores.
+pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && name != ".git" {
+            files.extend(self::files(&path));
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
