@@ -96,6 +96,9 @@ pub struct Comparison {
     pub p: f64,
     /// Ratio of the medians, oriented alike; a cross-check.
     pub ratio_of_medians: Ratio,
+    /// Whether both ratios agree within δ. If not, the shapes of the two differ so much that no one
+    /// ratio tells the difference, and further repeats will not change that.
+    pub ratios_agree: bool,
     /// Values on the first side.
     pub n_first: u32,
     /// Values on the second side.
@@ -145,6 +148,8 @@ impl Comparer {
         let differences = differences(&a, &b);
         let estimate = median(&differences);
         let medians = median(&b) - median(&a);
+        let delta = (1.0 + threshold.0).ln();
+        let ratios_agree = (medians - estimate).abs() <= delta;
         let needed_values = needed(LEVEL);
         let sides = [count(a.len()), count(b.len())];
         let few = sides.into_iter().filter(|n| *n < needed_values);
@@ -155,6 +160,7 @@ impl Comparer {
             interval: None,
             p: 1.0,
             ratio_of_medians: Ratio(medians.exp()),
+            ratios_agree,
             n_first: sides[0],
             n_second: sides[1],
             verdict: Verdict::Inconclusive { needed: repeats_needed(&a, &b, threshold) },
@@ -168,11 +174,9 @@ impl Comparer {
         let invert = |level| invert(null, &a, &b, &differences, level);
         let (wide, narrow) = (invert(LEVEL), invert(EQUIVALENCE_LEVEL));
         comparison.interval = wide;
-        let delta = (1.0 + threshold.0).ln();
-        let agree = (medians - estimate).abs() <= delta;
         if let (Some(wide), Some(narrow)) = (wide, narrow)
             && comparison.warnings.is_empty()
-            && agree
+            && ratios_agree
             && let Some(verdict) = verdict(wide, narrow, 1.0 + threshold.0)
         {
             comparison.verdict = verdict;

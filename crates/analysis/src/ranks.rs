@@ -9,7 +9,7 @@ use model::{Ratio, metric::Better};
 
 use crate::{
     Error,
-    compare::{Comparer, Comparison, Size, Verdict},
+    compare::{Comparer, Comparison, Side, Size, Verdict},
     median, sorted,
 };
 
@@ -32,9 +32,22 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Whether the two are told apart at [`FAMILY_ERROR`].
+    /// Whether the two are told apart: at [`FAMILY_ERROR`], and by a verdict that says so. A small
+    /// p-value alone is not enough where too few values or two ratios that disagree forbid a
+    /// verdict.
     pub fn separated(&self) -> bool {
-        self.p_holm <= FAMILY_ERROR
+        let differs = matches!(self.comparison.verdict, Verdict::Differs { .. });
+        differs && self.p_holm <= FAMILY_ERROR
+    }
+
+    /// Whether the better by median is told apart from the other as the better one, by a difference
+    /// that may matter.
+    fn beats(&self) -> bool {
+        let matters = matches!(
+            self.comparison.verdict,
+            Verdict::Differs { side: Side::Better, size: Size::AtLeast | Size::Uncertain }
+        );
+        matters && self.separated()
     }
 }
 
@@ -157,18 +170,9 @@ fn top_group(order: &[usize], pairs: &[Pair]) -> Vec<usize> {
     };
     let beside = |other: &usize| {
         let mut with_best = pairs.iter().filter(|pair| pair.better == best && pair.other == *other);
-        with_best.any(|pair| !pair.separated() || within_threshold(pair.comparison.verdict))
+        with_best.any(|pair| !pair.beats())
     };
     std::iter::once(best).chain(others.iter().copied().filter(|other| beside(other))).collect()
-}
-
-/// Whether a difference, if there is one, is smaller than δ for certain.
-fn within_threshold(verdict: Verdict) -> bool {
-    match verdict {
-        Verdict::Equivalent | Verdict::Differs { size: Size::Negligible, .. } => true,
-        Verdict::Differs { size: Size::AtLeast | Size::Uncertain, .. }
-        | Verdict::Inconclusive { .. } => false,
-    }
 }
 
 /// Compact letters by insertion and absorption, then a sweep for letters that add nothing.

@@ -177,6 +177,7 @@ impl Assignment<'_> {
             reads: self.reads(),
             started: tally.started,
             loop_time: tally.counted_until - tally.started,
+            uncounted_time: tally.ended - tally.counted_until,
             flush_time: flushed - tally.ended,
             close_time: closed - flushed,
             ops: tally.ops,

@@ -50,6 +50,7 @@ struct State {
 struct Live {
     all: MultiProgress,
     plan: ProgressBar,
+    trial: ProgressBar,
     phase: ProgressBar,
     stop: Arc<AtomicBool>,
     redraw: Option<JoinHandle<()>>,
@@ -85,8 +86,8 @@ impl Screen {
     fn count(&self, event: &Event<'_>) {
         let mut state = self.state.borrow_mut();
         match event {
-            Event::RunStarted { trials, done, .. } => {
-                state.trials_least = (*trials).max(*done);
+            Event::Planned { trials } => state.trials_least = *trials,
+            Event::RunStarted { done, .. } => {
                 (state.done, state.done_before) = (*done, *done);
                 state.started = Some(Instant::now());
             }
@@ -110,13 +111,10 @@ impl Screen {
     fn line(&self, event: &Event<'_>) -> Option<String> {
         let state = self.state.borrow();
         Some(match event {
-            Event::RunStarted { run_file, storage, trials, done } => {
+            Event::RunStarted { run_file, storage, done } => {
                 let resumed =
                     if *done > 0 { format!(", {done} kept already") } else { String::new() };
-                format!(
-                    "measuring on {storage}: at least {trials} trials{resumed}, into {}",
-                    run_file.display()
-                )
+                format!("measuring on {storage}{resumed}, into {}", run_file.display())
             }
             Event::Skipped { filesystem, reason } => format!("skipped {filesystem}: {reason}"),
             Event::TrialEnded { filesystem, label, repeat, elapsed, outcome } => {
@@ -137,11 +135,13 @@ impl Screen {
                 format!("done {filesystem} · {label}: {rule}")
             }
             Event::RunEnded { elapsed, .. } => {
-                format!("{} trials in {}", state.done, report::duration(Nanos::from(*elapsed)))
+                let plural = if state.done == 1 { "" } else { "s" };
+                format!("{} trial{plural} in {}", state.done, report::duration((*elapsed).into()))
             }
-            Event::TrialStarted { .. } | Event::PhaseStarted { .. } | Event::PhaseEnded { .. } => {
-                return None;
-            }
+            Event::Planned { .. }
+            | Event::TrialStarted { .. }
+            | Event::PhaseStarted { .. }
+            | Event::PhaseEnded { .. } => return None,
         })
     }
 
@@ -155,16 +155,19 @@ impl Screen {
             }
             Event::PhaseStarted { name } => live.phase.set_prefix((*name).to_owned()),
             Event::RunEnded { .. } => {
-                live.plan.finish_and_clear();
-                live.phase.finish_and_clear();
+                live.clear();
                 live.say(self.line(event));
+                return;
             }
-            Event::TrialStarted { .. } | Event::TrialEnded { .. } | Event::PhaseEnded { .. } => {}
+            Event::Planned { .. }
+            | Event::TrialStarted { .. }
+            | Event::TrialEnded { .. }
+            | Event::PhaseEnded { .. } => {}
         }
         let state = self.state.borrow();
         live.plan.set_length(state.trials_least as u64);
         live.plan.set_position(state.done as u64);
-        live.plan.set_prefix(state.current.clone());
+        live.trial.set_prefix(state.current.clone());
         live.plan.set_message(state.remaining());
     }
 }
@@ -179,8 +182,8 @@ impl State {
         let per_trial = started.elapsed() / u32::try_from(measured).unwrap_or(u32::MAX);
         let time = Nanos::from(per_trial * u32::try_from(left).unwrap_or(u32::MAX));
         match left {
-            0 => ", more where intervals are still wide".into(),
-            _ => format!(", about {} to go at least", report::duration(time)),
+            0 => String::new(),
+            _ => format!(", about {} to go", report::duration(time)),
         }
     }
 }
@@ -194,7 +197,9 @@ impl Live {
                 .progress_chars("━╸─")
         };
         let plan = all.add(ProgressBar::new(0));
-        plan.set_style(style("{bar:30} {pos}/{len}+ trials{msg}\n{prefix}"));
+        plan.set_style(style("{bar:30} {pos}/{len}+ trials in {elapsed}{msg}"));
+        let trial = all.add(ProgressBar::new(0));
+        trial.set_style(style("{prefix}"));
         let phase = all.add(ProgressBar::new(0));
         phase.set_style(style("{bar:30} {prefix}{msg}"));
         let stop = Arc::new(AtomicBool::new(false));
@@ -202,7 +207,15 @@ impl Live {
             let (stop, plan, phase) = (Arc::clone(&stop), plan.clone(), phase.clone());
             move || redraw(&stop, &plan, &phase, &progress)
         });
-        Self { all, plan, phase, stop, redraw: Some(redraw) }
+        Self { all, plan, trial, phase, stop, redraw: Some(redraw) }
+    }
+
+    /// Ends the redrawing first, which would bring a line back.
+    fn clear(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for line in [&self.plan, &self.trial, &self.phase] {
+            line.finish_and_clear();
+        }
     }
 
     fn say(&self, line: Option<String>) {
@@ -215,12 +228,10 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.clear();
         if let Some(redraw) = self.redraw.take() {
             let _panicked = redraw.join();
         }
-        self.plan.finish_and_clear();
-        self.phase.finish_and_clear();
     }
 }
 
@@ -228,8 +239,11 @@ impl Drop for Live {
 fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: &Progress) {
     let interval = Duration::from_millis(250);
     let mut before = (Instant::now(), 0);
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         std::thread::sleep(interval);
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
         let (now, snapshot) = (Instant::now(), progress.snapshot());
         let moved = snapshot.done.0.saturating_sub(before.1);
         #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
@@ -246,10 +260,10 @@ fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: 
 
 fn json_line(event: &Event<'_>) -> serde_json::Value {
     match event {
-        Event::RunStarted { run_file, storage, trials, done } => json!({
-            "event": "run_started", "run_file": run_file, "storage": storage,
-            "trials_least": trials, "done": done,
+        Event::RunStarted { run_file, storage, done } => json!({
+            "event": "run_started", "run_file": run_file, "storage": storage, "done": done,
         }),
+        Event::Planned { trials } => json!({ "event": "planned", "trials_least": trials }),
         Event::Skipped { filesystem, reason } => json!({
             "event": "skipped", "filesystem": filesystem, "reason": reason,
         }),

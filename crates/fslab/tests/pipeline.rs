@@ -165,3 +165,74 @@ workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
     let writes = csv.lines().filter(|line| line.contains(",write,throughput,")).count();
     assert_eq!(writes, 6, "2 cells, 3 repeats:\n{csv}");
 }
+
+#[test]
+fn a_device_is_used_when_it_is_empty_and_refused_when_it_is_not() {
+    if !needs_root("a_device_is_used_when_it_is_empty_and_refused_when_it_is_not") {
+        return;
+    }
+    let bench = Bench::new();
+    let disk = bench.disk("disk.img", 64 << 20);
+    let plan = bench.plan(&format!(
+        "repeats = 1\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext4\"]\n\
+         workload = [{{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }}]\n",
+        disk.path()
+    ));
+    bench.ends(0, &["run", &plan, "-o", "first.fslab"]);
+    let said = bench.ends(3, &["run", &plan, "-o", "second.fslab"]);
+    assert!(said.stderr.contains("ext4") && said.stderr.contains("--destroy"), "{}", said.stderr);
+    assert!(!bench.path("second.fslab").exists(), "nothing is half-done");
+    let said = bench.ends(3, &["run", &plan, "-o", "third.fslab", "--destroy", disk.path()]);
+    assert!(said.stderr.contains("--destroy"), "a path is no name: {}", said.stderr);
+    let name = bench.path("disk.img").display().to_string();
+    bench.ends(0, &["run", &plan, "-o", "fourth.fslab", "--destroy", &name]);
+}
+
+#[test]
+fn two_images_make_one_filesystem() {
+    if !needs_root("two_images_make_one_filesystem") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "repeats = 1\n[storage]\nimage = \"128MiB\"\nimages = 2\n[axes]\n\
+         filesystem = [\"btrfs\", \"ext4\"]\n\
+         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]\n",
+    );
+    let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
+    assert!(said.stderr.contains("ext4") && said.stderr.contains("one device"), "{}", said.stderr);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let mkfs = record.trials[0].actions.iter().chain(&record.trials[1].actions);
+    let spans = |what: &str| what.contains("mkfs.btrfs") && what.matches("/dev/loop").count() == 2;
+    assert!(mkfs.into_iter().any(|action| spans(&action.what)), "both devices are given to mkfs");
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn an_ordinary_user_gets_a_result() {
+    if !needs_root("an_ordinary_user_gets_a_result") {
+        return;
+    }
+    // Root here plays the ordinary user: the same binary under another user id.
+    let bench = Bench::new();
+    std::os::unix::fs::chown(bench.path("."), Some(65534), Some(65534)).unwrap();
+    let binary = bench.path("fslab");
+    fs::copy(env!("CARGO_BIN_EXE_fslab"), &binary).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&binary);
+        command.args(arguments).current_dir(bench.path("."));
+        command.env("HOME", bench.path(".")).env_remove("XDG_STATE_HOME");
+        std::os::unix::process::CommandExt::uid(&mut command, 65534);
+        std::os::unix::process::CommandExt::gid(&mut command, 65534);
+        crate::support::said(command.output().unwrap())
+    };
+    let small = ["--set", "repeats=1", "--set", "file=2MiB", "-o", "run.fslab"];
+    let said = run(&[&["run", "demo-directory"], &small[..]].concat());
+    assert_eq!(said.status, Some(0), "{}\n{}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("reread"), "{}", said.stdout);
+    assert!(bench.path("run.fslab").exists() && bench.path("run.html").exists());
+    // The demo itself takes minutes; what it says before it starts is enough here.
+    let said = run(&["demo", "-o", "/proc/nothing/run.fslab"]);
+    assert_eq!(said.status, Some(2), "{}", said.stderr);
+    assert!(said.stderr.contains("not root") && said.stderr.contains("sudo"), "{}", said.stderr);
+}

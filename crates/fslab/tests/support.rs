@@ -15,6 +15,24 @@ pub(crate) struct Bench {
     directory: TempDir,
 }
 
+/// A loop device.
+pub(crate) struct Disk {
+    path: String,
+}
+
+impl Disk {
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let detached = Command::new("/usr/sbin/losetup").args(["--detach", &self.path]).status();
+        assert!(detached.is_ok_and(|status| status.success()), "{} is detached", self.path);
+    }
+}
+
 /// What a command said and how it ended.
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
@@ -71,6 +89,19 @@ impl Bench {
             said.stderr
         );
         said
+    }
+
+    /// A loop device on an image file of this bench, detached when it is dropped.
+    pub(crate) fn disk(&self, name: &str, bytes: u64) -> Disk {
+        let image = self.path(name);
+        fs::File::create_new(&image).unwrap().set_len(bytes).unwrap();
+        let losetup = |arguments: &[&str]| {
+            let output = Command::new("/usr/sbin/losetup").args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        let path = losetup(&["--find", "--show", &image.display().to_string()]);
+        Disk { path }
     }
 
     /// What is left of this bench on the machine: mounts, loop devices, control groups.

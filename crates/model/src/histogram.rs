@@ -18,6 +18,9 @@
 //! index is (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its
 //! midpoint 1_001_471 is 0.15 % off.
 //!
+//! In memory a histogram that counts has all counters; one that was read back has those that are
+//! not zero, until it is told to count on.
+//!
 //! Count, sum, minimum and maximum are kept exactly beside the counters. Merging adds counters, so
 //! a merged histogram equals the histogram of the concatenated values, bit for bit.
 //!
@@ -39,9 +42,12 @@ const FORMAT: u64 = 1;
 pub const RELATIVE_ERROR: f64 = 1.0 / 256.0;
 
 /// Counts of durations in nanoseconds; see the module for layout and error.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Histogram {
+    // All of them, or none while `filled` has those that are not zero.
     counters: Box<[u64]>,
+    // Index and count, ascending; empty while `counters` is not.
+    filled: Box<[(u32, u64)]>,
     count: u64,
     sum: u128,
     min: u64,
@@ -68,6 +74,16 @@ impl Default for Histogram {
     }
 }
 
+/// Equal when they hold the same values, in whichever form.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let exact = |h: &Self| (h.count, h.sum, h.min, h.max);
+        exact(self) == exact(other) && self.filled().eq(other.filled())
+    }
+}
+
+impl Eq for Histogram {}
+
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Histogram")
@@ -81,13 +97,19 @@ impl std::fmt::Debug for Histogram {
 impl Histogram {
     /// An empty histogram; allocates its 58 KiB here and never again.
     pub fn new() -> Self {
-        Self { counters: vec![0; COUNTERS].into(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        let counters = vec![0; COUNTERS].into();
+        Self { counters, filled: Box::default(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Counts one value, in nanoseconds. Never allocates.
+    /// Counts one value, in nanoseconds. Never allocates, but for the first value counted by a
+    /// histogram that was decoded.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
-        self.counters[index(value_ns)] += 1;
+        let index = index(value_ns);
+        match self.counters.get_mut(index) {
+            Some(counter) => *counter += 1,
+            None => self.all_counters()[index] += 1,
+        }
         self.count += 1;
         self.sum += u128::from(value_ns);
         self.min = self.min.min(value_ns);
@@ -96,9 +118,8 @@ impl Histogram {
 
     /// Adds everything `other` holds; the order of merging does not matter.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
-            *mine += theirs;
-        }
+        let counters = self.all_counters();
+        other.filled().for_each(|(index, count)| counters[index] += count);
         self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -137,9 +158,9 @@ impl Histogram {
         assert!((0.0..=1.0).contains(&q), "a quantile lies within 0..=1");
         let rank = rank(q, self.count);
         let mut seen = 0;
-        for (index, counter) in self.counters.iter().enumerate() {
+        for (index, counter) in self.filled() {
             seen += counter;
-            if *counter > 0 && seen >= rank {
+            if seen >= rank {
                 return Some(Nanos(midpoint(index).clamp(self.min, self.max)));
             }
         }
@@ -148,8 +169,25 @@ impl Histogram {
 
     /// Non-empty counters as (lowest value in nanoseconds, count), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        let filled = self.counters.iter().enumerate().filter(|(_, counter)| **counter > 0);
-        filled.map(|(index, counter)| (Nanos(lowest(index)), *counter))
+        self.filled().map(|(index, counter)| (Nanos(lowest(index)), counter))
+    }
+
+    /// Indexes and counts of the counters that are not zero, ascending.
+    fn filled(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let dense = self.counters.iter().copied().enumerate().filter(|(_, counter)| *counter > 0);
+        dense.chain(self.filled.iter().map(|(index, counter)| (*index as usize, *counter)))
+    }
+
+    /// Every counter, to be counted on.
+    #[cold]
+    fn all_counters(&mut self) -> &mut [u64] {
+        if self.counters.is_empty() {
+            self.counters = vec![0; COUNTERS].into();
+            for (index, counter) in std::mem::take(&mut self.filled) {
+                self.counters[index as usize] = counter;
+            }
+        }
+        &mut self.counters
     }
 
     /// The stored form; see the module.
@@ -161,15 +199,16 @@ impl Histogram {
             put(&mut bytes, number);
         }
         let mut previous = 0;
-        for (index, counter) in self.counters.iter().enumerate().filter(|(_, c)| **c > 0) {
+        for (index, counter) in self.filled() {
             put(&mut bytes, (index - previous) as u64);
-            put(&mut bytes, *counter);
+            put(&mut bytes, counter);
             previous = index;
         }
         bytes
     }
 
-    /// Reads the stored form back.
+    /// Reads the stored form back, into some 16 bytes for each different value: a run has many
+    /// thousands of them.
     ///
     /// # Errors
     /// [`DecodeError`] when the bytes were cut, damaged, or written by a newer format.
@@ -182,16 +221,23 @@ impl Histogram {
         let count = next()?;
         let sum = u128::from(next()?) | u128::from(next()?) << 64;
         let (min, max) = (next()?, next()?);
-        let mut histogram = Self { count, sum, min, max, ..Self::new() };
-        let (mut index, mut total) = (0usize, 0u64);
+        let mut filled: Vec<(u32, u64)> = Vec::new();
+        let (mut index, mut total) = (0u32, 0u64);
         while !bytes.is_empty() {
-            let gap = usize::try_from(take(&mut bytes)?).map_err(|_| DecodeError::Damaged)?;
+            let gap = u32::try_from(take(&mut bytes)?).map_err(|_| DecodeError::Damaged)?;
             let counter = take(&mut bytes)?;
             index = index.checked_add(gap).ok_or(DecodeError::Damaged)?;
-            *histogram.counters.get_mut(index).ok_or(DecodeError::Damaged)? = counter;
+            let again = gap == 0 && !filled.is_empty();
+            if again || counter == 0 || index as usize >= COUNTERS {
+                return Err(DecodeError::Damaged);
+            }
+            filled.push((index, counter));
             total = total.checked_add(counter).ok_or(DecodeError::Damaged)?;
         }
-        if total == count { Ok(histogram) } else { Err(DecodeError::Damaged) }
+        if total != count {
+            return Err(DecodeError::Damaged);
+        }
+        Ok(Self { counters: Box::default(), filled: filled.into(), count, sum, min, max })
     }
 }
 
@@ -293,7 +339,32 @@ mod tests {
         assert_eq!(Histogram::decode(&more), Err(DecodeError::Damaged));
     }
 
+    #[test]
+    fn a_counter_named_twice_or_in_vain_is_damage() {
+        // Format, count, sum in two halves, min, max; then gap and count of each counter.
+        assert_eq!(Histogram::decode(&[1, 2, 10, 0, 5, 5, 5, 1, 0, 1]), Err(DecodeError::Damaged));
+        assert_eq!(Histogram::decode(&[1, 1, 5, 0, 5, 5, 5, 1, 1, 0]), Err(DecodeError::Damaged));
+        assert_eq!(Histogram::decode(&[1, 1, 5, 0, 5, 5, 5, 1]), Ok(of(&[5])));
+    }
+
+    #[test]
+    fn what_was_read_back_is_small() {
+        let read = Histogram::decode(&of(&[1, 2, 3_000_000]).encode()).unwrap();
+        assert_eq!((read.counters.len(), read.filled.len()), (0, 3));
+    }
+
     proptest! {
+        #[test]
+        fn what_was_read_back_counts_on(before: Vec<u64>, after: Vec<u64>) {
+            let mut read = Histogram::decode(&of(&before).encode()).unwrap();
+            prop_assert_eq!(&read, &of(&before));
+            let mut merged = read.clone();
+            merged.merge(&Histogram::decode(&of(&after).encode()).unwrap());
+            after.iter().for_each(|value| read.record(*value));
+            prop_assert_eq!(&read, &of(&[before, after].concat()));
+            prop_assert_eq!(merged, read);
+        }
+
         #[test]
         fn the_error_bound_holds(value: u64) {
             let answer = midpoint(index(value));

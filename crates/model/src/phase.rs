@@ -319,6 +319,9 @@ pub struct WorkerResult {
     pub started: Nanos,
     /// Length of the counted part of the loop.
     pub loop_time: Nanos,
+    /// Length of the rest of the loop, after counting had stopped: the time of
+    /// [`Self::uncounted`]. The flush begins at its end.
+    pub uncounted_time: Nanos,
     /// Length of the flush; zero if there was none.
     pub flush_time: Nanos,
     /// Length of the close.

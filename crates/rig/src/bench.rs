@@ -155,6 +155,11 @@ impl Bench {
         Ok(attached)
     }
 
+    /// The loop devices a file is attached to; only asks.
+    pub(crate) fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>> {
+        self.host.loops_of(identity)
+    }
+
     pub(crate) fn erase(&mut self, device: &Path) -> Result<Erased, RigError> {
         let what = format!("discard {}", device.display());
         let (done, _) = self.act(what, |host| host.erase_device(device));

@@ -59,14 +59,23 @@ pub(crate) fn drop_devices(
 /// Empties the caches of a directory tree that cannot be unmounted; `Some` says what stayed.
 pub(crate) fn evict(bench: &mut Bench, directory: &Path) -> Result<Option<Warning>, RigError> {
     let what = format!("write back and drop all files below {}", directory.display());
-    let (kept, _) = bench.act(what, |host| host.evict(directory));
+    let mut root = true;
+    let (kept, _) = bench.act(what, |host| {
+        root = host.is_root();
+        host.evict(directory)
+    });
     let kept = kept.map_err(|source| RigError::Caches { path: directory.to_owned(), source })?;
-    let reason = match (kept.bytes, kept.unknown) {
-        (Bytes(0), 0) => return Ok(None),
-        (Bytes(0), n) => format!("{n} of {} files could not be looked at", kept.files),
-        (bytes, _) => format!("{bytes} of its files are in memory"),
-    };
-    Ok(Some(Warning::CacheKept { reason }))
+    let mut reasons = Vec::new();
+    if kept.bytes > Bytes(0) {
+        reasons.push(format!("{} of its files are in memory", kept.bytes));
+    }
+    if kept.unknown > 0 {
+        reasons.push(format!("{} of {} files could not be looked at", kept.unknown, kept.files));
+    }
+    if !root {
+        reasons.push("not root, so names and inodes stay in memory".to_owned());
+    }
+    Ok((!reasons.is_empty()).then(|| Warning::CacheKept { reason: reasons.join("; ") }))
 }
 
 /// Waits until devices are idle, at most `limit`.

@@ -125,6 +125,7 @@ impl Backing {
         match self {
             Self::Images(images) => {
                 for image in images {
+                    image.recheck(bench)?;
                     bench.renew_image(&image.path, image.identity, image.size, image.allocation)?;
                 }
             }
@@ -139,6 +140,16 @@ impl Backing {
             Self::Directory(_) => {}
         }
         flush(bench, &self.devices())
+    }
+
+    /// Checks again, right before mkfs, that each device is still the one that was claimed or
+    /// attached, and that nothing uses it.
+    pub(crate) fn recheck(&self, bench: &mut Bench) -> Result<(), RigError> {
+        self.images().iter().try_for_each(|image| image.recheck(bench))?;
+        match self {
+            Self::Devices(claimed) => Ok(claimed.iter().try_for_each(ClaimedDevice::recheck)?),
+            Self::Images(_) | Self::Directory(_) => Ok(()),
+        }
     }
 
     /// What the images have lost of their reserved space, which mkfs or mount must have given back.
@@ -176,6 +187,16 @@ impl Backing {
 }
 
 impl Image {
+    /// A loop device that somebody detached may have been given another file since.
+    fn recheck(&self, bench: &mut Bench) -> Result<(), RigError> {
+        let failed = |source| RigError::Loop { path: self.path.clone(), source };
+        let devices = bench.loops_of(self.identity).map_err(failed)?;
+        if devices.contains(&self.device) {
+            return Ok(());
+        }
+        Err(RigError::Detached { device: self.device.clone(), image: self.path.clone() })
+    }
+
     fn nature(&self) -> String {
         let kind = match self.allocation {
             Allocation::Full => "an image file",

@@ -65,6 +65,17 @@ pub enum RigError {
         /// Why not.
         source: io::Error,
     },
+    /// The loop device of an image shows another file by now, or none.
+    #[error(
+        "{device} no longer shows the image {image}, so nothing is made on it; see who detached \
+         it, then start again"
+    )]
+    Detached {
+        /// The loop device.
+        device: PathBuf,
+        /// The image.
+        image: PathBuf,
+    },
     /// The device cannot be emptied.
     #[error("cannot empty {device}; see that nothing uses it")]
     Erase {
@@ -73,8 +84,8 @@ pub enum RigError {
         /// Why not.
         source: io::Error,
     },
-    /// The same device is named twice.
-    #[error("{device} is named twice; name each device once")]
+    /// The same device is named twice, or a disk and a partition of it.
+    #[error("{device} is named twice, or is part of another one; name each device once")]
     Twice {
         /// The device.
         device: PathBuf,

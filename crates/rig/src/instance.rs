@@ -161,9 +161,7 @@ impl Mounted {
         let mut bench = shared.bench();
         if filesystem.kind == Kind::Block {
             rig.backing.renew(&mut bench)?;
-            if let Backing::Devices(claimed) = &rig.backing {
-                claimed.iter().try_for_each(guard::ClaimedDevice::recheck)?;
-            }
+            rig.backing.recheck(&mut bench)?;
             let argv = filesystem.mkfs_argv(&devices, level);
             let output = bench.run(&argv)?;
             if !output.success() {

@@ -135,7 +135,11 @@ impl Rig {
                 self.shared.bench().directory(&self.mount_point)?;
                 let directory = self.image_directory(directory)?;
                 let total = Bytes(size.0.saturating_mul(count.into()));
-                guard::space_for_images(&directory, total, allocation)?;
+                // A name may lead out of the directory; what is there already is used again.
+                let there = file.as_ref().map(|file| directory.join(file));
+                let folder = there.as_deref().and_then(Path::parent).unwrap_or(&directory);
+                let had = there.as_deref().map_or(Bytes(0), guard::allocated);
+                guard::space_for_images(folder, total, had, allocation)?;
                 for index in 0..count {
                     let image = self.image(&directory, index, file.as_deref(), size, allocation)?;
                     let Backing::Images(images) = &mut self.backing else {
@@ -150,7 +154,7 @@ impl Rig {
                 for path in &paths {
                     let device =
                         guard::claim_device(Path::new(path), &self.permission(), &host.roots())?;
-                    if claimed.iter().any(|other| other.name() == device.name()) {
+                    if claimed.iter().any(|other| other.overlaps(&device)) {
                         return Err(RigError::Twice { device: path.into() });
                     }
                     claimed.push(device);
@@ -202,10 +206,10 @@ impl Rig {
         let identity = match claimed {
             ClaimedImage::New if file.is_none() => bench.image(&path)?,
             ClaimedImage::New => bench.kept_image(&path)?,
-            ClaimedImage::Blank | ClaimedImage::Replace { .. } => {
+            // The file that was looked at; making it anew refuses any other.
+            ClaimedImage::Blank { identity } | ClaimedImage::Replace { identity, .. } => {
                 path = follow(&*host, &path)?;
-                let failed = |source| RigError::Image { path: path.clone(), source };
-                host.entry(&path).map_err(failed)?.identity
+                identity
             }
         };
         bench.renew_image(&path, identity, size, allocation)?;

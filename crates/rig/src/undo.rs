@@ -18,7 +18,7 @@ mod revert;
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
@@ -120,6 +120,18 @@ impl Change {
             Self::Tree { .. } | Self::Mount { .. } | Self::Setting { .. } | Self::Group { .. } => {
                 false
             }
+        }
+    }
+
+    /// After a reboot a disk, and what lies on it, may have got another device number. An image
+    /// that has kept its inode number, under a name that is made up for one run only, is the same
+    /// file.
+    fn renumber(&mut self, host: &dyn Host) {
+        if let Self::Image { path, identity: Some(identity) } = self
+            && let Ok(entry) = host.entry(path)
+            && entry.identity.inode == identity.inode
+        {
+            *identity = entry.identity;
         }
     }
 
@@ -232,8 +244,9 @@ impl Journal {
     /// [`RigError::Journal`]; the change must not be made then.
     pub fn plan(&mut self, change: Change) -> Result<Step, RigError> {
         let step = Step(self.next);
-        self.append(&Line::Planned { step, what: change.clone() })?;
+        // Whatever comes of the line: no two changes have one number.
         self.next += 1;
+        self.append(&Line::Planned { step, what: change.clone() })?;
         self.open.push((step, change));
         Ok(step)
     }
@@ -261,9 +274,13 @@ impl Journal {
         let change = &self.open[index].1;
         let stuck = |what: &Change, why: String| Stuck { what: what.describe(), why };
         revert(host, change).map_err(|why| stuck(change, why))?;
-        let (_, change) = self.open.remove(index);
-        // A lost `undone` is harmless, since undoing twice is; a full disk is worth telling.
-        self.append(&Line::Undone { step }).map_err(|error| stuck(&change, error.to_string()))
+        self.open.remove(index);
+        // A lost `undone` is harmless, since undoing twice is. Stopping here would not be: it may
+        // be the image that fills the disk of the journal, and it is undone after this.
+        if let Err(error) = self.append(&Line::Undone { step }) {
+            tracing::warn!(path = %self.path.display(), %error, "undone, but not written down");
+        }
+        Ok(())
     }
 
     /// Undoes everything that is open, newest first, and removes the journal if nothing is stuck.
@@ -301,7 +318,14 @@ impl Journal {
         let failed = |source| RigError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_string(line).map_err(|error| failed(error.into()))?;
         text.push('\n');
-        self.file.write_all(text.as_bytes()).map_err(failed)?;
+        let whole = self.file.metadata().map_err(failed)?.len();
+        if let Err(source) = self.file.write_all(text.as_bytes()) {
+            // What a full disk took of the line would swallow the next one.
+            if let Err(error) = self.file.set_len(whole) {
+                tracing::warn!(path = %self.path.display(), %error, "a torn line stays");
+            }
+            return Err(failed(source));
+        }
         // Read on another start of the machine, too: so not only for the eyes of this kernel.
         self.file.sync_data().map_err(failed)
     }
@@ -310,8 +334,8 @@ impl Journal {
 /// Undoes what dead runs left: every journal in the state directory that no live run holds.
 ///
 /// # Errors
-/// [`RigError::Journal`] when the journals cannot be listed or read; what cannot be undone is in
-/// the report instead.
+/// [`RigError::Journal`] when the journals cannot be listed; what cannot be undone, and a journal
+/// that cannot be read, is in the report instead.
 pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
     let mut report = CleanReport::default();
     let folder = state.join(JOURNALS);
@@ -327,17 +351,28 @@ pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
     paths.sort();
     for path in paths {
-        let file = OpenOptions::new().append(true).read(true).open(&path);
-        let file = file.map_err(|error| failed(&path, error))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            report.live.push(name.into_owned());
-            continue;
-        }
-        let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-        let mut journal = replay(host, &text, file, &path)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (file, text) = match take(&path) {
+            Ok(Taken::Dead(file, text)) => (file, text),
+            Ok(Taken::Live) => {
+                report.live.push(name);
+                continue;
+            }
+            Ok(Taken::Gone) => continue,
+            // One journal that cannot be read keeps no other run from being undone.
+            Err(error) => {
+                let why = format!("{error}; look into it, and remove it once all is undone");
+                report.stuck.push(Stuck { what: format!("journal {}", path.display()), why });
+                continue;
+            }
+        };
+        let mut journal = replay(host, &text, file, &path);
         let before: Vec<_> = journal.open.iter().map(|(_, change)| change.describe()).collect();
         let stuck = journal.close(host);
+        // Closing alone would not do while a child of this process is about to become a program.
+        if let Err(error) = flock(&journal.file, FlockOperation::Unlock) {
+            tracing::debug!(path = %path.display(), %error, "journal not unlocked");
+        }
         let kept = |what: &String| stuck.iter().any(|stuck| stuck.what == *what);
         report.undone.extend(before.into_iter().rev().filter(|what| !kept(what)));
         report.stuck.extend(stuck);
@@ -345,9 +380,39 @@ pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
     Ok(report)
 }
 
+/// A journal that was found.
+enum Taken {
+    /// Its run is over: the file, now locked, and its text.
+    Dead(File, String),
+    /// Its run is alive.
+    Live,
+    /// Its run has ended since the journals were listed, and put the machine back itself.
+    Gone,
+}
+
+/// Locks and reads a journal unless a live run holds it.
+fn take(path: &Path) -> io::Result<Taken> {
+    let mut file = match OpenOptions::new().append(true).read(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+        file => file?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(errno) if errno == rustix::io::Errno::WOULDBLOCK => return Ok(Taken::Live),
+        answer => answer?,
+    }
+    let ours = file.metadata()?.ino();
+    if !fs::metadata(path).is_ok_and(|there| there.ino() == ours) {
+        return Ok(Taken::Gone);
+    }
+    // A line may be torn within a character.
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Taken::Dead(file, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
 /// Rebuilds the state of a dead run's journal. A torn last line is what a kill leaves: its change
 /// had not begun, or what it adds is missing, which undoing allows for.
-fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Result<Journal, RigError> {
+fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
     let mut journal = Journal { file, path: path.to_owned(), next: 0, open: Vec::new() };
     let mut same_boot = true;
     for line in text.lines() {
@@ -371,13 +436,16 @@ fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Result<Journa
     }
     if !same_boot {
         journal.open.retain(|(_, change)| !change.volatile());
+        journal.open.iter_mut().for_each(|(_, change)| change.renumber(host));
     }
-    if !text.is_empty() && !text.ends_with('\n') {
+    if !text.is_empty()
+        && !text.ends_with('\n')
         // What is appended now must not be glued to the torn line.
-        let failed = |source| RigError::Journal { path: path.to_owned(), source };
-        journal.file.write_all(b"\n").map_err(failed)?;
+        && let Err(error) = journal.file.write_all(b"\n")
+    {
+        tracing::warn!(path = %path.display(), %error, "a torn line stays");
     }
-    Ok(journal)
+    journal
 }
 
 fn boot_id(host: &dyn Host) -> Option<String> {

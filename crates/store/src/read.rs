@@ -23,25 +23,35 @@ pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
     }
     let reader = Reader { connection: connect(path)?, path };
     check(&reader.connection, path)?;
-    let mut cells = reader.cells()?;
-    reader.phases(&mut cells)?;
-    let (mut trials, indexes) = reader.trials()?;
-    reader.parts(&mut trials, &indexes)?;
-    let mut warnings = Vec::new();
-    for (trial, phase, warning) in reader.warnings()? {
-        match trial {
-            None => warnings.push(warning),
-            Some(id) => trials[reader.at(&indexes, id)?].warnings.push((phase, warning)),
+    // One transaction for all tables: else parts of a trial that is kept meanwhile are seen, and
+    // the trial is not.
+    let snapshot = reader.connection.unchecked_transaction();
+    let _snapshot = snapshot.map_err(|source| reader.failed("beginning to read", source))?;
+    reader.record()
+}
+
+impl Reader<'_> {
+    fn record(&self) -> Result<RunRecord, StoreError> {
+        let mut cells = self.cells()?;
+        self.phases(&mut cells)?;
+        let (mut trials, indexes) = self.trials()?;
+        self.parts(&mut trials, &indexes)?;
+        let mut warnings = Vec::new();
+        for (trial, phase, warning) in self.warnings()? {
+            match trial {
+                None => warnings.push(warning),
+                Some(id) => trials[self.at(&indexes, id)?].warnings.push((phase, warning)),
+            }
         }
-    }
-    let mut environment = Environment::default();
-    for (trial, name, value) in reader.environment()? {
-        match trial {
-            None => environment.set(name, value),
-            Some(id) => trials[reader.at(&indexes, id)?].environment.set(name, value),
+        let mut environment = Environment::default();
+        for (trial, name, value) in self.environment()? {
+            match trial {
+                None => environment.set(name, value),
+                Some(id) => trials[self.at(&indexes, id)?].environment.set(name, value),
+            }
         }
+        Ok(RunRecord { info: self.info()?, environment, cells, trials, warnings })
     }
-    Ok(RunRecord { info: reader.info()?, environment, cells, trials, warnings })
 }
 
 /// A log that a killed run left can only be read by a connection that may write; a file on
@@ -75,7 +85,11 @@ impl Reader<'_> {
             let mut statement = self.connection.prepare(query)?;
             statement.query_map([], read)?.collect::<rusqlite::Result<Vec<T>>>()
         };
-        rows().map_err(|source| StoreError::Database { step, path: self.path.into(), source })
+        rows().map_err(|source| self.failed(step, source))
+    }
+
+    fn failed(&self, step: &'static str, source: rusqlite::Error) -> StoreError {
+        StoreError::Database { step, path: self.path.into(), source }
     }
 
     fn damaged(&self, what: impl Into<String>) -> StoreError {

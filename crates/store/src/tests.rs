@@ -163,3 +163,68 @@ fn the_view_for_people_joins_what_they_ask_for() {
     let row: String = connection.query_row(query, [], |row| row.get(0)).unwrap();
     assert_eq!(row, "ext4 toy throughput bytes_per_second");
 }
+
+#[test]
+fn a_run_that_is_read_as_it_ends_has_ended_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0)).unwrap();
+    let reader = Connection::open(&path).unwrap();
+    let snapshot = reader.unchecked_transaction().unwrap();
+    let count = "SELECT count(*) FROM trial";
+    assert_eq!(reader.query_row(count, [], |row| row.get::<_, i32>(0)).unwrap(), 1);
+    store.finish(Nanos(77)).unwrap();
+    drop(snapshot);
+    drop(reader);
+    let record = read(&path).unwrap();
+    assert_eq!((record.info.ended_unix, record.trials.len()), (Some(Nanos(77)), 1));
+}
+
+#[test]
+fn a_run_is_read_whole_while_it_is_written() {
+    const TRIALS: u32 = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    let writer = std::thread::spawn(move || {
+        (0..TRIALS).for_each(|repeat| store.trial(&trial(0, repeat)).unwrap());
+    });
+    let mut seen = 0;
+    while seen < TRIALS as usize {
+        // A failure of the writer ends this, too: it is told by `join`.
+        let over = writer.is_finished();
+        let record = read(&path).unwrap();
+        assert!(record.trials.iter().all(|trial| trial.samples.len() == 1));
+        seen = record.trials.len();
+        if over {
+            break;
+        }
+    }
+    writer.join().unwrap();
+    assert_eq!(seen, TRIALS as usize);
+}
+
+#[test]
+fn of_two_runs_that_begin_one_file_one_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let path = directory.path().join(format!("{round}.fslab"));
+        let together = std::sync::Barrier::new(4);
+        let begin = || {
+            together.wait();
+            let mut store = match Store::create(&path, &info(), &[cell("ext4")], &host(), &[]) {
+                Ok(store) => store,
+                Err(StoreError::Busy(_) | StoreError::Exists(_)) => return 0,
+                Err(error) => panic!("{error:?}"),
+            };
+            store.trial(&trial(0, 0)).unwrap();
+            1
+        };
+        let begun: i32 = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(begin)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).sum()
+        });
+        assert_eq!((begun, read(&path).unwrap().trials.len()), (1, 1), "round {round}");
+    }
+}

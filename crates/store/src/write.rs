@@ -2,16 +2,21 @@
 
 use std::{
     fs::File,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use model::{
     Environment, Nanos, RunRecord, Warning,
     record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
 };
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_SQL, StoreError, check, lock, read};
+
+/// How long the end of a run waits for others who have its file open.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A run that is being written. Only one process at a time holds one for a file.
 #[derive(Debug)]
@@ -42,8 +47,16 @@ impl Store {
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         let open = |source| StoreError::Open { path: path.into(), source };
-        File::create(&partial).map_err(open)?;
-        let mut store = Self::open(&partial, lock(&partial)?, "delete")?;
+        // Two runs may begin one file at a time: emptied, and later renamed, only under the lock.
+        let made = File::options().write(true).create(true).truncate(false).open(&partial);
+        made.map_err(open)?;
+        let lock = lock(&partial)?;
+        let ours = lock.metadata().map_err(open)?.ino();
+        if path.exists() || !std::fs::metadata(&partial).is_ok_and(|file| file.ino() == ours) {
+            return Err(StoreError::Exists(path.into()));
+        }
+        lock.set_len(0).map_err(open)?;
+        let mut store = Self::open(&partial, lock, "delete")?;
         store.write("creating the tables", |transaction| {
             transaction.execute_batch(SCHEMA_SQL)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -55,9 +68,10 @@ impl Store {
             put_environment(transaction, None, environment)?;
             warnings.iter().try_for_each(|warning| put_warning(transaction, None, None, warning))
         })?;
-        drop(store);
+        let Self { connection, _lock: lock, .. } = store;
+        drop(connection);
         std::fs::rename(&partial, path).map_err(open)?;
-        Self::open(path, lock(path)?, "wal")
+        Self::open(path, lock, "wal")
     }
 
     /// Goes on with a run that was cut short.
@@ -118,7 +132,8 @@ impl Store {
         })
     }
 
-    /// Ends the run: its time, and a single file without a log.
+    /// Ends the run: its time, and a single file without a log. While somebody else has the file
+    /// open the log stays; whoever closes it last writes the log back.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -132,8 +147,12 @@ impl Store {
                 .map(drop)
         })?;
         self.connection
-            .pragma_update(None, "journal_mode", "delete")
-            .map_err(|source| self.failed("closing the log", source))
+            .busy_timeout(PATIENCE)
+            .and_then(|()| self.connection.pragma_update(None, "journal_mode", "delete"))
+            .or_else(|error| match error.sqlite_error_code() {
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Ok(()),
+                _ => Err(self.failed("closing the log", error)),
+            })
     }
 
     fn write(

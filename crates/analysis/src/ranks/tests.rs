@@ -52,6 +52,27 @@ fn a_difference_below_the_threshold_makes_no_winner() {
 }
 
 #[test]
+fn no_one_wins_where_no_verdict_is_possible() {
+    // Told apart with p = 0.0035, but the ratio of medians (1.15) and the estimate (1.32) disagree
+    // by more than 5 %: two modes in the first. The verdict is withheld, so the win is as well.
+    let two_modes = [101.0, 77.0, 82.0, 74.0, 103.0, 64.0, 101.0, 103.0, 103.0, 71.0];
+    let higher = [136.0, 109.0, 107.0, 138.0, 121.0, 118.0, 102.0, 102.0, 102.0, 101.0];
+    let ranking = rank_of(&[two_modes.to_vec(), higher.to_vec()], Better::Higher);
+    let pair = &ranking.pairs[0];
+    assert!(pair.p_holm < FAMILY_ERROR && !pair.comparison.ratios_agree);
+    assert!(!pair.separated());
+    assert_eq!((ranking.top, ranking.letters), (vec![1, 0], vec!["a".into(), "a".into()]));
+}
+
+#[test]
+fn five_values_on_a_side_separate_nothing() {
+    let few = |base: f64| (0..5).map(|i| base + f64::from(i)).collect::<Vec<f64>>();
+    let ranking = rank_of(&[few(100.0), few(300.0)], Better::Higher);
+    assert!(ranking.pairs[0].p_holm < FAMILY_ERROR, "five against five reach 2/252");
+    assert!(!ranking.pairs[0].separated() && ranking.top.len() == 2);
+}
+
+#[test]
 fn overlapping_letters_say_that_not_told_apart_is_not_transitive() {
     // First and last differ, the middle one is told apart from neither.
     assert_eq!(letters(&[0, 1, 2], &[(0, 2)]), ["a", "ab", "b"]);

@@ -12,10 +12,10 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     let root = rustix::process::geteuid().is_root();
     if !root && !demo.view.quiet {
         output::message(
-            "not root: no filesystem can be made or mounted, so the demo measures the filesystem of \
-             this directory\nas it is, without emptying all caches and without its device's counters. \
-             `sudo fslab demo` measures\next2, ext3, ext4, xfs, btrfs and whatever else this kernel \
-             has, side by side on image files.",
+            "not root: no filesystem can be made or mounted, so the demo measures the filesystem\n\
+             of this directory as it is, without emptying all caches and without its device's\n\
+             counters. `sudo fslab demo` measures ext2, ext3, ext4, xfs, btrfs and whatever else\n\
+             this kernel has, side by side on image files.",
         );
     }
     let plan = if root { "demo" } else { "demo-directory" };

@@ -98,8 +98,8 @@ fn exit_status() -> String {
 
 fn filesystems() -> String {
     let mut body = String::from(
-        "`fslab list filesystems` says which of them can be measured here. `--filesystems FILE` adds \
-         others in the format of `crates/rig/filesystems.toml`.\n\n",
+        "`fslab list filesystems` says which of them can be measured here. `--filesystems FILE` \
+         adds others in the format of `crates/rig/filesystems.toml`.\n\n",
     );
     body.push_str(&header(&["name", "what it is", "mkfs", "least size", "in mainline", "source"]));
     let catalogue = Catalogue::embedded();
@@ -125,9 +125,9 @@ fn metrics() -> String {
 
 fn plan() -> String {
     let mut body = String::from(
-        "A plan is TOML. Sizes are texts with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` means the \
-         same); `\"4KB\"` is refused, since people mean two things by it. A list of values of a \
-         suite's parameter is swept.\n",
+        "A plan is TOML. Sizes are texts with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` \
+         means the same); `\"4KB\"` is refused, since people mean two things by it. A list of \
+         values of a suite's parameter is swept.\n",
     );
     for (table, title) in [
         ("", "Top"),
@@ -155,10 +155,10 @@ fn run_file() -> String {
          WHERE metric = 'throughput' GROUP BY 1, 2\"\n```\n\n\
          ## Tables\n\n```sql\n{}```\n\n\
          ## Histograms\n\n\
-         `histogram.counts` holds LEB128 varints: format (1), count, sum (low, then high 64 bits), min, \
-         max, then for each counter that is not zero the distance to the previous such index and its \
-         count. Values are nanoseconds. A value below 128 has the index of its own; above, with \
-         e = floor(log2 v) - 7, the index is ((e + 1) << 7) | ((v >> e) & 127).\n",
+         `histogram.counts` holds LEB128 varints: format (1), count, sum (low, then high 64 bits), \
+         min, max, then for each counter that is not zero the distance to the previous such index \
+         and its count. Values are nanoseconds. A value below 128 has an index of its own; above, \
+         with e = floor(log2 v) - 7, the index is ((e + 1) << 7) | ((v >> e) & 127).\n",
         store::SCHEMA_SQL
     );
     page("The run file", &body)

@@ -33,8 +33,8 @@ pub(super) fn run() -> Result<Exit, Failure> {
             clock.resolution.0
         ),
         format!(
-            "generator   {:.0} ns per operation on the null engine, one worker; no I/O can be measured \
-             faster",
+            "generator   {:.0} ns per operation on the null engine, one worker; nothing can be \
+             measured faster",
             ceiling.nanos_per_op()
         ),
         String::new(),

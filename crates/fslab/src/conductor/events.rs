@@ -8,8 +8,9 @@ use super::Tally;
 
 /// One thing that happened.
 ///
-/// Order: `RunStarted`, any `Skipped`, then for each trial `TrialStarted`, its `PhaseStarted`
-/// and `PhaseEnded` in pairs, `TrialEnded`; `CellDone` between trials; `RunEnded` last.
+/// Order: `RunStarted`, any `Skipped`, `Planned` before each block, then for each trial
+/// `TrialStarted`, its `PhaseStarted` and `PhaseEnded` in pairs, `TrialEnded`; `CellDone` between
+/// trials; `RunEnded` last.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// The run begins, or goes on.
@@ -18,8 +19,6 @@ pub(crate) enum Event<'a> {
         run_file: &'a Path,
         /// What lies under the filesystems.
         storage: &'a str,
-        /// Trials at the least.
-        trials: usize,
         /// Trials kept already.
         done: usize,
     },
@@ -29,6 +28,12 @@ pub(crate) enum Event<'a> {
         filesystem: &'a str,
         /// Why, and what would help.
         reason: &'a str,
+    },
+    /// How many trials there will be at the least, those kept included; known better after each
+    /// block.
+    Planned {
+        /// Trials in all.
+        trials: usize,
     },
     /// A trial begins.
     TrialStarted {

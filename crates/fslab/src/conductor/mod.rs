@@ -73,6 +73,8 @@ pub(crate) struct Conductor<'a> {
     catalogue: &'a Catalogue,
     settings: Settings,
     watch: Watch<'a>,
+    /// Whether the device was ever found busy with what others do.
+    restless: bool,
 }
 
 /// Whoever watches a run, and how it is told to stop.
@@ -107,6 +109,7 @@ impl<'a> Conductor<'a> {
             catalogue,
             settings,
             watch,
+            restless: false,
         }
     }
 
@@ -137,9 +140,7 @@ impl<'a> Conductor<'a> {
     /// `true` when a signal ended it.
     fn blocks(&mut self) -> anyhow::Result<bool> {
         loop {
-            for cell in 0..self.cells.len() {
-                self.decide(cell)?;
-            }
+            self.look()?;
             let open: Vec<usize> = self.open().collect();
             let Some(block) = open.iter().map(|cell| self.progress[*cell].repeats).min() else {
                 return Ok(false);
@@ -184,15 +185,27 @@ impl<'a> Conductor<'a> {
         Ok(true)
     }
 
-    /// Closes a cell that has enough repeats.
-    fn decide(&mut self, cell: usize) -> anyhow::Result<()> {
-        if self.cells[cell].state != CellState::Open || self.progress[cell].repeats == 0 {
-            return Ok(());
+    /// Looks at every open cell, closes those that have enough, and says how many trials there will
+    /// be until the others are looked at again.
+    fn look(&mut self) -> anyhow::Result<()> {
+        let mut trials = 0;
+        for cell in 0..self.cells.len() {
+            trials += self.decide(cell)?.max(self.progress[cell].repeats) as usize;
+        }
+        (self.watch.observer)(&Event::Planned { trials });
+        Ok(())
+    }
+
+    /// Closes a cell that has enough repeats; else the number of repeats at its next look, which is
+    /// 0 for a cell that gets none.
+    fn decide(&mut self, cell: usize) -> anyhow::Result<u32> {
+        if self.cells[cell].state != CellState::Open {
+            return Ok(0);
         }
         let values = &self.progress[cell].values;
         let decision = analysis::stop::decide(values, self.settings.profile, self.settings.repeats);
         match decision {
-            analysis::stop::Decision::More { .. } => Ok(()),
+            analysis::stop::Decision::More { next_look } => Ok(next_look),
             analysis::stop::Decision::Enough { rule, .. } => {
                 let record = &self.cells[cell];
                 (self.watch.observer)(&Event::CellDone {
@@ -200,7 +213,8 @@ impl<'a> Conductor<'a> {
                     label: &record.label,
                     rule: &rule,
                 });
-                self.set_state(cell, CellState::Done { rule })
+                self.set_state(cell, CellState::Done { rule })?;
+                Ok(0)
             }
         }
     }
@@ -212,11 +226,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn announce(&self) {
-        let least = self.settings.repeats.or(self.settings.profile.looks().first().copied());
         (self.watch.observer)(&Event::RunStarted {
             run_file: self.store.path(),
             storage: &self.rig.describe(),
-            trials: self.open().count() * least.unwrap_or(1) as usize,
             done: self.progress.iter().map(|cell| cell.repeats as usize).sum(),
         });
         // What keeps a filesystem from being measured keeps it from all workloads.

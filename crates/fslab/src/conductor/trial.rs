@@ -14,7 +14,10 @@ use rig::{DeviceCounters, Mounted};
 use super::{Conductor, Located, Watch, events::Event, name, now_unix, reason};
 
 /// How long a device may take to come to rest before a phase.
-const SETTLE_LIMIT: Nanos = Nanos(60_000_000_000);
+const SETTLE_LIMIT: Nanos = Nanos(5_000_000_000);
+
+/// The same once a device was found busy with what others do: waiting longer would not help.
+const RESTLESS_LIMIT: Nanos = Nanos(500_000_000);
 
 /// What a trial gathers on its way.
 #[derive(Default)]
@@ -83,7 +86,7 @@ impl Conductor<'_> {
             worker_command: &self.settings.worker_command,
             clock_cost: self.clock.cost,
         };
-        let ran = workload.run(&mut mounted, gathered);
+        let ran = workload.run(&mut mounted, &mut self.restless, gathered);
         gathered.environment.merge(mounted.environment().clone());
         gathered.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
         space(&mounted, gathered);
@@ -114,10 +117,15 @@ struct Workload<'a> {
 }
 
 impl Workload<'_> {
-    fn run(&self, mounted: &mut Mounted, gathered: &mut Gathered) -> Result<(), Stop> {
+    fn run(
+        &self,
+        mounted: &mut Mounted,
+        restless: &mut bool,
+        gathered: &mut Gathered,
+    ) -> Result<(), Stop> {
         for phase in self.phases {
             (self.watch.observer)(&Event::PhaseStarted { name: &phase.name });
-            let warnings = ready(phase, mounted)?;
+            let warnings = ready(phase, mounted, restless)?;
             let before = mounted.counters();
             let result = self.engine(phase, mounted.directory())?;
             let device = difference(before, mounted.counters());
@@ -159,15 +167,17 @@ impl Workload<'_> {
 }
 
 /// Brings the caches into the state the phase asks for, and the device to rest.
-fn ready(phase: &Phase, mounted: &mut Mounted) -> Result<Vec<Warning>, Stop> {
+fn ready(phase: &Phase, mounted: &mut Mounted, restless: &mut bool) -> Result<Vec<Warning>, Stop> {
     let mut warnings = Vec::new();
     if phase.cache == Cache::Cold {
         let cold =
             mounted.make_cold().map_err(|error| Stop::failed("emptying the caches", &error))?;
         warnings.extend(cold);
     }
-    let settled = mounted.settle(SETTLE_LIMIT);
-    warnings.extend(settled.map_err(|error| Stop::failed("waiting for the device", &error))?);
+    let settled = mounted.settle(if *restless { RESTLESS_LIMIT } else { SETTLE_LIMIT });
+    let busy = settled.map_err(|error| Stop::failed("waiting for the device", &error))?;
+    *restless |= busy.is_some();
+    warnings.extend(busy);
     Ok(warnings)
 }
 

@@ -159,6 +159,9 @@ impl Writer<'_> {
         let claim = |member: &usize| {
             let pair = family.ranking.pair(best, *member)?;
             let how = match pair.comparison.verdict {
+                Verdict::Inconclusive { .. } if !pair.comparison.ratios_agree => {
+                    "median and ratio disagree".into()
+                }
                 Verdict::Inconclusive { needed } => {
                     format!("about {needed} runs each would decide a {threshold:.0} % difference")
                 }

@@ -57,3 +57,15 @@ fn a_kernel_without_the_order_is_an_error_that_names_it() {
     let error = drop_devices(&mut bench, &[], &[]).unwrap_err();
     assert!(error.to_string().contains(DROP_CACHES), "{error}");
 }
+
+#[test]
+fn an_ordinary_user_is_told_what_stays_of_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, mut root) = bench(&folder.path().join("root"), FakeHost::new(folder.path()));
+    assert_eq!(evict(&mut root, folder.path()).unwrap(), None);
+    let user = FakeHost::new(folder.path()).unprivileged();
+    let (_, mut user) = bench(&folder.path().join("user"), user);
+    let kept = evict(&mut user, folder.path()).unwrap();
+    let reason = "not root, so names and inodes stay in memory".to_owned();
+    assert_eq!(kept, Some(Warning::CacheKept { reason }));
+}

@@ -29,6 +29,8 @@ pub struct ClaimedDevice {
     path: PathBuf,
     name: String,
     medium: Medium,
+    /// The disk that it is a partition of.
+    disk: Option<Number>,
     identity: Identity,
     contents: Vec<Contents>,
     roots: Roots,
@@ -87,6 +89,7 @@ pub fn claim_device(
     let claimed = ClaimedDevice {
         given: path.into(),
         path: node(path, &name, medium.number, roots)?,
+        disk: block.disk().map(|disk| disk.number),
         identity: block.identity(),
         contents: contents(&file, &block, medium.size, roots)?,
         name,
@@ -113,6 +116,14 @@ impl ClaimedDevice {
     /// Its size.
     pub fn size(&self) -> Bytes {
         self.medium.size
+    }
+
+    /// Whether both are one device, or one is a partition of the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let part_of = |part: &Self, whole: &Self| {
+            part.medium.number == whole.medium.number || part.disk == Some(whole.medium.number)
+        };
+        part_of(self, other) || part_of(other, self)
     }
 
     /// What would be lost, for the eyes of the user: a line with name, model, serial and size, and

@@ -4,7 +4,7 @@ use std::{
     fmt,
     fs::{self, File},
     io::{self, ErrorKind},
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::Path,
 };
 
@@ -15,7 +15,10 @@ use rustix::{
 };
 
 use super::{Permission, Refusal, Roots, store::is_same_file, usage::user_of_file};
-use crate::signature::{self, Signature};
+use crate::{
+    host::Identity,
+    signature::{self, Signature},
+};
 
 /// The smallest unit of an image: a multiple of every sector size that loop devices offer, so that
 /// no tail is cut off.
@@ -30,11 +33,16 @@ pub enum ClaimedImage {
     /// Nothing; whoever makes the file should insist on that again (`O_EXCL`).
     New,
     /// A regular file that holds nothing but zeros.
-    Blank,
+    Blank {
+        /// Which file was looked at: only that one may be overwritten.
+        identity: Identity,
+    },
     /// An image that carries something, and the permission to overwrite it.
     Replace {
         /// What it carries.
         found: Vec<Signature>,
+        /// Which file was looked at: only that one may be overwritten.
+        identity: Identity,
     },
 }
 
@@ -43,8 +51,8 @@ impl fmt::Display for ClaimedImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => write!(f, "new file"),
-            Self::Blank => write!(f, "existing file, blank"),
-            Self::Replace { found } => write!(f, "existing image with {}", list(found)),
+            Self::Blank { .. } => write!(f, "existing file, blank"),
+            Self::Replace { found, .. } => write!(f, "existing image with {}", list(found)),
         }
     }
 }
@@ -86,16 +94,22 @@ pub fn claim_image(
         return Err(Refusal::ImageInUse { path: path.into(), by });
     }
     let file = File::open(&canonical).map_err(refused)?;
+    // Of the file that is open: its name may lead to another one at any time.
+    let metadata = file.metadata().map_err(refused)?;
+    if !metadata.is_file() {
+        return Err(Refusal::NotRegularFile { path: path.into() });
+    }
+    let identity = Identity { device: metadata.dev(), inode: metadata.ino() };
     let found = signature::probe(&file, Bytes(metadata.len())).map_err(refused)?;
     if found.is_empty() {
         return match is_blank(&file).map_err(refused)? {
-            true => Ok(ClaimedImage::Blank),
+            true => Ok(ClaimedImage::Blank { identity }),
             false => Err(Refusal::NotAnImage { path: path.into() }),
         };
     }
     let permitted = |name: &String| [path, &canonical].contains(&Path::new(name.trim()));
     if permission.destroy.iter().any(permitted) {
-        return Ok(ClaimedImage::Replace { found });
+        return Ok(ClaimedImage::Replace { found, identity });
     }
     Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
 }

@@ -1,6 +1,6 @@
 //! Whether image files of a given size fit where they are to be made.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use model::{Allocation, Bytes};
 use rustix::fs::statfs;
@@ -27,7 +27,8 @@ const SPARSE_MIN: Bytes = Bytes::mib(128);
 ///
 /// Fully allocated images need their size and a reserve of 1/32. Sparse ones need the reserve and
 /// what mkfs writes, for which a sixteenth of their size is taken; what the workloads write on top
-/// of that is for the forecast of the plan to check. In memory, what counts is the memory that can
+/// of that is for the forecast of the plan to check. Space that an image `had` before counts as
+/// written. In memory, what counts is the memory that can
 /// be had without swapping (`MemAvailable`, proc(5)) as well as the limit of the mount.
 ///
 /// # Errors
@@ -36,15 +37,23 @@ const SPARSE_MIN: Bytes = Bytes::mib(128);
 pub fn space_for_images(
     directory: &Path,
     total: Bytes,
+    had: Bytes,
     allocation: Allocation,
 ) -> Result<(), Refusal> {
-    space_within(directory, total, allocation, &Roots::default())
+    space_within(directory, total, had, allocation, &Roots::default())
+}
+
+/// The space that a file has taken; none if there is no such file.
+pub fn allocated(file: &Path) -> Bytes {
+    // stat(2): always units of 512 bytes.
+    Bytes(fs::metadata(file).map_or(0, |file| file.blocks().saturating_mul(512)))
 }
 
 /// As [`space_for_images`], asking the given machine for its memory.
 pub(super) fn space_within(
     directory: &Path,
     total: Bytes,
+    had: Bytes,
     allocation: Allocation,
     roots: &Roots,
 ) -> Result<(), Refusal> {
@@ -55,7 +64,7 @@ pub(super) fn space_within(
         Allocation::Full => total,
         Allocation::Sparse => Bytes(total.0 / SPARSE_SHARE).max(SPARSE_MIN).min(total),
     };
-    let needed = written + Bytes(total.0 / RESERVE_SHARE);
+    let needed = written - had.min(written) + Bytes(total.0 / RESERVE_SHARE);
     let unit = u64::try_from(facts.f_frsize).unwrap_or(0);
     let unit = if unit == 0 { u64::try_from(facts.f_bsize).unwrap_or(0) } else { unit };
     let free = Bytes(facts.f_bavail.saturating_mul(unit));

@@ -99,7 +99,10 @@ impl Host for RealHost {
     }
 
     fn create(&self, path: &Path, text: &str) -> io::Result<()> {
-        File::create_new(path)?.write_all(text.as_bytes())
+        let mut file = File::create_new(path)?;
+        file.write_all(text.as_bytes())?;
+        // What is told apart by this text must carry it after a crash, too.
+        file.sync_all()
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {

@@ -197,6 +197,63 @@ fn an_image_of_the_users_name_is_kept_and_then_protected() {
 }
 
 #[test]
+fn a_loop_device_that_was_given_another_file_is_spared() {
+    let folder = place();
+    let Some(rig) = open(folder.path(), "taken", &image(Bytes::mib(32), 1)) else { return };
+    let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
+    let (device, identity) = (images[0].device.clone(), images[0].identity);
+    RealHost.detach_loop(&device, identity).unwrap();
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None);
+    assert!(matches!(instance().unwrap_err(), RigError::Detached { .. }));
+    let other = folder.path().join("other");
+    fs::write(&other, vec![7; 32 << 20]).unwrap();
+    let losetup = |arguments: &[&str]| {
+        let mut argv = vec!["losetup".to_owned()];
+        argv.extend(arguments.iter().map(ToString::to_string));
+        assert!(RealHost.run(&argv).unwrap().success(), "{argv:?}");
+    };
+    losetup(&[device.to_str().unwrap(), other.to_str().unwrap()]);
+    let error = instance().unwrap_err();
+    losetup(&["-d", device.to_str().unwrap()]);
+    assert!(matches!(error, RigError::Detached { .. }), "{error}");
+    assert!(fs::read(&other).unwrap().iter().all(|byte| *byte == 7));
+    drop(rig);
+    assert_nothing_left(folder.path());
+}
+
+#[test]
+fn a_named_image_outside_the_folder_of_images_must_fit_where_it_lies() {
+    if !RealHost.is_root() {
+        return skipped("needs root");
+    }
+    let folder = place();
+    let small = folder.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let request = MountRequest {
+        source: "none".into(),
+        target: small.clone(),
+        fstype: "tmpfs".into(),
+        options: "size=1m".into(),
+    };
+    RealHost.mount(&request).unwrap();
+    let place = Place::Image {
+        size: Bytes::mib(32),
+        count: 1,
+        directory: Some(folder.path().display().to_string()),
+        file: Some(small.join("mine.img").display().to_string()),
+        allocation: Allocation::Sparse,
+    };
+    let storage = Storage { place, memory: None };
+    let error = Rig::open(Arc::new(RealHost), &storage, options(folder.path(), "far"));
+    RealHost.unmount(&small).unwrap();
+    let error = error.unwrap_err();
+    assert!(matches!(error, RigError::Refused(Refusal::Space { .. })), "{error}");
+    assert_nothing_left(folder.path());
+}
+
+#[test]
 fn a_block_device_is_emptied_for_every_instance() {
     let folder = place();
     if !RealHost.is_root() || !Path::new("/dev/loop-control").exists() {
@@ -307,7 +364,8 @@ fn a_directory_needs_no_root_and_is_removed() {
     fs::create_dir(mounted.directory().join("sub")).unwrap();
     let file = mounted.directory().join("sub/file");
     fs::write(&file, vec![7; 1 << 20]).unwrap();
-    assert_eq!(mounted.make_cold().unwrap(), None);
+    let kept = mounted.make_cold().unwrap();
+    assert_eq!(kept.is_none(), RealHost.is_root(), "names and inodes stay without root: {kept:?}");
     assert_eq!(RealHost.resident(&file).unwrap(), Bytes(0));
     let finish = mounted.finish(true).unwrap();
     assert_eq!(finish, Finish::default());

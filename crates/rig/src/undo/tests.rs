@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     bench::Bench,
-    host::{FakeHost, Output},
+    host::{FakeHost, Output, RealHost},
     mount::MountRequest,
 };
 
@@ -129,7 +129,7 @@ proptest! {
         // The first clean undid some, and not one of its lines reached the disk.
         let text = fs::read_to_string(journal_path(root)).unwrap();
         let file = OpenOptions::new().append(true).open(journal_path(root)).unwrap();
-        let mut first = replay(&*host, &text, file, &journal_path(root)).unwrap();
+        let mut first = replay(&*host, &text, file, &journal_path(root));
         for (step, _) in first.open.clone().into_iter().rev().take(undone) {
             first.undo(&*host, step).unwrap();
         }
@@ -278,4 +278,129 @@ fn no_state_directory_means_nothing_to_clean() {
     let folder = tempfile::tempdir().unwrap();
     let host = machine(folder.path());
     assert_eq!(clean(&host, &folder.path().join("none")).unwrap(), CleanReport::default());
+}
+
+/// A run that was killed after `steps` changes.
+fn killed(root: &Path, steps: usize) -> Arc<FakeHost> {
+    let (host, mut bench) = started(root);
+    work(&mut bench, steps);
+    bench.abandon();
+    host
+}
+
+#[test]
+fn a_disk_too_full_for_the_journal_is_no_reason_to_leave_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = killed(folder.path(), 5);
+    let path = journal_path(folder.path());
+    let text = fs::read_to_string(&path).unwrap();
+    // /dev/full answers each write as a full disk does.
+    let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let mut journal = replay(&*host, &text, full, &path);
+    assert!(journal.plan(Change::Directory { path: "/x".into() }).is_err());
+    assert_eq!(journal.close(&*host), []);
+    assert_eq!(state(&host), state(&machine(tempfile::tempdir().unwrap().path())));
+    assert!(!path.exists());
+}
+
+/// Needs root, for a filesystem of its own that is really full.
+#[test]
+fn a_line_that_did_not_fit_does_not_swallow_the_next() {
+    if !RealHost.is_root() {
+        return skipped("needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let request = MountRequest {
+        source: "none".into(),
+        target: folder.path().canonicalize().unwrap(),
+        fstype: "tmpfs".into(),
+        options: "size=16k".into(),
+    };
+    RealHost.mount(&request).unwrap();
+    let told = lines_around_a_full_disk(folder.path());
+    RealHost.unmount(&request.target).unwrap();
+    assert_eq!(told, ["directory /images/after"]);
+}
+
+/// Fills the disk while lines are written, makes room, writes one more, and tells which changes of
+/// the last two are read back.
+fn lines_around_a_full_disk(folder: &Path) -> Vec<String> {
+    let path = folder.join("run.jsonl");
+    let file = File::options().append(true).create(true).open(&path).unwrap();
+    let mut journal = Journal { file, path: path.clone(), next: 0, open: Vec::new() };
+    let change = |name: &str| Change::Directory { path: Path::new("/images").join(name) };
+    let filler = folder.join("filler");
+    fs::write(&filler, [0; 8 << 10]).unwrap();
+    let mut written = 0;
+    while journal.plan(change("before")).is_ok() {
+        written += 1;
+    }
+    fs::remove_file(filler).unwrap();
+    journal.plan(change("after")).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let again = replay(&RealHost, &text, File::open(&path).unwrap(), &path);
+    again.open[written..].iter().map(|(_, change)| change.describe()).collect()
+}
+
+#[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+#[test]
+fn a_journal_torn_within_a_character_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = killed(folder.path(), 2);
+    let mut torn = fs::read(journal_path(folder.path())).unwrap();
+    torn.extend(b"{\"line\":\"planned\",\"step\":9,\"what\":{\"path\":\"/\xc3");
+    fs::write(journal_path(folder.path()), torn).unwrap();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!((report.stuck, report.undone.len()), (vec![], 2));
+    assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
+}
+
+#[test]
+fn one_journal_that_cannot_be_read_keeps_no_other_from_being_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = killed(folder.path(), 2);
+    fs::create_dir(folder.path().join("state/journal/a-folder.jsonl")).unwrap();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!(report.undone.len(), 2);
+    assert!(report.stuck[0].what.ends_with("a-folder.jsonl"), "{:?}", report.stuck);
+}
+
+#[test]
+fn a_run_that_ends_while_journals_are_taken_has_nothing_to_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    assert!(matches!(take(&path), Ok(Taken::Gone)));
+    std::os::unix::fs::symlink("nowhere", &path).unwrap();
+    assert!(matches!(take(&path), Ok(Taken::Gone)));
+}
+
+#[test]
+fn an_image_is_known_again_after_a_reboot_that_renumbered_its_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = killed(folder.path(), 2);
+    let device = host.entry(Path::new("/images")).unwrap().identity.device;
+    let text = fs::read_to_string(journal_path(folder.path())).unwrap();
+    let other = text.replace(&format!("\"device\":{device}"), "\"device\":1");
+    assert_ne!(text, other);
+    fs::write(journal_path(folder.path()), &other).unwrap();
+    host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
+}
+
+#[test]
+fn a_tree_whose_marker_was_not_written_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path()).file("/images/fslab-run/.fslab-run", "");
+    let tree = || Change::Tree { path: "/images/fslab-run".into(), token: "run".into() };
+    host.create(Path::new("/images/fslab-run/mine"), "").unwrap();
+    assert!(revert(&host, &tree()).unwrap_err().contains("marker"));
+    host.remove_file(Path::new("/images/fslab-run/mine")).unwrap();
+    revert(&host, &tree()).unwrap();
+    assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }

@@ -110,8 +110,8 @@ const SPEC: SuiteSpec = SuiteSpec {
             "sweep",
             Kind::Word(&["none", "auto", "full"]),
             "none",
-            "auto: files and records of all powers of two within the sweep bounds, small records only \
-             with files up to 16 MiB; full: without that exception.",
+            "auto: files and records of all powers of two within the sweep bounds, small records \
+             only with files up to 16 MiB; full: without that exception.",
         ),
         parameter("sweep_file_min", SIZE, "64KiB", "Smallest file of a sweep."),
         parameter("sweep_file_max", SIZE, "512MiB", "Largest file of a sweep."),

@@ -122,6 +122,9 @@ fn said_of(pair: &Pair, facts: &Facts) -> String {
     let delta = format!("{:.0} %", facts.profile.threshold().0 * 100.0);
     match pair.comparison.verdict {
         Verdict::Equivalent => format!("equivalent within {delta}"),
+        Verdict::Inconclusive { .. } if !pair.comparison.ratios_agree => {
+            "not decided: median and ratio disagree".into()
+        }
         Verdict::Inconclusive { needed } => {
             format!("not decided; about {needed} repeats each would")
         }

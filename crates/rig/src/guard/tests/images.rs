@@ -6,10 +6,13 @@ use std::{
     path::Path,
 };
 
-use model::Bytes;
+use model::{Allocation, Bytes};
 
 use super::fixture::*;
-use crate::guard::{ClaimedImage, Permission, Refusal, Roots, claim_image};
+use crate::{
+    guard::{ClaimedImage, Permission, Refusal, Roots, claim_image},
+    host::{Host as _, RealHost},
+};
 
 const SIZE: Bytes = Bytes::mib(16);
 
@@ -32,10 +35,10 @@ fn zeros_are_blank_in_holes_and_in_data() {
     let folder = scratch();
     let path = folder.path().join("image");
     for size in [0, 1, 4096, SIZE.0] {
-        assert!(matches!(claim(&zeros(&path, size)), Ok(ClaimedImage::Blank)), "{size}");
+        assert!(matches!(claim(&zeros(&path, size)), Ok(ClaimedImage::Blank { .. })), "{size}");
     }
     fs::write(&path, vec![0; 3 << 20]).unwrap();
-    assert!(matches!(claim(&path), Ok(ClaimedImage::Blank)));
+    assert!(matches!(claim(&path), Ok(ClaimedImage::Blank { .. })));
 }
 
 #[test]
@@ -76,6 +79,22 @@ fn an_image_with_a_filesystem_needs_its_path() {
     assert!(matches!(permit(""), Err(Refusal::ImageOccupied { .. })));
     let claimed = permit(path.to_str().unwrap()).unwrap();
     assert!(claimed.to_string().starts_with("existing image with ext4 \"letters\""), "{claimed}");
+}
+
+#[test]
+fn a_link_that_is_turned_to_another_file_spares_that_file() {
+    let folder = scratch();
+    let (blank, diary) = (zeros(&folder.path().join("blank"), SIZE.0), folder.path().join("diary"));
+    fs::write(&diary, "dear diary").unwrap();
+    let link = folder.path().join("link");
+    symlink(&blank, &link).unwrap();
+    let Ok(ClaimedImage::Blank { identity }) = claim(&link) else { panic!("it is blank") };
+    assert_eq!(identity, RealHost.entry(&blank).unwrap().identity);
+    fs::remove_file(&link).unwrap();
+    symlink(&diary, &link).unwrap();
+    let path = RealHost.follow(&link).unwrap();
+    RealHost.renew_image(&path, identity, SIZE, Allocation::Sparse).unwrap_err();
+    assert_eq!(fs::read_to_string(&diary).unwrap(), "dear diary");
 }
 
 #[test]

@@ -172,3 +172,16 @@ fn the_run_file_is_not_the_device() {
     let refusal = claim_device(&device.path, &permission, &Roots::default()).unwrap_err();
     assert!(matches!(refusal, Refusal::StoreIsTarget { .. }), "{refusal}");
 }
+
+#[test]
+fn a_disk_overlaps_its_partitions_which_do_not_overlap_each_other() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), 32 << 20), 2);
+    let disk = claim(&device.path).unwrap();
+    let [first, second] = [1, 2].map(|number| claim(&device.partition(number)).unwrap());
+    assert!(disk.overlaps(&disk) && disk.overlaps(&first) && second.overlaps(&disk));
+    assert!(!first.overlaps(&second) && !second.overlaps(&first));
+}

@@ -5,7 +5,9 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use model::{Allocation, Bytes};
 
 use super::fixture::*;
-use crate::guard::{Refusal, space::space_within, space_for_images, store_outside};
+use crate::guard::{Refusal, allocated, space::space_within, space_for_images, store_outside};
+
+const NONE: Bytes = Bytes(0);
 
 fn is_space(result: Result<(), Refusal>) -> bool {
     matches!(result, Err(Refusal::Space { .. }))
@@ -22,13 +24,20 @@ fn images_must_fit_their_filesystem() {
     let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
     let new = mount.0.join("not/made/yet");
     for place in [&mount.0, &new] {
-        space_for_images(place, Bytes::mib(400), Allocation::Full).unwrap();
-        assert!(is_space(space_for_images(place, Bytes::mib(600), Allocation::Full)));
-        space_for_images(place, Bytes::mib(600), Allocation::Sparse).unwrap();
-        space_for_images(place, Bytes::gib(4), Allocation::Sparse).unwrap();
-        assert!(is_space(space_for_images(place, Bytes::gib(16), Allocation::Sparse)));
+        space_for_images(place, Bytes::mib(400), NONE, Allocation::Full).unwrap();
+        assert!(is_space(space_for_images(place, Bytes::mib(600), NONE, Allocation::Full)));
+        space_for_images(place, Bytes::mib(600), NONE, Allocation::Sparse).unwrap();
+        space_for_images(place, Bytes::gib(4), NONE, Allocation::Sparse).unwrap();
+        assert!(is_space(space_for_images(place, Bytes::gib(16), NONE, Allocation::Sparse)));
     }
-    let refusal = space_for_images(&new, Bytes::gib(1), Allocation::Full).unwrap_err();
+    // An image of 300 MiB that is there needs the rest only.
+    let kept = mount.0.join("kept");
+    run("fallocate", &["-l", "300M", kept.to_str().unwrap()]);
+    let had = allocated(&kept);
+    assert!(is_space(space_for_images(&mount.0, Bytes::mib(400), NONE, Allocation::Full)));
+    space_for_images(&mount.0, Bytes::mib(400), had, Allocation::Full).unwrap();
+    assert_eq!((had >= Bytes::mib(300), allocated(&new)), (true, NONE));
+    let refusal = space_for_images(&new, Bytes::gib(1), NONE, Allocation::Full).unwrap_err();
     let text = refusal.to_string();
     assert!(text.contains("1056MiB") && text.contains("not/made/yet"), "{text}");
 }
@@ -43,7 +52,7 @@ fn images_in_memory_must_fit_the_memory() {
     let machine = FakeMachine::around(&device);
     machine.proc("meminfo", "MemTotal: 999999 kB\nMemAvailable:     131072 kB\n");
     let within = |place: &Path, mib: u64| {
-        space_within(place, Bytes::mib(mib), Allocation::Full, &machine.roots)
+        space_within(place, Bytes::mib(mib), NONE, Allocation::Full, &machine.roots)
     };
     let tmpfs = ["-t", "tmpfs", "-o", "size=1G"];
     let mount = Mount::new(&tmpfs, Path::new("none"), &folder.path().join("mnt"));
