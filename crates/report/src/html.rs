@@ -4,6 +4,8 @@
 //! Markup is in `templates/`; this module turns the view into the few structs that they read.
 //! Tables and charts are made first, as text, and put in their places.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 
 use crate::{
@@ -195,12 +197,22 @@ fn test_figure<'a>(test: &'a Test, table: &Table, view: &'a View) -> Figure<'a> 
         caption: format!(
             "Faint dots: every repeat; marker: median; line: 95 % interval of the median. {}. A \
              line at the right marks the top group; filesystems that share a letter were not \
-             told apart.",
-            table.caption.join("; ")
+             told apart.{}",
+            table.caption.join("; "),
+            qualified(&test.codes())
         ),
         conditions: &view.facts.conditions,
         table: table_html(table, view),
     }
+}
+
+/// The warnings behind the numbers of a figure, as a sentence.
+fn qualified(codes: &BTreeSet<&str>) -> String {
+    if codes.is_empty() {
+        return String::new();
+    }
+    let codes: Vec<&str> = codes.iter().copied().collect();
+    format!(" Warnings at these numbers: {}.", codes.join(", "))
 }
 
 fn interval_row(test: &Test, entry: &Entry, view: &View) -> IntervalRow {
@@ -249,8 +261,9 @@ fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
         svg: chart.render(),
         caption: format!(
             "Median over n = {} repeats with its 95 % interval as a band; lines join tested levels \
-             only.{}",
+             only.{}{}",
             sweep.repeats,
+            qualified(&sweep.codes),
             absent.collect::<String>()
         ),
         conditions: &view.facts.conditions,

@@ -99,7 +99,7 @@ fn a_directory_needs_no_filesystem_axis() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_a_cure() {
+fn mistakes_of_the_storage_have_a_place_and_a_cure() {
     check(
         "title = ",
         expect![[r#"
@@ -149,6 +149,10 @@ fn mistakes_have_a_place_and_a_cure() {
           take one of them out
     "#]],
     );
+}
+
+#[test]
+fn mistakes_on_the_axes_have_a_place_and_a_cure() {
     check(
         &axes("filesystem = [\"etx4\"]"),
         expect![[r#"

@@ -115,7 +115,7 @@ fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
 }
 
 /// Text cut to so many letters; the whole stands in the table beside the chart.
-fn shortened(text: &str, letters: usize) -> String {
+pub(super) fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
     }

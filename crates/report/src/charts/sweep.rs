@@ -2,7 +2,7 @@
 //! logarithmic axis whose ticks are the tested levels. Nothing is drawn through untested ones.
 
 use crate::{
-    charts::axis::Axis,
+    charts::{axis::Axis, intervals::shortened},
     svg::{Svg, color},
     view::{Level, Series, SweepValue},
 };
@@ -29,6 +29,8 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 50.0;
 /// Distance of direct labels that do not touch.
 const LABEL: f64 = 16.0;
+/// Letters of a name that fit to the right of the plot; the legend of the report has the whole.
+const NAME_MAX: usize = 14;
 
 impl SweepChart<'_> {
     /// The chart as an SVG element.
@@ -133,7 +135,7 @@ impl SweepChart<'_> {
             let x = WIDTH - RIGHT + 8.0;
             svg.line("k", (x - 4.0, *y), (x + 8.0, place));
             svg.marker(series.filesystem, (x + 14.0, place), 4.0);
-            svg.text("t", (x + 24.0, place + 4.0), &series.name);
+            svg.text("t", (x + 24.0, place + 4.0), &shortened(&series.name, NAME_MAX));
         }
     }
 
@@ -150,17 +152,19 @@ fn height(axis: &Axis, value: f64) -> f64 {
     HEIGHT - BOTTOM - axis.share(value) * (HEIGHT - TOP - BOTTOM)
 }
 
-/// Positions at least [`LABEL`] apart, in the same order, each near where it wants to be and all
-/// within the plot.
+/// Positions at least [`LABEL`] apart, or as far as so many can be, in the same order, each near
+/// where it wants to be and all within the plot.
 fn apart(wanted: &[f64]) -> Vec<f64> {
+    let gaps = wanted.len().saturating_sub(1).max(1) as f64;
+    let distance = LABEL.min((HEIGHT - TOP - BOTTOM) / gaps);
     let mut places = wanted.to_vec();
     for index in 1..places.len() {
-        places[index] = places[index].max(places[index - 1] + LABEL);
+        places[index] = places[index].max(places[index - 1] + distance);
     }
     let mut ceiling = HEIGHT - BOTTOM;
     for place in places.iter_mut().rev() {
         *place = place.min(ceiling);
-        ceiling = *place - LABEL;
+        ceiling = *place - distance;
     }
     places
 }
@@ -174,5 +178,31 @@ mod tests {
         let places = apart(&[300.0, 301.0, 302.0, 303.0]);
         assert!(places.windows(2).all(|two| two[1] - two[0] >= LABEL - 1e-9), "{places:?}");
         assert!(places.last().is_some_and(|last| *last <= HEIGHT - BOTTOM));
+    }
+
+    #[test]
+    fn many_labels_stay_inside() {
+        let places = apart(&[200.0; 30]);
+        assert!(places.iter().all(|place| (TOP - 1e-9..=HEIGHT - BOTTOM).contains(place)));
+        assert!(places.is_sorted());
+    }
+
+    #[test]
+    fn a_long_name_is_cut_before_the_edge_cuts_it() {
+        let levels: Vec<Level> =
+            [1.0, 2.0].map(|number| Level { number, label: number.to_string() }).into();
+        let value = |median| Some(SweepValue { median, ends: None });
+        let name = "ext4-writeback-without-journal".to_owned();
+        let series = [Series { filesystem: 0, name, values: vec![value(1.0), value(2.0)] }];
+        let chart = SweepChart {
+            id: "x".into(),
+            title: "t".into(),
+            description: "d".into(),
+            y_axis: "y".into(),
+            x_axis: "x".into(),
+            levels: &levels,
+            series: &series,
+        };
+        assert!(chart.render().contains(">ext4-writebac…</text>"));
     }
 }

@@ -87,7 +87,7 @@ fn line_row(line: &Line, lines: &[Line], shown: &[usize], filesystems: &[Filesys
         title: format!("{} · {}", line.test.name, filesystems[line.entry.filesystem].name),
         unit: scale.name,
         filesystem: Some(line.entry.filesystem),
-        note: String::new(),
+        note: line.entry.measured_codes.join(" "),
         body: match &line.entry.status {
             Status::Nothing(reason) => Body::Missing(reason.clone()),
             Status::Measured => Body::Cells(shown.iter().map(cell).collect()),

@@ -3,7 +3,7 @@
 //! A workload point is all cells that differ in nothing but the filesystem; a test is one measured
 //! phase of a point. One filesystem at one test is an [`Entry`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{
@@ -85,6 +85,9 @@ pub(crate) struct Entry {
     pub(crate) counterpart: Option<Summary>,
     /// Warning codes that qualify the number.
     pub(crate) codes: Vec<&'static str>,
+    /// Those among them that were earned while measuring, and so qualify whatever else was measured
+    /// in the same phase.
+    pub(crate) measured_codes: Vec<&'static str>,
     /// Repeats that failed, of how many, and why.
     pub(crate) failed: Option<(usize, usize, String)>,
     /// Takes part in the ranking.
@@ -134,6 +137,11 @@ impl Entry {
 }
 
 impl Test {
+    /// The warning codes of all its numbers, each once, in alphabetical order.
+    pub(crate) fn codes(&self) -> BTreeSet<&'static str> {
+        self.entries.iter().flat_map(|entry| entry.codes.iter().copied()).collect()
+    }
+
     /// The entry of a filesystem.
     pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)
@@ -338,6 +346,7 @@ impl Builder<'_, '_> {
             status,
             ranked: summary.is_some() && !blocked && failed.is_none() && !given_up,
             codes: codes(all()),
+            measured_codes: codes(measured.iter().copied()),
             values,
             summary,
             counterpart,

@@ -1,5 +1,7 @@
 //! Behavior over a swept number: one line for each filesystem, with its band.
 
+use std::collections::BTreeSet;
+
 use analysis::Summary;
 use model::{Bytes, Metric, Value};
 
@@ -29,6 +31,8 @@ pub(crate) struct Sweep {
     pub(crate) series: Vec<Series>,
     /// How many repeats stand behind each point: `8`, or `8 to 12`.
     pub(crate) repeats: String,
+    /// The warning codes of all its numbers, each once, in alphabetical order.
+    pub(crate) codes: BTreeSet<&'static str>,
     /// Filesystems without a line, and why.
     pub(crate) absent: Vec<(String, String)>,
 }
@@ -124,6 +128,7 @@ fn of_test(
         levels: levels.to_vec(),
         series: Vec::new(),
         repeats: repeats(summaries()),
+        codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
         absent: Vec::new(),
     };
     for (index, filesystem) in filesystems.iter().enumerate() {

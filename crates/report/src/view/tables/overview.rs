@@ -187,7 +187,7 @@ fn value_cell(entry: &Entry, summary: Option<&Summary>, scale: Scale, primary: b
     match (summary, &entry.status) {
         (Some(summary), _) => TableCell::Value(ValueCell {
             top: primary && entry.top,
-            codes: if primary { entry.codes.clone() } else { Vec::new() },
+            codes: if primary { &entry.codes } else { &entry.measured_codes }.clone(),
             ..ValueCell::plain(summary, scale)
         }),
         (None, Status::Nothing(reason)) => TableCell::Text(reason.clone()),

@@ -85,7 +85,10 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
     ];
     if test.counterpart.is_some() {
         cells.push(match &entry.counterpart {
-            Some(other) => TableCell::Value(ValueCell::plain(other, test.scale)),
+            Some(other) => TableCell::Value(ValueCell {
+                codes: entry.measured_codes.clone(),
+                ..ValueCell::plain(other, test.scale)
+            }),
             None => TableCell::Text("not measured".into()),
         });
     }
