@@ -88,9 +88,15 @@ fn conditions(record: &RunRecord) -> String {
         fact("cpu.model").map(one_line),
         memory,
         Some(format!("scale {}", record.info.scale)),
-        Some("a fresh filesystem for every repeat".into()),
+        Some(format!("a fresh {} for every repeat", instance(record))),
     ];
     capital(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// What a repeat has for itself: a filesystem, unless whatever is mounted there was measured.
+fn instance(record: &RunRecord) -> &'static str {
+    let found = record.cells.iter().any(|cell| cell.cell.filesystem.base == "directory");
+    if found { "directory of one and the same filesystem" } else { "filesystem" }
 }
 
 /// The method in sentences, with the parameters that were used.
@@ -110,8 +116,9 @@ fn method(record: &RunRecord) -> Vec<String> {
     };
     vec![
         format!(
-            "A repeat (n) is a fresh filesystem: made, mounted, measured, unmounted, checked. \
-             Repeats ran in random order with seed {}, in one session. {repeats}",
+            "A repeat (n) has a fresh {}, which is taken away after it. Repeats ran in random order \
+             with seed {}, in one session. {repeats}",
+            instance(record),
             info.seed
         ),
         "The value of a cell is the median over repeats. Its interval is the 95 % interval from \
