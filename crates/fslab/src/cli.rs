@@ -80,7 +80,7 @@ pub(crate) struct Run {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["plan", "output", "scale", "profile", "set", "destroy"]
+        conflicts_with_all = ["plan", "output", "scale", "profile", "set"]
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Allow a device that carries data to be overwritten, named by its model or serial.

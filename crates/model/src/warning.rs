@@ -116,6 +116,11 @@ pub enum Warning {
         /// What was changed.
         what: String,
     },
+    /// The run was interrupted and went on later.
+    Resumed {
+        /// Names of the facts about the host that had changed by then; empty if none.
+        differs: String,
+    },
 }
 
 impl Warning {
@@ -137,6 +142,7 @@ impl Warning {
             Self::Short { .. } => "W-SHORT",
             Self::Damaged { .. } => "W-DAMAGED",
             Self::Amended { .. } => "W-PLAN",
+            Self::Resumed { .. } => "W-RESUMED",
         }
     }
 
@@ -145,6 +151,7 @@ impl Warning {
         match self {
             Self::Few { .. } | Self::Damaged { .. } => Level::Block,
             Self::Amended { .. } => Level::Info,
+            Self::Resumed { differs } if differs.is_empty() => Level::Info,
             Self::Wide { .. }
             | Self::NotCold { .. }
             | Self::CacheKept { .. }
@@ -156,7 +163,8 @@ impl Warning {
             | Self::MemoryUnlimited { .. }
             | Self::NotIdle { .. }
             | Self::Clock { .. }
-            | Self::Short { .. } => Level::Warn,
+            | Self::Short { .. }
+            | Self::Resumed { .. } => Level::Warn,
         }
     }
 
@@ -200,6 +208,12 @@ impl Warning {
             }
             Self::Damaged { verdict } => format!("the check after the workload failed: {verdict}"),
             Self::Amended { what } => format!("not run as the plan is written: {what}"),
+            Self::Resumed { differs } if differs.is_empty() => {
+                "the run was interrupted and went on later".into()
+            }
+            Self::Resumed { differs } => {
+                format!("the run was interrupted and went on later, when these differed: {differs}")
+            }
         }
     }
 
@@ -225,6 +239,7 @@ impl Warning {
             Self::Short { .. } => "make the files larger",
             Self::Damaged { .. } => "keep the image and report it to the filesystem's developers",
             Self::Amended { .. } => "compare only with runs amended in the same way",
+            Self::Resumed { .. } => "start a new run if the difference matters",
         }
     }
 
@@ -252,6 +267,7 @@ impl Warning {
             Self::Short { elapsed: Nanos(4_000_000) },
             Self::Damaged { verdict: text("xfs_repair exit 1: bad magic") },
             Self::Amended { what: text("--scale 1/64") },
+            Self::Resumed { differs: text("vm.swappiness") },
         ]
     }
 }

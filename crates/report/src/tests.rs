@@ -329,3 +329,28 @@ fn the_html_loads_nothing_and_runs_nothing_from_the_record() {
     assert!(page.contains("one that is &#60;not&#62; here"), "text from the record is escaped");
     assert_eq!(page.matches("<script>").count(), 1);
 }
+
+#[test]
+fn warnings_of_a_phase_stand_at_everything_measured_in_it() {
+    let mut record = fixture::with_records(&[1, 4, 8].map(Bytes::mib), "own");
+    for trial in record.trials.iter_mut().filter(|trial| trial.cell == 0) {
+        trial.warnings = vec![(Some("write".into()), model::Warning::Unsynced)];
+    }
+    let code = model::Warning::Unsynced.code();
+    let view = View::new(&record);
+    let other = &view.overviews[0].counterparts[0];
+    let holders = other.values().filter(|value| value.codes == [code]).count();
+    assert_eq!(holders, 1, "accepted throughput is qualified as the durable one is");
+    let noted: Vec<&str> = view.latency[0]
+        .rows
+        .iter()
+        .filter(|row| row.note == code)
+        .map(|row| row.title.as_str())
+        .collect();
+    assert!(matches!(noted[..], [title] if title.starts_with("write · ")), "{noted:?}");
+    // One test at one size and its sweep over the sizes.
+    let page = html(&view);
+    let sentences = page.split("Warnings at these numbers: ").skip(1);
+    let named = sentences.filter(|rest| rest.split('.').next().is_some_and(|s| s.contains(code)));
+    assert_eq!(named.count(), 2);
+}

@@ -132,6 +132,16 @@ impl Store {
         })
     }
 
+    /// Adds warnings about the run as a whole.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn warn(&mut self, warnings: &[Warning]) -> Result<(), StoreError> {
+        self.write("keeping warnings", |transaction| {
+            warnings.iter().try_for_each(|warning| put_warning(transaction, None, None, warning))
+        })
+    }
+
     /// Ends the run: its time, and a single file without a log. While somebody else has the file
     /// open the log stays; whoever closes it last writes the log back.
     ///

@@ -146,9 +146,37 @@ fn resume(
     let keeping = Keeping::choose(path, &chosen.storage.place)?;
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
-    let (store, record) = Store::resume(&keeping.working)?;
+    let (mut store, record) = Store::resume(&keeping.working)?;
     let rig = open(&chosen, host, state, &now, &keeping.working, arguments.destroy.clone())?;
+    let fresh = resumed(&record, &rig)?;
+    store.warn(&fresh)?;
     Ok(Prepared { rig, store, record, keeping, fsck: chosen.plan.fsck })
+}
+
+/// What must be said of a run that goes on in a second session: whatever is wrong now and was not
+/// before, and the facts about the host that have changed.
+///
+/// Another kernel is no change of conditions but another subject, and is refused.
+fn resumed(record: &RunRecord, rig: &Rig) -> Result<Vec<Warning>, Failure> {
+    let now = rig.environment();
+    let release = |environment: &model::Environment| {
+        environment.get("kernel.release").unwrap_or("unknown").to_owned()
+    };
+    let (before, after) = (release(&record.environment), release(&now));
+    if before != after {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "the run was begun on kernel {before} and this is {after}; one run speaks of one kernel: \
+             boot the old one, or start a new run"
+        )));
+    }
+    // Facts that name the run's own loop device or image differ by design.
+    let of_the_host = |name: &str| !name.starts_with("device.") && !name.starts_with("generator.");
+    let beyond = now.beyond(&record.environment);
+    let differs: Vec<_> = beyond.0.into_keys().filter(|name| of_the_host(name)).collect();
+    let known = |warning: &Warning| record.warnings.contains(warning);
+    let mut fresh: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
+    fresh.push(Warning::Resumed { differs: differs.join(", ") });
+    Ok(fresh)
 }
 
 fn open(
@@ -207,7 +235,7 @@ fn cells(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host, seed: u64) -> 
     let state = |base: &str| match catalogue.get(base) {
         Err(error) => CellState::Skipped { reason: error.to_string() },
         Ok(filesystem) => match catalogue.availability(filesystem, host) {
-            Availability::Usable { .. } => too_small(chosen, filesystem),
+            Availability::Usable { .. } => unfit(chosen, filesystem),
             Availability::Missing { reason, cure } => {
                 CellState::Skipped { reason: format!("{reason}; {cure}") }
             }
@@ -237,16 +265,27 @@ fn cells(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host, seed: u64) -> 
     cells.collect()
 }
 
-fn too_small(chosen: &Chosen, filesystem: &rig::Filesystem) -> CellState {
-    match &chosen.storage.place {
-        Place::Image { size, .. } if *size < filesystem.min => CellState::Skipped {
-            reason: format!(
-                "{} needs {} at least and the image has {size}; make `storage.image` larger",
-                filesystem.name, filesystem.min
-            ),
-        },
-        Place::Image { .. } | Place::Devices { .. } | Place::Directory { .. } => CellState::Open,
-    }
+/// Whether a filesystem can be made on the plan's storage at all.
+fn unfit(chosen: &Chosen, filesystem: &rig::Filesystem) -> CellState {
+    let name = &filesystem.name;
+    let (devices, size) = match &chosen.storage.place {
+        Place::Image { size, count, .. } => (*count as usize, Some(*size)),
+        Place::Devices { paths } => (paths.len(), None),
+        Place::Directory { .. } => (1, None),
+    };
+    let reason = match size {
+        _ if devices > 1 && filesystem.many.is_none() => {
+            format!(
+                "{name} lies on one device and the plan names {devices}; give it a plan of its own"
+            )
+        }
+        Some(size) if size < filesystem.min => format!(
+            "{name} needs {} at least and the image has {size}; make `storage.image` larger",
+            filesystem.min
+        ),
+        Some(_) | None => return CellState::Open,
+    };
+    CellState::Skipped { reason }
 }
 
 fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
@@ -286,12 +325,22 @@ fn run_id(seed: u64) -> String {
     format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
 }
 
+/// A device or an image that is kept now carries the run's own filesystem, and so needs its name again.
+fn destroy_again(path: &Path) -> &'static str {
+    let kept = store::read(path).is_ok_and(|record| {
+        let (plan, text) = (record.info.plan_text, |word: &str| format!("\n{word}"));
+        ["device", "image_file"].iter().any(|word| plan.contains(&text(word)))
+    });
+    if kept { " --destroy MODEL-or-SERIAL (it carries the run's own filesystem now)" } else { "" }
+}
+
 /// The report of a run that ended, and the ending it leads to.
 fn end(path: &Path, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
     if tally.interrupted {
         output::message(&format!(
-            "interrupted; the machine is as it was. Go on with: fslab run --resume {}",
-            path.display()
+            "interrupted; the machine is as it was. Go on with: fslab run --resume {}{}",
+            path.display(),
+            destroy_again(path)
         ));
         return Ok(Exit::Interrupted);
     }

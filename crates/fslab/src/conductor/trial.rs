@@ -47,7 +47,9 @@ impl Conductor<'_> {
     pub(super) fn measure(&mut self, cell: usize, repeat: u32) -> Option<TrialRecord> {
         let (started, started_unix) = (Instant::now(), now_unix());
         let mut gathered = Gathered::default();
-        let outcome = match self.steps(cell, &mut gathered) {
+        let steps = self.steps(cell, &mut gathered);
+        gathered.actions = self.rig.take_actions();
+        let outcome = match steps {
             Ok(()) => Outcome::Measured,
             Err(Stop::Failed(reason)) if !self.watch.interrupt.load(Ordering::Relaxed) => {
                 Outcome::Failed { reason }
@@ -90,15 +92,10 @@ impl Conductor<'_> {
         gathered.environment.merge(mounted.environment().clone());
         gathered.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
         space(&mounted, gathered);
-        if let Err(stop) = ran {
-            drop(mounted);
-            gathered.actions = self.rig.take_actions();
-            return Err(stop);
-        }
+        ran?;
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT });
         let finished = mounted.finish(self.settings.fsck);
         let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
-        gathered.actions = self.rig.take_actions();
         let steps = finished.lifecycle.into_iter();
         gathered.samples.extend(steps.map(|(step, time)| elapsed(step, time)));
         if let Some(verdict) = finished.damage {
