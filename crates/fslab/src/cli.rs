@@ -8,7 +8,8 @@ use model::{Scale, plan::Profile};
 /// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
 /// what the data support.
 #[derive(Debug, Parser)]
-#[command(name = "fslab", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "fslab", version, max_term_width = 100)]
+#[command(arg_required_else_help = true)]
 #[command(
     after_help = "Start with `fslab demo`. Exit status: 0 done, 1 the answer is no, 2 wrong \
     usage or plan, 3 nothing could be measured, 4 incomplete, 130 interrupted."
@@ -20,8 +21,9 @@ pub(crate) struct Arguments {
     /// Say more on stderr; twice for everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Where undo journals are kept [default: /var/lib/fslab as root, else ~/.local/state/fslab].
-    #[arg(long, global = true, value_name = "DIR", env = "FSLAB_STATE", hide_env = true)]
+    /// Where undo journals are kept [default: $FSLAB_STATE, else /var/lib/fslab as root and
+    /// ~/.local/state/fslab otherwise].
+    #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_directory: Option<PathBuf>,
 }
 

@@ -89,6 +89,7 @@ impl Chosen {
             plan.title.clone_from(&name);
         }
         let storage = plan.storage_at(scale);
+        roomy(&storage, scale)?;
         let refine = |point| {
             let points = suites::refine(point)?;
             points.iter().try_for_each(|point| fits(point, &storage))?;
@@ -102,6 +103,20 @@ impl Chosen {
     pub(crate) fn footprint(&self) -> model::Bytes {
         let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
         points.map(footprint).max().unwrap_or_default()
+    }
+}
+
+/// The limit holds for fslab itself too, with its buffers and what is in writeback: below this the kernel
+/// would kill it sooner or later.
+const LEAST_MEMORY: model::Bytes = model::Bytes::mib(64);
+
+fn roomy(storage: &Storage, scale: Scale) -> Result<(), Failure> {
+    match storage.memory {
+        Some(memory) if memory < LEAST_MEMORY => Err(Failure::usage(anyhow::anyhow!(
+            "a memory limit of {memory} (at scale {scale}) leaves no room for fslab itself; \
+             the least is {LEAST_MEMORY}: take a larger scale or limit"
+        ))),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -38,13 +38,13 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// The metric this phase is judged by: durable throughput where data is written and flushed,
+    /// The metric this phase is judged by: durable throughput where all workers write and flush,
     /// unless the suite follows a classic tool that takes a tick off its times; else the throughput
     /// of the timed region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
-                if stream.direction != Direction::Read
+                if stream.direction == Direction::Write
                     && stream.flush == Flush::Fsync
                     && !self.timed.tick_subtracted =>
             {

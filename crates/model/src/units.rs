@@ -121,7 +121,7 @@ impl Bytes {
         let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (number, unit) = trimmed.split_at(digits);
         let unit = unit.trim_start();
-        if number.is_empty() {
+        if number.is_empty() || unit.starts_with(['.', ',']) {
             return Err(SizeError::Number { text: text.into() });
         }
         let too_large = || SizeError::TooLarge { text: text.into() };
@@ -306,6 +306,10 @@ mod tests {
             expect!["`4q` has the unknown unit `q`; use B, KiB, MiB, GiB or TiB, as in `4KiB`"],
         );
         check("big", expect!["`big` is not a size; write a whole number and a unit, as in `4KiB`"]);
+        check(
+            "1.5MiB",
+            expect!["`1.5MiB` is not a size; write a whole number and a unit, as in `4KiB`"],
+        );
         check("-4k", expect!["`-4k` is not a size; write a whole number and a unit, as in `4KiB`"]);
         check("99999999TiB", expect!["`99999999TiB` is too large: a size must stay below 16 EiB"]);
     }

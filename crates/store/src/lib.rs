@@ -63,6 +63,14 @@ pub enum StoreError {
     /// Another process writes this run.
     #[error("{} is being written by a running fslab; wait for it to end", .0.display())]
     Busy(PathBuf),
+    /// There is no room for the run.
+    #[error("{step}: no space left for the run file {}; free some, then go on with: fslab run --resume {}", path.display(), path.display())]
+    Full {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
     /// SQLite could not carry out a step.
     #[error("{step} in the run file {}: {source}", path.display())]
     Database {

@@ -179,6 +179,9 @@ impl Store {
     }
 
     fn failed(&self, step: &'static str, source: rusqlite::Error) -> StoreError {
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) {
+            return StoreError::Full { step, path: self.path.clone() };
+        }
         StoreError::Database { step, path: self.path.clone(), source }
     }
 }

@@ -60,6 +60,14 @@ impl Keeping {
         if let Some(directory) = self.working.parent() {
             let made = DirBuilder::new().mode(0o700).recursive(true).create(directory);
             made.with_context(|| format!("making {}", directory.display()))?;
+            // The directory is open to all users: one that somebody else made is no place to trust.
+            let metadata = fs::symlink_metadata(directory)?;
+            let own = metadata.uid() == rustix::process::geteuid().as_raw();
+            anyhow::ensure!(
+                own && metadata.is_dir(),
+                "{} belongs to somebody else; name a run file on another filesystem with -o",
+                directory.display()
+            );
         }
         if self.place.exists() && !self.working.exists() {
             relocate(&self.place, &self.working)?;

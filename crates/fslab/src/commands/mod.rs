@@ -11,7 +11,7 @@ mod run;
 mod show;
 mod version;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rig::{Catalogue, RealHost};
 
@@ -25,8 +25,9 @@ use crate::{
 /// # Errors
 /// A [`Failure`] with the ending it leads to.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let state = match &arguments.state_directory {
-        Some(directory) => directory.clone(),
+    let variable = std::env::var_os("FSLAB_STATE").map(PathBuf::from);
+    let state = match arguments.state_directory.clone().or(variable) {
+        Some(directory) => directory,
         None => rig::undo::default_state_directory(&RealHost)?,
     };
     match &arguments.command {

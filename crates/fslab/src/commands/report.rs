@@ -7,6 +7,7 @@ use model::RunRecord;
 use report::{TerminalOptions, View};
 use store::StoreError;
 
+use super::keeping::Keeping;
 use crate::{
     cli::{Format, Report},
     exit::{Exit, Failure},
@@ -14,13 +15,14 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
-    let record = read(&arguments.run)?;
+    let record = read(&Keeping::find(&arguments.run))?;
     if let Some(Format::Csv) = arguments.format {
         output::result(&report::csv(&record))?;
         return Ok(Exit::Done);
     }
     let view = View::new(&record);
     if let Some(path) = &arguments.html {
+        apart(path, &arguments.run)?;
         let written = fs::write(path, report::html(&view));
         written.with_context(|| format!("writing the report {}", path.display()))?;
         output::message(&format!("report {}", path.display()));
@@ -38,6 +40,26 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Refuses to write a report over the run it is made from.
+///
+/// # Errors
+/// When both paths are one file.
+pub(super) fn apart(html: &Path, run_file: &Path) -> Result<(), Failure> {
+    let same = match (fs::canonicalize(html), fs::canonicalize(run_file)) {
+        (Ok(html), Ok(run_file)) => html == run_file,
+        (Err(_), _) | (_, Err(_)) => {
+            std::path::absolute(html).ok() == std::path::absolute(run_file).ok()
+        }
+    };
+    match same {
+        false => Ok(()),
+        true => Err(Failure::usage(anyhow::anyhow!(
+            "{} is the run file itself; name another file with --html",
+            html.display()
+        ))),
+    }
+}
+
 /// Reads a run; a file that is none, or not there, is wrong usage.
 ///
 /// # Errors
@@ -48,6 +70,7 @@ pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
         StoreError::Exists(_)
         | StoreError::Newer { .. }
         | StoreError::Busy(_)
+        | StoreError::Full { .. }
         | StoreError::Database { .. }
         | StoreError::Damaged { .. } => error.into(),
     })

@@ -3,7 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context;
@@ -31,12 +34,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second signal of the same kind ends the program at once; `fslab clean` then undoes.
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupt))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
-            .context("listening for signals")?;
-    }
+    listen(&interrupt).context("listening for signals")?;
     let prepared = match &arguments.resume {
         Some(path) => resume(path, arguments, &catalogue, &host, state)?,
         None => start(arguments, &catalogue, &host, state)?,
@@ -60,6 +58,26 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     drop(screen);
     keeping.end()?;
     end(&keeping.place, arguments, tally)
+}
+
+/// Lets a signal end the run in good order, and a second one at once.
+///
+/// A hang-up counts, since a run outlives the terminal it was started from only in disorder.
+fn listen(interrupt: &Arc<AtomicBool>) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let interrupt = Arc::clone(interrupt);
+    std::thread::spawn(move || {
+        for signal in &mut signals {
+            if !interrupt.swap(true, Ordering::Relaxed) {
+                output::message("stopping and putting the machine back; once more to stop at once");
+                continue;
+            }
+            output::message("stopped at once; `fslab clean` puts the machine back");
+            let _cannot = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    });
+    Ok(())
 }
 
 /// All that a run needs before its first trial.
@@ -89,6 +107,13 @@ fn start(
         return Err(Failure::usage(StoreError::Exists(path)));
     }
     writable(&path)?;
+    let html = arguments.html(&path)?;
+    if arguments.view.html.is_none() && html.exists() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} exists already, which is where the report would go; name another place with --html",
+            html.display()
+        )));
+    }
     let keeping = Keeping::choose(&path, &chosen.storage.place)?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = run_id(seed);
@@ -338,26 +363,36 @@ fn destroy_again(path: &Path) -> &'static str {
 fn end(path: &Path, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
     if tally.interrupted {
         output::message(&format!(
-            "interrupted; the machine is as it was. Go on with: fslab run --resume {}{}",
+            "interrupted, and undone. Go on with: fslab run --resume {}{}",
             path.display(),
             destroy_again(path)
         ));
         return Ok(Exit::Interrupted);
     }
     let view = View::new(&store::read(path)?);
-    let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
-    output::result(&report::terminal(&view, &options))?;
-    let html = match &arguments.view.html {
-        Some(html) => html.clone(),
-        None => path.with_extension("html"),
-    };
+    // The page first: a reader of stdout may have gone away.
+    let html = arguments.html(path)?;
     fs::write(&html, report::html(&view)).with_context(|| {
         format!("writing the report {}; try `fslab report --html FILE`", html.display())
     })?;
-    output::result(&format!("\nrun file  {}\nreport    {}", path.display(), html.display()))?;
+    let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
+    let paths = format!("\nrun file  {}\nreport    {}", path.display(), html.display());
+    output::result(&(report::terminal(&view, &options) + &paths))?;
     match (tally.done, tally.failed) {
         (0, _) => Ok(Exit::Rig),
         (_, 0) => Ok(Exit::Done),
         _ => Ok(Exit::Incomplete),
+    }
+}
+
+impl Run {
+    /// Where the HTML report of a run file goes.
+    ///
+    /// # Errors
+    /// When that is the run file itself.
+    fn html(&self, run_file: &Path) -> Result<PathBuf, Failure> {
+        let html = self.view.html.clone().unwrap_or_else(|| run_file.with_extension("html"));
+        super::report::apart(&html, run_file)?;
+        Ok(html)
     }
 }

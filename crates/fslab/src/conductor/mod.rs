@@ -18,7 +18,6 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use anyhow::Context;
 use engine::{ClockFacts, Progress};
 use events::Event;
 use model::{
@@ -123,7 +122,7 @@ impl<'a> Conductor<'a> {
         let interrupted = self.blocks()?;
         let tally = self.tally(interrupted);
         if !interrupted {
-            self.store.finish(now_unix()).context("ending the run")?;
+            self.store.finish(now_unix())?;
         }
         (self.watch.observer)(&Event::RunEnded { tally, elapsed: started.elapsed() });
         let stuck = self.rig.close();
@@ -169,7 +168,7 @@ impl<'a> Conductor<'a> {
             repeat,
         });
         let Some(trial) = self.measure(cell, repeat) else { return Ok(false) };
-        self.store.trial(&trial).context("keeping a trial")?;
+        self.store.trial(&trial)?;
         let record = &self.cells[cell];
         (self.watch.observer)(&Event::TrialEnded {
             filesystem: &record.cell.filesystem.name,
@@ -220,7 +219,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn set_state(&mut self, cell: usize, state: CellState) -> anyhow::Result<()> {
-        self.store.cell_state(cell, &state).context("keeping the state of a cell")?;
+        self.store.cell_state(cell, &state)?;
         self.cells[cell].state = state;
         Ok(())
     }

@@ -82,6 +82,7 @@ impl Conductor<'_> {
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS });
         let mounted = self.rig.instance(filesystem, &cell.filesystem, cell.scheduler.as_deref());
         let mut mounted = mounted.map_err(|error| Stop::failed("making the filesystem", &error))?;
+        schedulers_hold(&mounted)?;
         let workload = Workload {
             phases: &phases,
             watch: self.watch,
@@ -102,6 +103,17 @@ impl Conductor<'_> {
             gathered.warnings.push((None, Warning::Damaged { verdict }));
         }
         Ok(())
+    }
+}
+
+/// A setting that is an axis of the plan must hold, or the number would stand under a wrong name.
+fn schedulers_hold(mounted: &Mounted) -> Result<(), Stop> {
+    let broken = mounted.warnings().iter().find(|warning| {
+        matches!(warning, Warning::ReadBack { setting, .. } if setting.contains("scheduler"))
+    });
+    match broken {
+        None => Ok(()),
+        Some(warning) => Err(Stop::Failed(format!("{}; {}", warning.message(), warning.cure()))),
     }
 }
 

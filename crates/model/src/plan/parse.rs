@@ -48,7 +48,7 @@ impl Plan {
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             filesystems: filesystems(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, vocabulary)?,
-            schedulers: axes.get("scheduler").map(strings).transpose()?.unwrap_or_default(),
+            schedulers: schedulers(&axes, &storage)?,
             storage,
         })
     }
@@ -270,6 +270,17 @@ fn filesystems(
         return Err(PlanError::new("the list is empty", items.0.span()));
     }
     Ok(levels)
+}
+
+fn schedulers(axes: &Table<'_>, storage: &Storage) -> Result<Vec<String>> {
+    match axes.get("scheduler") {
+        None => Ok(Vec::new()),
+        Some(item) if matches!(storage.place, Place::Directory { .. }) => {
+            Err(PlanError::new("a directory has no device of its own to schedule", item.span())
+                .cure("take `scheduler` out, or name an image or a device"))
+        }
+        Some(item) => strings(item),
+    }
 }
 
 fn array<'a>(item: Item<'a>) -> Result<&'a [Spanned<DeValue<'a>>]> {

@@ -2,18 +2,36 @@
 
 use super::{Plan, PlanError, Vocabulary, parse};
 use crate::{
-    cell::FilesystemLevel, plan::Profile, storage::Place, suggest::nearest, units::Bytes,
+    cell::FilesystemLevel,
+    plan::Profile,
+    storage::{Allocation, Place},
+    suggest::nearest,
+    units::Bytes,
     workload::ValueError,
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 7] =
-    ["filesystem", "scheduler", "profile", "repeats", "seed", "memory", "image"];
+const KEYS: [&str; 13] = [
+    "filesystem",
+    "scheduler",
+    "profile",
+    "repeats",
+    "seed",
+    "fsck",
+    "memory",
+    "image",
+    "images",
+    "image_directory",
+    "allocation",
+    "device",
+    "directory",
+];
 
 impl Plan {
     /// Replaces one setting: an axis (`filesystem=ext4,xfs`), a top-level key (`repeats=3`), the
-    /// `memory` or `image` of the storage, or a parameter of every suite that has it
-    /// (`record=64KiB,1MiB`). Commas separate the values of a list.
+    /// storage as a whole (`device=/dev/sdb`, `directory=/srv`) or a key of its table
+    /// (`memory=1GiB`), or a parameter of every suite that has it (`record=64KiB,1MiB`). Commas
+    /// separate the values of a list.
     ///
     /// # Errors
     /// When the key or the value is not one the plan could have.
@@ -48,13 +66,37 @@ impl Plan {
             }
             "seed" => self.seed = Some(number(text)?),
             "memory" => self.storage.memory = Some(size()?),
-            "image" => match &mut self.storage.place {
-                Place::Image { size: place, .. } => *place = size()?,
-                Place::Devices { .. } | Place::Directory { .. } => {
-                    return Err(ValueError::new("the plan's storage is not an image"));
-                }
-            },
+            "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
+            "device" => self.storage.place = Place::Devices { paths: words().collect() },
+            "directory" => {
+                self.storage.place = Place::Directory { path: text.to_owned() };
+                self.filesystems = vec![FilesystemLevel::plain("directory")];
+            }
+            "image" | "images" | "image_directory" | "allocation" => self.set_image(key, text)?,
             _ => self.set_parameter(key, text)?,
+        }
+        Ok(())
+    }
+
+    fn set_image(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
+        let Place::Image { size, count, directory, allocation, .. } = &mut self.storage.place
+        else {
+            return Err(ValueError::new("the plan's storage is not an image"));
+        };
+        match key {
+            "image" => {
+                *size = Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
+            }
+            "images" => {
+                let number = text.parse().ok().filter(|count| (1..=16).contains(count));
+                *count = number.ok_or_else(|| bad(key, text))?;
+            }
+            "image_directory" => *directory = Some(text.to_owned()),
+            _ => {
+                let known = [Allocation::Full, Allocation::Sparse].into_iter();
+                let mut known = known.filter(|allocation| allocation.name() == text);
+                *allocation = known.next().ok_or_else(|| bad(key, text))?;
+            }
         }
         Ok(())
     }

@@ -212,6 +212,11 @@ fn settings_replace_axes_and_parameters() {
     plan.set("record", "4k,8k", VOCABULARY).unwrap();
     plan.set("repeats", "3", VOCABULARY).unwrap();
     assert_eq!((plan.cells(Scale::ONE, &small).unwrap().len(), plan.repeats), (4, Some(3)));
+    plan.set("images", "2", VOCABULARY).unwrap();
+    assert!(plan.set("allocation", "some", VOCABULARY).is_err());
+    plan.set("device", "/dev/sdb,/dev/sdc", VOCABULARY).unwrap();
+    assert_eq!(plan.storage.to_string(), "/dev/sdb + /dev/sdc");
+    assert!(plan.set("images", "2", VOCABULARY).is_err(), "devices are no images");
     let error = plan.set("recrod", "4k", VOCABULARY).unwrap_err();
     assert_eq!(error.cure.as_deref(), Some("did you mean `record`?"));
     assert!(plan.set("repeats", "0", VOCABULARY).is_err());

@@ -144,6 +144,10 @@ fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
         return Err(ValueError::new("the mixed test has several workers, and `processes` is 0")
             .cure("set `processes` to 2 or more, or leave `mixed` out of `tests`"));
     }
+    if has("mixed") && point.count("mixed_readers") >= point.count("processes") {
+        return Err(ValueError::new("`mixed_readers` leaves no worker that writes")
+            .cure("make it smaller than `processes`, or 0 for every other worker"));
+    }
     if point.flag("direct") && !compat && (has("fwrite") || has("fread")) {
         return Err(ValueError::new("`direct` does not reach fwrite and fread: stdio is buffered")
             .cure(
@@ -254,7 +258,12 @@ impl<'a> Base<'a> {
         stream.flush = if flushes { Flush::Fsync } else { Flush::None };
         Phase {
             name: name.into(),
-            group: if writes { "writing" } else { "reading" }.into(),
+            group: match stream.direction {
+                Direction::Read => "reading",
+                Direction::Write => "writing",
+                Direction::Alternate | Direction::FirstRead(_) => "mixed",
+            }
+            .into(),
             role: Role::Measure,
             cache,
             work: Work::Stream(stream),
