@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run a plan: a TOML file, or a ready plan by name (`fslab list plans`).
     Run(Run),
-    /// Show what a plan would do: every cell, every command, the space it takes. Touches nothing.
+    /// Show what a plan would do: its commands, cells and space. Touches nothing.
     Show(Show),
     /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
     Report(Report),
@@ -152,6 +152,9 @@ impl ProfileName {
 pub(crate) struct Show {
     /// A plan file, or the name of a ready plan.
     pub(crate) plan: String,
+    /// Print the plan's own text instead: a ready plan to start from.
+    #[arg(long)]
+    pub(crate) text: bool,
     #[command(flatten)]
     pub(crate) changes: Changes,
 }

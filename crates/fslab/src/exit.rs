@@ -32,7 +32,12 @@ impl Exit {
         (Self::Usage, 2, "wrong usage or plan; nothing was done"),
         (Self::Rig, 3, "the rig or the environment failed; nothing was measured"),
         (Self::Incomplete, 4, "measured, but some cells are missing or failed"),
-        (Self::Interrupted, 130, "interrupted; the machine is as it was, the run can be resumed"),
+        (
+            Self::Interrupted,
+            130,
+            "interrupted and undone, the run can be resumed; a second signal stops at once, and then \
+             `fslab clean` undoes",
+        ),
     ];
 
     fn status(self) -> u8 {

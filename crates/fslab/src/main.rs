@@ -1,6 +1,7 @@
 //! The binary: commands on one side, the conductor that runs a plan on the other.
 #![forbid(unsafe_code)]
 
+mod cells;
 mod cli;
 mod commands;
 mod conductor;

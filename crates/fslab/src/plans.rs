@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use model::{
-    Plan, PlanError, Scale, Storage, Vocabulary, matrix::Labelled, plan::WorkloadEntry,
-    storage::Place, workload::ValueError,
+    Plan, PlanError, Scale, Storage, Vocabulary, matrix::Labelled, storage::Place,
+    workload::ValueError,
 };
 use rig::Catalogue;
 
@@ -168,13 +168,4 @@ fn explain(error: &PlanError, origin: &str, text: &str) -> String {
         .annotation(AnnotationKind::Primary.span(span).label(label));
     let report = &[Level::ERROR.primary_title(error.message.clone()).element(snippet)];
     Renderer::plain().render(report)
-}
-
-/// What an entry of the workload axis sweeps, for `fslab show`.
-pub(crate) fn sweep(entry: &WorkloadEntry) -> String {
-    let values = entry.values.iter().map(|(name, values)| {
-        let values: Vec<_> = values.iter().map(ToString::to_string).collect();
-        format!("{name} = {}", values.join(" "))
-    });
-    values.collect::<Vec<_>>().join(", ")
 }

@@ -71,11 +71,14 @@ fn every_ready_plan_can_be_shown() {
     let bench = Bench::new();
     let show = |plan: &str, scale: &str| bench.ends(0, &["show", plan, "--scale", scale]).stdout;
     assert!(show("demo", "1").contains("mkfs.ext4"), "the commands are shown");
-    assert!(show("demo-directory", "1").contains("measured as it is mounted"));
+    assert!(show("demo-directory", "1").contains("as it is mounted"));
     let study = show("iozone-2009", "1/64");
-    assert!(study.contains("record=16KiB") && study.contains("record=256KiB"), "{study}");
+    assert!(study.contains("file=256MiB record=16KiB"), "{study}");
+    assert!(study.contains("record=256KiB"), "{study}");
     assert!(study.contains("640MiB") && study.contains("limited to 128MiB"), "{study}");
     assert!(study.contains("32 cells"), "{study}");
+    let text = bench.ends(0, &["show", "demo", "--text"]).stdout;
+    assert!(text.contains("[storage]"), "a plan to start from:\n{text}");
 }
 
 #[test]

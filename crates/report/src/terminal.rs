@@ -255,7 +255,11 @@ impl Page {
 /// Title and unit of a row; a note stands below, short enough not to widen the column.
 fn row_title(row: &Row) -> String {
     let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    let note = row.note.replace(" repeats ", "\n");
+    // A row without numbers says itself why.
+    let note = match row.body {
+        Body::Cells(_) => row.note.replace(" repeats ", "\n"),
+        Body::Missing(_) => String::new(),
+    };
     let below = if note.is_empty() { "" } else { "\n" };
     format!("{}{unit}{below}{note}", row.title)
 }

@@ -13,15 +13,16 @@ use anyhow::Context;
 use engine::Progress;
 use model::{
     Bytes, RunRecord, Warning,
-    record::{CellRecord, CellState, PhaseInfo, RunInfo},
+    record::{CellRecord, CellState, RunInfo},
     storage::Place,
 };
 use report::{TerminalOptions, View};
-use rig::{Availability, Catalogue, Host, RealHost, Rig, RigOptions};
+use rig::{Catalogue, Host, RealHost, Rig, RigOptions};
 use store::{Store, StoreError};
 
 use super::keeping::Keeping;
 use crate::{
+    cells,
     cli::Run,
     conductor::{Conductor, Settings, Tally, Watch, events::Event, now_unix},
     exit::{Exit, Failure},
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         Some(path) => resume(path, arguments, &catalogue, &host, state)?,
         None => start(arguments, &catalogue, &host, state)?,
     };
-    let keeping = prepared.keeping;
+    let (keeping, place) = (prepared.keeping, prepared.place);
     let progress = Progress::default();
     let screen = Screen::new(&arguments.view, &progress);
     let observer = |event: &Event<'_>| screen.show(event);
@@ -57,7 +58,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     let tally = conductor.run()?;
     drop(screen);
     keeping.end()?;
-    end(&keeping.place, arguments, tally)
+    end(&keeping.place, &place, arguments, tally)
 }
 
 /// Lets a signal end the run in good order, and a second one at once.
@@ -86,6 +87,7 @@ struct Prepared {
     store: Store,
     record: RunRecord,
     keeping: Keeping,
+    place: Place,
     fsck: bool,
 }
 
@@ -122,7 +124,7 @@ fn start(
     warnings.extend(rig.warnings());
     let environment = environment(&rig);
     warnings.extend(fits_memory(&chosen, &environment));
-    let cells = cells(&chosen, catalogue, host.as_ref(), seed);
+    let cells = cells::of(&chosen, catalogue, host.as_ref(), seed);
     let info = RunInfo {
         id,
         title: chosen.plan.title.clone(),
@@ -145,7 +147,8 @@ fn start(
     keeping.begin()?;
     let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
     let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
-    Ok(Prepared { rig, store, record, keeping, fsck: chosen.plan.fsck })
+    let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
+    Ok(Prepared { rig, store, record, keeping, place, fsck })
 }
 
 /// The rest of a run: its plan, seed and cells are those of the file.
@@ -175,7 +178,8 @@ fn resume(
     let rig = open(&chosen, host, state, &now, &keeping.working, arguments.destroy.clone())?;
     let fresh = resumed(&record, &rig)?;
     store.warn(&fresh)?;
-    Ok(Prepared { rig, store, record, keeping, fsck: chosen.plan.fsck })
+    let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
+    Ok(Prepared { rig, store, record, keeping, place, fsck })
 }
 
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not
@@ -254,65 +258,6 @@ fn environment(rig: &Rig) -> model::Environment {
     environment
 }
 
-/// Every cell of the plan; those whose filesystem cannot be had here are skipped with the reason.
-fn cells(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host, seed: u64) -> Vec<CellRecord> {
-    let mut known = std::collections::BTreeMap::new();
-    let state = |base: &str| match catalogue.get(base) {
-        Err(error) => CellState::Skipped { reason: error.to_string() },
-        Ok(filesystem) => match catalogue.availability(filesystem, host) {
-            Availability::Usable { .. } => unfit(chosen, filesystem),
-            Availability::Missing { reason, cure } => {
-                CellState::Skipped { reason: format!("{reason}; {cure}") }
-            }
-        },
-    };
-    let cells = chosen.cells.iter().map(|labelled| {
-        let cell = labelled.cell.clone();
-        let base = cell.filesystem.base.clone();
-        let state = known.entry(base.clone()).or_insert_with(|| state(&base)).clone();
-        let phases = suites::find(&cell.workload.suite)
-            .map(|suite| (suite.phases)(&cell.workload, seed))
-            .unwrap_or_default();
-        let phases = phases.iter().map(|phase| PhaseInfo {
-            name: phase.name.clone(),
-            group: phase.group.clone(),
-            role: phase.role,
-            primary: phase.primary(),
-        });
-        CellRecord {
-            id: cell.id(),
-            label: labelled.label.clone(),
-            phases: phases.collect(),
-            cell,
-            state,
-        }
-    });
-    cells.collect()
-}
-
-/// Whether a filesystem can be made on the plan's storage at all.
-fn unfit(chosen: &Chosen, filesystem: &rig::Filesystem) -> CellState {
-    let name = &filesystem.name;
-    let (devices, size) = match &chosen.storage.place {
-        Place::Image { size, count, .. } => (*count as usize, Some(*size)),
-        Place::Devices { paths } => (paths.len(), None),
-        Place::Directory { .. } => (1, None),
-    };
-    let reason = match size {
-        _ if devices > 1 && filesystem.many.is_none() => {
-            format!(
-                "{name} lies on one device and the plan names {devices}; give it a plan of its own"
-            )
-        }
-        Some(size) if size < filesystem.min => format!(
-            "{name} needs {} at least and the image has {size}; make `storage.image` larger",
-            filesystem.min
-        ),
-        Some(_) | None => return CellState::Open,
-    };
-    CellState::Skipped { reason }
-}
-
 fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
     let mut reasons: Vec<_> = cells
         .iter()
@@ -350,22 +295,23 @@ fn run_id(seed: u64) -> String {
     format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
 }
 
-/// A device or an image that is kept now carries the run's own filesystem, and so needs its name again.
-fn destroy_again(path: &Path) -> &'static str {
-    let kept = store::read(path).is_ok_and(|record| {
-        let (plan, text) = (record.info.plan_text, |word: &str| format!("\n{word}"));
-        ["device", "image_file"].iter().any(|word| plan.contains(&text(word)))
-    });
-    if kept { " --destroy MODEL-or-SERIAL (it carries the run's own filesystem now)" } else { "" }
+/// A device, or an image that is kept, now carries the run's own filesystem, and is named again.
+fn destroy_again(place: &Place) -> &'static str {
+    match place {
+        Place::Devices { .. } | Place::Image { file: Some(_), .. } => {
+            " --destroy MODEL-or-SERIAL (it carries the run's own filesystem now)"
+        }
+        Place::Image { file: None, .. } | Place::Directory { .. } => "",
+    }
 }
 
 /// The report of a run that ended, and the ending it leads to.
-fn end(path: &Path, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
+fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
     if tally.interrupted {
         output::message(&format!(
             "interrupted, and undone. Go on with: fslab run --resume {}{}",
             path.display(),
-            destroy_again(path)
+            destroy_again(place)
         ));
         return Ok(Exit::Interrupted);
     }

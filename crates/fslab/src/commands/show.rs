@@ -1,140 +1,182 @@
-//! `fslab show`: what a plan would do. Touches nothing.
+//! `fslab show`: what a plan would do. Reads, and changes nothing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use model::{
-    Bytes,
-    phase::{Phase, Work},
+    Bytes, FilesystemLevel, Point,
+    phase::{Phase, Role, Work},
+    record::{CellRecord, CellState},
     storage::Place,
 };
-use rig::{Availability, Catalogue, RealHost};
+use rig::{
+    Catalogue, RealHost,
+    guard::{self, Permission, Roots},
+};
 
 use crate::{
+    cells,
     cli::Show,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, chain},
     output,
-    plans::{Chosen, sweep},
+    plans::Chosen,
 };
 
 pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     let catalogue = super::catalogue(show.changes.filesystems.as_deref())?;
     let chosen = Chosen::new(&show.plan, &show.changes, &catalogue)?;
-    output::result(&text(&chosen, &catalogue))?;
+    if show.text {
+        output::result(&chosen.text)?;
+        return Ok(Exit::Done);
+    }
+    let cells = cells::of(&chosen, &catalogue, &RealHost, 0);
+    let mut lines = head(&chosen);
+    storage(&chosen, &mut lines);
+    filesystems(&chosen, &catalogue, &cells, &mut lines);
+    workloads(&cells, &mut lines);
+    forecast(&chosen, &cells, &mut lines);
+    output::result(&lines.join("\n"))?;
     Ok(Exit::Done)
 }
 
-fn text(chosen: &Chosen, catalogue: &Catalogue) -> String {
+fn head(chosen: &Chosen) -> Vec<String> {
     let plan = &chosen.plan;
-    let mut lines = vec![
+    vec![
         plan.title.clone(),
         format!("storage   {}", chosen.storage),
         format!("repeats   {} (profile {})", plan.repeats_in_words(), plan.profile.name()),
         format!("scale     {}", chosen.scale),
-    ];
-    for entry in &plan.workloads {
-        lines.push(format!("workload  {} {}", entry.suite.name, sweep(entry)));
+    ]
+}
+
+/// What the guard says of the storage as it is now.
+fn storage(chosen: &Chosen, lines: &mut Vec<String>) {
+    match &chosen.storage.place {
+        Place::Devices { paths } => {
+            for path in paths {
+                let claimed =
+                    guard::claim_device(Path::new(path), &Permission::default(), &Roots::default());
+                lines.push(match claimed {
+                    Ok(device) => format!("device    {}", device.describe()),
+                    Err(refusal) => format!("REFUSED   {}", chain(&refusal)),
+                });
+            }
+        }
+        Place::Image { size, count, directory, allocation, .. } => {
+            let directory = directory.as_deref().unwrap_or("/var/tmp");
+            let total = Bytes(size.0.saturating_mul(u64::from(*count)));
+            let space = guard::space_for_images(Path::new(directory), total, Bytes(0), *allocation);
+            lines.push(match space {
+                Ok(()) => format!("images    in {directory}, which has room for them"),
+                Err(refusal) => format!("REFUSED   {}", chain(&refusal)),
+            });
+        }
+        Place::Directory { path } => lines.push(match Path::new(path).is_dir() {
+            true => {
+                "directory as it is mounted; a directory of fslab's own in it is removed".into()
+            }
+            false => format!("REFUSED   {path} is no directory"),
+        }),
     }
     lines.push(String::new());
-    filesystems(chosen, catalogue, &mut lines);
-    workloads(chosen, &mut lines);
-    forecast(chosen, catalogue, &mut lines);
-    lines.join("\n")
 }
 
 /// For each filesystem the commands as they will be run, or why it is skipped.
-fn filesystems(chosen: &Chosen, catalogue: &Catalogue, lines: &mut Vec<String>) {
-    let host = RealHost;
-    let devices: Vec<String> = match &chosen.storage.place {
-        Place::Image { count, .. } => (0..*count).map(|i| format!("LOOP{i}")).collect(),
-        Place::Devices { paths } => paths.clone(),
-        Place::Directory { .. } => Vec::new(),
-    };
+fn filesystems(
+    chosen: &Chosen,
+    catalogue: &Catalogue,
+    cells: &[CellRecord],
+    lines: &mut Vec<String>,
+) {
     for level in &chosen.plan.filesystems {
-        let Ok(filesystem) = catalogue.get(&level.base) else { continue };
-        match catalogue.availability(filesystem, &host) {
-            Availability::Missing { reason, cure } => {
-                lines.push(format!("{}  skipped: {reason}; {cure}", level.name));
-                continue;
+        let cell = cells.iter().find(|record| record.cell.filesystem.name == level.name);
+        match cell.map(|record| &record.state) {
+            Some(CellState::Skipped { reason }) => {
+                lines.push(format!("{}  skipped: {reason}", level.name));
             }
-            Availability::Usable { .. } => lines.push(level.name.clone()),
-        }
-        if devices.is_empty() {
-            lines.push("  measured as it is mounted; nothing is made".into());
-            continue;
-        }
-        lines.push(format!("  $ {}", filesystem.mkfs_argv(&devices, level).join(" ")));
-        let size = match &chosen.storage.place {
-            Place::Image { size, .. } => *size,
-            Place::Devices { .. } | Place::Directory { .. } => Bytes(0),
-        };
-        let options = filesystem.mount_options(&devices, size, level);
-        let options = if options.is_empty() { "defaults".into() } else { options };
-        lines.push(format!("  mount -t {} -o {options}", filesystem.fstype));
-        if let (true, Some(fsck)) = (chosen.plan.fsck, filesystem.fsck_argv(&devices)) {
-            lines.push(format!("  $ {}", fsck.join(" ")));
+            Some(CellState::Open | CellState::Done { .. } | CellState::Failed { .. }) | None => {
+                lines.push(level.name.clone());
+                commands(chosen, catalogue, level, lines);
+            }
         }
     }
     lines.push(String::new());
 }
 
-/// For each workload the phases of one trial.
-fn workloads(chosen: &Chosen, lines: &mut Vec<String>) {
-    let mut seen = BTreeSet::new();
-    for labelled in &chosen.cells {
-        if !seen.insert(&labelled.label) {
-            continue;
+fn commands(
+    chosen: &Chosen,
+    catalogue: &Catalogue,
+    level: &FilesystemLevel,
+    lines: &mut Vec<String>,
+) {
+    let (devices, size): (Vec<String>, Bytes) = match &chosen.storage.place {
+        Place::Image { count, size, .. } => {
+            ((0..*count).map(|index| format!("/dev/loop·{index}")).collect(), *size)
         }
-        let phases = phases(&labelled.cell.workload);
-        let names: Vec<_> = phases.iter().map(|phase| phase.name.as_str()).collect();
-        lines.push(format!("{}\n  {}", labelled.label, names.join(", ")));
-    }
-    lines.push(String::new());
-}
-
-fn forecast(chosen: &Chosen, catalogue: &Catalogue, lines: &mut Vec<String>) {
-    let host = RealHost;
-    let usable = |base: &str| {
-        catalogue.get(base).is_ok_and(|filesystem| {
-            matches!(catalogue.availability(filesystem, &host), Availability::Usable { .. })
-        })
+        Place::Devices { paths } => (paths.clone(), Bytes(0)),
+        Place::Directory { .. } => return,
     };
-    let cells: Vec<_> = chosen.cells.iter().filter(|l| usable(&l.cell.filesystem.base)).collect();
+    let Ok(filesystem) = catalogue.get(&level.base) else { return };
+    let mkfs = filesystem.mkfs_argv(&devices, level);
+    if !mkfs.is_empty() {
+        lines.push(format!("  $ {}", mkfs.join(" ")));
+    }
+    let options = filesystem.mount_options(&devices, size, level);
+    let options = if options.is_empty() { String::new() } else { format!(" -o {options}") };
+    let source = filesystem.mount_source(&devices);
+    lines.push(format!("  mount(2), as: mount -t {}{options} {source}", filesystem.fstype));
+    if let (true, Some(fsck)) = (chosen.plan.fsck, filesystem.fsck_argv(&devices)) {
+        lines.push(format!("  $ {}", fsck.join(" ")));
+    }
+}
+
+/// For each workload its sizes as scaled, and the phases of one trial.
+fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for record in cells.iter().filter(|record| seen.insert(&record.label)) {
+        let point = &record.cell.workload;
+        let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
+        let own = point.parameters.iter().filter(|(name, value)| {
+            defaults.as_ref().is_none_or(|point| point.parameters.get(*name) != Some(value))
+        });
+        let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
+        let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
+        lines.push(format!("{} {}", point.suite, own.join(" ")));
+        lines.push(format!("  {}", phases.join(", ")));
+    }
+    lines.push(String::new());
+}
+
+fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
+    let open: Vec<_> = cells.iter().filter(|record| record.state == CellState::Open).collect();
     let least = chosen.plan.repeats.or(chosen.plan.profile.looks().first().copied()).unwrap_or(1);
-    let moved = cells.iter().map(|l| moved(&phases(&l.cell.workload))).sum::<Bytes>();
-    let moved = Bytes(moved.0.saturating_mul(u64::from(least)));
-    let results: usize = cells
-        .iter()
-        .map(|l| {
-            let measured = |phase: &&Phase| phase.role == model::phase::Role::Measure;
-            phases(&l.cell.workload).iter().filter(measured).count()
-        })
-        .sum();
+    let moved = open.iter().map(|record| moved(&record.cell.workload)).sum::<Bytes>();
+    let measured = |record: &&&CellRecord| {
+        record.phases.iter().filter(|phase| phase.role == Role::Measure).count()
+    };
+    let results: usize = open.iter().map(|record| measured(&record)).sum();
     lines.push(format!(
         "{} cells, {} of them usable here, {results} results; at least {} trials",
-        chosen.cells.len(),
         cells.len(),
-        cells.len() * least as usize,
+        open.len(),
+        open.len() * least as usize,
     ));
     let space = match &chosen.storage.place {
         Place::Image { size, count, .. } => {
-            format!("{} on disk", Bytes(size.0 * u64::from(*count)))
+            format!("{} on disk", Bytes(size.0.saturating_mul(u64::from(*count))))
         }
         Place::Devices { .. } => "the devices named".into(),
         Place::Directory { .. } => format!("{} in the directory", chosen.footprint()),
     };
-    #[expect(clippy::cast_precision_loss, reason = "a forecast")]
-    let minutes = moved.0 as f64 / 1e9 / 60.0;
+    let all = report::bytes(Bytes(moved.0.saturating_mul(u64::from(least))));
     lines.push(format!(
-        "space {space}; at least {} moved, {minutes:.0} minutes of I/O at 1 GB/s",
-        report::bytes(moved)
+        "space: {space}; at least {all} read and written. The first trials tell how long that takes."
     ));
 }
 
-fn phases(point: &model::Point) -> Vec<Phase> {
-    suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)).unwrap_or_default()
-}
-
-fn moved(phases: &[Phase]) -> Bytes {
+/// Bytes that one trial reads and writes.
+fn moved(point: &Point) -> Bytes {
+    let phases: Vec<Phase> =
+        suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)).unwrap_or_default();
     let bytes = phases.iter().map(|phase| match &phase.work {
         Work::Stream(stream) => {
             Bytes(stream.size.0.saturating_mul(u64::from(stream.workers.count)))

@@ -2,7 +2,7 @@
 //! rates.
 
 use model::{
-    Metric, Nanos, Phase, PhaseResult, Ratio, Sample, Warning,
+    Bytes, Metric, Nanos, Phase, PhaseResult, Ratio, Sample, Warning,
     phase::{Access, Cache, Direction, Fill, Flush, Stream, Work, WorkerResult},
 };
 use rig::DeviceCounters;
@@ -70,7 +70,7 @@ fn rates(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
         let written = result.workers.iter().filter(|worker| !worker.reads);
         let bytes = written.map(|worker| (worker.bytes + worker.uncounted).0).sum();
         // What was flushed includes what was written after the counting had stopped, and its time.
-        let durable = self::window(result, |worker| worker.loop_time + worker.flush_time);
+        let durable = self::window(result, until_durable);
         named.add(Metric::DurableThroughput, per_second(bytes, durable));
     }
     if result.workers.len() > 1 {
@@ -85,6 +85,11 @@ fn rates(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
             value: rate(worker),
         }));
     }
+}
+
+/// Until all that a worker wrote was flushed, what it wrote after the counting had stopped included.
+fn until_durable(worker: &WorkerResult) -> Nanos {
+    worker.loop_time + worker.uncounted_time + worker.flush_time
 }
 
 /// From the first worker's start to the last worker's end.
@@ -134,7 +139,7 @@ pub(super) fn warnings(
     let Work::Stream(stream) = &phase.work else { return Vec::new() };
     let mut warnings = Vec::new();
     let writes = stream.direction != Direction::Read;
-    let elapsed = window(result, |worker| worker.loop_time + worker.flush_time);
+    let elapsed = window(result, until_durable);
     if elapsed < SHORT {
         warnings.push(Warning::Short { elapsed });
     }
@@ -164,13 +169,14 @@ fn low_entropy(fill: Fill) -> bool {
 
 /// Bytes of different records a phase read: a strided pass over a short file visits one record
 /// often.
-fn distinct(stream: &Stream, result: &PhaseResult) -> model::Bytes {
+fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
+    let records = stream.size.0 / stream.record.0.max(1);
     match stream.access {
         Access::SameRecord => stream.record,
-        Access::Stride { records } if stream.size.0 / stream.record.0 <= records => stream.record,
-        Access::Stride { .. } | Access::Sequential | Access::Backward | Access::Shuffled => {
-            result.bytes()
-        }
+        // Up to one stride all visits are to record 0; beyond, two records are visited twice.
+        Access::Stride { records: stride } if records <= stride => stream.record,
+        Access::Stride { .. } => result.bytes() - Bytes(2 * stream.record.0),
+        Access::Sequential | Access::Backward | Access::Shuffled => result.bytes(),
     }
 }
 
@@ -190,7 +196,7 @@ fn float(number: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bytes, Ops, phase::*};
+    use model::{Ops, phase::*};
 
     use super::*;
 
@@ -252,6 +258,17 @@ mod tests {
         let timed = Timed { flush: true, close: true, tick_subtracted: false };
         let named = samples(&phase(Direction::Write, timed), &result(), None);
         assert_eq!(value(&named, Metric::Throughput), Some(2.0 * mib / 4.5));
+    }
+
+    #[test]
+    fn what_was_written_after_the_stonewall_counts_with_its_time_or_not_at_all() {
+        let mut result = result();
+        result.workers[1].uncounted = Bytes::mib(1);
+        result.workers[1].uncounted_time = Nanos(500_000_000);
+        let named = samples(&phase(Direction::Write, Timed::default()), &result, None);
+        let mib = float(Bytes::MIB);
+        assert_eq!(value(&named, Metric::Throughput), Some(2.0 * mib / 2.5));
+        assert_eq!(value(&named, Metric::DurableThroughput), Some(3.0 * mib / 4.0));
     }
 
     #[test]
