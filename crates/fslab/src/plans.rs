@@ -106,8 +106,8 @@ impl Chosen {
     }
 }
 
-/// The limit holds for fslab itself too, with its buffers and what is in writeback: below this the kernel
-/// would kill it sooner or later.
+/// The limit holds for fslab itself too, with its buffers and what is in writeback: below this the
+/// kernel would kill it sooner or later.
 const LEAST_MEMORY: model::Bytes = model::Bytes::mib(64);
 
 fn roomy(storage: &Storage, scale: Scale) -> Result<(), Failure> {

@@ -74,16 +74,22 @@ fn pure_crates_share_the_list_of_banned_calls() {
 
 #[test]
 fn files_and_lines_have_an_end() {
-    for (name, text) in sources() {
+    let mut over = Vec::new();
+    for (name, text) in sources().into_iter().filter(|(name, _)| !is_test(name)) {
         let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let lines = body.lines().count();
-        assert!(is_test(&name) || lines <= LINES, "{name} has {lines} lines; is it one thing?");
+        if lines > LINES {
+            over.push(format!("{name}: {lines} lines; is it one thing?"));
+        }
         for (number, line) in text.lines().enumerate() {
-            let long = line.chars().count() > COLUMNS && !is_test(&name);
-            let data = line.contains("\"") || line.contains("//! |") || line.contains("/// |");
-            assert!(!long || data, "{name}:{}: longer than {COLUMNS}", number + 1);
+            // Texts for people and tables are broken where they are shown, not here.
+            let kept = line.contains('"') || line.contains("//! |") || line.contains("/// |");
+            if line.chars().count() > COLUMNS && !kept {
+                over.push(format!("{name}:{}: more than {COLUMNS} columns", number + 1));
+            }
         }
     }
+    assert!(over.is_empty(), "{}", over.join("\n"));
 }
 
 #[test]

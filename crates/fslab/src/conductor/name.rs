@@ -87,7 +87,8 @@ fn rates(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
     }
 }
 
-/// Until all that a worker wrote was flushed, what it wrote after the counting had stopped included.
+/// Until all that a worker wrote was flushed, what it wrote after the counting had stopped
+/// included.
 fn until_durable(worker: &WorkerResult) -> Nanos {
     worker.loop_time + worker.uncounted_time + worker.flush_time
 }
