@@ -22,6 +22,7 @@
 
 mod barrier;
 mod buffer;
+mod ceiling;
 mod clock;
 mod drive;
 mod error;
@@ -34,7 +35,8 @@ mod progress;
 mod run;
 mod worker;
 
-pub use clock::{Ceiling, ClockFacts, ceiling, clock, now};
+pub use ceiling::{Ceiling, ceiling};
+pub use clock::{ClockFacts, clock, now};
 pub use error::{EngineError, Operation};
 pub use process::worker_process;
 pub use progress::{Progress, Snapshot};

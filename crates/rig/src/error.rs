@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use model::Bytes;
 use thiserror::Error;
 
-use crate::{catalogue::CatalogueError, guard::Refusal, host::MountRefusal, undo::Stuck};
+use crate::{catalogue::CatalogueError, guard::Refusal, mount::MountRefusal, undo::Stuck};
 
 /// An operation of the rig that failed. What was changed before it is undone.
 #[derive(Debug, Error)]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{fake::FakeHost, real::RealHost};
 use crate::{
     guard::Roots,
-    mount::{MountEntry, MountRequest},
+    mount::{MountEntry, MountRefusal, MountRequest},
 };
 
 /// Which file a path led to: what is compared before anything is undone to it.
@@ -133,30 +133,6 @@ pub struct Kept {
     pub files: u64,
     /// Files that could not be opened or asked.
     pub unknown: u64,
-}
-
-/// Why the kernel would not mount, in its own words where it gave some.
-#[derive(Debug)]
-pub struct MountRefusal {
-    /// The step: `fsopen`, the option, `create`, `attach`.
-    pub step: String,
-    /// Messages of the filesystem context, or empty.
-    pub words: String,
-    /// The error number.
-    pub source: io::Error,
-}
-
-impl fmt::Display for MountRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step, self.source)?;
-        if self.words.is_empty() { Ok(()) } else { write!(f, "; the kernel says: {}", self.words) }
-    }
-}
-
-impl std::error::Error for MountRefusal {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 /// A machine. Paths are absolute; errors are the operating system's.

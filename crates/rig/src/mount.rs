@@ -5,7 +5,7 @@
 //! the kernel log. Deliberately not here: remounting, bind mounts, propagation, mount namespaces.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
 };
@@ -15,7 +15,29 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use crate::host::MountRefusal;
+/// Why the kernel would not mount, in its own words where it gave some.
+#[derive(Debug)]
+pub struct MountRefusal {
+    /// The step: `fsopen`, the option, `create`, `attach`.
+    pub step: String,
+    /// Messages of the filesystem context, or empty.
+    pub words: String,
+    /// The error number.
+    pub source: io::Error,
+}
+
+impl fmt::Display for MountRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.source)?;
+        if self.words.is_empty() { Ok(()) } else { write!(f, "; the kernel says: {}", self.words) }
+    }
+}
+
+impl std::error::Error for MountRefusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
 
 /// What to mount where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,12 +9,10 @@ use std::{
 
 use model::{Allocation, Bytes, Nanos};
 
-use super::{
-    Entry, Erased, Host, Identity, Kept, Loop, MountRefusal, Output, RealHost, Statistics,
-};
+use super::{Entry, Erased, Host, Identity, Kept, Loop, Output, RealHost, Statistics};
 use crate::{
     guard::Roots,
-    mount::{MountEntry, MountRequest},
+    mount::{MountEntry, MountRefusal, MountRequest},
 };
 
 /// A stand-in for a machine.

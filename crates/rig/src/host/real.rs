@@ -17,12 +17,10 @@ use std::{
 use model::{Allocation, Bytes, Nanos};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 
-use super::{
-    Entry, EntryKind, Erased, Host, Identity, Kept, Loop, MountRefusal, Output, Statistics,
-};
+use super::{Entry, EntryKind, Erased, Host, Identity, Kept, Loop, Output, Statistics};
 use crate::{
     guard::Roots,
-    mount::{self, MountEntry, MountRequest},
+    mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
 /// Folders searched for programs after those of `PATH`: an ordinary user's path often lacks them.
