@@ -92,6 +92,10 @@ fn filesystems(
         match cell.map(|record| &record.state) {
             Some(CellState::Skipped { reason }) => {
                 lines.push(format!("{}  skipped: {reason}", level.name));
+                // Root would run them; whoever plans may still want to read them.
+                if reason.starts_with("not root") {
+                    commands(chosen, catalogue, level, lines);
+                }
             }
             Some(CellState::Open | CellState::Done { .. } | CellState::Failed { .. }) | None => {
                 lines.push(level.name.clone());
