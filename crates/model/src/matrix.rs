@@ -23,7 +23,7 @@ pub type Refine<'a> = &'a dyn Fn(Point) -> Result<Vec<Point>, ValueError>;
 pub struct Labelled {
     /// The cell.
     pub cell: Cell,
-    /// Suite, and the parameters in which the plan's workloads differ: `iozone record=64KiB`.
+    /// Suite, and what tells it from the plan's other workloads: `iozone record=64KiB`.
     pub label: String,
 }
 
@@ -53,7 +53,8 @@ impl Plan {
             [] => vec![None],
             names => names.iter().cloned().map(Some).collect(),
         };
-        let labels = labels(&points);
+        let defaults: Vec<Point> = self.workloads.iter().map(|e| e.suite.defaults()).collect();
+        let labels = labels(&points, &defaults);
         let mut cells = Vec::new();
         for filesystem in &self.filesystems {
             for (point, label) in points.iter().zip(&labels) {
@@ -114,8 +115,10 @@ impl WorkloadEntry {
     }
 }
 
-/// For each point its suite and the parameters that are not the same in all points of that suite.
-fn labels(points: &[Point]) -> Vec<String> {
+/// For each point its suite and the parameters that are not the same in all points of that suite. Of
+/// these, sizes and counts are always told; words and flags only where they are not the default, which
+/// tells the points apart as well and is shorter.
+fn labels(points: &[Point], defaults: &[Point]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for point in points {
         for (name, value) in &point.parameters {
@@ -125,13 +128,20 @@ fn labels(points: &[Point]) -> Vec<String> {
             }
         }
     }
-    let varies = |point: &Point, name: &str| seen[&(point.suite.as_str(), name)].len() > 1;
+    let varies = |suite: &str, name: &str| seen[&(suite, name)].len() > 1;
+    let default = |suite: &str, name: &str| {
+        defaults.iter().find(|point| point.suite == suite)?.parameters.get(name)
+    };
+    let told = |point: &Point, name: &str, value: &Value| {
+        let number = matches!(value, Value::Size(_) | Value::Count(_) | Value::Share(_));
+        varies(&point.suite, name) && (number || default(&point.suite, name) != Some(value))
+    };
     points
         .iter()
         .map(|point| {
-            let varied = point.parameters.iter().filter(|(name, _)| varies(point, name));
-            let varied = varied.map(|(name, value)| format!(" {name}={value}"));
-            std::iter::once(point.suite.clone()).chain(varied).collect()
+            let told = point.parameters.iter().filter(|(name, value)| told(point, name, value));
+            let told = told.map(|(name, value)| format!(" {name}={value}"));
+            std::iter::once(point.suite.clone()).chain(told).collect()
         })
         .collect()
 }

@@ -89,6 +89,20 @@ workload = [{ suite = "toy", record = ["4KiB", "64k"], tests = ["write"] }]"#,
 }
 
 #[test]
+fn words_and_flags_are_told_where_they_are_not_the_default() {
+    check(
+        &axes(
+            r#"filesystem = ["ext4"]
+workload = [{ suite = "toy" }, { suite = "toy", direct = true, file = "2MiB" }]"#,
+        ),
+        expect![[r#"
+            ext4: toy file=1MiB
+            ext4: toy direct=true file=2MiB
+        "#]],
+    );
+}
+
+#[test]
 fn a_directory_needs_no_filesystem_axis() {
     check(
         "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]",
