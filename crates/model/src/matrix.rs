@@ -115,9 +115,9 @@ impl WorkloadEntry {
     }
 }
 
-/// For each point its suite and the parameters that are not the same in all points of that suite. Of
-/// these, sizes and counts are always told; words and flags only where they are not the default, which
-/// tells the points apart as well and is shorter.
+/// For each point its suite and the parameters that are not the same in all points of that suite.
+/// Of these, sizes and counts are always told; words and flags only where they are not the default,
+/// which tells the points apart as well and is shorter.
 fn labels(points: &[Point], defaults: &[Point]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for point in points {
