@@ -3,12 +3,32 @@
 use std::collections::BTreeMap;
 
 use model::{
+    Environment,
     record::{CellRecord, CellState, PhaseInfo},
     storage::Place,
 };
 use rig::{Availability, Catalogue, Host};
 
 use crate::plans::Chosen;
+
+/// What makes and checks the plan's filesystems: versions and commands, by filesystem. Defaults
+/// depend on them, so a run names them, and goes on only with the same.
+pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> Environment {
+    let mut facts = Environment::default();
+    for level in &chosen.plan.filesystems {
+        let Ok(filesystem) = catalogue.get(&level.base) else { continue };
+        let name = &level.base;
+        if let Availability::Usable { version: Some(version) } =
+            catalogue.availability(filesystem, host)
+        {
+            facts.set(format!("filesystem.{name}.tools"), version);
+        }
+        if !filesystem.mkfs.is_empty() {
+            facts.set(format!("filesystem.{name}.mkfs"), filesystem.mkfs.join(" "));
+        }
+    }
+    facts
+}
 
 /// Every cell of the plan; those whose filesystem cannot be had here are skipped with the reason.
 pub(crate) fn of(

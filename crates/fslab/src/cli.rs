@@ -12,7 +12,7 @@ use model::{Scale, plan::Profile};
 #[command(arg_required_else_help = true)]
 #[command(
     after_help = "Start with `fslab demo`. Exit status: 0 done, 1 the answer is no, 2 wrong \
-    usage or plan, 3 nothing could be measured, 4 incomplete, 130 interrupted."
+    usage or plan, 3 the rig failed, 4 some cells failed, 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// What to do.

@@ -30,8 +30,8 @@ impl Exit {
         (Self::Done, 0, "done"),
         (Self::No, 1, "the answer is no: a check found a difference"),
         (Self::Usage, 2, "wrong usage or plan; nothing was done"),
-        (Self::Rig, 3, "the rig or the environment failed; nothing was measured"),
-        (Self::Incomplete, 4, "measured, but some cells are missing or failed"),
+        (Self::Rig, 3, "the rig or the environment failed, or nothing could be measured"),
+        (Self::Incomplete, 4, "measured, but some cells failed; skipped ones do not count"),
         (
             Self::Interrupted,
             130,

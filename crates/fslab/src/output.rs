@@ -52,6 +52,8 @@ pub(crate) fn start_log(verbose: u8) {
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
+        // A stderr that is gone is no reason to stop, nor to panic.
+        .log_internal_errors(false)
         .without_time()
         .init();
 }

@@ -1,6 +1,10 @@
 //! Ready plans, and how a plan is found, read, changed and explained when it is wrong.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{Seek, SeekFrom},
+    path::Path,
+};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use model::{
@@ -85,6 +89,10 @@ impl Chosen {
                 Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{cure}"))
             })?;
         }
+        plan.consistent().map_err(|error| {
+            let cure = error.cure.as_ref().map(|cure| format!("; {cure}")).unwrap_or_default();
+            Failure::usage(anyhow::anyhow!("{error}{cure}"))
+        })?;
         if plan.title.is_empty() {
             plan.title.clone_from(&name);
         }
@@ -124,16 +132,35 @@ fn footprint(point: &model::Point) -> model::Bytes {
     suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
 }
 
-/// A workload must fit its image, with an eighth to spare for the filesystem's own structures.
+/// A workload must fit where it goes, with an eighth to spare for the filesystem's own structures.
 fn fits(point: &model::Point, storage: &Storage) -> Result<(), ValueError> {
-    let Place::Image { size, count, .. } = &storage.place else { return Ok(()) };
-    let (needs, has) = (footprint(point), model::Bytes(size.0.saturating_mul(u64::from(*count))));
-    match needs.0.saturating_add(needs.0 / 8) <= has.0 {
-        true => Ok(()),
-        false => Err(ValueError::new(format!(
-            "the workload needs {needs} and an eighth to spare, the image has {has}"
+    let needs = footprint(point);
+    match capacity(&storage.place) {
+        Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
+            "the workload needs {needs} and an eighth to spare, and there is room for {has}"
         ))
-        .cure("make `storage.image` larger or the files smaller")),
+        .cure("make the files smaller, or the storage larger")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What the storage can hold at most, as far as this user may know.
+fn capacity(place: &Place) -> Option<model::Bytes> {
+    match place {
+        Place::Image { size, count, .. } => {
+            Some(model::Bytes(size.0.saturating_mul(u64::from(*count))))
+        }
+        Place::Directory { path } => {
+            // A filesystem without blocks, such as proc, does not tell.
+            let room = rustix::fs::statvfs(path.as_str()).ok().filter(|room| room.f_blocks > 0)?;
+            let whole_mib = room.f_bavail.saturating_mul(room.f_frsize) >> 20;
+            Some(model::Bytes::mib(whole_mib))
+        }
+        Place::Devices { paths } => {
+            let size =
+                |path: &String| fs::File::open(path).and_then(|mut f| f.seek(SeekFrom::End(0)));
+            paths.iter().map(|path| size(path).ok().map(model::Bytes)).sum()
+        }
     }
 }
 

@@ -71,12 +71,12 @@ fn an_impossible_size() {
     refused(
         &format!("[storage]\nimage = \"64MiB\"\n{file}"),
         expect![[r#"
-        error: the workload needs 1GiB and an eighth to spare, the image has 64MiB
-         --> plan.toml:6:13
-          |
-        6 | workload = [{ suite = "iozone", file = "1GiB", record = "64KiB", tests = ["write"] }]
-          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ make `storage.image` larger or the files smaller
-    "#]],
+            error: the workload needs 1GiB and an eighth to spare, and there is room for 64MiB
+             --> plan.toml:6:13
+              |
+            6 | workload = [{ suite = "iozone", file = "1GiB", record = "64KiB", tests = ["write"] }]
+              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ make the files smaller, or the storage larger
+        "#]],
     );
 }
 
@@ -213,4 +213,37 @@ workload = [{ suite = "iozone", file = "40MiB", record = "64KiB", tests = ["writ
     let report = bench.ends(0, &["report", "run.fslab"]).stdout;
     assert!(report.contains("full") && report.contains("failed"), "{report}");
     assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_larger_than_the_free_space_of_a_directory() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "[storage]\ndirectory = \".\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file = \"900TiB\", tests = [\"write\"] }]",
+    );
+    let said = bench.ends(2, &["run", &plan]);
+    assert!(said.stderr.contains("900TiB and an eighth to spare"), "{}", said.stderr);
+}
+
+#[test]
+fn settings_that_do_not_go_together() {
+    let bench = Bench::new();
+    let said = bench.ends(2, &["run", "demo-directory", "--set", "filesystem=ext4"]);
+    assert!(said.stderr.contains("`ext4` does not go with the storage"), "{}", said.stderr);
+    let said = bench.ends(2, &["show", "demo", "--scale", "1/100000"]);
+    assert!(said.stderr.contains("take a larger scale"), "{}", said.stderr);
+}
+
+#[test]
+fn a_run_is_not_overwritten_by_its_report() {
+    let bench = Bench::new();
+    let small = ["--set", "repeats=1", "--set", "file=1MiB", "--set", "tests=write"];
+    bench.ends(0, &[&["run", "demo-directory", "-o", "run.fslab"], &small[..]].concat());
+    let before = fs::read(bench.path("run.fslab")).unwrap();
+    bench.ends(2, &["report", "run.fslab", "--html", "run.fslab"]);
+    assert_eq!(fs::read(bench.path("run.fslab")).unwrap(), before);
+    let said = bench.ends(0, &["run", "--resume", "run.fslab"]);
+    assert!(said.stderr.contains("nothing is left to do"), "{}", said.stderr);
+    assert_eq!(fs::read(bench.path("run.fslab")).unwrap(), before);
 }

@@ -87,3 +87,37 @@ fn leftovers(bench: &Bench) -> Vec<String> {
     }
     left
 }
+
+#[test]
+fn a_changed_setting_is_put_back() {
+    if !needs_root("kill::a_changed_setting_is_put_back") {
+        return;
+    }
+    let bench = Bench::new();
+    let disk = bench.disk("disk.img", 64 << 20);
+    let name = disk.path().trim_start_matches("/dev/");
+    let knob = format!("/sys/block/{name}/queue/scheduler");
+    let read = || std::fs::read_to_string(&knob).unwrap();
+    let before = read();
+    // The kernel offers `[none] mq-deadline …`; any but the one in force will do.
+    let other = before.split_whitespace().find(|word| !word.starts_with('[')).unwrap();
+    let plan = bench.plan(&format!(
+        "repeats = 50\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext2\"]\n\
+         scheduler = [\"{other}\"]\n\
+         workload = [{{ suite = \"iozone\", file = \"2MiB\", tests = [\"write\"] }}]\n",
+        disk.path()
+    ));
+    let mut command = bench.command(&["run", &plan, "-o", "run.fslab", "--json"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = std::io::BufRead::lines(stderr).map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("phase_started") && line.contains("write")));
+    assert_ne!(read(), before, "the setting is changed while a trial goes on");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = bench.ends(0, &["clean"]);
+    assert_eq!(read(), before, "{}", said.stdout);
+    let left: Vec<_> =
+        bench.left_behind().into_iter().filter(|line| !line.contains("disk.img")).collect();
+    assert_eq!(left, Vec::<String>::new());
+}

@@ -7,7 +7,7 @@ use crate::{
     plan::{Plan, PlanError, WorkloadEntry},
     storage::{Place, Storage},
     units::{Bytes, Scale},
-    workload::{Point, Value, ValueError},
+    workload::{Kind, Point, Value, ValueError},
 };
 
 /// An image never shrinks below this by scaling (unless the plan asks for less): the largest of the
@@ -36,6 +36,7 @@ impl Plan {
     pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<Labelled>, PlanError> {
         let mut points: Vec<Point> = Vec::new();
         for entry in &self.workloads {
+            entry.survives(scale)?;
             for point in entry.points(scale) {
                 let refined = refine(point).map_err(|error| PlanError {
                     message: error.message,
@@ -68,7 +69,10 @@ impl Plan {
                         (Some(name), 2..) => format!("{label} scheduler={name}"),
                         _ => label.clone(),
                     };
-                    cells.push(Labelled { cell, label });
+                    let labelled = Labelled { cell, label };
+                    if !cells.contains(&labelled) {
+                        cells.push(labelled);
+                    }
                 }
             }
         }
@@ -87,6 +91,28 @@ impl Plan {
 }
 
 impl WorkloadEntry {
+    /// Whether every size the plan names keeps its ratio to the others at a scale.
+    fn survives(&self, scale: Scale) -> Result<(), PlanError> {
+        for (name, values) in &self.values {
+            let Ok(spec) = self.suite.parameter(name) else { continue };
+            for value in values {
+                if let (Kind::Size { min, scales: true }, Value::Size(size)) = (spec.kind, value)
+                    && size.scaled(scale) < min
+                {
+                    let scaled = size.scaled(scale);
+                    return Err(PlanError {
+                        message: format!(
+                            "at scale {scale} `{name}` of {size} would be {scaled}; the least is {min}"
+                        ),
+                        span: self.span.clone(),
+                        cure: Some("take a larger scale".into()),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Every combination of the values given, defaults elsewhere, at a scale.
     fn points(&self, scale: Scale) -> Vec<Point> {
         let kind =

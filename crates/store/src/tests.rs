@@ -89,8 +89,8 @@ fn a_run_reads_back_as_it_was_written() {
     let backing = Warning::Backing { what: "an image file".into() };
     let mut store =
         Store::create(&path, &info(), &cells, &host(), std::slice::from_ref(&backing)).unwrap();
-    store.trial(&trial(1, 0)).unwrap();
-    store.trial(&trial(0, 0)).unwrap();
+    store.trial(&trial(1, 0), None).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
     store.cell_state(1, &CellState::Skipped { reason: "no mkfs.xfs".into() }).unwrap();
     store.finish(Nanos(77)).unwrap();
 
@@ -117,8 +117,8 @@ fn a_repeat_is_kept_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
-    store.trial(&trial(0, 0)).unwrap();
-    assert!(store.trial(&trial(0, 0)).is_err());
+    store.trial(&trial(0, 0), None).unwrap();
+    assert!(store.trial(&trial(0, 0), None).is_err());
     drop(store);
     assert_eq!(read(&path).unwrap().trials.len(), 1);
 }
@@ -132,7 +132,7 @@ fn a_run_is_resumed_by_one_process_at_a_time() {
     drop(store);
     let (mut store, record) = Store::resume(&path).unwrap();
     assert!(record.trials.is_empty());
-    store.trial(&trial(0, 0)).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_view_for_people_joins_what_they_ask_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
-    store.trial(&trial(0, 0)).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
     store.finish(Nanos(1)).unwrap();
     let connection = Connection::open(&path).unwrap();
     let query = "SELECT filesystem || ' ' || workload || ' ' || metric || ' ' || unit FROM result";
@@ -169,7 +169,7 @@ fn a_run_that_is_read_as_it_ends_has_ended_well() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
-    store.trial(&trial(0, 0)).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
     let reader = Connection::open(&path).unwrap();
     let snapshot = reader.unchecked_transaction().unwrap();
     let count = "SELECT count(*) FROM trial";
@@ -188,7 +188,7 @@ fn a_run_is_read_whole_while_it_is_written() {
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
     let writer = std::thread::spawn(move || {
-        (0..TRIALS).for_each(|repeat| store.trial(&trial(0, repeat)).unwrap());
+        (0..TRIALS).for_each(|repeat| store.trial(&trial(0, repeat), None).unwrap());
     });
     let mut seen = 0;
     while seen < TRIALS as usize {
@@ -218,7 +218,7 @@ fn of_two_runs_that_begin_one_file_one_has_it() {
                 Err(StoreError::Busy(_) | StoreError::Exists(_)) => return 0,
                 Err(error) => panic!("{error:?}"),
             };
-            store.trial(&trial(0, 0)).unwrap();
+            store.trial(&trial(0, 0), None).unwrap();
             1
         };
         let begun: i32 = std::thread::scope(|scope| {

@@ -108,12 +108,20 @@ impl Store {
         &self.path
     }
 
-    /// Keeps a trial: all of it, durably, or nothing.
+    /// Keeps a trial, and with it what becomes of its cell if that changes: all of it, durably, or
+    /// nothing.
     ///
     /// # Errors
     /// Also when that repeat of that cell is there already.
-    pub fn trial(&mut self, trial: &TrialRecord) -> Result<(), StoreError> {
-        self.write("keeping a trial", |transaction| put_trial(transaction, trial))
+    pub fn trial(
+        &mut self,
+        trial: &TrialRecord,
+        state: Option<&CellState>,
+    ) -> Result<(), StoreError> {
+        self.write("keeping a trial", |transaction| {
+            put_trial(transaction, trial)?;
+            state.map_or(Ok(()), |state| put_state(transaction, trial.cell, state))
+        })
     }
 
     /// Sets what became of a cell.
@@ -121,15 +129,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written.
     pub fn cell_state(&mut self, cell: usize, state: &CellState) -> Result<(), StoreError> {
-        let (state, reason) = words(state);
-        self.write("setting the state of a cell", |transaction| {
-            transaction
-                .execute(
-                    "UPDATE cell SET state = ?2, reason = ?3 WHERE idx = ?1",
-                    params![cell_index(cell), state, reason],
-                )
-                .map(drop)
-        })
+        self.write("setting the state of a cell", |transaction| put_state(transaction, cell, state))
     }
 
     /// Adds warnings about the run as a whole.
@@ -194,6 +194,20 @@ fn words(state: &CellState) -> (&'static str, &str) {
         CellState::Skipped { reason } => ("skipped", reason),
         CellState::Failed { reason } => ("failed", reason),
     }
+}
+
+fn put_state(
+    transaction: &Transaction<'_>,
+    cell: usize,
+    state: &CellState,
+) -> rusqlite::Result<()> {
+    let (state, reason) = words(state);
+    transaction
+        .execute(
+            "UPDATE cell SET state = ?2, reason = ?3 WHERE idx = ?1",
+            params![cell_index(cell), state, reason],
+        )
+        .map(drop)
 }
 
 fn put_info(transaction: &Transaction<'_>, info: &RunInfo) -> rusqlite::Result<()> {

@@ -19,9 +19,11 @@ use model::storage::Place;
 /// A directory in memory that every user may make a directory in.
 const MEMORY: &str = "/dev/shm";
 
-/// The two places of a run file; often one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The two places of a run file; often one. Once begun it goes to its place in the end, whatever
+/// the end.
+#[derive(Debug)]
 pub(super) struct Keeping {
+    begun: bool,
     /// Where the user wants it.
     pub(super) place: PathBuf,
     /// Where it is written.
@@ -38,7 +40,7 @@ impl Keeping {
             Place::Directory { path } if same_device(place, Path::new(path)) => in_memory(place)?,
             Place::Directory { .. } | Place::Image { .. } | Place::Devices { .. } => place.into(),
         };
-        Ok(Self { place: place.into(), working })
+        Ok(Self { begun: false, place: place.into(), working })
     }
 
     /// The file to read when a run is to go on: in its place, or still in memory after a kill.
@@ -53,7 +55,8 @@ impl Keeping {
     ///
     /// # Errors
     /// When memory cannot take it.
-    pub(super) fn begin(&self) -> anyhow::Result<()> {
+    pub(super) fn begin(&mut self) -> anyhow::Result<()> {
+        self.begun = true;
         if self.working == self.place {
             return Ok(());
         }
@@ -84,6 +87,17 @@ impl Keeping {
             return Ok(());
         }
         relocate(&self.working, &self.place)
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if !self.begun || !self.working.exists() {
+            return;
+        }
+        if let Err(error) = self.end() {
+            tracing::warn!(error = format!("{error:#}"), "the run file stays where it is");
+        }
     }
 }
 
@@ -142,7 +156,7 @@ mod tests {
         let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
         let place = scratch.path().join("a.fslab");
         let here = Place::Directory { path: scratch.path().display().to_string() };
-        let keeping = Keeping::choose(&place, &here).unwrap();
+        let mut keeping = Keeping::choose(&place, &here).unwrap();
         keeping.begin().unwrap();
         fs::write(&keeping.working, "run").unwrap();
         assert_eq!(Keeping::find(&place), keeping.working);
@@ -151,7 +165,8 @@ mod tests {
         assert_eq!(Keeping::find(&place), place);
         keeping.begin().unwrap();
         assert!(keeping.working.exists() && !place.exists(), "going on moves it back");
-        keeping.end().unwrap();
-        assert!(place.exists() && !keeping.working.exists());
+        let working = keeping.working.clone();
+        drop(keeping);
+        assert!(place.exists() && !working.exists(), "also when the run ends badly");
     }
 }

@@ -37,6 +37,10 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     listen(&interrupt).context("listening for signals")?;
     let prepared = match &arguments.resume {
+        Some(path) if has_ended(path)? => {
+            output::message(&format!("{} has ended; nothing is left to do", path.display()));
+            return Ok(Exit::Done);
+        }
         Some(path) => resume(path, arguments, &catalogue, &host, state)?,
         None => start(arguments, &catalogue, &host, state)?,
     };
@@ -116,13 +120,13 @@ fn start(
             html.display()
         )));
     }
-    let keeping = Keeping::choose(&path, &chosen.storage.place)?;
+    let mut keeping = Keeping::choose(&path, &chosen.storage.place)?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = run_id(seed);
     let rig = open(&chosen, host, state, &id, &keeping.working, arguments.destroy.clone())?;
     let mut warnings = amended(&chosen);
     warnings.extend(rig.warnings());
-    let environment = environment(&rig);
+    let environment = environment(&rig, &chosen, catalogue, host.as_ref());
     warnings.extend(fits_memory(&chosen, &environment));
     let cells = cells::of(&chosen, catalogue, host.as_ref(), seed);
     let info = RunInfo {
@@ -151,6 +155,11 @@ fn start(
     Ok(Prepared { rig, store, record, keeping, place, fsck })
 }
 
+fn has_ended(path: &Path) -> Result<bool, Failure> {
+    let record = super::report::read(&Keeping::find(path))?;
+    Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
+}
+
 /// The rest of a run: its plan, seed and cells are those of the file.
 fn resume(
     path: &Path,
@@ -159,6 +168,7 @@ fn resume(
     host: &Arc<dyn Host>,
     state: &Path,
 ) -> Result<Prepared, Failure> {
+    arguments.html(path)?;
     let record = super::report::read(&Keeping::find(path))?;
     let info = &record.info;
     let origin = format!("the plan in {}", path.display());
@@ -171,13 +181,15 @@ fn resume(
         catalogue,
     )?;
     let now = format!("{}-{:x}", info.id, fastrand::u16(..));
-    let keeping = Keeping::choose(path, &chosen.storage.place)?;
+    let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
     let (mut store, record) = Store::resume(&keeping.working)?;
     let rig = open(&chosen, host, state, &now, &keeping.working, arguments.destroy.clone())?;
-    let fresh = resumed(&record, &rig)?;
-    store.warn(&fresh)?;
+    let fresh = resumed(&record, &environment(&rig, &chosen, catalogue, host.as_ref()))?;
+    let known = |warning: &Warning| record.warnings.contains(warning);
+    let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
+    store.warn(&[rigged, fresh].concat())?;
     let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
     Ok(Prepared { rig, store, record, keeping, place, fsck })
 }
@@ -185,27 +197,27 @@ fn resume(
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not
 /// before, and the facts about the host that have changed.
 ///
-/// Another kernel is no change of conditions but another subject, and is refused.
-fn resumed(record: &RunRecord, rig: &Rig) -> Result<Vec<Warning>, Failure> {
-    let now = rig.environment();
-    let release = |environment: &model::Environment| {
-        environment.get("kernel.release").unwrap_or("unknown").to_owned()
-    };
-    let (before, after) = (release(&record.environment), release(&now));
-    if before != after {
+/// Another kernel, other tools or other commands are no change of conditions but another subject,
+/// and are refused.
+fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>, Failure> {
+    let beyond = now.beyond(&record.environment);
+    let subject = |name: &str| name == "kernel.release" || name.starts_with("filesystem.");
+    if let Some((name, found)) = beyond.0.iter().find(|(name, _)| subject(name)) {
+        let before = record.environment.get(name).unwrap_or("not told");
         return Err(Failure::usage(anyhow::anyhow!(
-            "the run was begun on kernel {before} and this is {after}; one run speaks of one kernel: \
-             boot the old one, or start a new run"
+            "{name} was `{before}` when the run began and is `{found}`; one run speaks of one: \
+             go back to the old one, or start a new run"
         )));
     }
     // Facts that name the run's own loop device or image differ by design.
-    let of_the_host = |name: &str| !name.starts_with("device.") && !name.starts_with("generator.");
-    let beyond = now.beyond(&record.environment);
+    let of_the_host = |name: &str| {
+        let measured = ["generator.", "clock.", "device."];
+        !measured.iter().any(|prefix| name.starts_with(prefix)) && name != "backing.usable_bytes"
+    };
     let differs: Vec<_> = beyond.0.into_keys().filter(|name| of_the_host(name)).collect();
     let known = |warning: &Warning| record.warnings.contains(warning);
-    let mut fresh: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
-    fresh.push(Warning::Resumed { differs: differs.join(", ") });
-    Ok(fresh)
+    let resumed = Warning::Resumed { differs: differs.join(", ") };
+    Ok(if known(&resumed) { Vec::new() } else { vec![resumed] })
 }
 
 fn open(
@@ -244,8 +256,14 @@ fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warn
         .then_some(Warning::FitsMemory { working_set, memory })
 }
 
-fn environment(rig: &Rig) -> model::Environment {
+fn environment(
+    rig: &Rig,
+    chosen: &Chosen,
+    catalogue: &Catalogue,
+    host: &dyn Host,
+) -> model::Environment {
     let mut environment = rig.environment();
+    environment.merge(cells::tools(chosen, catalogue, host));
     let clock = engine::clock();
     environment.set("clock.resolution_ns", clock.resolution.0.to_string());
     environment.set("clock.cost_ns", clock.cost.0.to_string());
@@ -275,8 +293,8 @@ fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
 
 /// A run that could not keep its results would measure for nothing.
 fn writable(path: &Path) -> Result<(), Failure> {
-    let probe = path.with_extension("fslab-probe");
-    let written = fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe));
+    let probe = path.with_extension(format!("probe-{}", std::process::id()));
+    let written = fs::File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
     written.map_err(|source| {
         Failure::usage(anyhow::Error::new(source).context(format!(
             "the run file {} cannot be written; name another place with -o",
@@ -324,7 +342,14 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
     let paths = format!("\nrun file  {}\nreport    {}", path.display(), html.display());
     output::result(&(report::terminal(&view, &options) + &paths))?;
-    match (tally.done, tally.failed) {
+    if tally.stopped {
+        output::message(&format!(
+            "stopped at the first failure. Go on with: fslab run --resume {}{}",
+            path.display(),
+            destroy_again(place)
+        ));
+    }
+    match (tally.measured, tally.failed) {
         (0, _) => Ok(Exit::Rig),
         (_, 0) => Ok(Exit::Done),
         _ => Ok(Exit::Incomplete),

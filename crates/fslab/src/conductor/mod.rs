@@ -57,8 +57,20 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
     /// Cells that failed.
     pub(crate) failed: usize,
+    /// Trials measured, in this session or before.
+    pub(crate) measured: usize,
     /// Cut short by a signal.
     pub(crate) interrupted: bool,
+    /// Cut short by a failure, as asked for.
+    pub(crate) stopped: bool,
+}
+
+/// What kept a run from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    No,
+    Interrupted,
+    Failed,
 }
 
 /// A run in progress.
@@ -119,9 +131,9 @@ impl<'a> Conductor<'a> {
     pub(crate) fn run(mut self) -> anyhow::Result<Tally> {
         let started = Instant::now();
         self.announce();
-        let interrupted = self.blocks()?;
-        let tally = self.tally(interrupted);
-        if !interrupted {
+        let cut = self.blocks()?;
+        let tally = self.tally(cut);
+        if cut == Cut::No {
             self.store.finish(now_unix())?;
         }
         (self.watch.observer)(&Event::RunEnded { tally, elapsed: started.elapsed() });
@@ -136,13 +148,12 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// `true` when a signal ended it.
-    fn blocks(&mut self) -> anyhow::Result<bool> {
+    fn blocks(&mut self) -> anyhow::Result<Cut> {
         loop {
             self.look()?;
             let open: Vec<usize> = self.open().collect();
             let Some(block) = open.iter().map(|cell| self.progress[*cell].repeats).min() else {
-                return Ok(false);
+                return Ok(Cut::No);
             };
             for cell in order::block(self.settings.seed, block, &open) {
                 // A resumed block goes on where it was cut.
@@ -150,10 +161,11 @@ impl<'a> Conductor<'a> {
                     continue;
                 }
                 if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
-                    return Ok(true);
+                    return Ok(Cut::Interrupted);
                 }
-                if self.settings.fail_fast && self.failed().next().is_some() {
-                    return Ok(false);
+                let failed = matches!(self.cells[cell].state, CellState::Failed { .. });
+                if failed && self.settings.fail_fast {
+                    return Ok(Cut::Failed);
                 }
             }
         }
@@ -168,7 +180,11 @@ impl<'a> Conductor<'a> {
             repeat,
         });
         let Some(trial) = self.measure(cell, repeat) else { return Ok(false) };
-        self.store.trial(&trial)?;
+        let failed = match &trial.outcome {
+            Outcome::Measured => None,
+            Outcome::Failed { reason } => Some(CellState::Failed { reason: reason.clone() }),
+        };
+        self.store.trial(&trial, failed.as_ref())?;
         let record = &self.cells[cell];
         (self.watch.observer)(&Event::TrialEnded {
             filesystem: &record.cell.filesystem.name,
@@ -178,8 +194,8 @@ impl<'a> Conductor<'a> {
             outcome: &trial.outcome,
         });
         self.progress[cell].add(&record.phases, &trial);
-        if let Outcome::Failed { reason } = trial.outcome {
-            self.set_state(cell, CellState::Failed { reason })?;
+        if let Some(state) = failed {
+            self.cells[cell].state = state;
         }
         Ok(true)
     }
@@ -247,18 +263,16 @@ impl<'a> Conductor<'a> {
         cells.filter(|(_, cell)| cell.state == CellState::Open).map(|(index, _)| index)
     }
 
-    fn failed(&self) -> impl Iterator<Item = &CellRecord> {
-        self.cells.iter().filter(|cell| matches!(cell.state, CellState::Failed { .. }))
-    }
-
-    fn tally(&self, interrupted: bool) -> Tally {
+    fn tally(&self, cut: Cut) -> Tally {
         let count =
             |is: fn(&CellState) -> bool| self.cells.iter().filter(|cell| is(&cell.state)).count();
         Tally {
             done: count(|state| matches!(state, CellState::Done { .. })),
             skipped: count(|state| matches!(state, CellState::Skipped { .. })),
-            failed: self.failed().count(),
-            interrupted,
+            failed: count(|state| matches!(state, CellState::Failed { .. })),
+            measured: self.progress.iter().map(CellProgress::measured).sum(),
+            interrupted: cut == Cut::Interrupted,
+            stopped: cut == Cut::Failed,
         }
     }
 }

@@ -63,14 +63,14 @@ fn rates(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
         let elapsed = worker.loop_time + flush + close;
         if timed.tick_subtracted { (elapsed - TICK).max(TICK) } else { elapsed }
     };
-    let window = window(result, counted);
+    let window = window(result.workers.iter(), counted);
     named.add(Metric::Throughput, per_second(result.bytes().0, window));
     named.add(Metric::OpsRate, per_second(result.ops().0, window));
     if stream.direction != Direction::Read && stream.flush == Flush::Fsync {
-        let written = result.workers.iter().filter(|worker| !worker.reads);
-        let bytes = written.map(|worker| (worker.bytes + worker.uncounted).0).sum();
+        let writers = || result.workers.iter().filter(|worker| !worker.reads);
+        let bytes = writers().map(|worker| (worker.bytes + worker.uncounted).0).sum();
         // What was flushed includes what was written after the counting had stopped, and its time.
-        let durable = self::window(result, until_durable);
+        let durable = self::window(writers(), until_durable);
         named.add(Metric::DurableThroughput, per_second(bytes, durable));
     }
     if result.workers.len() > 1 {
@@ -94,9 +94,12 @@ fn until_durable(worker: &WorkerResult) -> Nanos {
 }
 
 /// From the first worker's start to the last worker's end.
-fn window(result: &PhaseResult, length: impl Fn(&WorkerResult) -> Nanos) -> Nanos {
-    let start = result.workers.iter().map(|worker| worker.started).min().unwrap_or_default();
-    let end = result.workers.iter().map(|worker| worker.started + length(worker)).max();
+fn window<'a>(
+    workers: impl Iterator<Item = &'a WorkerResult> + Clone,
+    length: impl Fn(&WorkerResult) -> Nanos,
+) -> Nanos {
+    let start = workers.clone().map(|worker| worker.started).min().unwrap_or_default();
+    let end = workers.map(|worker| worker.started + length(worker)).max();
     end.unwrap_or_default() - start
 }
 
@@ -140,7 +143,11 @@ pub(super) fn warnings(
     let Work::Stream(stream) = &phase.work else { return Vec::new() };
     let mut warnings = Vec::new();
     let writes = stream.direction != Direction::Read;
-    let elapsed = window(result, until_durable);
+    let durable = phase.primary() == Metric::DurableThroughput;
+    let judged = |worker: &WorkerResult| {
+        if durable { until_durable(worker) } else { worker.loop_time }
+    };
+    let elapsed = window(result.workers.iter(), judged);
     if elapsed < SHORT {
         warnings.push(Warning::Short { elapsed });
     }

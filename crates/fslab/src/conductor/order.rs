@@ -1,9 +1,9 @@
 //! The order of trials: randomised complete blocks.
 //!
 //! A block is every open cell once, in an order of its own drawn from the run's seed and the
-//! block's number, so a resumed run draws the same order. Cells that all run in every block see the
-//! same drift of the machine, which then cancels in their ratios (Abedi and Brecht, ICPE 2017, call
-//! it randomised multiple interleaved trials).
+//! block's number, so a resumed run draws the same order, unless a cell failed in the block that
+//! was cut. Cells that all run in every block see the same drift of the machine, which then cancels
+//! in their ratios (Abedi and Brecht, ICPE 2017, call it randomised multiple interleaved trials).
 
 /// The cells of a block, shuffled.
 pub(super) fn block(seed: u64, block: u32, cells: &[usize]) -> Vec<usize> {

@@ -15,6 +15,11 @@ pub(super) struct CellProgress {
 }
 
 impl CellProgress {
+    /// Trials whose values are all there.
+    pub(super) fn measured(&self) -> usize {
+        self.values.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
     /// Counts a trial.
     pub(super) fn add(&mut self, phases: &[PhaseInfo], trial: &TrialRecord) {
         self.repeats = self.repeats.max(trial.repeat + 1);

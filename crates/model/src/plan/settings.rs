@@ -72,8 +72,39 @@ impl Plan {
                 self.storage.place = Place::Directory { path: text.to_owned() };
                 self.filesystems = vec![FilesystemLevel::plain("directory")];
             }
+            "image" if !matches!(self.storage.place, Place::Image { .. }) => {
+                self.storage.place = Place::Image {
+                    size: size()?,
+                    count: 1,
+                    directory: None,
+                    file: None,
+                    allocation: Allocation::default(),
+                };
+            }
             "image" | "images" | "image_directory" | "allocation" => self.set_image(key, text)?,
             _ => self.set_parameter(key, text)?,
+        }
+        Ok(())
+    }
+
+    /// Checks what settings may have set apart: filesystems against storage, schedulers against
+    /// both.
+    ///
+    /// # Errors
+    /// When the plan could not have been written like this.
+    pub fn consistent(&self) -> Result<(), ValueError> {
+        let directory = matches!(self.storage.place, Place::Directory { .. });
+        let misfit = |level: &&FilesystemLevel| (level.base == "directory") != directory;
+        if let Some(level) = self.filesystems.iter().find(misfit) {
+            let error = ValueError::new(format!("`{}` does not go with the storage", level.name));
+            return Err(error.cure(match directory {
+                true => "a directory is measured as it is; set image or device to make filesystems",
+                false => "set directory=PATH to measure a directory, or filesystem=NAME",
+            }));
+        }
+        if directory && !self.schedulers.is_empty() {
+            return Err(ValueError::new("a directory has no device of its own to schedule")
+                .cure("take `scheduler` out of the plan"));
         }
         Ok(())
     }

@@ -231,6 +231,14 @@ fn settings_replace_axes_and_parameters() {
     plan.set("device", "/dev/sdb,/dev/sdc", VOCABULARY).unwrap();
     assert_eq!(plan.storage.to_string(), "/dev/sdb + /dev/sdc");
     assert!(plan.set("images", "2", VOCABULARY).is_err(), "devices are no images");
+    assert_eq!(plan.consistent(), Ok(()));
+    plan.set("directory", "/srv", VOCABULARY).unwrap();
+    assert_eq!(plan.consistent(), Ok(()));
+    plan.set("filesystem", "ext4", VOCABULARY).unwrap();
+    assert!(plan.consistent().is_err(), "a directory is not formatted");
+    plan.set("image", "1GiB", VOCABULARY).unwrap();
+    assert_eq!(plan.consistent(), Ok(()));
+    plan.set("filesystem", "xfs,btrfs,xfs", VOCABULARY).unwrap();
     let error = plan.set("recrod", "4k", VOCABULARY).unwrap_err();
     assert_eq!(error.cure.as_deref(), Some("did you mean `record`?"));
     assert!(plan.set("repeats", "0", VOCABULARY).is_err());
@@ -246,6 +254,8 @@ fn scaling_keeps_ratios_and_an_image_that_can_be_formatted() {
     let cell = plan.cells(scale, &small).unwrap().remove(0).cell;
     assert_eq!(cell.workload.size("file"), Bytes::kib(256));
     assert_eq!(cell.workload.size("record"), Bytes::kib(1));
+    let tiny = plan.cells(Scale::parse("1/1048576").unwrap(), &small).unwrap_err();
+    assert!(tiny.message.contains("would be 16B; the least is 512B"), "{tiny}");
     let storage = plan.storage_at(scale);
     assert_eq!(storage.memory, Some(Bytes::mib(128)));
     assert!(storage.to_string().starts_with("image file of 640MiB"), "{storage}");

@@ -138,10 +138,10 @@ const fn parameter(
 }
 
 fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
-    let (single, compat) = (point.count("processes") == 0, point.word("compat") == "iozone");
+    let compat = point.word("compat") == "iozone";
     let has = |test: &str| point.words("tests").iter().any(|given| given == test);
-    if single && has("mixed") {
-        return Err(ValueError::new("the mixed test has several workers, and `processes` is 0")
+    if has("mixed") && point.count("processes") < 2 {
+        return Err(ValueError::new("the mixed test has workers that read and workers that write")
             .cure("set `processes` to 2 or more, or leave `mixed` out of `tests`"));
     }
     if has("mixed") && point.count("mixed_readers") >= point.count("processes") {
@@ -164,7 +164,7 @@ fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
             .cure("leave one of them out"));
         }
     }
-    let points = sweep::points(point)?;
+    let points: Vec<_> = sweep::points(point)?.into_iter().map(settled).collect();
     let broken = points.iter().find(|point| point.size("record") > point.size("file"));
     match broken {
         None => Ok(points),
@@ -175,6 +175,22 @@ fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
         ))
         .cure("make `file` at least as large as `record`")),
     }
+}
+
+/// A point whose parameters without effect have their defaults, so that equal work has equal names.
+fn settled(mut point: Point) -> Point {
+    let defaults = SPEC.defaults();
+    let mut idle: Vec<&str> = Vec::new();
+    if point.word("sweep") == "none" {
+        idle.extend(["sweep_file_min", "sweep_file_max", "sweep_record_min", "sweep_record_max"]);
+    }
+    if point.count("processes") == 0 {
+        idle.extend(["worker", "stonewall", "mixed_readers"]);
+    }
+    for name in idle {
+        point.parameters.insert(name.into(), defaults.value(name).clone());
+    }
+    point
 }
 
 fn phases(point: &Point, seed: u64) -> Vec<Phase> {

@@ -22,6 +22,8 @@ pub(super) fn points(point: Point) -> Result<Vec<Point>, ValueError> {
         };
         for record in records.iter().filter(fits) {
             let mut point = point.clone();
+            // A point of a sweep is the point it would be if it had been named by itself.
+            point.parameters.insert("sweep".into(), Value::Word("none".into()));
             point.parameters.insert("file".into(), Value::Size(file));
             point.parameters.insert("record".into(), Value::Size(*record));
             points.push(point);

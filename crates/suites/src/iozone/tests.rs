@@ -181,7 +181,7 @@ fn combinations_that_cannot_be_are_refused_with_a_cure() {
     };
     expect!["a record of 1GiB does not fit into a file of 512MiB; make `file` at least as large as `record`"]
         .assert_eq(&refused(&[("record", "1GiB")]));
-    expect!["the mixed test has several workers, and `processes` is 0; set `processes` to 2 or more, or leave `mixed` out of `tests`"]
+    expect!["the mixed test has workers that read and workers that write; set `processes` to 2 or more, or leave `mixed` out of `tests`"]
         .assert_eq(&refused(&[("tests", "mixed")]));
     expect!["`direct` does not reach fwrite and fread: stdio is buffered; leave `fwrite` and `fread` out of `tests`, or give them a workload of their own"]
         .assert_eq(&refused(&[("direct", "true")]));
