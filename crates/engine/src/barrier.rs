@@ -10,7 +10,11 @@
 //!         finished workers that are done, in any way
 //!         signal   bit 0: stop counting (the stonewall); bit 1: abort
 //!         culprit  1 + index of the first worker that failed
-//! lane    bytes    moved so far; stored by its worker alone
+//! lane    bytes    moved so far; stored by its worker alone, as are the others
+//!         done     operations done so far
+//!         durable  how many of these the last flush covered
+//!         start    length of its file when it was opened
+//!         generation  from where its writes are counted
 //!         ended    instant after close
 //! ```
 //!
@@ -30,7 +34,7 @@ use std::{
     time::Duration,
 };
 
-use model::{Bytes, Nanos};
+use model::{Bytes, Nanos, Ops};
 use rustix::{
     fs::{MemfdFlags, ftruncate, memfd_create},
     io::Errno,
@@ -39,7 +43,7 @@ use rustix::{
 
 use crate::{
     clock::now,
-    error::{Fault, Memory},
+    error::{Fault, Memory, Operation},
     mapping::Mapping,
 };
 
@@ -73,10 +77,42 @@ struct Line(AtomicU32);
 pub(crate) struct Lane {
     /// Bytes moved so far.
     pub(crate) bytes: AtomicU64,
+    /// Operations done so far.
+    pub(crate) done: AtomicU64,
+    /// How many of these the last flush covered.
+    pub(crate) durable: AtomicU64,
+    start: AtomicU64,
+    generation: AtomicU64,
     ended: AtomicU64,
 }
 
 impl Lane {
+    /// Notes how long the file was when the worker opened it, and from where its generations count.
+    pub(crate) fn begin(&self, len: u64, generation: u64) {
+        self.start.store(len, Relaxed);
+        self.generation.store(generation, Relaxed);
+    }
+
+    /// From where the worker's generations count.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    /// How long the file was when the worker opened it.
+    pub(crate) fn start(&self) -> u64 {
+        self.start.load(Relaxed)
+    }
+
+    /// Operations done, and how many of these the last flush covered.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.done.load(Relaxed), self.durable.load(Relaxed))
+    }
+
+    /// Everything done so far was flushed.
+    pub(crate) fn all_durable(&self) {
+        self.durable.store(self.done.load(Relaxed), Relaxed);
+    }
+
     /// Notes when the worker had closed its file.
     pub(crate) fn end(&self, instant: Nanos) {
         self.ended.store(instant.0, Release);
@@ -88,6 +124,8 @@ pub(crate) struct Board {
     mapping: Mapping,
     file: OwnedFd,
     workers: u32,
+    // Whether the file is one that outlives the phase.
+    kept: bool,
 }
 
 impl Board {
@@ -101,28 +139,57 @@ impl Board {
         };
         let file = memfd_create("fslab-phase", MemfdFlags::CLOEXEC).map_err(fault)?;
         ftruncate(&file, len.get() as u64).map_err(fault)?;
-        Self::map(file, workers).map_err(fault)
+        Self::map(file, workers, false).map_err(fault)
+    }
+
+    /// Length of the file of a block, in bytes.
+    pub(crate) fn file_len(workers: u32) -> u64 {
+        Self::len(workers).get() as u64
+    }
+
+    /// The block in a file that outlives the phase, at least [`Self::file_len`] long.
+    pub(crate) fn kept(file: OwnedFd, workers: u32) -> Result<Self, Fault> {
+        let bytes = Self::file_len(workers);
+        Self::map(file, workers, true).map_err(|errno| Fault::Memory {
+            what: Memory::ControlBlock,
+            bytes,
+            errno: errno.raw_os_error(),
+        })
+    }
+
+    /// Brings a block that outlives the phase to its device; others are left alone.
+    pub(crate) fn persist(&self) -> Result<(), Fault> {
+        if !self.kept {
+            return Ok(());
+        }
+        self.mapping.sync().map_err(|errno| Fault::whole(Operation::State, errno))
     }
 
     /// Maps the block that another process made for `workers` workers.
-    pub(crate) fn adopt(file: OwnedFd, workers: u32) -> Result<Self, Fault> {
+    /// `kept` as it was made.
+    pub(crate) fn adopt(file: OwnedFd, workers: u32, kept: bool) -> Result<Self, Fault> {
         let bytes = Self::len(workers).get() as u64;
         let what = Memory::ControlBlock;
-        Self::map(file, workers).map_err(|errno| Fault::Memory {
+        Self::map(file, workers, kept).map_err(|errno| Fault::Memory {
             what,
             bytes,
             errno: errno.raw_os_error(),
         })
     }
 
-    fn map(file: OwnedFd, workers: u32) -> Result<Self, Errno> {
+    fn map(file: OwnedFd, workers: u32, kept: bool) -> Result<Self, Errno> {
         let mapping = Mapping::shared(file.as_fd(), Self::len(workers))?;
-        Ok(Self { mapping, file, workers })
+        Ok(Self { mapping, file, workers, kept })
     }
 
     fn len(workers: u32) -> NonZeroUsize {
         let lanes = workers as usize * size_of::<Lane>();
         NonZeroUsize::MIN.saturating_add(size_of::<Header>() + lanes - 1)
+    }
+
+    /// Whether the block outlives the phase.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept
     }
 
     /// The file behind the block, for handing it to a worker process.
@@ -247,6 +314,11 @@ impl Board {
         (0..self.workers).map(|worker| Bytes(self.lane(worker).bytes.load(Relaxed))).sum()
     }
 
+    /// Operations done so far by all workers.
+    pub(crate) fn done(&self) -> Ops {
+        Ops((0..self.workers).map(|worker| self.lane(worker).done.load(Relaxed)).sum())
+    }
+
     /// When the last worker had closed its file.
     pub(crate) fn last_end(&self) -> Nanos {
         let ends = (0..self.workers).map(|worker| self.lane(worker).ended.load(Acquire));
@@ -306,7 +378,7 @@ mod tests {
     #[test]
     fn another_mapping_of_the_file_is_the_same_block() {
         let board = Board::new(2).unwrap();
-        let twin = Board::adopt(board.file().try_clone_to_owned().unwrap(), 2).unwrap();
+        let twin = Board::adopt(board.file().try_clone_to_owned().unwrap(), 2, false).unwrap();
         twin.lane(1).bytes.store(5, Relaxed);
         twin.lane(0).bytes.store(2, Relaxed);
         twin.lane(1).end(Nanos(9));

@@ -1,80 +1,108 @@
-//! The memory that records are written from and read into.
+//! The memory that operations are written from and read into.
 //!
-//! A pool is a power of two of slots, each one record long, at least two and at least [`POOL`]
-//! bytes together. Record r always uses slot r mod slots, so consecutive records come from
-//! different memory and what a slot holds is known from the record alone. The memory begins on a
-//! page; slots of records that are multiples of the logical block size are aligned as `O_DIRECT`
-//! asks.
+//! A pool is cut into slots, each as long as the longest operation and aligned as `O_DIRECT` asks.
+//! Slots come in three classes, used in turn within each:
+//!
+//! - to write from, filled before the clock starts: at least [`POOL`] bytes together, so that
+//!   consecutive operations carry different data;
+//! - to write from where a duplicate is wanted: all with the same content;
+//! - to read into: as many as operations may be in flight and no more, since what they hold does
+//!   not matter and a small footprint keeps the caches for the kernel.
 //!
 //! A slot is lent out as `&mut [u8]`: while an operation is in flight its I/O engine holds the only
-//! reference, and nothing else can look at the bytes.
-//!
-//! A pool to read into starts as zeros. Each worker has its own pool (and a second one when it
-//! verifies), so `n` workers take `n` times 4 MiB or more, and that memory counts where the memory
-//! of the run is limited.
+//! reference, and nothing else can look at the bytes. Each worker has a pool of its own, and that
+//! memory counts where the memory of the run is limited.
 
-use std::num::NonZeroUsize;
+use std::{collections::VecDeque, num::NonZeroUsize};
 
-use model::{Bytes, phase::Fill};
+use model::{
+    Bytes,
+    phase::{Fill, Stream},
+};
 use rustix::io::Errno;
 
 use crate::{
     error::{Fault, Memory},
+    io::Purpose,
     mapping::Pages,
 };
 
-/// The least size of a pool: large enough that no compressor or deduplicator of a filesystem sees a
-/// repetition within its window, small enough for the caches of a CPU.
-pub(crate) const POOL: u64 = 4 * Bytes::MIB;
+/// The least size of all slots to write from: larger than the window of the compressors that
+/// filesystems use (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128 KiB, f2fs 1 MiB),
+/// so none sees a repetition; small enough for the second-level cache of most CPUs.
+pub(crate) const POOL: u64 = Bytes::MIB;
 
 /// The unit in which random bytes and zeros alternate, and a page of the pattern.
 const PAGE: usize = 4096;
 
-/// Memory for the records of one worker; see the module.
+/// What a slot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// To write from.
+    Write,
+    /// To write from: a duplicate.
+    Duplicate,
+    /// To read into.
+    Read,
+}
+
+/// Memory for the operations of one worker; see the module.
 pub(crate) struct Pool {
     pages: Pages,
-    record: usize,
-    slots: usize,
+    slot: usize,
+    counts: [usize; 3],
 }
 
 impl Pool {
-    /// A pool of zeros for records of `record` bytes, at least 1.
-    pub(crate) fn new(record: Bytes) -> Result<Self, Fault> {
-        let slots = POOL.div_ceil(record.0).max(2).next_power_of_two();
-        let bytes = slots.saturating_mul(record.0);
-        let fault = |errno: Errno| Fault::Memory {
+    /// A pool for a worker of this stream that has up to `depth` operations in flight.
+    ///
+    /// [`Fill::Random`]: of each 4 KiB the first share is random, the rest zero; the generator
+    /// (`fastrand`) is seeded with the seed of the stream, so workers and hosts have the same.
+    /// [`Fill::PagePattern`]: eight bytes of 0x20 at the start of each slot and of each further
+    /// 4 KiB of it, zeros elsewhere. Slots to read into start as zeros.
+    pub(crate) fn new(stream: &Stream, purpose: Purpose, depth: u32) -> Result<Self, Fault> {
+        let fault = |bytes, errno: Errno| Fault::Memory {
             what: Memory::Buffers,
             bytes,
             errno: errno.raw_os_error(),
         };
-        let too_large = |_| fault(Errno::NOMEM);
+        // Sectors are 512 bytes or a multiple that the record then has to be, too.
+        let slot = stream.longest().0.checked_next_multiple_of(512).unwrap_or(u64::MAX);
+        let depth = u64::from(depth);
+        let duplicates = match stream.fill {
+            Fill::Random { duplicates, .. } => duplicates > 0.0,
+            Fill::PagePattern => false,
+        };
+        let write = if purpose.writes() { POOL.div_ceil(slot).max(depth) } else { 0 };
+        let duplicate = if purpose.writes() && duplicates { depth } else { 0 };
+        let read = if purpose.reads() { depth } else { 0 };
+        let bytes = slot.saturating_mul(write + duplicate + read);
+        let too_large = |_| fault(bytes, Errno::NOMEM);
         let len = usize::try_from(bytes).map_err(too_large)?;
-        let len = NonZeroUsize::new(len).ok_or_else(|| fault(Errno::NOMEM))?;
-        let pages = Pages::new(len).map_err(fault)?;
-        let record = usize::try_from(record.0).map_err(too_large)?;
-        let slots = usize::try_from(slots).map_err(too_large)?;
-        Ok(Self { pages, record, slots })
+        let len = NonZeroUsize::new(len).ok_or_else(|| fault(bytes, Errno::NOMEM))?;
+        let pages = Pages::new(len).map_err(|errno| fault(bytes, errno))?;
+        let slot = usize::try_from(slot).map_err(too_large)?;
+        // Each is at most `len` divided by the slot.
+        let [write, duplicate, read] =
+            [write, duplicate, read].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let mut pool = Self { pages, slot, counts: [write, duplicate, read] };
+        pool.fill(stream.fill, stream.seed);
+        Ok(pool)
     }
 
-    /// A pool that holds what `fill` says, apart from stamps; the same for every worker and host.
-    ///
-    /// [`Fill::Random`]: of each 4 KiB the first share is random, the rest zero; the generator
-    /// (`fastrand`) is seeded with the seed of the fill. [`Fill::PagePattern`]: eight bytes of 0x20
-    /// at the start of each record and of each further 4 KiB of it, zeros elsewhere.
-    pub(crate) fn filled(record: Bytes, fill: Fill) -> Result<Self, Fault> {
-        let mut pool = Self::new(record)?;
+    fn fill(&mut self, fill: Fill, seed: u64) {
+        let [write, duplicate, _] = self.counts.map(|count| count * self.slot);
+        let (write, rest) = self.pages.bytes_mut().split_at_mut(write);
         match fill {
-            Fill::Random { entropy, seed } => {
-                let mut random = fastrand::Rng::with_seed(seed);
+            Fill::Random { entropy, .. } => {
                 let share = random_share(entropy);
-                for page in pool.pages.bytes_mut().chunks_mut(PAGE) {
-                    let end = share.min(page.len());
-                    random.fill(&mut page[..end]);
+                random(write, share, seed);
+                for slot in rest[..duplicate].chunks_exact_mut(self.slot) {
+                    random(slot, share, !seed);
                 }
             }
             Fill::PagePattern => {
-                let record = pool.record;
-                for slot in pool.pages.bytes_mut().chunks_mut(record) {
+                for slot in write.chunks_exact_mut(self.slot) {
                     for page in slot.chunks_mut(PAGE) {
                         let end = page.len().min(8);
                         page[..end].fill(0x20);
@@ -82,15 +110,31 @@ impl Pool {
                 }
             }
         }
-        Ok(pool)
     }
 
-    /// Lends out the slots. Allocates the table of slots here and nothing later.
+    /// Address and length of the whole pool, for registering it with the kernel.
+    pub(crate) fn region(&mut self) -> (*mut u8, usize) {
+        let bytes = self.pages.bytes_mut();
+        (bytes.as_mut_ptr(), bytes.len())
+    }
+
+    /// Lends out the slots. Allocates the queues of free ones here and nothing later.
     pub(crate) fn slots(&mut self) -> Slots<'_> {
-        let slots: Vec<_> =
-            self.pages.bytes_mut().chunks_exact_mut(self.record).map(Some).collect();
-        assert_eq!(slots.len(), self.slots, "the pool is cut into whole records");
-        Slots { slots: slots.into() }
+        let mut buffers = (0..).zip(self.pages.bytes_mut().chunks_exact_mut(self.slot));
+        let mut free = self.counts.map(|count| VecDeque::from_iter(buffers.by_ref().take(count)));
+        assert!(buffers.next().is_none(), "the pool is cut into whole slots");
+        free.iter_mut().for_each(|free| free.shrink_to_fit());
+        let [write, duplicate, read] = self.counts;
+        Slots { free, borders: [write, write + duplicate], len: write + duplicate + read }
+    }
+}
+
+/// Fills the first `share` bytes of every 4 KiB with random ones.
+pub(crate) fn random(bytes: &mut [u8], share: usize, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    for page in bytes.chunks_mut(PAGE) {
+        let end = share.min(page.len());
+        random.fill(&mut page[..end]);
     }
 }
 
@@ -100,89 +144,138 @@ impl Pool {
     clippy::cast_sign_loss,
     reason = "clamped to 0..=1, so the product lies within 0..=4096"
 )]
-fn random_share(entropy: f64) -> usize {
+pub(crate) fn random_share(entropy: f64) -> usize {
     (entropy.clamp(0.0, 1.0) * 4096.0).round() as usize
 }
 
 /// The slots of a pool that no operation holds.
 pub(crate) struct Slots<'p> {
-    slots: Box<[Option<&'p mut [u8]>]>,
+    // For each class the free ones with their numbers, first in, first out. They never grow beyond
+    // what they start with, as only what was taken is given back.
+    free: [VecDeque<(u32, &'p mut [u8])>; 3],
+    // Numbers at which the second and the third class begin.
+    borders: [usize; 2],
+    len: usize,
 }
 
 impl<'p> Slots<'p> {
-    /// How many slots there are, free or not; a power of two.
+    /// How many slots there are, free or not.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
-    // A mask instead of a division, as the number of slots is a power of two.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the mask keeps less than a usize")]
-    fn index(&self, record: u64) -> usize {
-        (record & (self.slots.len() as u64 - 1)) as usize
+    /// The next free slot of a class and its number; `None` while all are in flight.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, class: Class) -> Option<(u32, &'p mut [u8])> {
+        self.free[class as usize].pop_front()
     }
 
-    /// The slot of a record; `None` while another operation holds it.
-    #[inline]
-    pub(crate) fn take(&mut self, record: u64) -> Option<&'p mut [u8]> {
-        let index = self.index(record);
-        self.slots[index].take()
+    /// Puts a slot back.
+    #[inline(always)]
+    pub(crate) fn give(&mut self, slot: u32, buffer: &'p mut [u8]) {
+        let number = slot as usize;
+        let class = usize::from(number >= self.borders[0]) + usize::from(number >= self.borders[1]);
+        self.free[class].push_back((slot, buffer));
     }
 
-    /// Puts the slot of a record back.
-    #[inline]
-    pub(crate) fn give(&mut self, record: u64, slot: &'p mut [u8]) {
-        let index = self.index(record);
-        self.slots[index] = Some(slot);
+    /// The bytes of a slot that is free, for looking at them before the loop.
+    pub(crate) fn peek(&mut self, slot: usize) -> &mut [u8] {
+        let (class, first) = match slot {
+            slot if slot < self.borders[0] => (Class::Write, 0),
+            slot if slot < self.borders[1] => (Class::Duplicate, self.borders[0]),
+            _ => (Class::Read, self.borders[1]),
+        };
+        let (number, bytes) = &mut self.free[class as usize][slot - first];
+        assert_eq!(*number as usize, slot, "before the loop all slots are free and in order");
+        bytes
+    }
+
+    /// Numbers of the slots to write from, and of those for duplicates.
+    pub(crate) fn written(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+        (0..self.borders[0], self.borders[0]..self.borders[1])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::phase::{Direction, Interface};
+
     use super::*;
+    use crate::io::conformance::stream;
+
+    fn plan(record: u64, fill: Fill) -> Stream {
+        Stream {
+            record: Bytes(record),
+            fill,
+            seed: 7,
+            ..stream(Interface::Offset, Direction::Write, 1)
+        }
+    }
+
+    fn random(entropy: f64, duplicates: f64) -> Fill {
+        Fill::Random { entropy, duplicates }
+    }
 
     #[test]
-    fn slots_cover_the_pool_and_come_back() {
-        for (record, slots) in [(4096, 1024), (1000, 8192), (3 << 20, 2), (16 << 20, 2)] {
-            let mut pool = Pool::new(Bytes(record)).unwrap();
-            let mut free = pool.slots();
-            assert_eq!(free.len(), slots, "record {record}");
-            let slot = free.take(5).unwrap();
-            assert_eq!(slot.len() as u64, record);
-            assert!(free.take(5 + slots as u64).is_none(), "one holder at a time");
-            free.give(5, slot);
-            assert!(free.take(5).is_some());
+    fn slots_to_write_from_cover_the_pool_and_come_back_in_turn() {
+        for (record, depth, count) in
+            [(4096, 1, 256), (1000, 1, 1024), (4 << 20, 1, 1), (1 << 20, 8, 8)]
+        {
+            let mut pool =
+                Pool::new(&plan(record, random(1.0, 0.0)), Purpose::Write, depth).unwrap();
+            let mut slots = pool.slots();
+            assert_eq!(slots.len(), count, "record {record}");
+            let taken: Vec<_> = (0..count).map(|_| slots.take(Class::Write).unwrap()).collect();
+            assert!(taken.iter().map(|(slot, _)| *slot as usize).eq(0..count));
+            assert!(slots.take(Class::Write).is_none(), "one holder at a time");
+            for (slot, buffer) in taken {
+                assert!(buffer.len() as u64 >= record && buffer.as_ptr().align_offset(512) == 0);
+                slots.give(slot, buffer);
+            }
+            assert_eq!(slots.take(Class::Write).unwrap().0, 0);
         }
     }
 
     #[test]
-    fn slots_of_whole_blocks_are_aligned() {
-        let mut pool = Pool::new(Bytes::kib(12)).unwrap();
+    fn classes_do_not_mix_and_readers_have_what_they_need() {
+        let mut pool = Pool::new(&plan(4096, random(1.0, 0.5)), Purpose::Both, 3).unwrap();
         let mut slots = pool.slots();
-        for record in 0..slots.len() as u64 {
-            assert_eq!(slots.take(record).unwrap().as_ptr().align_offset(4096), 0);
-        }
+        assert_eq!(slots.len(), 256 + 3 + 3);
+        assert_eq!(slots.written(), (0..256, 256..259));
+        let (read, buffer) = slots.take(Class::Read).unwrap();
+        assert_eq!(read, 259);
+        slots.give(read, buffer);
+        let (duplicate, buffer) = slots.take(Class::Duplicate).unwrap();
+        let copy = buffer.to_vec();
+        slots.give(duplicate, buffer);
+        let (another, buffer) = slots.take(Class::Duplicate).unwrap();
+        assert_ne!(duplicate, another);
+        assert!(copy == buffer, "duplicates are equal");
+        let mut pool = Pool::new(&plan(4096, random(1.0, 0.0)), Purpose::Read, 1).unwrap();
+        assert_eq!(pool.slots().len(), 1);
     }
 
     #[test]
     fn a_share_of_each_page_is_random_and_the_seed_decides() {
-        let fill = |seed| Fill::Random { entropy: 0.25, seed };
-        let mut pool = Pool::filled(Bytes::kib(64), fill(7)).unwrap();
-        for page in pool.pages.bytes_mut().chunks(PAGE) {
+        let content = |seed| {
+            let plan = Stream { seed, ..plan(64 << 10, random(0.25, 0.0)) };
+            let mut pool = Pool::new(&plan, Purpose::Write, 1).unwrap();
+            pool.pages.bytes_mut().to_vec()
+        };
+        let seven = content(7);
+        for page in seven.chunks(PAGE) {
             assert!(page[1024..].iter().all(|byte| *byte == 0));
             // 1024 random bytes hold about 4 zeros; 100 would be no accident.
             assert!(page[..1024].iter().filter(|byte| **byte == 0).count() < 100);
         }
-        let mut same = Pool::filled(Bytes::kib(64), fill(7)).unwrap();
-        let mut other = Pool::filled(Bytes::kib(64), fill(8)).unwrap();
-        assert!(pool.pages.bytes_mut() == same.pages.bytes_mut());
-        assert!(pool.pages.bytes_mut() != other.pages.bytes_mut());
+        assert!(seven == content(7));
+        assert!(seven != content(8));
     }
 
     #[test]
     fn the_page_pattern_is_eight_spaces_a_page() {
-        let mut pool = Pool::filled(Bytes(10_000), Fill::PagePattern).unwrap();
-        let slot = pool.slots().take(3).unwrap();
+        let mut pool = Pool::new(&plan(10_240, Fill::PagePattern), Purpose::Write, 1).unwrap();
+        let (_, slot) = pool.slots().take(Class::Write).unwrap();
         for (index, byte) in slot.iter().enumerate() {
             assert_eq!(*byte, if index % PAGE < 8 { 0x20 } else { 0 }, "at {index}");
         }

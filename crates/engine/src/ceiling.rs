@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
 use model::{
     Bytes, Nanos, Ops,
-    phase::{Access, Direction, Files, Fill, Flush, Interface, Open, Stream, Workers},
+    phase::{Bound, Direction, Files, Flush, Interface, Open, Pace, Stream, Workers},
 };
 
 use crate::{Context, EngineError, Progress};
@@ -32,46 +32,61 @@ impl Ceiling {
     }
 }
 
-/// Runs the loop of a sequential, stamped write on the null engine, long enough (20 ms) for the
-/// clock not to matter. Stamping costs most of all that a loop does apart from verifying, so other
-/// streams of this record size do not cost more.
+/// Runs one worker of this stream on the null engine, long enough (20 ms) for the clock not to
+/// matter: the same order, content, and counting, without the calls, and as fast as it goes.
 ///
 /// # Errors
-/// [`EngineError`] when memory or a thread cannot be had, or `record` is zero.
-pub fn ceiling(record: Bytes) -> Result<Ceiling, EngineError> {
-    let mut records = 1 << 10;
+/// [`EngineError`] when memory or a thread cannot be had, or the stream contradicts itself.
+pub fn ceiling(stream: &Stream) -> Result<Ceiling, EngineError> {
+    let mut ops = 1 << 10;
     loop {
-        let stream = null_stream(record, records);
+        let stream = without_calls(stream, ops);
         let command: [OsString; 0] = [];
         let context = Context {
             directory: Path::new("."),
             progress: &Progress::default(),
             interrupt: &AtomicBool::new(false),
+            state: None,
             worker_command: &command,
         };
         let result = crate::run(&stream, &context)?;
         let elapsed = result.workers.iter().map(|worker| worker.loop_time).max();
         let elapsed = elapsed.unwrap_or_default();
-        if elapsed >= Nanos(20_000_000) || records >= 1 << 30 {
+        if elapsed >= Nanos(20_000_000) || ops >= 1 << 30 {
             return Ok(Ceiling { ops: result.ops(), elapsed });
         }
-        records *= 4;
+        ops *= 4;
     }
 }
 
-fn null_stream(record: Bytes, records: u64) -> Stream {
+/// The [`ceiling`] of a sequential write with headers in records of this size: what the generator
+/// costs at most on this host, apart from verifying and from drawing places.
+///
+/// # Errors
+/// As for [`ceiling`], for an empty record.
+pub fn write_ceiling(record: Bytes) -> Result<Ceiling, EngineError> {
+    let size = Bytes(record.0.saturating_mul(1024));
+    let stream = Stream::new(Files::One("null".into()), size, record);
+    ceiling(&Stream { direction: Direction::Write, ..stream })
+}
+
+fn without_calls(stream: &Stream, ops: u64) -> Stream {
+    let files = match &stream.files {
+        Files::One(name) | Files::PerWorker(name) | Files::Shared(name) | Files::Split(name) => {
+            Files::One(name.clone())
+        }
+    };
     Stream {
-        files: Files::One("null".into()),
-        size: Bytes(record.0.saturating_mul(records)),
-        record,
-        direction: Direction::Write,
-        access: Access::Sequential,
+        files,
         interface: Interface::Null,
         open: Open::default(),
-        fill: Fill::Random { entropy: 1.0, seed: 0 },
         verify: false,
+        flush_every: None,
         flush: Flush::None,
+        pace: Pace::Free,
+        bound: Bound::Ops(ops),
         workers: Workers::ONE,
+        ..stream.clone()
     }
 }
 
@@ -81,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_ceiling_says_how_many_operations_took_how_long() {
-        let ceiling = ceiling(Bytes::kib(4)).unwrap();
+        let stream = Stream::new(Files::One("f".into()), Bytes::mib(1), Bytes::kib(4));
+        let ceiling = ceiling(&stream).unwrap();
         assert!(ceiling.elapsed >= Nanos(20_000_000));
         let product = ceiling.ops_per_second() * ceiling.nanos_per_op();
         assert!((product / 1e9 - 1.0).abs() < 1e-9);

@@ -1,8 +1,13 @@
-//! Time: the monotonic clock, what reading it costs, and CPU time of a worker.
+//! Time: the monotonic clock, what reading it costs, and what a worker uses.
 #![expect(unsafe_code, reason = "getrusage(2) has no safe form")]
 
+use std::time::Duration;
+
 use model::Nanos;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    thread::nanosleep,
+    time::{ClockId, Timespec, clock_gettime},
+};
 
 /// CLOCK_MONOTONIC, in nanoseconds since an arbitrary start that all processes of one boot share;
 /// read through the vDSO, without a system call (clock_gettime(2), vdso(7)).
@@ -37,16 +42,51 @@ fn facts(reads: &[Nanos]) -> ClockFacts {
     ClockFacts { resolution, cost: steps[steps.len() / 2] }
 }
 
-/// CPU time of the calling thread so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CpuTime {
-    /// In user mode.
-    pub(crate) user: Nanos,
-    /// In the kernel.
-    pub(crate) system: Nanos,
+/// A sleep of a thread may last this much longer than asked for; the rest is spent looking at the
+/// clock.
+pub(crate) const AWAKE: Nanos = Nanos(60_000);
+
+/// Sleeps until an instant and tells the time, which is that instant or later. The last 60 µs are
+/// spent awake, since a timer and the scheduler take about that long to wake a thread.
+pub(crate) fn sleep_until(instant: Nanos) -> Nanos {
+    let mut clock = now();
+    while clock < instant {
+        if instant - clock > AWAKE {
+            let length = Duration::from_nanos((instant - clock - AWAKE).0);
+            // Cut short by a signal: the loop sees to it.
+            let _ = nanosleep(&Timespec::try_from(length).unwrap_or_default());
+        } else {
+            std::hint::spin_loop();
+        }
+        clock = now();
+    }
+    clock
 }
 
-impl CpuTime {
+/// What the calling thread has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// CPU time in user mode.
+    pub(crate) user: Nanos,
+    /// CPU time in the kernel.
+    pub(crate) system: Nanos,
+    /// Context switches because it waited.
+    pub(crate) voluntary: u64,
+    /// Context switches because others wanted its CPU.
+    pub(crate) involuntary: u64,
+}
+
+impl Usage {
+    /// What was used since an earlier reading.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user - before.user,
+            system: self.system - before.system,
+            voluntary: self.voluntary - before.voluntary,
+            involuntary: self.involuntary - before.involuntary,
+        }
+    }
+
     /// getrusage(2) with `RUSAGE_THREAD`, which serves threads and processes alike, as a worker
     /// process works in one thread. The kernel splits an exact sum between user and system by its
     /// ticks (`cputime_adjust` in kernel/sched/cputime.c), so the split is coarse for short times.
@@ -57,7 +97,13 @@ impl CpuTime {
         assert_eq!(answer, 0, "getrusage(RUSAGE_THREAD) with a valid pointer cannot fail");
         // SAFETY: all-zero is a valid rusage, and the kernel has filled it.
         let usage = unsafe { usage.assume_init() };
-        Self { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
+        let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
+        Self {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            voluntary: count(usage.ru_nvcsw),
+            involuntary: count(usage.ru_nivcsw),
+        }
     }
 }
 
@@ -87,11 +133,11 @@ mod tests {
 
     #[test]
     fn work_costs_cpu_time() {
-        let before = CpuTime::of_this_thread();
+        let before = Usage::of_this_thread();
         let mut sum = 0u64;
         loop {
             (0..1_000_000u64).for_each(|n| sum = std::hint::black_box(sum ^ n));
-            let after = CpuTime::of_this_thread();
+            let after = Usage::of_this_thread();
             if after.user + after.system > before.user + before.system {
                 break;
             }

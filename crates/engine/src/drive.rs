@@ -1,243 +1,443 @@
 //! The loop: issues the operations of one worker and times each of them.
 //!
-//! Generic over I/O engine, order, and payload, so each combination is a loop of its own without
-//! choices inside. In it there is no allocation, lock, log, or division; after each operation it
-//! reads the clock once, looks at the signal word, and stores its progress.
+//! Compiled once for each I/O engine; order, payload, and pace are values whose branches go the
+//! same way every time. In it there is no allocation, lock, log, floating point, or division.
 //!
 //! # Time of an operation
 //!
-//! The instant at which one operation ends is the instant at which the worker turns to the next, so
-//! one clock read serves both. A service time therefore includes what the generator does between
-//! two operations (stamp, comparison of the record before); [`crate::ceiling`] tells how much that
-//! is. With an asynchronous engine an operation counts from its submission.
+//! A synchronous engine needs one clock read for each operation: the instant at which one ends is
+//! the instant at which the worker turns to the next. A service time therefore includes what the
+//! generator does between two operations (header, place, histogram of the one before);
+//! [`crate::ceiling`] tells how much that is.
+//!
+//! A queue has two instants for each batch: when the kernel had taken it, and when completions were
+//! seen. Operations of a batch count from the instant the worker turned to the batch. Completions
+//! that are there as soon as the kernel has taken the batch are given that instant, without another
+//! look at the clock.
+//!
+//! With an open loop ([`crate::pace`]) an operation counts from the instant it was due.
+//!
+//! # Borders
+//!
+//! Whatever depends on time (the end of the loop, the next interval of the series) is one
+//! comparison with the earliest of these instants; what follows is done out of line.
 //!
 //! # The stonewall
 //!
 //! When the signal says stop, the operation that has just ended does not count any more, and the
-//! counted time ends with it: a rate may come out a little low, never too high. Its bytes, and
-//! those that [`Stonewall::Finish`] still writes, are told as uncounted.
+//! counted time ends with it: a rate may come out a little low, never too high. What is still
+//! written then is told as uncounted. At the end of a time, on the other hand, operations in
+//! progress are waited for and count, with their time: a stall at the end is not cut off. An open
+//! loop also does what was due before the end and had to wait, for no longer than the time again.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use model::{Bytes, Histogram, Nanos, Ops, phase::Stonewall};
+use model::{
+    Bytes, Histogram, Nanos,
+    phase::{Bound, FlushCall, Latencies, Moved, Series, Stream},
+};
 
 use crate::{
     barrier::{ABORT, STOP},
-    buffer::Slots,
-    clock::now,
+    buffer::{Class, Slots},
+    clock::{now, sleep_until},
     error::Fault,
-    io::{Completion, Completions, IoEngine, Kind, Op, Submitted},
-    payload::Payload,
+    io::{Completion, IoEngine, Kind, Op, Purpose, Submitted, Wait},
+    patterns::{Order, Visit},
+    series::Recorder,
 };
 
-/// What a loop did.
-#[derive(Debug)]
-pub(crate) struct Tally {
-    /// When it began.
-    pub(crate) started: Nanos,
-    /// When counting ended.
-    pub(crate) counted_until: Nanos,
-    /// When the last operation ended, counted or not.
-    pub(crate) ended: Nanos,
-    /// Counted operations.
-    pub(crate) ops: Ops,
-    /// Counted bytes.
-    pub(crate) bytes: Bytes,
-    /// Bytes moved after counting had ended.
-    pub(crate) uncounted: Bytes,
-    /// Service times of counted operations.
-    pub(crate) latency: Histogram,
-    /// No signal ended the counting.
-    pub(crate) complete: bool,
-}
+mod flusher;
+mod given;
+mod queue;
 
-/// What a loop shares with others, and what it does when the signal says stop.
-pub(crate) struct Surroundings<'b> {
-    /// Zero, or [`STOP`] and [`ABORT`] bits.
-    pub(crate) signal: &'b AtomicU32,
-    /// Where the bytes moved so far are published.
-    pub(crate) progress: &'b AtomicU64,
-    /// Whether the rest of the order is done uncounted after a stop.
-    pub(crate) finish: bool,
-}
+use flusher::Flusher;
+pub(crate) use given::{Manner, Surroundings, Tally};
 
-impl Surroundings<'_> {
-    /// Only writers go on after a stop: readers have nothing that later phases need.
-    pub(crate) fn finishes(stonewall: Stonewall, kind: Kind) -> bool {
-        stonewall == Stonewall::Finish && kind == Kind::Write
-    }
+/// An instant that never comes.
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// The longest sleep between two looks at the signal word.
+const NAP: Nanos = Nanos(50_000_000);
+
+/// When an operation that is in flight began, and when the kernel had it.
+#[derive(Clone, Copy, Default)]
+struct Flight {
+    // From where its latency counts.
+    begun: Nanos,
+    issued: Nanos,
+    committed: Nanos,
 }
 
 /// A loop, prepared: everything it needs is allocated in [`Drive::new`].
 pub(crate) struct Drive<'b, 'p> {
     around: Surroundings<'b>,
-    kind: Kind,
-    record_size: u64,
     slots: Slots<'p>,
-    completions: Completions<'p>,
-    in_flight: u32,
+    manner: Manner,
+    flusher: Option<Flusher>,
+    recorder: Recorder,
+    bound: Bound,
     // The last instant read; the next operation begins here.
     clock: Nanos,
+    // The next instant at which something is to be done.
+    border: Nanos,
+    series_border: Nanos,
+    ramp_end: Nanos,
+    deadline: Nanos,
+    // Of an open loop whose time is up: the end of the time. Else never.
+    due_before: Nanos,
+    counting: bool,
+    // Nothing more is to be submitted.
+    over: bool,
     moved: u64,
-    stopped: bool,
+    done: u64,
+    generation: u64,
     tally: Tally,
 }
 
 impl<'b, 'p> Drive<'b, 'p> {
-    /// Prepares a loop over records of `record_size` bytes in `slots`.
+    /// Prepares the loop of a worker over `slots`; `queues` for an engine that has a queue.
     pub(crate) fn new(
+        stream: &Stream,
+        purpose: Purpose,
         around: Surroundings<'b>,
-        kind: Kind,
-        record_size: Bytes,
         slots: Slots<'p>,
+        manner: Manner,
+        queues: bool,
     ) -> Self {
+        let wanted = |wanted: bool| if wanted { Histogram::new() } else { Histogram::default() };
+        let latencies = Latencies {
+            read: wanted(purpose.reads()),
+            write: wanted(purpose.writes()),
+            service: wanted(manner.pacer.open()),
+            submit: wanted(queues),
+            complete: wanted(queues),
+            flush: wanted(stream.flush_every.is_some()),
+        };
         let tally = Tally {
             started: Nanos(0),
             counted_until: Nanos(0),
             ended: Nanos(0),
-            ops: Ops(0),
-            bytes: Bytes(0),
+            read: Moved::default(),
+            written: Moved::default(),
             uncounted: Bytes(0),
-            latency: Histogram::new(),
+            latencies,
+            series: Series::default(),
             complete: true,
         };
+        let generation = manner.generation;
+        let flushes = stream.flush_every.filter(|_| purpose.writes());
         Self {
             around,
-            kind,
-            record_size: record_size.0,
-            completions: Vec::with_capacity(slots.len()),
             slots,
-            in_flight: 0,
+            manner,
+            flusher: flushes.map(Flusher::new),
+            recorder: Recorder::new(),
+            bound: stream.bound,
             clock: Nanos(0),
+            border: NEVER,
+            series_border: NEVER,
+            ramp_end: NEVER,
+            deadline: NEVER,
+            due_before: NEVER,
+            counting: true,
+            over: false,
             moved: 0,
-            stopped: false,
+            done: 0,
+            generation,
             tally,
         }
     }
 
-    /// Moves the first record once, outside of any time or count.
-    pub(crate) fn prime<E: IoEngine<'p>>(&mut self, engine: &mut E) -> Result<(), Fault> {
-        let buffer = self.slots.take(0).expect("nothing is in flight before the loop");
-        let op = Op { kind: self.kind, record: 0, offset: 0, issued: Nanos(0), buffer };
-        match engine.submit(op) {
-            Submitted::Done(completion) => self.completions.push(completion),
+    /// Reads the first `len` bytes once, outside of any time or count.
+    pub(crate) fn prime<E: IoEngine<'p>>(
+        &mut self,
+        engine: &mut E,
+        len: usize,
+    ) -> Result<(), Fault> {
+        let taken = self.slots.take(Class::Read);
+        let (slot, buffer) = taken.expect("nothing is in flight before the loop");
+        let completion = match engine.submit(Op { kind: Kind::Read, offset: 0, len, slot, buffer })
+        {
+            Submitted::Done(completion) => completion,
             Submitted::Queued => {
-                engine.reap(1, &mut self.completions).map_err(|fault| fault.at(0))?;
+                let mut completions = Vec::with_capacity(1);
+                while completions.is_empty() {
+                    engine.reap(Wait::One, &mut completions).map_err(|fault| fault.at(0))?;
+                }
+                completions.pop().expect("one was waited for")
             }
             Submitted::Full(_) => unreachable!("an engine with nothing in flight has room"),
-        }
-        let Completion { op, result } = self.completions.pop().expect("one was waited for");
-        self.slots.give(0, op.buffer);
+        };
+        let Completion { op, result } = completion;
+        self.slots.give(op.slot, op.buffer);
         result.map_err(|fault| fault.at(0))
     }
 
-    /// The timed loop: all records of `order`, from the instant of this call on.
+    /// The timed loop: all of `order`, from the instant of this call on.
     ///
     /// # Errors
     /// The first [`Fault`]; the engine may still hold operations then, and is to be dropped.
-    pub(crate) fn run<E, O, P>(
-        mut self,
-        engine: &mut E,
-        mut order: O,
-        payload: &mut P,
-    ) -> Result<Tally, Fault>
+    pub(crate) fn run<E>(mut self, engine: &mut E, mut order: Order<'_>) -> Result<Tally, Fault>
     where
         E: IoEngine<'p>,
-        O: Iterator<Item = u64>,
-        P: Payload,
     {
-        // The record that comes next, and an operation that the engine had no room for.
-        let mut record = order.next();
-        let mut refused: Option<Op<'p>> = None;
-        self.clock = now();
-        self.tally.started = self.clock;
-        loop {
-            if self.stopped {
-                record = None;
-                if let Some(op) = refused.take() {
-                    self.slots.give(op.record, op.buffer);
-                }
-            }
-            let op = refused.take().or_else(|| self.prepare(record?, payload));
-            let Some(op) = op else {
-                if self.in_flight == 0 {
-                    assert!(record.is_none(), "a slot is taken only by what is in flight");
-                    break;
-                }
-                self.reap(engine, payload)?;
-                continue;
-            };
-            match engine.submit(op) {
-                Submitted::Done(completion) => {
-                    self.settle(completion, payload)?;
-                    record = order.next();
-                }
-                Submitted::Queued => {
-                    self.in_flight += 1;
-                    self.clock = now();
-                    record = order.next();
-                }
-                Submitted::Full(op) => {
-                    assert!(self.in_flight > 0, "an idle engine has room");
-                    refused = Some(op);
-                    self.reap(engine, payload)?;
-                }
-            }
+        let queue = E::QUEUES.then(|| queue::Queue::new(self.slots.len()));
+        self.start();
+        match queue {
+            None => self.one_by_one(engine, &mut order)?,
+            Some(queue) => self.queued(queue, engine, &mut order)?,
         }
         self.tally.ended = self.clock;
         if self.tally.complete {
             self.tally.counted_until = self.clock;
         }
+        let (ops, bytes) = self.totals();
+        self.tally.series = self.recorder.finish(ops, bytes);
         Ok(self.tally)
     }
 
-    /// The operation for a record, ready to submit; `None` while its slot is in flight.
-    #[inline]
-    fn prepare<P: Payload>(&mut self, record: u64, payload: &mut P) -> Option<Op<'p>> {
-        let buffer = self.slots.take(record)?;
-        let offset = record * self.record_size;
-        payload.prepare(offset, buffer);
-        Some(Op { kind: self.kind, record, offset, issued: self.clock, buffer })
+    fn start(&mut self) {
+        self.clock = now();
+        let (worker, workers) = self.manner.worker;
+        self.manner.pacer.start(self.clock, worker, workers);
+        self.tally.started = self.clock;
+        if let Bound::Time { ramp, run } = self.bound {
+            self.deadline = self.clock + ramp + run;
+            if ramp > Nanos(0) {
+                self.ramp_end = self.clock + ramp;
+                self.counting = false;
+            }
+        }
+        if self.counting {
+            self.series_border = self.recorder.start(self.clock);
+        }
+        self.set_border();
     }
 
-    fn reap<E, P>(&mut self, engine: &mut E, payload: &mut P) -> Result<(), Fault>
+    fn set_border(&mut self) {
+        self.border = self.series_border.min(self.ramp_end).min(self.deadline);
+    }
+
+    /// The loop of a synchronous engine.
+    fn one_by_one<E>(&mut self, engine: &mut E, order: &mut Order<'_>) -> Result<(), Fault>
     where
         E: IoEngine<'p>,
-        P: Payload,
     {
-        let mut completions = std::mem::take(&mut self.completions);
-        engine.reap(1, &mut completions).map_err(|fault| fault.at(0))?;
-        for completion in completions.drain(..) {
-            self.in_flight -= 1;
-            self.settle(completion, payload)?;
+        while !self.over {
+            let Some(visit) = order.next() else { break };
+            let mut begun = self.clock;
+            let due = self.manner.pacer.due(self.clock, visit.len);
+            if due != self.clock {
+                if self.too_late(due) {
+                    break;
+                }
+                if due > self.clock && !self.wait(due)? {
+                    break;
+                }
+                begun = if self.manner.pacer.open() { due } else { self.clock };
+            }
+            let issued = self.clock;
+            let op = self.prepare(visit).expect("one slot of each class is enough for one");
+            match engine.submit(op) {
+                Submitted::Done(completion) => {
+                    self.clock = now();
+                    self.look()?;
+                    self.settle(completion, Flight { begun, issued, committed: issued })?;
+                    self.publish();
+                    self.ramp();
+                }
+                Submitted::Queued | Submitted::Full(_) => {
+                    unreachable!("a synchronous engine is done when it returns")
+                }
+            }
+            self.flush_if_due(engine)?;
         }
-        self.completions = completions;
+        Ok(())
+    }
+
+    /// Sleeps until an instant, unless the loop is to end before; then `false`.
+    #[cold]
+    fn wait(&mut self, due: Nanos) -> Result<bool, Fault> {
+        while self.clock < due {
+            self.clock = sleep_until(due.min(self.clock + NAP).min(self.border));
+            self.look()?;
+            self.ramp();
+            if self.over || self.too_late(due) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The operation for a visit, ready to submit; `None` while all slots of its class are in
+    /// flight.
+    #[inline(always)]
+    fn prepare(&mut self, visit: Visit) -> Option<Op<'p>> {
+        let Visit { offset, len, kind } = visit;
+        let (slot, buffer) = match kind {
+            Kind::Read => self.slots.take(Class::Read)?,
+            Kind::Write => {
+                let taken = self.take_to_write(visit)?;
+                self.generation += 1;
+                if let Some(flusher) = &mut self.flusher {
+                    flusher.wrote(visit);
+                }
+                taken
+            }
+        };
+        Some(Op { kind, offset, len, slot, buffer })
+    }
+
+    #[inline(always)]
+    fn take_to_write(&mut self, visit: Visit) -> Option<(u32, &'p mut [u8])> {
+        let Some(stamp) = &self.manner.stamp else { return self.slots.take(Class::Write) };
+        if stamp.duplicate(visit.offset) {
+            return self.slots.take(Class::Duplicate);
+        }
+        let (slot, buffer) = self.slots.take(Class::Write)?;
+        stamp.put(slot, visit.offset, self.generation + 1, &mut buffer[..visit.len]);
+        Some((slot, buffer))
+    }
+
+    /// Looks around after the clock was read: signals and borders.
+    #[inline(always)]
+    fn look(&mut self) -> Result<(), Fault> {
+        if self.around.signal.load(Relaxed) != 0 {
+            self.signaled()?;
+        }
+        if self.clock >= self.border {
+            self.cross();
+        }
         Ok(())
     }
 
     /// One operation is over.
-    #[inline]
-    fn settle<P: Payload>(
-        &mut self,
-        completion: Completion<'p>,
-        payload: &mut P,
-    ) -> Result<(), Fault> {
-        let Completion { op, result } = completion;
-        self.clock = now();
+    #[inline(always)]
+    fn settle(&mut self, completion: Completion<'p>, flight: Flight) -> Result<(), Fault> {
+        let Completion { mut op, result } = completion;
         if let Err(fault) = result {
             return Err(fault.at(op.offset));
         }
-        payload.check(op.record, op.offset, op.buffer)?;
-        self.slots.give(op.record, op.buffer);
-        self.moved += self.record_size;
-        self.around.progress.store(self.moved, Relaxed);
-        if self.around.signal.load(Relaxed) != 0 {
-            return self.signaled();
+        if let (Some(check), Kind::Read) = (&self.manner.check, op.kind) {
+            check.judge(op.offset, op.bytes())?;
         }
-        self.tally.latency.record(self.clock.0 - op.issued.0);
-        self.tally.ops.0 += 1;
-        self.tally.bytes.0 += self.record_size;
+        let bytes = op.len as u64;
+        self.slots.give(op.slot, op.buffer);
+        self.moved += bytes;
+        self.done += 1;
+        if !self.counting {
+            if op.kind == Kind::Write && !self.tally.complete {
+                self.tally.uncounted.0 += bytes;
+            }
+            return Ok(());
+        }
+        let latencies = &mut self.tally.latencies;
+        let (moved, latency) = match op.kind {
+            Kind::Read => (&mut self.tally.read, &mut latencies.read),
+            Kind::Write => (&mut self.tally.written, &mut latencies.write),
+        };
+        moved.ops.0 += 1;
+        moved.bytes.0 += bytes;
+        latency.record(self.clock.0 - flight.begun.0);
+        if self.manner.pacer.open() {
+            latencies.service.record(self.clock.0 - flight.issued.0);
+        }
         Ok(())
+    }
+
+    /// Tells the others how far this worker is.
+    #[inline(always)]
+    fn publish(&self) {
+        self.around.moved.store(self.moved, Relaxed);
+        self.around.done.store(self.done, Relaxed);
+    }
+
+    /// A flush inside the loop, when enough was written; nothing is in flight.
+    #[inline(always)]
+    fn flush_if_due<E: IoEngine<'p>>(&mut self, engine: &mut E) -> Result<(), Fault> {
+        match &self.flusher {
+            Some(flusher) if flusher.due() => self.flush(engine),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush<E: IoEngine<'p>>(&mut self, engine: &mut E) -> Result<(), Fault> {
+        let Some(flusher) = &mut self.flusher else { return Ok(()) };
+        let (call, range) = flusher.restart();
+        let before = self.clock;
+        engine.flush(call, range)?;
+        self.clock = now();
+        if call != FlushCall::Range {
+            self.around.durable.store(self.done, Relaxed);
+        }
+        if self.counting {
+            self.tally.latencies.flush.record(self.clock.0 - before.0);
+        }
+        if let Some(board) = self.around.board {
+            board.persist()?;
+            self.clock = now();
+        }
+        self.look()
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        let Tally { read, written, .. } = &self.tally;
+        (read.ops.0 + written.ops.0, read.bytes.0 + written.bytes.0)
+    }
+
+    #[cold]
+    fn cross(&mut self) {
+        while self.clock >= self.deadline {
+            self.meet_deadline();
+        }
+        if self.clock >= self.series_border {
+            let (ops, bytes) = self.totals();
+            self.series_border = match self.counting {
+                true => self.recorder.roll(self.clock, ops, bytes),
+                false => NEVER,
+            };
+        }
+        self.set_border();
+    }
+
+    /// The ramp-up may be over: counting begins with what ends after this instant. To be called
+    /// when everything that ended by now was settled.
+    #[inline(always)]
+    fn ramp(&mut self) {
+        if self.clock >= self.ramp_end {
+            self.begin_counting();
+        }
+    }
+
+    /// The time is up. An open loop goes on with the operations that were due before and had to
+    /// wait, or those that suffer most would be left out; but no longer than the whole time again.
+    fn meet_deadline(&mut self) {
+        match (self.bound, self.due_before) {
+            (Bound::Time { run, .. }, NEVER) if self.manner.pacer.open() => {
+                self.due_before = self.deadline;
+                self.deadline = self.deadline + run;
+            }
+            _ => {
+                self.deadline = NEVER;
+                self.over = true;
+            }
+        }
+    }
+
+    /// Whether an operation is due after the time is up.
+    #[inline]
+    fn too_late(&self, due: Nanos) -> bool {
+        due >= self.due_before
+    }
+
+    #[cold]
+    fn begin_counting(&mut self) {
+        self.ramp_end = NEVER;
+        self.counting = true;
+        self.tally.started = self.clock;
+        self.series_border = self.recorder.start(self.clock);
+        self.set_border();
     }
 
     #[cold]
@@ -248,11 +448,17 @@ impl<'b, 'p> Drive<'b, 'p> {
         }
         assert_eq!(signal, STOP, "the signal word has two bits");
         if self.tally.complete {
+            self.counting = false;
             self.tally.complete = false;
             self.tally.counted_until = self.clock;
+            if self.ramp_end != NEVER {
+                // Nothing was counted yet.
+                self.ramp_end = NEVER;
+                self.tally.started = self.clock;
+            }
         }
-        self.tally.uncounted.0 += self.record_size;
-        self.stopped = !self.around.finish;
+        // Never back to false: the loop may be over for another reason.
+        self.over |= !self.around.finish;
         Ok(())
     }
 }

@@ -3,16 +3,15 @@
 //! [`EngineError`] is the public face. Inside, a worker answers with the smaller [`Fault`], which
 //! carries no path and can be sent from a worker process to its parent; the parent adds the path.
 
-use std::{
-    ffi::OsString,
-    fmt, io,
-    path::{Path, PathBuf},
-    process::ExitStatus,
-};
+mod fault;
 
-use model::{Bytes, phase::Stream};
+use std::{ffi::OsString, fmt, io, path::PathBuf, process::ExitStatus};
+
+use model::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub(crate) use fault::{Fault, Memory};
 
 /// Why a phase has no result.
 #[derive(Debug, Error)]
@@ -20,6 +19,14 @@ pub enum EngineError {
     /// The stream asks for something that does not exist.
     #[error("this stream cannot run: {problem}; {cure}")]
     Stream {
+        /// What contradicts what.
+        problem: &'static str,
+        /// What to change.
+        cure: &'static str,
+    },
+    /// The tree asks for something that does not exist.
+    #[error("this tree cannot run: {problem}; {cure}")]
+    Tree {
         /// What contradicts what.
         problem: &'static str,
         /// What to change.
@@ -82,22 +89,58 @@ pub enum EngineError {
         /// Where it ended.
         offset: Bytes,
     },
-    /// A record read back is not what was written.
+    /// A block read back is not what was written.
     #[error(
-        "content of {} differs at offset {}: expected {expected:#04x}, found {found:#04x}; the \
-         storage returned wrong data, unless the file was written with another seed, fill, or \
-         record size",
+        "the block of {} at offset {} is not what was written there: {difference}; the storage \
+         returned wrong data, unless something else wrote to the file",
         .path.display(), .offset.0
     )]
     Content {
         /// The file.
         path: PathBuf,
-        /// The first byte that differs.
+        /// Where it begins.
         offset: Bytes,
-        /// What was written there.
-        expected: u8,
-        /// What was read.
-        found: u8,
+        /// How it differs.
+        difference: Difference,
+    },
+    /// The directory that a state speaks of is not there.
+    #[error(
+        "{} is not there, so nothing can be judged: mount the filesystem where it was; a run that \
+         ended, and `fslab clean`, remove their files",
+        .path.display()
+    )]
+    Gone {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The state for after a crash cannot be kept or read.
+    #[error("the state file {}", .path.display())]
+    State {
+        /// Its file.
+        path: PathBuf,
+        /// What was wrong.
+        source: io::Error,
+    },
+    /// The list of operations to replay could not be read.
+    #[error(
+        "reading the list {}; check that it is a file that this user may read",
+        .path.display()
+    )]
+    ListFile {
+        /// The list.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The list of operations to replay has a line that cannot be replayed.
+    #[error("line {line} of the list {}: {problem}", .path.display())]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: ListProblem,
     },
     /// The memory that a worker needs before it starts could not be had.
     #[error("no memory for {bytes} of {what}; use a smaller record or fewer workers")]
@@ -175,6 +218,44 @@ pub enum Operation {
     Flush,
     /// close(2) or fclose(3).
     Close,
+    /// sched_setaffinity(2).
+    Pin,
+    /// ioprio_set(2).
+    Prioritize,
+    /// msync(2) of the state for after a crash.
+    State,
+    /// io_uring_setup(2).
+    Ring,
+    /// io_uring_register(2).
+    Register,
+    /// Finding a CPU for the thread that polls a submission queue.
+    PollThread,
+    /// A transfer whose completion is polled for (`IORING_SETUP_IOPOLL`).
+    Poll,
+    /// io_uring_enter(2).
+    Reap,
+    /// preadv2(2) or pwritev2(2) with flags.
+    CallFlags,
+    /// ftruncate(2) before mapping.
+    Extend,
+    /// mmap(2).
+    Map,
+    /// madvise(2).
+    Advise,
+    /// pipe(2).
+    Pipe,
+    /// copy_file_range(2), sendfile(2), or splice(2).
+    Copy,
+    /// mkdir(2).
+    MakeDirectory,
+    /// chmod(2).
+    ChangeMode,
+    /// rename(2).
+    Rename,
+    /// link(2).
+    Link,
+    /// getdents64(2).
+    List,
 }
 
 impl fmt::Display for Operation {
@@ -188,6 +269,25 @@ impl fmt::Display for Operation {
             Self::Write => "writing",
             Self::Flush => "flushing",
             Self::Close => "closing",
+            Self::Pin => "choosing a CPU for the worker of",
+            Self::State => "keeping the state for after a crash of",
+            Self::Prioritize => "setting the I/O priority of the worker of",
+            Self::Ring => "setting up io_uring for",
+            Self::Register => "registering buffers with io_uring for",
+            Self::PollThread => "choosing a CPU for the polling thread of",
+            Self::Poll => "polling for completions of",
+            Self::Reap => "submitting to io_uring for",
+            Self::CallFlags => "transferring with the flags of the call in",
+            Self::Extend => "extending",
+            Self::Map => "mapping",
+            Self::Advise => "advising the kernel on the mapping of",
+            Self::Pipe => "making a pipe for",
+            Self::Copy => "copying to",
+            Self::MakeDirectory => "making the directory",
+            Self::ChangeMode => "changing the mode of",
+            Self::Rename => "renaming",
+            Self::Link => "linking",
+            Self::List => "listing",
         })
     }
 }
@@ -199,7 +299,11 @@ fn at(offset: Option<Bytes>) -> String {
 /// The cause and the cure of the refusals a benchmark meets, by errno(3); empty for others, whose
 /// own text is the source of the error.
 fn cure(operation: Operation, source: &io::Error) -> &'static str {
-    match source.raw_os_error() {
+    let errno = source.raw_os_error();
+    if let Some(cure) = errno.and_then(|errno| special_cure(operation, errno)) {
+        return cure;
+    }
+    match errno {
         Some(libc::ENOSPC) => {
             ": the filesystem is full; use a larger device or image, smaller files, or fewer \
              workers"
@@ -215,6 +319,9 @@ fn cure(operation: Operation, source: &io::Error) -> &'static str {
         Some(libc::EFBIG) => ": the file is larger than the filesystem or ulimit -f allows",
         Some(libc::EMFILE | libc::ENFILE) => ": too many open files; raise ulimit -n",
         Some(libc::EACCES | libc::EPERM) => ": run as a user who may write to this directory",
+        Some(libc::EEXIST) => {
+            ": something of that name is there already; measure in an empty directory"
+        }
         Some(libc::ENOENT) if operation == Operation::Open => {
             ": the file or its directory is missing; run the phase that writes it first"
         }
@@ -223,94 +330,156 @@ fn cure(operation: Operation, source: &io::Error) -> &'static str {
     }
 }
 
-/// What a worker answers instead of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Fault {
-    /// Someone else failed or the caller interrupted; this worker only obeyed.
-    Aborted,
-    /// The kernel answered an operation with this errno.
-    Os { operation: Operation, offset: Option<u64>, errno: i32 },
-    /// A transfer moved nothing: the end of the file for a read, never expected for a write.
-    Nothing { operation: Operation, offset: u64 },
-    /// The file is shorter than the stream needs.
-    NotLaidOut { found: u64, needed: u64 },
-    /// The first byte that is not what was written.
-    Content { offset: u64, expected: u8, found: u8 },
-    /// Memory could not be mapped or reserved.
-    Memory { what: Memory, bytes: u64, errno: i32 },
+/// The same for refusals that mean something else, or more, in one operation.
+fn special_cure(operation: Operation, errno: i32) -> Option<&'static str> {
+    Some(match (operation, errno) {
+        (Operation::Ring, libc::ENOSYS) => {
+            ": this kernel was built without io_uring; use the interface offset and more workers"
+        }
+        (Operation::Ring, libc::EPERM | libc::EACCES) => {
+            ": io_uring is switched off here, by the sysctl kernel.io_uring_disabled or the \
+             seccomp filter of a container; set the sysctl to 0, leave the container, or \
+             use the interface offset and more workers"
+        }
+        (Operation::Ring, libc::EINVAL) => {
+            ": the queue is deeper than the kernel has (32768 entries, of which a linked sync \
+             takes two each and a polling thread twice as many), or the kernel is too \
+             old for sqpoll or iopoll; use a smaller depth, or turn them off"
+        }
+        (Operation::Ring | Operation::Register, libc::ENOMEM) => {
+            ": this is more memory than may be locked; raise ulimit -l, use a smaller record or \
+             depth, or set registered to false"
+        }
+        (Operation::Register, libc::E2BIG) => {
+            ": the kernel registers buffers of at most 1 GiB; use a smaller record, or set \
+             registered to false"
+        }
+        (Operation::PollThread, libc::EBUSY) => {
+            ": it needs a CPU beside the worker's, and the process may use only one; give it \
+             another, or set sqpoll to false"
+        }
+        (Operation::Poll, libc::EOPNOTSUPP) => {
+            ": the device has no poll queues, or its filesystem does not poll; give the driver \
+             some (nvme.poll_queues for NVMe), or set iopoll to false"
+        }
+        (Operation::CallFlags, libc::EOPNOTSUPP) => {
+            ": the filesystem or the kernel does not know one of the flags (RWF_NOWAIT, RWF_HIPRI, \
+             RWF_DSYNC, or RWF_DONTCACHE, which needs Linux 6.14); turn it off"
+        }
+        (Operation::Map, libc::ENODEV | libc::EACCES) => {
+            ": this filesystem has no shared mappings that can be written; use another interface"
+        }
+        (Operation::Advise, libc::EINVAL) => {
+            ": populating a mapping needs Linux 5.14; use another advice"
+        }
+        (Operation::Copy, libc::EXDEV | libc::EINVAL | libc::EOPNOTSUPP) => {
+            ": this filesystem does not copy so; use another call"
+        }
+        _ => return None,
+    })
 }
 
-/// What memory was asked for.
+/// How a block differs from what was written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Memory {
-    Buffers,
-    Permutation,
-    ControlBlock,
+pub enum Difference {
+    /// All zeros: it was never written, or what was written is lost.
+    Hole,
+    /// Its checksum does not fit its content: torn, or changed.
+    Damaged,
+    /// A whole block of another file or run.
+    Foreign,
+    /// A whole block of this file that belongs elsewhere.
+    Misplaced {
+        /// The offset it was written for.
+        belongs: u64,
+    },
+    /// A whole block in its place, but from an earlier write than the last that was durable.
+    Stale {
+        /// Count of the worker's write it comes from.
+        found: u64,
+        /// Count of the last write there that was durable.
+        durable: u64,
+    },
 }
 
-impl Memory {
-    fn name(self) -> &'static str {
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Buffers => "buffers",
-            Self::Permutation => "record order",
-            Self::ControlBlock => "control block",
+            Self::Hole => f.write_str("it is all zeros"),
+            Self::Damaged => f.write_str("its checksum does not fit its content"),
+            Self::Foreign => f.write_str("it was written for another file, or with another seed"),
+            Self::Misplaced { belongs } => write!(f, "it was written for offset {belongs}"),
+            Self::Stale { found, durable } => {
+                write!(
+                    f,
+                    "it is from write {found} (0: before the phase), and write {durable} was \
+                     durable"
+                )
+            }
         }
     }
 }
 
-impl Fault {
-    /// An operation on the file as a whole that the kernel refused.
-    pub(crate) fn whole(operation: Operation, errno: rustix::io::Errno) -> Self {
-        Self::Os { operation, offset: None, errno: errno.raw_os_error() }
-    }
+/// Why a line of a list of operations cannot be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListProblem {
+    /// It is not an operation.
+    Syntax,
+    /// Its length is zero.
+    Nothing,
+    /// It is longer than the operations of the stream.
+    Long {
+        /// Bytes of the longest operation of the stream.
+        longest: u64,
+    },
+    /// It goes beyond the whole records of the worker's part of the file.
+    Beyond {
+        /// Bytes of these.
+        end: u64,
+    },
+    /// It reads, and the worker does not.
+    Reads,
+    /// It writes, and the worker does not.
+    Writes,
+    /// It is the last one, and there was no operation.
+    Empty,
+}
 
-    /// The public error, for the file `path` of `stream`.
-    pub(crate) fn into_error(self, stream: &Stream, path: &Path) -> EngineError {
-        let path = path.to_path_buf();
+impl fmt::Display for ListProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Aborted => EngineError::Interrupted,
-            Self::Os { operation, offset, errno } => {
-                let offset = offset.map(Bytes);
-                let source = io::Error::from_raw_os_error(errno);
-                let transfer =
-                    matches!(operation, Operation::Open | Operation::Read | Operation::Write);
-                if stream.open.direct
-                    && transfer
-                    && matches!(errno, libc::EINVAL | libc::EOPNOTSUPP)
-                {
-                    let record = stream.record;
-                    return EngineError::Direct { operation, path, offset, record, source };
-                }
-                EngineError::Io { operation, path, offset, source }
-            }
-            Self::Nothing { operation: Operation::Read, offset } => {
-                EngineError::EndOfFile { path, offset: Bytes(offset) }
-            }
-            Self::Nothing { operation, offset } => EngineError::Io {
-                operation,
-                path,
-                offset: Some(Bytes(offset)),
-                source: io::ErrorKind::WriteZero.into(),
-            },
-            Self::NotLaidOut { found, needed } => {
-                EngineError::NotLaidOut { path, found: Bytes(found), needed: Bytes(needed) }
-            }
-            Self::Content { offset, expected, found } => {
-                EngineError::Content { path, offset: Bytes(offset), expected, found }
-            }
-            Self::Memory { what, bytes, errno } => EngineError::Memory {
-                what: what.name(),
-                bytes: Bytes(bytes),
-                source: io::Error::from_raw_os_error(errno),
-            },
+            Self::Syntax => f.write_str(
+                "expected `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes, or a comment \
+                 after `#`",
+            ),
+            Self::Nothing => f.write_str("the length is zero; move at least one byte"),
+            Self::Long { longest } => write!(
+                f,
+                "the operation is longer than the longest of the stream, {longest} bytes; use a \
+                 record as long as the longest operation of the list"
+            ),
+            Self::Beyond { end } => write!(
+                f,
+                "the operation goes beyond the whole records of the file, {end} bytes; use a \
+                 larger file"
+            ),
+            Self::Reads => f.write_str(
+                "it reads, and the worker only writes; let the stream mix reads and writes",
+            ),
+            Self::Writes => f.write_str(
+                "it writes, and the worker only reads; let the stream mix reads and writes",
+            ),
+            Self::Empty => f.write_str("the list ends without an operation; give it at least one"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use model::phase::{Direction, Interface};
 
     use super::*;
@@ -342,10 +511,30 @@ mod tests {
             (libc::EFBIG, "larger than the filesystem or ulimit -f allows"),
             (libc::EMFILE, "raise ulimit -n"),
             (libc::EACCES, "run as a user who may write"),
+            (libc::EEXIST, "measure in an empty directory"),
             (libc::ENOENT, "run the phase that writes it first"),
         ] {
             let text = text(true, Operation::Open, errno);
             assert!(text.starts_with("opening /mnt/f.0: ") && text.contains(cure), "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_single_interfaces_name_cause_and_cure() {
+        for (operation, errno, cause, cure) in [
+            (Operation::Ring, libc::ENOSYS, "built without io_uring", "more workers"),
+            (Operation::Ring, libc::EPERM, "kernel.io_uring_disabled", "set the sysctl to 0"),
+            (Operation::Ring, libc::ENOMEM, "may be locked", "raise ulimit -l"),
+            (Operation::Register, libc::ENOMEM, "may be locked", "set registered to false"),
+            (Operation::PollThread, libc::EBUSY, "may use only one", "set sqpoll to false"),
+            (Operation::Poll, libc::EOPNOTSUPP, "no poll queues", "set iopoll to false"),
+            (Operation::CallFlags, libc::EOPNOTSUPP, "does not know one of", "turn it off"),
+            (Operation::Copy, libc::EXDEV, "does not copy so", "use another call"),
+            (Operation::Copy, libc::ENOSPC, "the filesystem is full", "smaller files"),
+        ] {
+            let text = text(true, operation, errno);
+            assert!(text.contains("/mnt/f.0: ") && text.contains(cause), "{text}");
+            assert!(text.contains(cure), "{text}");
         }
     }
 }

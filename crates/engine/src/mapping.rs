@@ -1,14 +1,16 @@
-//! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block.
+//! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block, and
+//! files under test.
 //!
-//! Pages come zeroed and page-aligned, which is what `O_DIRECT` asks for, and they are populated at
-//! once, so that no page fault falls into a timed loop.
+//! Buffers come zeroed and page-aligned, which is what `O_DIRECT` asks for, and they are populated
+//! at once, as the control block is, so that no page fault falls into a timed loop. Files under
+//! test are not: their page faults are what is measured.
 #![expect(unsafe_code, reason = "mmap(2) hands out raw memory")]
 
 use std::{num::NonZeroUsize, os::fd::BorrowedFd, ptr::NonNull, slice};
 
 use rustix::{
     io::Errno,
-    mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap},
+    mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap},
 };
 
 /// A mapping of this process, unmapped on drop.
@@ -33,6 +35,21 @@ impl Mapping {
         Self::from_kernel(base, len)
     }
 
+    /// The first `len` bytes of the file under test `file`, for reading, and for writing if
+    /// `writable`. No page is populated.
+    pub(crate) fn of_file(
+        file: BorrowedFd<'_>,
+        len: NonZeroUsize,
+        writable: bool,
+    ) -> Result<Self, Errno> {
+        let mut protection = ProtFlags::READ;
+        protection.set(ProtFlags::WRITE, writable);
+        let (hint, flags) = (std::ptr::null_mut(), MapFlags::SHARED);
+        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        let base = unsafe { mmap(hint, len.get(), protection, flags, file, 0) }?;
+        Self::from_kernel(base, len)
+    }
+
     fn private(len: NonZeroUsize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
@@ -46,7 +63,14 @@ impl Mapping {
         Ok(Self { base, len: len.get() })
     }
 
-    /// The first byte; valid for reads and writes of [`Self::len`] bytes while `self` lives.
+    /// Writes a shared mapping to its file and waits: msync(2) with `MS_SYNC`.
+    pub(crate) fn sync(&self) -> Result<(), Errno> {
+        // SAFETY: base and len are those of the mmap, which lives as long as `self`.
+        unsafe { msync(self.base.as_ptr().cast(), self.len, MsyncFlags::SYNC) }
+    }
+
+    /// The first byte; valid for reads, and for writes unless mapped without, of
+    /// [`Self::len`] bytes while `self` lives.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }

@@ -24,12 +24,12 @@ use std::{
 
 use model::{
     Histogram,
-    phase::{Stream, WorkerResult},
+    phase::{Latencies, Stream, WorkerResult},
 };
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::{EngineError, barrier::Board, error::Fault, patterns::permutation, worker::Assignment};
+use crate::{EngineError, barrier::Board, error::Fault, patterns::Prepared, worker::Assignment};
 
 /// What a child is told.
 #[derive(Serialize, Deserialize)]
@@ -38,8 +38,9 @@ pub(crate) struct Order {
     /// The directory under test: bytes, as a path need not be text.
     directory: Vec<u8>,
     worker: u32,
-    /// Number of the descriptor of the control block.
+    /// Number of the descriptor of the control block, and whether that outlives the phase.
     board: RawFd,
+    kept: bool,
 }
 
 impl Order {
@@ -50,6 +51,7 @@ impl Order {
             directory: directory.as_os_str().as_bytes().to_vec(),
             worker,
             board: board.file().as_raw_fd(),
+            kept: board.is_kept(),
         }
     }
 }
@@ -58,9 +60,9 @@ impl Order {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// The result, and the stored form of its histogram in hexadecimal, as the histogram itself is
-    /// no part of a serialized result.
-    Done { result: WorkerResult, latency: String },
+    /// The result, and the stored forms of its histograms in hexadecimal and in the order of
+    /// [`Latencies::each`], as they are no part of a serialized result.
+    Done { result: Box<WorkerResult>, latencies: Vec<String> },
     /// Why there is none.
     Fault(Fault),
 }
@@ -128,15 +130,13 @@ impl Process {
                 }
                 Err(error(fault))
             }
-            Answer::Done { mut result, latency } => {
-                let latency = decode_hex(&latency).and_then(|bytes| Histogram::decode(&bytes).ok());
-                let damaged = || {
-                    let source = serde::de::Error::custom("the histogram is damaged");
+            Answer::Done { mut result, latencies } => {
+                result.latencies = decode(&latencies).ok_or_else(|| {
+                    let source = serde::de::Error::custom("a histogram is damaged");
                     board.fail(self.worker);
                     EngineError::Protocol { worker: self.worker, source }
-                };
-                result.latency = latency.ok_or_else(damaged)?;
-                Ok(result)
+                })?;
+                Ok(*result)
             }
         }
     }
@@ -201,8 +201,9 @@ pub fn worker_process() -> Result<(), EngineError> {
     let worker = order.worker;
     let answer = match obey(&order) {
         Ok(result) => {
-            let latency = encode_hex(&result.latency.encode());
-            Answer::Done { result, latency }
+            let encoded = |(_, histogram): (_, &Histogram)| encode_hex(&histogram.encode());
+            let latencies = result.latencies.each().map(encoded).into();
+            Answer::Done { result: Box::new(result), latencies }
         }
         Err(fault) => Answer::Fault(fault),
     };
@@ -217,12 +218,22 @@ fn obey(order: &Order) -> Result<WorkerResult, Fault> {
     // SAFETY: the parent left this descriptor open for us and named it in the order; nothing else
     // in this process knows the number, and this function runs once.
     let file = unsafe { OwnedFd::from_raw_fd(order.board) };
-    let board = Board::adopt(file, stream.workers.count)?;
-    let result = permutation(stream.access, stream.size.0 / stream.record.0);
-    let permutation = result.inspect_err(|_| board.fail(*worker))?;
+    let board = Board::adopt(file, stream.workers.count, order.kept)?;
+    let prepared = Prepared::new(stream).inspect_err(|_| board.fail(*worker))?;
     let path = Path::new(OsStr::from_bytes(&order.directory)).join(stream.files.name(*worker));
-    Assignment { stream, worker: *worker, path: &path, board: &board, permutation: &permutation }
+    Assignment { stream, worker: *worker, path: &path, board: &board, prepared: &prepared }
         .perform()
+}
+
+fn decode(texts: &[String]) -> Option<Latencies> {
+    let mut latencies = Latencies::default();
+    if texts.len() != latencies.each().len() {
+        return None;
+    }
+    for ((_, histogram), text) in latencies.each_mut().into_iter().zip(texts) {
+        *histogram = Histogram::decode(&decode_hex(text)?).ok()?;
+    }
+    Some(latencies)
 }
 
 fn encode_hex(bytes: &[u8]) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::Bytes;
+use model::{Bytes, Ops};
 
 use crate::barrier::Board;
 
@@ -15,6 +15,7 @@ pub struct Progress(Arc<Mutex<Current>>);
 
 #[derive(Default)]
 struct Current {
+    phase: u64,
     board: Option<Arc<Board>>,
     total: Bytes,
 }
@@ -22,10 +23,14 @@ struct Current {
 /// One reading of a [`Progress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
+    /// Which phase, counted from 1; 0 before the first. Tells one phase from the next.
+    pub phase: u64,
+    /// Operations done so far by all workers, counted or not.
+    pub ops: Ops,
     /// Bytes moved so far by all workers, counted or not.
     pub done: Bytes,
-    /// Bytes that the phase moves if nothing stops it; zero before the first phase and while files
-    /// are removed.
+    /// Bytes that the phase moves if nothing stops it; zero where only time does, before the first
+    /// phase, and while files are removed.
     pub total: Bytes,
 }
 
@@ -33,13 +38,19 @@ impl Progress {
     /// Where the phase stands now; after a phase, where it ended.
     pub fn snapshot(&self) -> Snapshot {
         let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = current.board.as_ref().map(|board| board.bytes()).unwrap_or_default();
-        Snapshot { done, total: current.total }
+        let board = current.board.as_ref();
+        Snapshot {
+            phase: current.phase,
+            ops: board.map(|board| board.done()).unwrap_or_default(),
+            done: board.map(|board| board.bytes()).unwrap_or_default(),
+            total: current.total,
+        }
     }
 
     /// A new phase begins; `None` for one that moves no data.
     pub(crate) fn begin(&self, board: Option<Arc<Board>>, total: Bytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Current { board, total };
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Current { phase: current.phase + 1, board, total };
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Files, Fill, Interface, Presence, Stream, WorkerKind, WorkerResult},
+    phase::{Access, Bound, Files, Stream, WorkerKind, WorkerResult},
 };
 
 use crate::{
@@ -23,8 +23,9 @@ use crate::{
     barrier::Board,
     clock::now,
     error::{Fault, Operation},
-    patterns::permutation,
+    patterns::Prepared,
     process::{self, Process},
+    survival,
     worker::Assignment,
 };
 
@@ -38,6 +39,8 @@ pub struct Context<'a> {
     /// Set by the caller, from any thread or signal handler, to stop the phase within about 50 ms
     /// and one operation of each worker.
     pub interrupt: &'a AtomicBool,
+    /// Where to keep what is needed to judge the files after a crash, see [`crate::survival`].
+    pub state: Option<&'a Path>,
     /// Program and arguments of a worker process, which must call [`crate::worker_process`]: such
     /// as `["/proc/self/exe", "worker"]`. Empty if no stream asks for processes.
     pub worker_command: &'a [OsString],
@@ -52,25 +55,32 @@ pub struct Context<'a> {
 /// The error of the worker that failed first, [`EngineError::Interrupted`] if the caller asked to
 /// stop, [`EngineError::Stream`] before anything is touched if the stream contradicts itself.
 pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
-    check(stream, context)?;
+    check::check(stream, context)?;
+    if context.state.is_some() {
+        survival::check(
+            stream,
+            &self::paths(&stream.files, stream.workers.count, context.directory),
+        )?;
+    }
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
     let count = stream.workers.count;
     let paths = paths(&stream.files, count, context.directory);
     let fault = |fault: Fault| fault.into_error(stream, &paths[0]);
-    let board = Arc::new(Board::new(count).map_err(fault)?);
-    let records = stream.size.0 / stream.record.0;
-    let total = stream.record.0.saturating_mul(records).saturating_mul(u64::from(count));
-    context.progress.begin(Some(Arc::clone(&board)), Bytes(total));
+    let board = Arc::new(match context.state {
+        None => Board::new(count).map_err(fault)?,
+        Some(state) => survival::begin(state, stream, context.directory)?,
+    });
+    context.progress.begin(Some(Arc::clone(&board)), total(stream));
 
     let (released, outcomes) = match stream.workers.kind {
         WorkerKind::Thread => {
-            let permutation = permutation(stream.access, records).map_err(fault)?;
-            let (board, permutation) = (&*board, &*permutation);
+            let prepared = Prepared::new(stream).map_err(fault)?;
+            let (board, prepared) = (&*board, &prepared);
             let work = paths.iter().zip(0..).map(|(path, worker)| {
                 move || {
-                    Assignment { stream, worker, path, board, permutation }
+                    Assignment { stream, worker, path, board, prepared }
                         .perform()
                         .map_err(|fault| fault.into_error(stream, path))
                 }
@@ -127,47 +137,32 @@ fn paths(files: &Files, workers: u32, directory: &Path) -> Vec<PathBuf> {
     (0..workers).map(|worker| directory.join(files.name(worker))).collect()
 }
 
-/// Refuses streams that contradict themselves.
-fn check(stream: &Stream, context: &Context<'_>) -> Result<(), EngineError> {
-    let workers = stream.workers;
-    let readers = (0..workers.count).any(|worker| stream.direction.reads(worker));
-    let entropy = match stream.fill {
-        Fill::Random { entropy, .. } => entropy,
-        Fill::PagePattern => 0.0,
+/// Bytes that the phase moves if nothing stops it; zero where only time does.
+fn total(stream: &Stream) -> Bytes {
+    let records = stream.size.0 / stream.record.0;
+    let pass = stream.record.0.saturating_mul(records);
+    let each = match stream.bound {
+        // Its list says how much, and in lengths of its own.
+        _ if stream.access == Access::Replay => 0,
+        Bound::Once if matches!(stream.files, Files::Split(_)) => {
+            return Bytes(pass);
+        }
+        Bound::Once => pass,
+        // Lengths are drawn, so this is about right where there are several.
+        Bound::Ops(ops) => stream.record.0.saturating_mul(ops),
+        Bound::Time { .. } => 0,
     };
-    let open = stream.open;
-    let problem = if stream.record.0 == 0 {
-        Some(("its record is empty", "give the size of a record"))
-    } else if stream.size < stream.record {
-        Some(("its files are smaller than one record", "use larger files or a smaller record"))
-    } else if workers.count == 0 {
-        Some(("it has no workers", "use at least one"))
-    } else if workers.count > 1 && matches!(stream.files, Files::One(_)) {
-        Some(("it has several workers for one file", "give each worker a file of its own"))
-    } else if !(0.0..=1.0).contains(&entropy) {
-        Some(("its share of random bytes is not a share", "use a number within 0..=1"))
-    } else if readers && open.presence == Presence::Fresh && stream.interface != Interface::Null {
-        Some(("it reads files that it has just created", "write them in a phase before"))
-    } else if stream.interface == Interface::Stdio && (open.direct || open.sync) {
-        Some((
-            "streams of the C library open without O_DIRECT and O_SYNC",
-            "set direct and sync to false, or use another interface",
-        ))
-    } else if stream.interface == Interface::Null && stream.verify && readers {
-        Some(("the null interface has no content to verify", "set verify to false"))
-    } else if workers.kind == WorkerKind::Process && context.worker_command.is_empty() {
-        Some(("it wants processes and has no command for them", "use threads"))
-    } else {
-        None
-    };
-    problem.map_or(Ok(()), |(problem, cure)| Err(EngineError::Stream { problem, cure }))
+    Bytes(each.saturating_mul(u64::from(stream.workers.count)))
 }
 
-type Outcome = Result<WorkerResult, EngineError>;
+mod check;
+
+/// What became of one worker.
+pub(crate) type Outcome = Result<WorkerResult, EngineError>;
 
 /// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
 /// all. Answers when the gate was opened, and the outcomes in order.
-fn attend<W>(
+pub(crate) fn attend<W>(
     board: &Board,
     interrupt: &AtomicBool,
     work: impl Iterator<Item = W>,
@@ -223,7 +218,10 @@ impl Drop for Attendance<'_> {
 }
 
 /// The results if all have one; else the error of the culprit, as others only followed.
-fn results(outcomes: Vec<Outcome>, culprit: Option<u32>) -> Result<Vec<WorkerResult>, EngineError> {
+pub(crate) fn results(
+    outcomes: Vec<Outcome>,
+    culprit: Option<u32>,
+) -> Result<Vec<WorkerResult>, EngineError> {
     let mut errors = Vec::new();
     let mut results = Vec::new();
     for (outcome, worker) in outcomes.into_iter().zip(0..) {

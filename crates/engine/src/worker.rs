@@ -1,21 +1,26 @@
 //! One worker: its timeline from opening the file to closing it.
 //!
-//! The matches in here are where a stream stops being data: they pick the engine, the payload, and
-//! the order as types, and [`timeline`] is compiled for each combination that exists.
+//! The match in here is where a stream stops being data: it picks the engine as a type, and
+//! [`Assignment::timeline`] is compiled for each.
 
 use std::path::Path;
 
-use model::phase::{Access, Fill, Flush, Interface, Stonewall, Stream, WorkerResult};
+use model::phase::{Access, Flush, FlushCall, Interface, Stonewall, Stream, WorkerResult};
 
 use crate::{
     barrier::Board,
     buffer::{Pool, Slots},
-    clock::{CpuTime, now},
-    drive::{Drive, Surroundings},
-    error::Fault,
-    io::{IoEngine, Kind, Null, Offset, Position, Stdio},
-    patterns::{Linear, Stride},
-    payload::{Checked, Payload, Plain, Stamped},
+    clock::{Usage, now},
+    drive::{Drive, Manner, Surroundings},
+    error::{Fault, Operation},
+    io::{
+        Area, Copy, IoEngine, Mmap, Null, Offset, Position, Purpose, Ring, Stdio, Vector,
+        touches_files,
+    },
+    pace::Pacer,
+    patterns::{Order, Prepared},
+    payload::{self, Check, Stamp},
+    seat,
 };
 
 /// What one worker is to do.
@@ -29,8 +34,22 @@ pub(crate) struct Assignment<'a> {
     pub(crate) path: &'a Path,
     /// What it shares with the others.
     pub(crate) board: &'a Board,
-    /// The order, if it is [`Access::Shuffled`].
-    pub(crate) permutation: &'a [u64],
+    /// What its order needs.
+    pub(crate) prepared: &'a Prepared,
+}
+
+/// Operations that a worker has in flight at most.
+pub(crate) fn depth(interface: Interface) -> u32 {
+    match interface {
+        Interface::Ring(ring) => ring.depth,
+        Interface::Offset
+        | Interface::Position
+        | Interface::Stdio
+        | Interface::Vector(_)
+        | Interface::Mmap(_)
+        | Interface::Copy(_)
+        | Interface::Null => 1,
+    }
 }
 
 impl Assignment<'_> {
@@ -44,148 +63,134 @@ impl Assignment<'_> {
         result
     }
 
-    fn reads(&self) -> bool {
-        self.stream.direction.reads(self.worker)
-    }
-
-    fn kind(&self) -> Kind {
-        if self.reads() { Kind::Read } else { Kind::Write }
-    }
-
-    /// Number of whole records.
-    fn records(&self) -> u64 {
-        self.stream.size.0 / self.stream.record.0
+    fn purpose(&self) -> Purpose {
+        Purpose::of(self.stream, self.worker)
     }
 
     fn choose_engine(self) -> Result<WorkerResult, Fault> {
         let Self { stream, path, .. } = self;
-        let reads = self.reads();
+        let purpose = self.purpose();
+        seat::take(stream, self.worker)?;
         // Made before the engine and dropped after it: the engine may hold slots to its end.
-        let mut pool = if reads {
-            Pool::new(stream.record)?
-        } else {
-            Pool::filled(stream.record, stream.fill)?
-        };
+        let mut pool = Pool::new(stream, purpose, depth(stream.interface))?;
+        let (base, len) = pool.region();
         let slots = pool.slots();
         match stream.interface {
-            Interface::Offset => self.choose_payload(Offset::open(stream, path, reads)?, slots),
-            Interface::Position => self.choose_payload(Position::open(stream, path, reads)?, slots),
-            Interface::Stdio => self.choose_payload(Stdio::open(stream, path, reads)?, slots),
-            Interface::Null => self.choose_payload(Null, slots),
+            Interface::Offset => self.timeline(Offset::open(stream, path, purpose)?, slots),
+            Interface::Position => self.timeline(Position::open(stream, path, purpose)?, slots),
+            Interface::Stdio => self.timeline(Stdio::open(stream, path, purpose)?, slots),
+            Interface::Vector(flags) => {
+                self.timeline(Vector::open(stream, flags, path, purpose)?, slots)
+            }
+            Interface::Mmap(advice) => {
+                self.timeline(Mmap::open(stream, advice, path, purpose)?, slots)
+            }
+            Interface::Ring(ring) => {
+                let area = Area { base, len, slots: slots.len() };
+                let engine = Ring::open(stream, ring, path, purpose, area, self.worker)?;
+                self.timeline(engine, slots)
+            }
+            Interface::Copy(call) => self.timeline(Copy::open(stream, call, path, purpose)?, slots),
+            Interface::Null => self.timeline(Null, slots),
         }
     }
 
-    fn choose_payload<'p, E>(self, engine: E, slots: Slots<'p>) -> Result<WorkerResult, Fault>
-    where
-        E: IoEngine<'p>,
-    {
-        let stamped = match self.stream.fill {
-            Fill::Random { seed, .. } => Some(Stamped { key: seed ^ u64::from(self.worker) }),
-            Fill::PagePattern => None,
-        };
-        if !self.reads() {
-            return match stamped {
-                Some(stamped) => self.choose_order(engine, slots, stamped),
-                None => self.choose_order(engine, slots, Plain),
-            };
-        }
-        if !self.stream.verify {
-            return self.choose_order(engine, slots, Plain);
-        }
-        let mut pool = Pool::filled(self.stream.record, self.stream.fill)?;
-        let reference = pool.slots();
-        match stamped {
-            Some(writer) => self.choose_order(engine, slots, Checked { writer, reference }),
-            None => self.choose_order(engine, slots, Checked { writer: Plain, reference }),
+    fn manner(&self, generation: u64, slots: &mut Slots<'_>) -> Manner {
+        let Self { stream, worker, .. } = *self;
+        let writes = self.purpose().writes();
+        Manner {
+            stamp: writes.then(|| Stamp::new(stream, worker, slots)).flatten(),
+            check: stream.verify.then(|| Check::new(stream, worker)),
+            pacer: Pacer::new(stream, worker),
+            worker: (worker, stream.workers.count),
+            generation,
         }
     }
 
-    fn choose_order<'p, E, P>(
-        self,
-        engine: E,
-        slots: Slots<'p>,
-        payload: P,
-    ) -> Result<WorkerResult, Fault>
-    where
-        E: IoEngine<'p>,
-        P: Payload,
-    {
-        let n = self.records();
-        match self.stream.access {
-            Access::Sequential => self.timeline(engine, slots, payload, Linear::sequential(n)),
-            Access::Backward => self.timeline(engine, slots, payload, Linear::backward(n)),
-            Access::SameRecord => self.timeline(engine, slots, payload, Linear::same_record(n)),
-            Access::Stride { records } => {
-                self.timeline(engine, slots, payload, Stride::new(n, records))
-            }
-            Access::Shuffled => {
-                self.timeline(engine, slots, payload, self.permutation.iter().copied())
-            }
+    /// Length of the file at the start, where the order depends on it.
+    fn end(&self) -> Result<u64, Fault> {
+        if self.stream.access != Access::Append || !touches_files(self.stream.interface) {
+            return Ok(0);
         }
+        let status =
+            rustix::fs::stat(self.path).map_err(|errno| Fault::whole(Operation::Examine, errno))?;
+        Ok(u64::try_from(status.st_size).unwrap_or(0))
     }
 
     /// fsync · priming read │ barrier │ loop │ flush │ close.
-    fn timeline<'p, E, P, O>(
-        self,
-        mut engine: E,
-        slots: Slots<'p>,
-        mut payload: P,
-        order: O,
-    ) -> Result<WorkerResult, Fault>
+    fn timeline<'p, E>(self, mut engine: E, mut slots: Slots<'p>) -> Result<WorkerResult, Fault>
     where
         E: IoEngine<'p>,
-        P: Payload,
-        O: Iterator<Item = u64>,
     {
         let Self { stream, worker, board, .. } = self;
+        let purpose = self.purpose();
         let stonewall = stream.workers.stonewall;
         let lane = board.lane(worker);
         let around = Surroundings {
             signal: board.signal(),
-            progress: &lane.bytes,
-            finish: Surroundings::finishes(stonewall, self.kind()),
+            moved: &lane.bytes,
+            done: &lane.done,
+            durable: &lane.durable,
+            board: board.is_kept().then_some(board),
+            finish: Surroundings::finishes(stonewall, purpose),
         };
-        let mut drive = Drive::new(around, self.kind(), stream.record, slots);
+        let end = self.end()?;
+        let generation = payload::first_generation();
+        lane.begin(end, generation);
+        let order = Order::new(stream, worker, end, self.prepared)?;
+        let manner = self.manner(generation, &mut slots);
+        let mut drive = Drive::new(stream, purpose, around, slots, manner, E::QUEUES);
         if stream.open.fsync {
-            engine.sync()?;
+            engine.flush(FlushCall::Fsync, (0, 0))?;
         }
-        if stream.open.prime && self.reads() {
-            drive.prime(&mut engine)?;
+        if stream.open.prime && purpose.reads() {
+            let len = usize::try_from(stream.record.0).unwrap_or(usize::MAX);
+            drive.prime(&mut engine, len)?;
             engine.rewind()?;
         }
 
+        let refused = engine.would_block();
         board.arrive()?;
 
-        let cpu_before = CpuTime::of_this_thread();
-        let tally = drive.run(&mut engine, order, &mut payload)?;
+        let before = Usage::of_this_thread();
+        let tally = drive.run(&mut engine, order)?;
         if tally.complete && stonewall != Stonewall::Off {
             board.stop();
         }
         let flushed = match stream.flush {
             Flush::None => tally.ended,
-            Flush::Fsync => {
-                engine.sync()?;
-                now()
+            Flush::Fsync | Flush::Fdatasync => {
+                let data = stream.flush == Flush::Fdatasync;
+                let call = if data { FlushCall::Fdatasync } else { FlushCall::Fsync };
+                engine.flush(call, (0, 0))?;
+                lane.all_durable();
+                let flushed = now();
+                board.persist()?;
+                flushed
             }
         };
+        let would_block = engine.would_block() - refused;
         engine.close()?;
         let closed = now();
-        let cpu = CpuTime::of_this_thread();
+        let usage = Usage::of_this_thread().since(before);
         lane.end(closed);
         Ok(WorkerResult {
             worker,
-            reads: self.reads(),
             started: tally.started,
             loop_time: tally.counted_until - tally.started,
             uncounted_time: tally.ended - tally.counted_until,
             flush_time: flushed - tally.ended,
             close_time: closed - flushed,
-            ops: tally.ops,
-            bytes: tally.bytes,
+            read: tally.read,
+            written: tally.written,
             uncounted: tally.uncounted,
-            user_time: cpu.user - cpu_before.user,
-            system_time: cpu.system - cpu_before.system,
-            latency: tally.latency,
+            would_block: model::Ops(would_block),
+            user_time: usage.user,
+            system_time: usage.system,
+            voluntary_switches: usage.voluntary,
+            involuntary_switches: usage.involuntary,
+            latencies: tally.latencies,
+            series: tally.series,
         })
     }
 }

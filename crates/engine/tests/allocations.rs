@@ -7,12 +7,12 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
-use engine::{Context, Progress, run};
+use engine::{Context, Progress, run, run_tree};
 use model::{
     Bytes, Ops,
     phase::{
-        Access, Direction, Files, Fill, Flush, Interface, Open, Presence, Stonewall, Stream,
-        WorkerKind, Workers,
+        Access, Advice, CallFlags, Direction, Files, Fill, Flush, Interface, Open, Presence, Ring,
+        Stream, Tree, TreeOrder, TreeStep, Workers,
     },
 };
 
@@ -46,17 +46,14 @@ static ALLOCATOR: Counting = Counting;
 
 fn stream(interface: Interface, direction: Direction, access: Access, records: u64) -> Stream {
     Stream {
-        files: Files::PerWorker("f".into()),
-        size: Bytes(records * 4096),
-        record: Bytes::kib(4),
         direction,
         access,
         interface,
         open: Open { presence: Presence::Any, ..Open::default() },
-        fill: Fill::Random { entropy: 1.0, seed: 1 },
         verify: direction == Direction::Read && interface != Interface::Null,
         flush: Flush::Fsync,
-        workers: Workers { count: 2, kind: WorkerKind::Thread, stonewall: Stonewall::Off },
+        workers: Workers::threads(2),
+        ..Stream::new(Files::PerWorker("f".into()), Bytes(records * 4096), Bytes::kib(4))
     }
 }
 
@@ -69,6 +66,25 @@ fn calls(context: &Context<'_>, stream: &Stream, ops: u64) -> u64 {
     after - before
 }
 
+/// All of them; a ring where the kernel has it.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn interfaces() -> Vec<Interface> {
+    let mut all = vec![
+        Interface::Offset,
+        Interface::Position,
+        Interface::Stdio,
+        Interface::Vector(CallFlags::default()),
+        Interface::Mmap(Advice::Normal),
+        Interface::Null,
+    ];
+    if io_uring::IoUring::new(1).is_ok() {
+        all.push(Interface::Ring(Ring::of(8)));
+    } else {
+        eprintln!("skipped: io_uring is not available");
+    }
+    all
+}
+
 #[test]
 fn allocations_do_not_grow_with_operations() {
     let directory = tempfile::TempDir::new().unwrap();
@@ -77,10 +93,11 @@ fn allocations_do_not_grow_with_operations() {
         directory: directory.path(),
         progress: &Progress::default(),
         interrupt: &AtomicBool::new(false),
+        state: None,
         worker_command: &command,
     };
     let orders = [Access::Sequential, Access::Stride { records: 17 }, Access::Shuffled];
-    for interface in [Interface::Offset, Interface::Position, Interface::Stdio, Interface::Null] {
+    for interface in interfaces() {
         for direction in [Direction::Write, Direction::Read] {
             for access in orders {
                 if direction == Direction::Write {
@@ -95,4 +112,49 @@ fn allocations_do_not_grow_with_operations() {
             }
         }
     }
+    trees(&context);
+}
+
+/// Files of a tree: every step there is, first few, then many.
+fn trees(context: &Context<'_>) {
+    let steps = vec![
+        TreeStep::Create,
+        TreeStep::Write,
+        TreeStep::Fsync,
+        TreeStep::Close,
+        TreeStep::Open,
+        TreeStep::Read,
+        TreeStep::Append,
+        TreeStep::Close,
+        TreeStep::FsyncDirectory,
+        TreeStep::Stat,
+        TreeStep::Chmod,
+        TreeStep::Rename,
+        TreeStep::RenameBack,
+        TreeStep::Link,
+        TreeStep::UnlinkLink,
+        TreeStep::List,
+        TreeStep::Unlink,
+    ];
+    let tree = |files| Tree {
+        name: "tree".into(),
+        files,
+        per_directory: 100,
+        size: Bytes(10_000),
+        record: Bytes::kib(4),
+        order: TreeOrder::Shuffled,
+        steps: steps.clone(),
+        fill: Fill::default(),
+        seed: 1,
+        workers: Workers::threads(2),
+    };
+    let calls = |files| {
+        let tree = tree(files);
+        let before = CALLS.load(Relaxed);
+        let result = run_tree(&tree, context).expect("the phase runs");
+        let after = CALLS.load(Relaxed);
+        assert_eq!(result.ops(), Ops(files * 2));
+        after - before
+    };
+    assert_eq!(calls(20), calls(200), "files of a tree");
 }

@@ -37,6 +37,11 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run a plan: a TOML file, or a ready plan by name (`fslab list plans`).
     Run(Run),
+    /// Run one workload on a directory, now, and show all that was measured of it.
+    ///
+    /// Nothing is formatted: the files lie in a directory of their own there and are removed
+    /// afterwards. The run is forgotten unless -o names a run file.
+    Bench(Bench),
     /// Show what a plan would do: its commands, cells and space. Touches nothing.
     Show(Show),
     /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
@@ -45,6 +50,12 @@ pub(crate) enum Command {
     List(List),
     /// Say what this machine can measure, what is missing, and how to get it.
     Doctor,
+    /// Say whether what was durable survived a crash: reads the blocks that `fslab bench` with
+    /// --crash-state had written and flushed. Exit status 1 if some are lost.
+    ///
+    /// Mount the filesystem again at the same place first, and do not run `fslab clean` before: it
+    /// removes the files.
+    Verify(Verify),
     /// Undo what a killed run left behind: mounts, loop devices, images, changed settings.
     Clean,
     /// Print the version; with -v the compiler, target and SQLite too.
@@ -93,6 +104,48 @@ pub(crate) struct Run {
     pub(crate) fail_fast: bool,
     #[command(flatten)]
     pub(crate) view: View,
+}
+
+/// `fslab bench`
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// The workload: a recipe of `fslab list workloads`, or a suite with its defaults.
+    pub(crate) workload: Option<String>,
+    /// The directory to measure; it exists and can be written to.
+    pub(crate) directory: Option<PathBuf>,
+    /// How long to measure, such as 10s; for workloads that are bound by time.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// Size of each file, such as 1GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Set another parameter of the workload; several values, separated by commas, are all run.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// How often; six give an interval.
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: u32,
+    /// Keep in this file what `fslab verify` needs to judge, after a crash, what was written. Not
+    /// on the filesystem under test.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) crash_state: Option<PathBuf>,
+    /// Keep the run in this file, for `fslab report`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// No progress; only the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Progress as JSON lines on stderr, the result as JSON on stdout.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) json: bool,
+}
+
+/// `fslab verify`
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The file that was given to `fslab bench --crash-state`.
+    pub(crate) state: PathBuf,
 }
 
 /// How a run is shown.
@@ -204,6 +257,8 @@ pub(crate) enum Listed {
     Filesystems,
     /// The suites and their parameters.
     Suites,
+    /// The workloads with names, for axes.workload of a plan.
+    Workloads,
     /// The ready plans.
     Plans,
     /// Every metric with unit, direction and meaning.

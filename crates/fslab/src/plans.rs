@@ -80,7 +80,8 @@ impl Chosen {
     ) -> Result<Self, Failure> {
         let suites = suites::specs();
         let filesystems: Vec<_> = catalogue.all().iter().map(|entry| entry.name.as_str()).collect();
-        let vocabulary = Vocabulary { suites: &suites, filesystems: &filesystems };
+        let vocabulary =
+            Vocabulary { suites: &suites, recipes: suites::recipes(), filesystems: &filesystems };
         let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
         let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
         for (key, value) in &amendments {

@@ -1,9 +1,13 @@
-//! What a person sees while a run goes on: two progress lines on a terminal, plain lines elsewhere,
-//! JSON lines on request, or nothing.
+//! What a person sees while a run goes on: progress lines on a terminal, plain lines elsewhere,
+//! JSON lines on request, or nothing. A plan shows how far it is; a single workload shows how fast.
 //!
 //! Events arrive on the conductor's thread between phases. The lines are redrawn four times a
-//! second by a thread of their own that reads one counter of the engine; the workers never wait for
+//! second by a thread of their own that reads counters of the engine; the workers never wait for
 //! it.
+
+mod gauge;
+mod json;
+mod watcher;
 
 use std::{
     cell::RefCell,
@@ -17,9 +21,10 @@ use std::{
 };
 
 use engine::Progress;
+use gauge::Gauge;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use model::{Nanos, record::Outcome};
-use serde_json::json;
+use watcher::{INTERVAL, Watcher};
 
 use crate::{cli::View, conductor::events::Event, output};
 
@@ -34,6 +39,8 @@ enum Form {
     Json,
     Plain,
     Live(Live),
+    /// One workload: a line for each phase, and on a terminal one that shows the phase as it goes.
+    One(Option<Gauge>),
 }
 
 /// What the plain and the live form count.
@@ -68,18 +75,62 @@ impl Screen {
         Self { form, state: RefCell::default() }
     }
 
+    /// The same for a run of a single workload.
+    pub(crate) fn of_one(view: &View, progress: &Progress, workload: &str) -> Self {
+        let form = match (view.quiet, view.json) {
+            (true, _) => Form::Quiet,
+            (_, true) => Form::Json,
+            (_, false) => {
+                let terminal = std::io::stderr().is_terminal();
+                Form::One(terminal.then(|| Gauge::start(progress.clone(), workload)))
+            }
+        };
+        Self { form, state: RefCell::default() }
+    }
+
     /// Takes note of an event.
     pub(crate) fn show(&self, event: &Event<'_>) {
         self.count(event);
         match &self.form {
             Form::Quiet => {}
-            Form::Json => output::message(&json_line(event).to_string()),
+            Form::Json => output::message(&json::line(event).to_string()),
             Form::Plain => {
                 if let Some(line) = self.line(event) {
                     output::message(&line);
                 }
             }
             Form::Live(live) => self.live(live, event),
+            Form::One(gauge) => {
+                let line = self.line_of_one(event);
+                match gauge {
+                    Some(gauge) => gauge.show(event, line),
+                    None => line.iter().for_each(|line| output::message(line)),
+                }
+            }
+        }
+    }
+
+    /// The line of a run of a single workload: one for each phase that was measured.
+    fn line_of_one(&self, event: &Event<'_>) -> Option<String> {
+        let state = self.state.borrow();
+        match event {
+            Event::PhaseEnded { name, metric, value } => {
+                let metric_name = metric.name().replace('_', " ");
+                let place = match state.trials_least {
+                    0 | 1 => String::new(),
+                    all => format!("[{}/{all}] ", state.done + 1),
+                };
+                Some(format!("{place}{name}: {metric_name} {}", report::quantity(*metric, *value)))
+            }
+            Event::TrialEnded { outcome, .. } if **outcome != Outcome::Measured => self.line(event),
+            Event::Skipped { .. } => self.line(event),
+            Event::RunStarted { .. }
+            | Event::Planned { .. }
+            | Event::TrialStarted { .. }
+            | Event::PhaseStarted { .. }
+            | Event::TrialEnded { .. }
+            | Event::CellDone { .. }
+            | Event::RunEnded { .. } => None,
         }
     }
 
@@ -153,7 +204,7 @@ impl Screen {
             Event::TrialEnded { outcome, .. } if **outcome != Outcome::Measured => {
                 live.say(self.line(event));
             }
-            Event::PhaseStarted { name } => live.phase.set_prefix((*name).to_owned()),
+            Event::PhaseStarted { name, .. } => live.phase.set_prefix((*name).to_owned()),
             Event::RunEnded { .. } => {
                 live.clear();
                 live.say(self.line(event));
@@ -191,17 +242,12 @@ impl State {
 impl Live {
     fn start(progress: Progress) -> Self {
         let all = MultiProgress::new();
-        let style = |template: &str| {
-            ProgressStyle::with_template(template)
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("━╸─")
-        };
         let plan = all.add(ProgressBar::new(0));
         plan.set_style(style("{bar:30} {pos}/{len}+ trials in {elapsed}{msg}"));
         let trial = all.add(ProgressBar::new(0));
         trial.set_style(style("{prefix}"));
         let phase = all.add(ProgressBar::new(0));
-        phase.set_style(style("{bar:30} {prefix}{msg}"));
+        phase.set_style(style(BAR));
         let stop = Arc::new(AtomicBool::new(false));
         let redraw = std::thread::spawn({
             let (stop, plan, phase) = (Arc::clone(&stop), plan.clone(), phase.clone());
@@ -235,22 +281,30 @@ impl Drop for Live {
     }
 }
 
-/// Redraws the phase's bar with its throughput over the last quarter second.
+/// Redraws the phase's line: a bar where the amount of work is known, else the time it has taken.
 fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: &Progress) {
-    let interval = Duration::from_millis(250);
-    let mut before = (Instant::now(), 0);
+    let mut watcher = Watcher::default();
+    let mut bar = true;
     loop {
-        std::thread::sleep(interval);
+        std::thread::sleep(INTERVAL);
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        let (now, snapshot) = (Instant::now(), progress.snapshot());
-        let moved = snapshot.done.0.saturating_sub(before.1);
-        #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
-        let rate = moved as f64 / now.duration_since(before.0).as_secs_f64();
-        let message =
-            if moved > 0 { format!("  {}", report::bandwidth(rate)) } else { String::new() };
-        before = (now, snapshot.done.0);
+        let snapshot = progress.snapshot();
+        let reading = watcher.look(Instant::now(), snapshot);
+        if bar != (snapshot.total.0 > 0) {
+            bar = !bar;
+            phase.set_style(style(if bar { BAR } else { TIME }));
+        }
+        let rate = reading.map_or(0.0, |reading| reading.bytes_per_second);
+        let elapsed = reading.map_or(Duration::ZERO, |reading| reading.elapsed);
+        let mut message = String::new();
+        if !bar && elapsed > Duration::ZERO {
+            message.push_str(&format!("  {}", report::duration(elapsed.into())));
+        }
+        if rate > 0.0 {
+            message.push_str(&format!("  {}", report::bandwidth(rate)));
+        }
         phase.set_length(snapshot.total.0.max(1));
         phase.set_position(snapshot.done.0);
         phase.set_message(message);
@@ -258,35 +312,12 @@ fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: 
     }
 }
 
-fn json_line(event: &Event<'_>) -> serde_json::Value {
-    match event {
-        Event::RunStarted { run_file, storage, done } => json!({
-            "event": "run_started", "run_file": run_file, "storage": storage, "done": done,
-        }),
-        Event::Planned { trials } => json!({ "event": "planned", "trials_least": trials }),
-        Event::Skipped { filesystem, reason } => json!({
-            "event": "skipped", "filesystem": filesystem, "reason": reason,
-        }),
-        Event::TrialStarted { filesystem, label, repeat } => json!({
-            "event": "trial_started", "filesystem": filesystem, "workload": label,
-            "repeat": repeat,
-        }),
-        Event::PhaseStarted { name } => json!({ "event": "phase_started", "phase": name }),
-        Event::PhaseEnded { name, metric, value } => json!({
-            "event": "phase_ended", "phase": name, "metric": metric.name(),
-            "unit": metric.spec().unit.name(), "value": value,
-        }),
-        Event::TrialEnded { filesystem, label, repeat, elapsed, outcome } => json!({
-            "event": "trial_ended", "filesystem": filesystem, "workload": label,
-            "repeat": repeat, "elapsed_ns": elapsed, "outcome": outcome,
-        }),
-        Event::CellDone { filesystem, label, rule } => json!({
-            "event": "cell_done", "filesystem": filesystem, "workload": label, "rule": rule,
-        }),
-        Event::RunEnded { tally, elapsed } => json!({
-            "event": "run_ended", "done": tally.done, "skipped": tally.skipped,
-            "failed": tally.failed, "interrupted": tally.interrupted,
-            "elapsed_ns": Nanos::from(*elapsed),
-        }),
-    }
+/// The line of a phase whose amount of work is known, and of one that only time ends.
+const BAR: &str = "{bar:30} {prefix}{msg}";
+const TIME: &str = "{prefix}{msg}";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸─")
 }

@@ -5,7 +5,9 @@ use crate::support::Bench;
 #[test]
 fn help_names_every_command_and_status() {
     let said = Bench::new().ends(0, &["--help"]);
-    for word in ["demo", "run", "show", "report", "list", "doctor", "clean", "version", "130"] {
+    for word in
+        ["demo", "run", "bench", "show", "report", "list", "doctor", "clean", "version", "130"]
+    {
         assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
     }
     assert!(!said.stdout.contains("worker"), "hidden commands stay hidden");

@@ -9,6 +9,7 @@
     reason = "a test that cannot go on says so by panicking, one that must not by a line on stderr"
 )]
 
+mod bench;
 mod cli;
 mod input;
 mod kill;

@@ -54,23 +54,32 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Why stored bytes are not a histogram.
+/// Why stored bytes are not what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The bytes end inside a number.
-    #[error("histogram ends early")]
+    #[error("the bytes end early")]
     Truncated,
     /// Written by a newer format.
-    #[error("histogram has format {0}; this version reads format {FORMAT}")]
+    #[error("format {0} is unknown; this version reads format {FORMAT}")]
     Format(u64),
     /// A counter lies outside the table, or counters and count disagree.
-    #[error("histogram is damaged: its counters do not add up")]
+    #[error("its numbers do not add up")]
     Damaged,
 }
 
 impl Default for Histogram {
+    /// An empty histogram that has no counters yet: it allocates them with the first value or merge
+    /// that it gets.
     fn default() -> Self {
-        Self::new()
+        Self {
+            counters: Box::default(),
+            filled: Box::default(),
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 }
 
@@ -95,29 +104,37 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram; allocates its 58 KiB here and never again.
+    /// An empty histogram that is ready to count: allocates its 58 KiB here and never again.
     pub fn new() -> Self {
-        let counters = vec![0; COUNTERS].into();
-        Self { counters, filled: Box::default(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self { counters: vec![0; COUNTERS].into(), ..Self::default() }
     }
 
     /// Counts one value, in nanoseconds. Never allocates, but for the first value counted by a
-    /// histogram that was decoded.
+    /// histogram that was decoded or made by default.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
+        self.record_n(value_ns, 1);
+    }
+
+    /// Counts one value so many times; `n` is at least 1.
+    #[inline]
+    pub fn record_n(&mut self, value_ns: u64, n: u64) {
         let index = index(value_ns);
         match self.counters.get_mut(index) {
-            Some(counter) => *counter += 1,
-            None => self.all_counters()[index] += 1,
+            Some(counter) => *counter += n,
+            None => self.all_counters()[index] += n,
         }
-        self.count += 1;
-        self.sum += u128::from(value_ns);
+        self.count += n;
+        self.sum += u128::from(value_ns) * u128::from(n);
         self.min = self.min.min(value_ns);
         self.max = self.max.max(value_ns);
     }
 
     /// Adds everything `other` holds; the order of merging does not matter.
     pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
         let counters = self.all_counters();
         other.filled().for_each(|(index, count)| counters[index] += count);
         self.count += other.count;
@@ -278,7 +295,8 @@ fn midpoint(index: usize) -> u64 {
     lowest(index) + (width - 1) / 2
 }
 
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
+/// Appends a number as a LEB128 varint.
+pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         #[expect(clippy::cast_possible_truncation, reason = "the low seven bits, on purpose")]
         bytes.push(number as u8 | 0x80);
@@ -288,7 +306,8 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+/// Takes a LEB128 varint off the front.
+pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first().ok_or(DecodeError::Truncated)?;

@@ -15,6 +15,7 @@ pub mod phase;
 pub mod plan;
 pub mod record;
 pub mod sample;
+mod series;
 pub mod storage;
 pub mod suggest;
 pub mod units;

@@ -23,7 +23,8 @@ pub type Refine<'a> = &'a dyn Fn(Point) -> Result<Vec<Point>, ValueError>;
 pub struct Labelled {
     /// The cell.
     pub cell: Cell,
-    /// Suite, and what tells it from the plan's other workloads: `iozone record=64KiB`.
+    /// Recipe or suite, and what tells it from the recipe as it is known, and from the plan's other
+    /// workloads: `iozone record=64KiB`.
     pub label: String,
 }
 
@@ -34,9 +35,10 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] at the workload whose combination of parameters a suite refuses.
     pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<Labelled>, PlanError> {
-        let mut points: Vec<Point> = Vec::new();
+        let mut named: Vec<Named<'_>> = Vec::new();
         for entry in &self.workloads {
             entry.survives(scale)?;
+            let reference = entry.reference(scale, refine);
             for point in entry.points(scale) {
                 let refined = refine(point).map_err(|error| PlanError {
                     message: error.message,
@@ -44,8 +46,8 @@ impl Plan {
                     cure: error.cure,
                 })?;
                 for point in refined {
-                    if !points.contains(&point) {
-                        points.push(point);
+                    if !named.iter().any(|other| other.point == point) {
+                        named.push(Named { entry, reference: reference.clone(), point });
                     }
                 }
             }
@@ -54,11 +56,10 @@ impl Plan {
             [] => vec![None],
             names => names.iter().cloned().map(Some).collect(),
         };
-        let defaults: Vec<Point> = self.workloads.iter().map(|e| e.suite.defaults()).collect();
-        let labels = labels(&points, &defaults);
+        let labels = labels(&named);
         let mut cells = Vec::new();
         for filesystem in &self.filesystems {
-            for (point, label) in points.iter().zip(&labels) {
+            for (Named { point, .. }, label) in named.iter().zip(&labels) {
                 for scheduler in &schedulers {
                     let cell = Cell {
                         filesystem: filesystem.clone(),
@@ -91,9 +92,14 @@ impl Plan {
 }
 
 impl WorkloadEntry {
-    /// Whether every size the plan names keeps its ratio to the others at a scale.
+    /// Whether every size the plan or its recipe names keeps its ratio to the others at a scale.
     fn survives(&self, scale: Scale) -> Result<(), PlanError> {
-        for (name, values) in &self.values {
+        let named = |name: &str| self.values.iter().any(|(own, _)| own == name);
+        let recipe = self.base.parameters.iter().filter(|(name, _)| !named(name));
+        let recipe = recipe.filter(|_| self.recipe.is_some());
+        let recipe = recipe.map(|(name, value)| (name, std::slice::from_ref(value)));
+        let plan = self.values.iter().map(|(name, values)| (name, values.as_slice()));
+        for (name, values) in plan.chain(recipe) {
             let Ok(spec) = self.suite.parameter(name) else { continue };
             for value in values {
                 if let (Kind::Size { min, scales: true }, Value::Size(size)) = (spec.kind, value)
@@ -113,23 +119,44 @@ impl WorkloadEntry {
         Ok(())
     }
 
-    /// Every combination of the values given, defaults elsewhere, at a scale.
-    fn points(&self, scale: Scale) -> Vec<Point> {
-        let kind =
-            |name: &str| self.suite.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
-        let scaled = |name: &str, value: &Value| match kind(name) {
-            Some(kind) => kind.scaled(value.clone(), scale),
-            None => value.clone(),
-        };
-        let mut defaults = self.suite.defaults();
-        for (name, value) in &mut defaults.parameters {
-            *value = scaled(name, value);
+    /// What the entry is called in labels.
+    fn family(&self) -> &str {
+        self.recipe.as_deref().unwrap_or(self.suite.name)
+    }
+
+    /// The point that labels compare with: a suite's defaults as its table has them, a recipe as it
+    /// would be without the plan's own parameters.
+    fn reference(&self, scale: Scale, refine: Refine<'_>) -> Point {
+        if self.recipe.is_none() {
+            return self.base.clone();
         }
-        let mut points = vec![defaults];
+        let scaled = self.base_at(scale);
+        let refined = refine(scaled.clone()).ok().and_then(|points| points.into_iter().next());
+        refined.unwrap_or(scaled)
+    }
+
+    fn scaled(&self, name: &str, value: &Value, scale: Scale) -> Value {
+        match self.suite.parameters.iter().find(|parameter| parameter.name == name) {
+            Some(parameter) => parameter.kind.scaled(value.clone(), scale),
+            None => value.clone(),
+        }
+    }
+
+    fn base_at(&self, scale: Scale) -> Point {
+        let mut base = self.base.clone();
+        for (name, value) in &mut base.parameters {
+            *value = self.scaled(name, value, scale);
+        }
+        base
+    }
+
+    /// Every combination of the values given, at a scale.
+    fn points(&self, scale: Scale) -> Vec<Point> {
+        let mut points = vec![self.base_at(scale)];
         for (name, values) in &self.values {
             let with = |point: &Point, value: &Value| {
                 let mut point = point.clone();
-                point.parameters.insert(name.clone(), scaled(name, value));
+                point.parameters.insert(name.clone(), self.scaled(name, value, scale));
                 point
             };
             points = points
@@ -141,33 +168,46 @@ impl WorkloadEntry {
     }
 }
 
-/// For each point its suite and the parameters that are not the same in all points of that suite.
-/// Of these, sizes and counts are always told; words and flags only where they are not the default,
-/// which tells the points apart as well and is shorter.
-fn labels(points: &[Point], defaults: &[Point]) -> Vec<String> {
+/// A point and what labels need to know of it.
+struct Named<'a> {
+    entry: &'a WorkloadEntry,
+    reference: Point,
+    point: Point,
+}
+
+/// For each point its recipe or suite and the parameters that are not the same in all points of
+/// that name. Of these, numbers are always told; words, texts, and flags only where they are not
+/// the default, which tells the points apart as well and is shorter. A recipe is known by its
+/// name, so whatever differs from it is told, too.
+fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
-    for point in points {
+    for Named { entry, point, .. } in named {
         for (name, value) in &point.parameters {
-            let values = seen.entry((&point.suite, name)).or_default();
+            let values = seen.entry((entry.family(), name)).or_default();
             if !values.contains(&value) {
                 values.push(value);
             }
         }
     }
-    let varies = |suite: &str, name: &str| seen[&(suite, name)].len() > 1;
-    let default = |suite: &str, name: &str| {
-        defaults.iter().find(|point| point.suite == suite)?.parameters.get(name)
+    let told = |Named { entry, reference, .. }: &Named<'_>, name: &str, value: &Value| {
+        let number = match value {
+            Value::Size(_)
+            | Value::Count(_)
+            | Value::Share(_)
+            | Value::Number(_)
+            | Value::Time(_) => true,
+            Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => false,
+        };
+        let varies = seen[&(entry.family(), name)].len() > 1;
+        let differs = reference.parameters.get(name) != Some(value);
+        (varies && number) || (differs && (varies || entry.recipe.is_some()))
     };
-    let told = |point: &Point, name: &str, value: &Value| {
-        let number = matches!(value, Value::Size(_) | Value::Count(_) | Value::Share(_));
-        varies(&point.suite, name) && (number || default(&point.suite, name) != Some(value))
-    };
-    points
+    named
         .iter()
-        .map(|point| {
-            let told = point.parameters.iter().filter(|(name, value)| told(point, name, value));
+        .map(|one| {
+            let told = one.point.parameters.iter().filter(|(name, value)| told(one, name, value));
             let told = told.map(|(name, value)| format!(" {name}={value}"));
-            std::iter::once(point.suite.clone()).chain(told).collect()
+            std::iter::once(one.entry.family().to_owned()).chain(told).collect()
         })
         .collect()
 }

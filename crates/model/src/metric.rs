@@ -20,6 +20,8 @@ pub enum Unit {
     Nanoseconds,
     /// A plain count.
     Count,
+    /// A part of a whole; 1 is all of it.
+    Share,
 }
 
 impl Unit {
@@ -31,6 +33,7 @@ impl Unit {
             Self::OpsPerSecond => "ops_per_second",
             Self::Nanoseconds => "ns",
             Self::Count => "count",
+            Self::Share => "share",
         }
     }
 }
@@ -98,21 +101,69 @@ metrics! {
     Throughput "throughput" BytesPerSecond Higher
         "Bytes moved in the region the suite times, over that time; for writes this is data accepted, which may still be in memory.";
     DurableThroughput "durable_throughput" BytesPerSecond Higher
-        "Bytes written over the time until the flush that followed had returned.";
+        "Bytes written over the time until the flush that followed had returned; not told where records are overwritten in memory before it.";
     ThroughputSum "throughput_sum" BytesPerSecond Higher
         "Sum of each worker's own rate; larger than the true rate when workers do not overlap.";
+    ReadThroughput "read_throughput" BytesPerSecond Higher
+        "The part of the throughput that was read, where a phase both reads and writes.";
+    WriteThroughput "write_throughput" BytesPerSecond Higher
+        "The part of the throughput that was written, where a phase both reads and writes.";
     OpsRate "ops_rate" OpsPerSecond Higher
-        "Operations in the region the suite times, over that time.";
+        "Operations in the region the suite times, over that time; of a tree, files.";
+    ReadOpsRate "read_ops_rate" OpsPerSecond Higher
+        "The part of the operations that were reads, where a phase both reads and writes.";
+    WriteOpsRate "write_ops_rate" OpsPerSecond Higher
+        "The part of the operations that were writes, where a phase both reads and writes.";
     LatencyMean "latency_mean" Nanoseconds Lower
-        "Mean service time of an operation.";
+        "Mean latency of an operation, from when it was due in an open loop, else from when the worker turned to it.";
     LatencyP50 "latency_p50" Nanoseconds Lower
         "Half of the operations took at most this long.";
+    LatencyP90 "latency_p90" Nanoseconds Lower
+        "90 % of the operations took at most this long.";
     LatencyP99 "latency_p99" Nanoseconds Lower
         "99 % of the operations took at most this long.";
     LatencyP999 "latency_p999" Nanoseconds Lower
         "99.9 % of the operations took at most this long.";
+    LatencyP9999 "latency_p9999" Nanoseconds Lower
+        "99.99 % of the operations took at most this long.";
     LatencyMax "latency_max" Nanoseconds Lower
         "The longest operation.";
+    ReadLatencyP50 "read_latency_p50" Nanoseconds Lower
+        "Half of the reads took at most this long, where a phase both reads and writes.";
+    ReadLatencyP99 "read_latency_p99" Nanoseconds Lower
+        "99 % of the reads took at most this long, where a phase both reads and writes.";
+    ReadLatencyP999 "read_latency_p999" Nanoseconds Lower
+        "99.9 % of the reads took at most this long, where a phase both reads and writes.";
+    WriteLatencyP50 "write_latency_p50" Nanoseconds Lower
+        "Half of the writes took at most this long, where a phase both reads and writes.";
+    WriteLatencyP99 "write_latency_p99" Nanoseconds Lower
+        "99 % of the writes took at most this long, where a phase both reads and writes.";
+    WriteLatencyP999 "write_latency_p999" Nanoseconds Lower
+        "99.9 % of the writes took at most this long, where a phase both reads and writes.";
+    ServiceP50 "service_p50" Nanoseconds Neither
+        "Open loops only: half of the operations took at most this long once the worker had turned to them, which is all that a closed loop would have seen.";
+    ServiceP99 "service_p99" Nanoseconds Neither
+        "The same for 99 % of the operations.";
+    ServiceP999 "service_p999" Nanoseconds Neither
+        "The same for 99.9 % of the operations.";
+    SubmitP50 "submit_p50" Nanoseconds Lower
+        "Queues only: half of the operations were taken by the kernel within this time.";
+    SubmitP99 "submit_p99" Nanoseconds Lower
+        "Queues only: 99 % of the operations were taken by the kernel within this time.";
+    CompleteP50 "complete_p50" Nanoseconds Lower
+        "Queues only: half of the operations were complete within this time after the kernel had taken them.";
+    CompleteP99 "complete_p99" Nanoseconds Lower
+        "Queues only: 99 % of the operations were complete within this time after the kernel had taken them.";
+    FlushCalls "flush_calls" Count Neither
+        "Flushes inside the loop.";
+    FlushCallP50 "flush_call_p50" Nanoseconds Lower
+        "Half of the flushes inside the loop took at most this long.";
+    FlushCallP99 "flush_call_p99" Nanoseconds Lower
+        "99 % of the flushes inside the loop took at most this long.";
+    FlushCallP999 "flush_call_p999" Nanoseconds Lower
+        "99.9 % of the flushes inside the loop took at most this long.";
+    FlushCallMax "flush_call_max" Nanoseconds Lower
+        "The longest flush inside the loop.";
     Elapsed "elapsed" Nanoseconds Lower
         "Wall-clock time of the whole step.";
     LoopTime "loop_time" Nanoseconds Lower
@@ -125,12 +176,36 @@ metrics! {
         "CPU time of the workers in user mode.";
     SystemTime "system_time" Nanoseconds Neither
         "CPU time of the workers in the kernel.";
+    UserTimePerOp "user_time_per_op" Nanoseconds Lower
+        "CPU time of the workers in user mode for each operation; those of a ramp-up are taken to be as frequent as those counted.";
+    SystemTimePerOp "system_time_per_op" Nanoseconds Lower
+        "CPU time of the workers in the kernel for each operation, likewise.";
+    UserShare "user_share" Share Neither
+        "CPU time in user mode over wall-clock time times workers.";
+    SystemShare "system_share" Share Neither
+        "CPU time in the kernel over wall-clock time times workers.";
+    VoluntarySwitches "voluntary_switches" Count Neither
+        "Context switches because a worker waited.";
+    InvoluntarySwitches "involuntary_switches" Count Neither
+        "Context switches because others wanted the CPU of a worker.";
+    SwitchesPerOp "switches_per_op" Count Lower
+        "Context switches of both kinds for each operation; those of a ramp-up are taken to be as frequent as those counted.";
+    WouldBlock "would_block" Count Neither
+        "Reads without waiting that were answered `it would block`, and then done again.";
+    WouldBlockShare "would_block_share" Share Neither
+        "The same as a part of all reads.";
     StartSkew "start_skew" Nanoseconds Neither
         "Time between the first and the last worker's start.";
+    EndSkew "end_skew" Nanoseconds Neither
+        "Time between the first and the last worker's end of counting.";
+    GeneratorShare "generator_share" Share Lower
+        "Time of the loop itself, measured on an engine without calls, over the workers' time for each operation; absent where operations are paced.";
     DeviceRead "device_read" Bytes Neither
         "Bytes the devices under the filesystem read during the phase.";
     DeviceWritten "device_written" Bytes Neither
         "Bytes the devices under the filesystem wrote during the phase, flush included.";
+    CachedShare "cached_share" Share Neither
+        "The part of the bytes read that did not come from the devices; those of a ramp-up are taken to be as frequent as those counted.";
     SpaceUsable "space_usable" Bytes Higher
         "Space an ordinary user can fill right after mkfs.";
     SpaceTotal "space_total" Bytes Neither

@@ -7,7 +7,7 @@ use crate::{
     environment::Environment,
     histogram::Histogram,
     metric::Metric,
-    phase::Role,
+    phase::{Role, Series},
     plan::Profile,
     sample::Sample,
     units::{Nanos, Scale},
@@ -127,14 +127,73 @@ pub struct TrialRecord {
     pub outcome: Outcome,
     /// Its samples.
     pub samples: Vec<Sample>,
-    /// Its service-time histograms, by phase.
-    pub histograms: Vec<(String, Histogram)>,
+    /// Times of its measured phases, merged over workers.
+    pub histograms: Vec<Times>,
+    /// Counted work of its measured phases over time, merged over workers, by phase.
+    pub series: Vec<(String, Series)>,
     /// Its warnings: the phase, or `None` for the whole trial.
     pub warnings: Vec<(Option<String>, Warning)>,
     /// What was done to the machine, in order.
     pub actions: Vec<Action>,
     /// Facts that differ from the run's.
     pub environment: Environment,
+}
+
+/// How long things of one kind took in a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The phase.
+    pub phase: String,
+    /// What was timed.
+    pub of: TimesOf,
+    /// The times, of all workers.
+    pub histogram: Histogram,
+}
+
+/// What was timed; see [`crate::phase::Latencies`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimesOf {
+    /// All operations, reads and writes.
+    All,
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Open loop only: operations from the instant the worker turned to them.
+    Service,
+    /// Queues only: until the kernel had taken the operation.
+    Submit,
+    /// Queues only: from then on to its completion.
+    Complete,
+    /// Flushes inside the loop.
+    Flush,
+}
+
+impl TimesOf {
+    /// All of them: operations, then the parts of [`crate::phase::Latencies::each`] in their order.
+    pub const ALL: [Self; 7] = [
+        Self::All,
+        Self::Read,
+        Self::Write,
+        Self::Service,
+        Self::Submit,
+        Self::Complete,
+        Self::Flush,
+    ];
+
+    /// Its word in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Service => "service",
+            Self::Submit => "submit",
+            Self::Complete => "complete",
+            Self::Flush => "flush",
+        }
+    }
 }
 
 /// What became of a trial.
@@ -159,4 +218,21 @@ pub struct Action {
     pub elapsed: Nanos,
     /// Exit status and last words if it failed, else empty.
     pub trouble: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phase::Latencies;
+
+    #[test]
+    fn what_was_timed_has_the_words_of_the_engine() {
+        let latencies = Latencies::default();
+        let words = latencies.each().map(|(name, _)| name);
+        assert_eq!(TimesOf::ALL.map(TimesOf::name)[1..], words);
+        for of in TimesOf::ALL {
+            let word = serde_json::Value::String(of.name().into());
+            assert_eq!(serde_json::from_value::<TimesOf>(word).ok(), Some(of));
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Quantities that cannot be mixed up: sizes, times, counts, ratios, and the scale of a plan.
 //!
 //! Inside the program everything is in base units (bytes, nanoseconds, operations). Text enters
-//! through [`Bytes::parse`] and [`Scale::parse`]; the canonical spelling that leaves again is the
-//! `Display` form. Rounded, human-sized forms belong to the report and are not made here.
+//! through [`Bytes::parse`], [`Nanos::parse`], and [`Scale::parse`]; the canonical spelling that
+//! leaves again is the `Display` form. Rounded, human-sized forms belong to the report and are not
+//! made here.
 
 use std::{
     fmt,
@@ -196,7 +197,58 @@ impl Sum for Bytes {
     }
 }
 
+impl Add for Ops {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimeError {
+    /// It is no whole number with a unit of time.
+    #[error("`{0}` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`")]
+    Form(String),
+    /// It needs more than 64 bits of nanoseconds.
+    #[error("`{0}` is too long: a duration must stay below 584 years")]
+    TooLong(String),
+}
+
+/// Units of time, smallest first: spelling and nanoseconds.
+const TIMES: [(&str, u64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
 impl Nanos {
+    /// Reads a duration: a whole number and a unit, such as `500ms`, `10s`, or `2min`; `µs` is
+    /// `us`, and zero needs no unit.
+    ///
+    /// # Errors
+    /// [`TimeError`] says what to write instead.
+    pub fn parse(text: &str) -> Result<Self, TimeError> {
+        let trimmed = text.trim();
+        let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, unit) = trimmed.split_at(digits);
+        let unit = match unit.trim_start() {
+            "\u{b5}s" | "\u{3bc}s" => "us",
+            "" if number.trim_start_matches('0').is_empty() => "ns",
+            unit => unit,
+        };
+        let known = TIMES.into_iter().find(|(name, _)| *name == unit);
+        let (Some((_, length)), false) = (known, number.is_empty()) else {
+            return Err(TimeError::Form(text.into()));
+        };
+        let number: Option<u64> = number.parse().ok();
+        let nanos = number.and_then(|number| number.checked_mul(length));
+        nanos.map(Self).ok_or_else(|| TimeError::TooLong(text.into()))
+    }
+
     /// This duration in seconds.
     #[expect(
         clippy::cast_precision_loss,
@@ -204,6 +256,17 @@ impl Nanos {
     )]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// The canonical spelling: the largest unit that leaves a whole number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |unit: &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(unit.1);
+        match TIMES.iter().rev().find(whole) {
+            Some((name, length)) => write!(f, "{}{name}", self.0 / length),
+            None => f.write_str("0s"),
+        }
     }
 }
 
@@ -323,7 +386,36 @@ mod tests {
         assert!(Scale::parse("half").is_err());
     }
 
+    #[test]
+    fn durations_are_whole_numbers_with_a_unit() {
+        let read = |text: &str| match Nanos::parse(text) {
+            Ok(time) => format!("{} = {time}", time.0),
+            Err(error) => error.to_string(),
+        };
+        let texts =
+            ["500ms", "90 s", "120s", "7\u{b5}s", "0", "0s", "1h", "5", "s", "1.5s", "9999999h"];
+        let lines: Vec<_> = texts.into_iter().map(read).collect();
+        expect![[r#"
+            500000000 = 500ms
+            90000000000 = 90s
+            120000000000 = 2min
+            7000 = 7us
+            0 = 0s
+            0 = 0s
+            3600000000000 = 1h
+            `5` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
+            `s` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
+            `1.5s` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
+            `9999999h` is too long: a duration must stay below 584 years"#]]
+        .assert_eq(&lines.join("\n"));
+    }
+
     proptest::proptest! {
+        #[test]
+        fn the_canonical_duration_reads_back(nanos: u64) {
+            proptest::prop_assert_eq!(Nanos::parse(&Nanos(nanos).to_string()), Ok(Nanos(nanos)));
+        }
+
         #[test]
         fn the_canonical_spelling_reads_back(bytes: u64) {
             proptest::prop_assert_eq!(Bytes::parse(&Bytes(bytes).to_string()), Ok(Bytes(bytes)));

@@ -101,6 +101,13 @@ pub enum Warning {
         /// Median operation.
         median: Nanos,
     },
+    /// The load generator itself took a large part of the workers' time.
+    GeneratorBound {
+        /// Time of the loop without calls over the workers' time for each operation.
+        share: Ratio,
+        /// Time of the loop without calls, for one operation.
+        loop_time: Nanos,
+    },
     /// The phase was over too soon to say much.
     Short {
         /// How long it took.
@@ -139,6 +146,7 @@ impl Warning {
             Self::MemoryUnlimited { .. } => "W-MEMORY",
             Self::NotIdle { .. } => "W-NOTIDLE",
             Self::Clock { .. } => "W-CLOCK",
+            Self::GeneratorBound { .. } => "W-GENBOUND",
             Self::Short { .. } => "W-SHORT",
             Self::Damaged { .. } => "W-DAMAGED",
             Self::Amended { .. } => "W-PLAN",
@@ -163,6 +171,7 @@ impl Warning {
             | Self::MemoryUnlimited { .. }
             | Self::NotIdle { .. }
             | Self::Clock { .. }
+            | Self::GeneratorBound { .. }
             | Self::Short { .. }
             | Self::Resumed { .. } => Level::Warn,
         }
@@ -203,6 +212,12 @@ impl Warning {
                 "reading the clock costs {} ns, the median operation only {} ns",
                 cost.0, median.0
             ),
+            Self::GeneratorBound { share, loop_time } => format!(
+                "{:.0} % of the workers' time went into the load generator itself, {} ns for each \
+                 operation",
+                share.0 * 100.0,
+                loop_time.0
+            ),
             Self::Short { elapsed } => {
                 format!("over after {:.1} ms, too short to trust", elapsed.seconds() * 1e3)
             }
@@ -236,7 +251,10 @@ impl Warning {
             Self::MemoryUnlimited { .. } => "run as root on a kernel with the memory controller",
             Self::NotIdle { .. } => "stop what else uses the device",
             Self::Clock { .. } => "use larger records, or a machine whose clocksource is tsc",
-            Self::Short { .. } => "make the files larger",
+            Self::GeneratorBound { .. } => {
+                "use larger operations, else read the number as a lower bound"
+            }
+            Self::Short { .. } => "make the files larger, or the time longer",
             Self::Damaged { .. } => "keep the image and report it to the filesystem's developers",
             Self::Amended { .. } => "compare only with runs amended in the same way",
             Self::Resumed { .. } => "start a new run if the difference matters",
@@ -264,6 +282,7 @@ impl Warning {
             Self::MemoryUnlimited { reason: text("no memory controller") },
             Self::NotIdle { waited: Nanos(30_000_000_000) },
             Self::Clock { cost: Nanos(1200), median: Nanos(900) },
+            Self::GeneratorBound { share: Ratio(0.17), loop_time: Nanos(31) },
             Self::Short { elapsed: Nanos(4_000_000) },
             Self::Damaged { verdict: text("xfs_repair exit 1: bad magic") },
             Self::Amended { what: text("--scale 1/64") },

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     suggest::nearest,
-    units::{Bytes, Scale},
+    units::{Bytes, Nanos, Scale},
 };
 
 /// The value of one parameter.
@@ -22,11 +22,17 @@ pub enum Value {
     Count(u64),
     /// A number within 0..=1.
     Share(f64),
+    /// A number within bounds of its own.
+    Number(f64),
+    /// A duration.
+    Time(Nanos),
     /// On or off.
     Flag(bool),
+    /// A text in the one spelling that the parameter has for what it says.
+    Text(String),
     /// One of the words the parameter allows.
     Word(String),
-    /// A set of such words, in the order given.
+    /// Such words, in the order given.
     Words(Vec<String>),
 }
 
@@ -36,7 +42,9 @@ impl fmt::Display for Value {
         match self {
             Self::Size(size) => size.fmt(f),
             Self::Count(count) => count.fmt(f),
-            Self::Share(share) => share.fmt(f),
+            Self::Share(number) | Self::Number(number) => number.fmt(f),
+            Self::Time(time) => time.fmt(f),
+            Self::Text(text) => text.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
             Self::Word(word) => word.fmt(f),
             Self::Words(words) => words.join(",").fmt(f),
@@ -45,7 +53,7 @@ impl fmt::Display for Value {
 }
 
 /// What a parameter accepts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A size of at least this many bytes.
     Size {
@@ -61,14 +69,40 @@ pub enum Kind {
         /// Largest count allowed.
         max: u64,
     },
+    /// A whole number within these bounds that says how much work there is, and so shrinks with the
+    /// plan's scale.
+    Amount {
+        /// Smallest amount allowed.
+        min: u64,
+        /// Largest amount allowed.
+        max: u64,
+    },
     /// A number within 0..=1.
     Share,
+    /// A number within these bounds.
+    Number {
+        /// Smallest number allowed.
+        min: f64,
+        /// Largest number allowed.
+        max: f64,
+    },
+    /// A duration, zero included. It does not change with the plan's scale.
+    Time,
+    /// A text with a form of its own.
+    Text {
+        /// What it takes, in words that go after "expected".
+        takes: &'static str,
+        /// Checks a text and answers its canonical spelling, so that equal work has equal names.
+        read: fn(&str) -> Result<String, ValueError>,
+    },
     /// On or off.
     Flag,
     /// Exactly one of these words.
     Word(&'static [&'static str]),
     /// A list out of these words; the list is one value and is not swept.
     Words(&'static [&'static str]),
+    /// The same, in an order that matters, and a word may come again.
+    Sequence(&'static [&'static str]),
 }
 
 /// One parameter of a suite.
@@ -106,6 +140,22 @@ pub struct Point {
     pub suite: String,
     /// Parameter name to value, complete.
     pub parameters: BTreeMap<String, Value>,
+}
+
+/// A point with a name of its own: a workload that people ask for.
+///
+/// The name is a way to write the point and a heading for its numbers. It is no part of the point
+/// nor of the identity of a cell, so the same work has the same cell id whatever it was called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// Its name in a plan, kebab-case.
+    pub name: String,
+    /// What it stands for, one sentence.
+    pub title: String,
+    /// Where its parameters come from.
+    pub source: String,
+    /// Its suite and all parameters.
+    pub point: Point,
 }
 
 /// Why a value does not fit a parameter.
@@ -164,7 +214,7 @@ impl SuiteSpec {
 impl Kind {
     /// Whether a list of values is a sweep (one cell each) rather than one value.
     pub fn sweeps(self) -> bool {
-        !matches!(self, Self::Words(_))
+        !matches!(self, Self::Words(_) | Self::Sequence(_))
     }
 
     /// Checks a value against this kind.
@@ -186,27 +236,53 @@ impl Kind {
             (Self::Size { min, .. }, Value::Size(size)) if *size < min => {
                 Err(ValueError::new(format!("{size} is too small; the least is {min}")))
             }
-            (Self::Count { min, max }, Value::Count(count)) if !(min..=max).contains(count) => {
+            (Self::Count { min, max } | Self::Amount { min, max }, Value::Count(count))
+                if !(min..=max).contains(count) =>
+            {
                 Err(ValueError::new(format!("{count} is not within {min}..={max}")))
             }
             (Self::Share, Value::Share(share)) if !(0.0..=1.0).contains(share) => {
                 Err(ValueError::new(format!("{share} is not within 0..=1")))
             }
+            (Self::Number { min, max }, Value::Number(number)) if !(min..=max).contains(number) => {
+                Err(ValueError::new(format!("{number} is not within {min}..={max}")))
+            }
+            (Self::Text { read, .. }, Value::Text(text)) => read(text).map(Value::Text),
             (Self::Word(words), Value::Word(word)) => known(word, words).map(|()| value),
+            (Self::Words(_) | Self::Sequence(_), Value::Words(given)) if given.is_empty() => {
+                Err(ValueError::new("the list is empty"))
+            }
+            (Self::Sequence(words), Value::Words(given)) => {
+                given.iter().try_for_each(|word| known(word, words)).map(|()| value)
+            }
             (Self::Words(words), Value::Words(given)) => {
                 given.iter().try_for_each(|word| known(word, words))?;
                 let repeated = (1..given.len()).find(|i| given[..*i].contains(&given[*i]));
                 match repeated {
                     Some(i) => Err(ValueError::new(format!("`{}` is listed twice", given[i]))),
-                    None if given.is_empty() => Err(ValueError::new("the list is empty")),
                     None => Ok(value),
                 }
             }
             (Self::Size { .. }, Value::Size(_))
-            | (Self::Count { .. }, Value::Count(_))
+            | (Self::Count { .. } | Self::Amount { .. }, Value::Count(_))
             | (Self::Share, Value::Share(_))
+            | (Self::Number { .. }, Value::Number(_))
+            | (Self::Time, Value::Time(_))
             | (Self::Flag, Value::Flag(_)) => Ok(value),
             _ => Err(ValueError::new(format!("expected {self}"))),
+        }
+    }
+
+    /// Reads a sweep given as one text: values separated by commas, unless the whole of it is one
+    /// value, as a text with commas inside may be.
+    ///
+    /// # Errors
+    /// [`ValueError`] of the first value that does not fit.
+    pub fn read_sweep(self, text: &str) -> Result<Vec<Value>, ValueError> {
+        match self.read(text) {
+            Ok(value) => Ok(vec![value]),
+            Err(_) if self.sweeps() => text.split(',').map(|part| self.read(part.trim())).collect(),
+            Err(error) => Err(error),
         }
     }
 
@@ -220,11 +296,18 @@ impl Kind {
             Self::Size { .. } => {
                 Value::Size(Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()))?)
             }
-            Self::Count { .. } => Value::Count(text.parse().map_err(|_| bad())?),
+            Self::Count { .. } | Self::Amount { .. } => {
+                Value::Count(text.parse().map_err(|_| bad())?)
+            }
             Self::Share => Value::Share(text.parse().map_err(|_| bad())?),
+            Self::Number { .. } => Value::Number(text.parse().map_err(|_| bad())?),
+            Self::Time => {
+                Value::Time(Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?)
+            }
+            Self::Text { .. } => Value::Text(text.to_owned()),
             Self::Flag => Value::Flag(text.parse().map_err(|_| bad())?),
             Self::Word(_) => Value::Word(text.to_owned()),
-            Self::Words(_) => {
+            Self::Words(_) | Self::Sequence(_) => {
                 Value::Words(text.split(',').map(|word| word.trim().to_owned()).collect())
             }
         };
@@ -238,8 +321,10 @@ impl Kind {
         }
     }
 
-    /// The value at a scale: sizes of work shrink, everything else stays. A size never falls below
-    /// the kind's least, nor leaves whole multiples of 512 bytes unless it had left them before.
+    /// The value at a scale: sizes and amounts of work shrink, everything else stays. A size never
+    /// falls below the kind's least, nor leaves whole multiples of 512 bytes unless it had left
+    /// them before; an amount never falls below the least, nor to zero, which may mean something
+    /// else.
     #[must_use]
     pub fn scaled(self, value: Value, scale: Scale) -> Value {
         match (self, value) {
@@ -247,6 +332,10 @@ impl Kind {
                 let scaled = size.scaled(scale);
                 let whole = if size.0 % 512 == 0 { Bytes(scaled.0 / 512 * 512) } else { scaled };
                 Value::Size(whole.max(min))
+            }
+            (Self::Amount { min, .. }, Value::Count(count)) => {
+                let scaled = Bytes(count).scaled(scale).0;
+                Value::Count(scaled.max(min).max(count.min(1)))
             }
             (_, value) => value,
         }
@@ -257,11 +346,17 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size { .. } => write!(f, "a size such as \"64KiB\""),
-            Self::Count { min, max } => write!(f, "a whole number within {min}..={max}"),
+            Self::Count { min, max } | Self::Amount { min, max } => {
+                write!(f, "a whole number within {min}..={max}")
+            }
             Self::Share => write!(f, "a number within 0..=1"),
+            Self::Number { min, max } => write!(f, "a number within {min}..={max}"),
+            Self::Time => write!(f, "a duration such as \"500ms\""),
+            Self::Text { takes, .. } => takes.fmt(f),
             Self::Flag => write!(f, "true or false"),
             Self::Word(words) => write!(f, "one of {}", words.join(", ")),
             Self::Words(words) => write!(f, "a list out of {}", words.join(", ")),
+            Self::Sequence(words) => write!(f, "a sequence out of {}", words.join(", ")),
         }
     }
 }
@@ -299,6 +394,24 @@ impl Point {
         *share
     }
 
+    /// A number parameter; panics as [`Point::size`] does.
+    pub fn number(&self, name: &str) -> f64 {
+        let Value::Number(number) = self.value(name) else { unreachable!("`{name}` is a number") };
+        *number
+    }
+
+    /// A duration parameter; panics as [`Point::size`] does.
+    pub fn time(&self, name: &str) -> Nanos {
+        let Value::Time(time) = self.value(name) else { unreachable!("`{name}` is a duration") };
+        *time
+    }
+
+    /// A text parameter; panics as [`Point::size`] does.
+    pub fn text(&self, name: &str) -> &str {
+        let Value::Text(text) = self.value(name) else { unreachable!("`{name}` is a text") };
+        text
+    }
+
     /// A flag parameter; panics as [`Point::size`] does.
     pub fn flag(&self, name: &str) -> bool {
         let Value::Flag(flag) = self.value(name) else { unreachable!("`{name}` is a flag") };
@@ -311,9 +424,20 @@ impl Point {
         word
     }
 
+    /// Sets parameters back to what they are in `defaults`: those without effect at this point, so
+    /// that equal work has equal names.
+    pub fn settle(&mut self, defaults: &Self, idle: &[&str]) {
+        for name in idle {
+            self.parameters.insert((*name).to_owned(), defaults.value(name).clone());
+        }
+    }
+
     /// A list parameter; panics as [`Point::size`] does.
     pub fn words(&self, name: &str) -> &[String] {
         let Value::Words(words) = self.value(name) else { unreachable!("`{name}` is a list") };
         words
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use model::{
     Bytes, Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Profile, RunRecord,
     Sample, Scale, Value, Warning,
     phase::Role,
-    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord},
     sample::lifecycle,
 };
 
@@ -186,7 +186,7 @@ fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng)
         for _ in 0..256 {
             histogram.record(whole(service * around(0.2, rng)));
         }
-        histograms.push((name.to_owned(), histogram));
+        histograms.push(Times { phase: name.to_owned(), of: TimesOf::All, histogram });
     }
     for (step, millis) in lifecycle::ALL.into_iter().zip([31.0, 4.2, 12.0, 55.0]) {
         add(step, Metric::Elapsed, millis / speed * 1e6 * around(0.05, rng));
@@ -202,6 +202,7 @@ fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng)
         outcome: Outcome::Measured,
         samples,
         histograms,
+        series: Vec::new(),
         warnings: if index == 2 { vec![(Some("read".into()), cold)] } else { Vec::new() },
         actions: Vec::new(),
         environment: Environment::default(),

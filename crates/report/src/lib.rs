@@ -9,6 +9,7 @@
 //! were skipped or failed keep their place in every table, with the reason.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod charts;
 #[cfg(test)]
 mod fixture;
@@ -21,8 +22,9 @@ mod tests;
 mod units;
 mod view;
 
+pub use bench::{Subject, bench};
 pub use formats::{csv::csv, json::json, markdown::markdown};
 pub use html::html;
 pub use terminal::{TerminalOptions, terminal};
-pub use units::{bandwidth, bytes, duration, stamp};
+pub use units::{bandwidth, bytes, duration, quantity, stamp};
 pub use view::View;

@@ -35,7 +35,7 @@ const CLAIMS_MAX: usize = 12;
 
 /// Lays the view out for a terminal.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
-    let mut page = Page { text: String::new(), width: options.width.max(60), color: options.color };
+    let mut page = Page::new(options);
     page.head(view);
     page.claims(view, options.detail);
     for (index, overview) in view.overviews.iter().enumerate() {
@@ -54,30 +54,39 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     page.text
 }
 
-struct Page {
-    text: String,
+/// Lines for a terminal, in the making.
+pub(crate) struct Page {
+    pub(crate) text: String,
     width: usize,
     color: bool,
 }
 
 impl Page {
-    fn line(&mut self, text: &str) {
+    /// An empty page.
+    pub(crate) fn new(options: &TerminalOptions) -> Self {
+        Self { text: String::new(), width: options.width.max(60), color: options.color }
+    }
+
+    /// One line, as it is.
+    pub(crate) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// Text in lines of the page's width, further lines indented.
-    fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
+    pub(crate) fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
         for line in wrap(text, self.width, first, indent) {
             self.line(&line);
         }
     }
 
-    fn styled(&self, code: &str, text: &str) -> String {
+    /// Text in a style, by its code in `ESC [ … m`.
+    pub(crate) fn styled(&self, code: &str, text: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn heading(&mut self, text: &str) {
+    /// An empty line and a heading.
+    pub(crate) fn heading(&mut self, text: &str) {
         let text = self.styled("1", text);
         self.line("");
         self.line(&text);
@@ -219,7 +228,8 @@ impl Page {
         self.line(last);
     }
 
-    fn missing(&mut self, view: &View) {
+    /// What was not measured, or not wholly.
+    pub(crate) fn missing(&mut self, view: &View) {
         if view.missing.is_empty() {
             return;
         }
@@ -231,7 +241,8 @@ impl Page {
         }
     }
 
-    fn warnings(&mut self, view: &View) {
+    /// Every warning with its cure.
+    pub(crate) fn warnings(&mut self, view: &View) {
         if view.warnings.is_empty() {
             return;
         }

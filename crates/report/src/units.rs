@@ -6,7 +6,7 @@
 //! place.
 
 use analysis::{Interval, Summary};
-use model::{Bytes, Nanos, metric::Unit};
+use model::{Bytes, Metric, Nanos, metric::Unit};
 
 /// A unit of display: values are divided by `divisor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,7 @@ const BANDWIDTHS: [(f64, &str); 5] = [
 ];
 const RATES: [(f64, &str); 3] = [(1.0, "ops/s"), (1e3, "k ops/s"), (1e6, "M ops/s")];
 const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+const SHARES: [(f64, &str); 1] = [(0.01, "%")];
 const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
 impl Scale {
@@ -46,6 +47,7 @@ impl Scale {
             Unit::OpsPerSecond => &RATES,
             Unit::Nanoseconds => &TIMES,
             Unit::Count => &COUNTS,
+            Unit::Share => &SHARES,
         };
         let positive = values.filter(|value| *value > 0.0);
         let largest = positive.clone().fold(0.0, f64::max);
@@ -185,9 +187,14 @@ pub fn bandwidth(bytes_per_second: f64) -> String {
     alone(Unit::BytesPerSecond, bytes_per_second)
 }
 
+/// A value of a metric in a unit of its own: `310 k ops/s`, `1.84 ms`, `12.0 %`.
+pub fn quantity(metric: Metric, value: f64) -> String {
+    alone(metric.spec().unit, value)
+}
+
 fn alone(unit: Unit, value: f64) -> String {
     let scale = Scale::of(unit, std::iter::once(value));
-    format!("{} {}", scale.rough(value), scale.name)
+    format!("{} {}", scale.rough(value), scale.name).trim_end().to_owned()
 }
 
 /// An instant as `20261121t203105`, for the names of files and runs.

@@ -4,10 +4,10 @@
 //! in which a report tells them; outputs lay it out and compute nothing.
 
 mod claims;
-mod costs;
+pub(crate) mod costs;
 mod facts;
 mod points;
-mod pool;
+pub(crate) mod pool;
 mod sweeps;
 mod tables;
 mod warnings;
@@ -42,7 +42,7 @@ pub struct View {
     pub(crate) ranked: Vec<Vec<Table>>,
     /// Behavior over a swept parameter.
     pub(crate) sweeps: Vec<Sweep>,
-    /// Service times, one table for each workload point that has any.
+    /// Latencies, one table for each workload point that has any.
     pub(crate) latency: Vec<Table>,
     /// Time and space of making, mounting, unmounting, checking.
     pub(crate) lifecycle: Option<Table>,

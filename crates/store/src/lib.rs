@@ -33,7 +33,28 @@ pub use write::Store;
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
-const SCHEMA: i32 = 1;
+const SCHEMA: i32 = 2;
+
+/// What makes a file of the version before into one of the version after, from version 1 on.
+const MIGRATIONS: [&str; 1] = [
+    // One histogram for each phase became one for each thing timed; series are new.
+    "CREATE TABLE histogram_2 (
+         trial_id INTEGER NOT NULL REFERENCES trial (id),
+         phase    TEXT NOT NULL,
+         kind     TEXT NOT NULL,
+         counts   BLOB NOT NULL,
+         PRIMARY KEY (trial_id, phase, kind)
+     ) STRICT;
+     INSERT INTO histogram_2 SELECT trial_id, phase, 'all', counts FROM histogram ORDER BY rowid;
+     DROP TABLE histogram;
+     ALTER TABLE histogram_2 RENAME TO histogram;
+     CREATE TABLE series (
+         trial_id INTEGER NOT NULL REFERENCES trial (id),
+         phase    TEXT NOT NULL,
+         counts   BLOB NOT NULL,
+         PRIMARY KEY (trial_id, phase)
+     ) STRICT;",
+];
 
 /// Why a run file could not be made, read or written.
 #[derive(Debug, Error)]
@@ -99,8 +120,8 @@ pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
-/// Checks that a connection is to a run file this version can read.
-fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+/// Checks that a connection is to a run file this version can read; answers its schema version.
+fn check(connection: &Connection, path: &Path) -> Result<i32, StoreError> {
     let pragma = |name: &str| {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
     };
@@ -114,7 +135,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         source,
     })?;
     match found {
-        SCHEMA => Ok(()),
+        1..=SCHEMA => Ok(found),
         found if found > SCHEMA => Err(StoreError::Newer { path: path.into(), found }),
         _ => Err(StoreError::NotARun(path.into())),
     }

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use model::{
     Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Warning,
-    record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+    phase::Series,
+    record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use serde::de::DeserializeOwned;
@@ -21,8 +22,8 @@ pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
     if empty {
         return Err(StoreError::NotARun(path.into()));
     }
-    let reader = Reader { connection: connect(path)?, path };
-    check(&reader.connection, path)?;
+    let mut reader = Reader { connection: connect(path)?, path, schema: 0 };
+    reader.schema = check(&reader.connection, path)?;
     // One transaction for all tables: else parts of a trial that is kept meanwhile are seen, and
     // the trial is not.
     let snapshot = reader.connection.unchecked_transaction();
@@ -70,6 +71,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 struct Reader<'a> {
     connection: Connection,
     path: &'a Path,
+    /// The version of the file's tables; reading leaves an old file as it is.
+    schema: i32,
 }
 
 type Located = (Option<i64>, Option<String>, Warning);
@@ -176,6 +179,7 @@ impl Reader<'_> {
                 outcome,
                 samples: Vec::new(),
                 histograms: Vec::new(),
+                series: Vec::new(),
                 warnings: Vec::new(),
                 actions: Vec::new(),
                 environment: Environment::default(),
@@ -186,7 +190,7 @@ impl Reader<'_> {
         Ok((rows.into_iter().map(|(_, trial)| trial).collect(), indexes))
     }
 
-    /// Samples, histograms and actions.
+    /// Samples, actions, and what [`Self::times`] reads.
     fn parts(
         &self,
         trials: &mut [TrialRecord],
@@ -201,16 +205,7 @@ impl Reader<'_> {
             let metric = self.word("sample metric", &metric)?;
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
         }
-        let query = "SELECT trial_id, phase, counts FROM histogram ORDER BY rowid";
-        let histograms: Vec<(i64, String, Vec<u8>)> =
-            self.rows("reading the histograms", query, |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
-        for (trial, phase, bytes) in histograms {
-            let histogram = Histogram::decode(&bytes)
-                .map_err(|error| self.damaged(format!("histogram of {phase}: {error}")))?;
-            trials[self.at(indexes, trial)?].histograms.push((phase, histogram));
-        }
+        self.times(trials, indexes)?;
         let query = "SELECT trial_id, what, elapsed_ns, trouble FROM action
                      ORDER BY trial_id, position";
         let actions: Vec<(i64, Action)> = self.rows("reading the actions", query, |row| {
@@ -220,6 +215,44 @@ impl Reader<'_> {
         })?;
         for (trial, action) in actions {
             trials[self.at(indexes, trial)?].actions.push(action);
+        }
+        Ok(())
+    }
+
+    /// Histograms and series. A file of schema 1 has one histogram for each phase, of all
+    /// operations, and no series.
+    fn times(
+        &self,
+        trials: &mut [TrialRecord],
+        indexes: &BTreeMap<i64, usize>,
+    ) -> Result<(), StoreError> {
+        let query = match self.schema {
+            1 => "SELECT trial_id, phase, 'all', counts FROM histogram ORDER BY rowid",
+            _ => "SELECT trial_id, phase, kind, counts FROM histogram ORDER BY rowid",
+        };
+        let histograms: Vec<(i64, String, String, Vec<u8>)> =
+            self.rows("reading the histograms", query, |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?;
+        for (trial, phase, kind, bytes) in histograms {
+            let of = self.word("what a histogram is of", &kind)?;
+            let histogram = Histogram::decode(&bytes)
+                .map_err(|error| self.damaged(format!("histogram of {phase}: {error}")))?;
+            let times = Times { phase, of, histogram };
+            trials[self.at(indexes, trial)?].histograms.push(times);
+        }
+        if self.schema == 1 {
+            return Ok(());
+        }
+        let query = "SELECT trial_id, phase, counts FROM series ORDER BY rowid";
+        let series: Vec<(i64, String, Vec<u8>)> =
+            self.rows("reading the series", query, |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        for (trial, phase, bytes) in series {
+            let series = Series::decode(&bytes)
+                .map_err(|error| self.damaged(format!("series of {phase}: {error}")))?;
+            trials[self.at(indexes, trial)?].series.push((phase, series));
         }
         Ok(())
     }

@@ -53,8 +53,22 @@ CREATE TABLE sample (
 ) STRICT;
 CREATE INDEX sample_trial ON sample (trial_id);
 
--- Service times of a phase, merged over workers; `docs/reference/run-file.md` has the bytes.
+-- Times in a phase, merged over workers; `docs/reference/run-file.md` has the bytes. `kind` says what was
+-- timed: all (operations, reads and writes), read, write, service (open loops: from when the worker turned
+-- to the operation), submit and complete (queues: until the kernel had it, and from then on), flush (inside
+-- the loop).
 CREATE TABLE histogram (
+    trial_id INTEGER NOT NULL REFERENCES trial (id),
+    phase    TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    counts   BLOB NOT NULL,
+    PRIMARY KEY (trial_id, phase, kind)
+) STRICT;
+
+-- Operations and bytes of a phase by interval of time, merged over workers: LEB128 varints of format (1),
+-- start, length of an interval (both ns, the start by CLOCK_MONOTONIC), number of intervals, then operations
+-- and bytes of each.
+CREATE TABLE series (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
     counts   BLOB NOT NULL,

@@ -3,9 +3,11 @@ use std::collections::BTreeMap;
 use model::{
     Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Ratio, Sample, Scale,
     Value, Warning,
-    phase::Role,
+    phase::{Role, Series},
     plan::Profile,
-    record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+    record::{
+        Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord,
+    },
 };
 
 use super::*;
@@ -61,7 +63,10 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
             worker: Some(3),
             value: 1.5e9,
         }],
-        histograms: vec![("write".into(), latency)],
+        histograms: [TimesOf::All, TimesOf::Write]
+            .map(|of| Times { phase: "write".into(), of, histogram: latency.clone() })
+            .into(),
+        series: vec![("write".into(), series())],
         warnings: vec![
             (None, Warning::Unsynced),
             (Some("write".into()), Warning::Wide { half_width: Ratio(0.125), target: Ratio(0.03) }),
@@ -73,6 +78,30 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
         }],
         environment,
     }
+}
+
+fn series() -> Series {
+    Series { start: Nanos(5), interval: Nanos(1_000_000), ops: vec![1, 2], bytes: vec![512, 1024] }
+}
+
+/// Makes a file into what version 1 would have written.
+fn turn_back(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE old (
+                 trial_id INTEGER NOT NULL REFERENCES trial (id),
+                 phase    TEXT NOT NULL,
+                 counts   BLOB NOT NULL,
+                 PRIMARY KEY (trial_id, phase)
+             ) STRICT;
+             INSERT INTO old SELECT trial_id, phase, counts FROM histogram WHERE kind = 'all';
+             DROP TABLE histogram;
+             ALTER TABLE old RENAME TO histogram;
+             DROP TABLE series;
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
 }
 
 fn host() -> Environment {
@@ -105,11 +134,53 @@ fn a_run_reads_back_as_it_was_written() {
     assert_eq!((read.cell, read.repeat, &read.outcome), (1, 0, &written.outcome));
     assert_eq!(read.samples, written.samples);
     assert_eq!(read.histograms, written.histograms);
+    assert_eq!(read.series, written.series);
     assert_eq!(read.warnings, written.warnings);
     assert_eq!(read.actions, written.actions);
     assert_eq!(read.environment, written.environment);
     let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "a run that ended is one file: {files:?}");
+}
+
+#[test]
+fn a_file_of_the_first_schema_is_read_as_it_is_and_goes_on_as_a_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
+    drop(store);
+    turn_back(&path);
+    let version = || {
+        let connection = Connection::open(&path).unwrap();
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0)).unwrap()
+    };
+    let old = read(&path).unwrap();
+    assert_eq!(old.trials[0].histograms, trial(0, 0).histograms[..1]);
+    assert!(old.trials[0].series.is_empty());
+    assert_eq!(version(), 1, "reading changes nothing");
+    let (mut store, _) = Store::resume(&path).unwrap();
+    store.trial(&trial(0, 1), None).unwrap();
+    drop(store);
+    let new = read(&path).unwrap();
+    assert_eq!(version(), SCHEMA);
+    assert_eq!(new.trials[0].histograms, old.trials[0].histograms);
+    assert_eq!(new.trials[1].histograms, trial(0, 1).histograms);
+    assert_eq!(new.trials[1].series, trial(0, 1).series);
+    let tables = |path: &Path| -> Vec<(String, String)> {
+        let connection = Connection::open(path).unwrap();
+        let mut columns = connection
+            .prepare(
+                "SELECT m.name, group_concat(c.name || c.type || c.\"notnull\" || c.pk)
+                 FROM sqlite_master m, pragma_table_info(m.name) c
+                 WHERE m.type = 'table' GROUP BY 1 ORDER BY 1",
+            )
+            .unwrap();
+        let rows = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let fresh = directory.path().join("b.fslab");
+    drop(Store::create(&fresh, &info(), &[], &host(), &[]).unwrap());
+    assert_eq!(tables(&path), tables(&fresh), "a migrated file has the tables of a new one");
 }
 
 #[test]

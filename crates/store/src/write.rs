@@ -9,11 +9,11 @@ use std::{
 
 use model::{
     Environment, Nanos, RunRecord, Warning,
-    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
-use crate::{APPLICATION_ID, SCHEMA, SCHEMA_SQL, StoreError, check, lock, read};
+use crate::{APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_SQL, StoreError, check, lock, read};
 
 /// How long the end of a run waits for others who have its file open.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -74,16 +74,32 @@ impl Store {
         Self::open(path, lock, "wal")
     }
 
-    /// Goes on with a run that was cut short.
+    /// Goes on with a run that was cut short. A file of an older schema becomes one of this.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while another process writes it; else as [`read`].
     pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
         let lock = lock(path)?;
         let record = read(path)?;
-        let store = Self::open(path, lock, "wal")?;
-        check(&store.connection, path)?;
+        let mut store = Self::open(path, lock, "wal")?;
+        let found = check(&store.connection, path)?;
+        store.migrate(found)?;
         Ok((store, record))
+    }
+
+    fn migrate(&mut self, found: i32) -> Result<(), StoreError> {
+        let steps: Vec<&str> = (1..)
+            .zip(MIGRATIONS)
+            .filter(|(from, _)| *from >= found)
+            .map(|(_, step)| step)
+            .collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.write("bringing an old file to this version", |transaction| {
+            steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
+            transaction.pragma_update(None, "user_version", SCHEMA)
+        })
     }
 
     fn open(path: &Path, lock: File, journal: &str) -> Result<Self, StoreError> {
@@ -285,9 +301,13 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
         let row = params![id, value.phase, value.metric.name(), unit, value.worker, value.value];
         sample.execute(row)?;
     }
-    let mut histogram = transaction.prepare("INSERT INTO histogram VALUES (?1, ?2, ?3)")?;
-    for (phase, counts) in &trial.histograms {
-        histogram.execute(params![id, phase, counts.encode()])?;
+    let mut histogram = transaction.prepare("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4)")?;
+    for Times { phase, of, histogram: counts } in &trial.histograms {
+        histogram.execute(params![id, phase, of.name(), counts.encode()])?;
+    }
+    let mut series = transaction.prepare("INSERT INTO series VALUES (?1, ?2, ?3)")?;
+    for (phase, counts) in &trial.series {
+        series.execute(params![id, phase, counts.encode()])?;
     }
     for (phase, warning) in &trial.warnings {
         put_warning(transaction, Some(id), phase.as_deref(), warning)?;

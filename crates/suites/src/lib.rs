@@ -3,11 +3,22 @@
 //! Data enters as a [`Point`] (every parameter has a value) and leaves as [`Phase`]s, plain data
 //! that the engine carries out. A suite decides order, sizes, access and what is timed; it never
 //! looks at the host and never touches a file. To add one, write its file and its line in [`ALL`].
+//! Points that people ask for have names, see [`recipes()`]; to add one, write its entry in
+//! `workloads.toml`.
 #![forbid(unsafe_code)]
 
+mod files;
 mod iozone;
+mod recipes;
+mod stream;
 
-use model::{Bytes, Phase, Point, SuiteSpec, workload::ValueError};
+use model::{
+    Bytes, Phase, Point, SuiteSpec,
+    workload::{Kind, ParameterSpec, ValueError},
+};
+
+pub use model::workload::Recipe;
+pub use recipes::{recipe, recipes};
 
 /// A suite: its table of parameters and its three pure functions.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +34,7 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub const ALL: &[Suite] = &[iozone::SUITE];
+pub const ALL: &[Suite] = &[files::SUITE, iozone::SUITE, stream::SUITE];
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {
@@ -33,6 +44,16 @@ pub fn find(name: &str) -> Option<&'static Suite> {
 /// The tables of all suites, for reading plans.
 pub fn specs() -> Vec<&'static SuiteSpec> {
     ALL.iter().map(|suite| suite.spec).collect()
+}
+
+/// A row of a suite's table.
+const fn parameter(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> ParameterSpec {
+    ParameterSpec { name, kind, default, doc }
 }
 
 /// Checks a point by its own suite's rules; see [`Suite::refine`].
@@ -47,6 +68,54 @@ pub fn refine(point: Point) -> Result<Vec<Point>, ValueError> {
         Some(suite) => (suite.refine)(point),
         None => unreachable!("a point of the unknown suite `{}`", point.suite),
     }
+}
+
+/// A phase in one line, for goldens: what differs from a measured phase with cold caches, and from
+/// one worker that reads a file once.
+#[cfg(test)]
+fn described(phase: &Phase) -> String {
+    use model::phase::{Stream, Tree, Work};
+    let mut line = format!("{} {:?} {:?}", phase.name, phase.role, phase.cache);
+    match &phase.work {
+        Work::Stream(stream) => {
+            let Stream { files, size, record, .. } = stream.clone();
+            line += &format!(" {files:?} {size}/{record}");
+            let mut plain = Stream::new(files, size, record);
+            plain.seed = stream.seed;
+            let fields = |stream: &Stream| {
+                serde_json::to_value(stream).expect("plain data").as_object().cloned()
+            };
+            let (own, plain) = (fields(stream), fields(&plain));
+            for (name, value) in own.unwrap_or_default() {
+                let default = plain.as_ref().and_then(|plain| plain.get(&name));
+                if default != Some(&value) {
+                    line += &format!(" {name}={}", inner(&value, default));
+                }
+            }
+        }
+        Work::Tree(tree) => {
+            let Tree { files, per_directory, size, record, order, steps, workers, .. } = tree;
+            line += &format!(
+                " {} {files}/{per_directory} {size}/{record} {order:?} {steps:?} workers={}",
+                tree.name, workers.count
+            );
+        }
+        Work::Remove { .. } => line += " remove",
+    }
+    line + "\n"
+}
+
+/// Of a table only what differs.
+#[cfg(test)]
+fn inner(value: &serde_json::Value, default: Option<&serde_json::Value>) -> String {
+    let (Some(own), Some(default)) =
+        (value.as_object(), default.and_then(serde_json::Value::as_object))
+    else {
+        return value.to_string();
+    };
+    let differs = own.iter().filter(|(name, value)| default.get(*name) != Some(value));
+    let parts: Vec<_> = differs.map(|(name, value)| format!("{name}:{value}")).collect();
+    format!("{{{}}}", parts.join(","))
 }
 
 #[cfg(test)]

@@ -9,28 +9,26 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{Access, Direction, Files, Fill, Flush, Interface, Open, Presence, Stream, Workers},
+    phase::{Access, Advice, CallFlags, Direction, Files, Fill, Open, Presence, Stream},
 };
 use rustix::io::pwrite;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{EngineError, buffer::Pool};
+use crate::{
+    EngineError,
+    buffer::{Class, Pool, Slots},
+};
 
 /// A sequential stream over a file of `n` records of 4 KiB.
 pub(crate) fn stream(interface: Interface, direction: Direction, n: u64) -> Stream {
     Stream {
-        files: Files::PerWorker("f".into()),
-        size: Bytes::kib(4 * n),
-        record: Bytes::kib(4),
         direction,
-        access: Access::Sequential,
         interface,
         open: Open { presence: Presence::Any, ..Open::default() },
-        fill: Fill::Random { entropy: 0.5, seed: 42 },
-        verify: false,
-        flush: Flush::None,
-        workers: Workers::ONE,
+        fill: Fill::Random { entropy: 0.5, duplicates: 0.0 },
+        seed: 42,
+        ..Stream::new(Files::PerWorker("f".into()), Bytes::kib(4 * n), Bytes::kib(4))
     }
 }
 
@@ -46,10 +44,7 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for FailAt<E> {
     fn submit(&mut self, op: Op<'p>) -> Submitted<'p> {
         self.seen += 1;
         if self.seen == self.at + 1 {
-            let operation = match op.kind {
-                Kind::Read => Operation::Read,
-                Kind::Write => Operation::Write,
-            };
+            let operation = op.kind.operation();
             let cause = Cause::Os(self.errno);
             return Submitted::Done(Completion {
                 op,
@@ -59,16 +54,20 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for FailAt<E> {
         self.inner.submit(op)
     }
 
-    fn reap(&mut self, min: u32, out: &mut Completions<'p>) -> Result<(), IoFault> {
-        self.inner.reap(min, out)
+    fn commit(&mut self) -> Result<(), IoFault> {
+        self.inner.commit()
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
+        self.inner.reap(wait, out)
     }
 
     fn rewind(&mut self) -> Result<(), Fault> {
         self.inner.rewind()
     }
 
-    fn sync(&mut self) -> Result<(), Fault> {
-        self.inner.sync()
+    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
+        self.inner.flush(call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -83,19 +82,25 @@ pub(crate) struct Late<'p, E> {
     pub(crate) depth: usize,
     pub(crate) held: Vec<Completion<'p>>,
     pub(crate) deepest: usize,
+    /// The most operations between two commits, and how many there were since the last.
+    pub(crate) batch: usize,
+    pub(crate) fresh: usize,
 }
 
 impl<E> Late<'_, E> {
     pub(crate) fn new(inner: E, depth: usize) -> Self {
-        Self { inner, depth, held: Vec::new(), deepest: 0 }
+        Self { inner, depth, held: Vec::new(), deepest: 0, batch: usize::MAX, fresh: 0 }
     }
 }
 
 impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
+    const QUEUES: bool = true;
+
     fn submit(&mut self, op: Op<'p>) -> Submitted<'p> {
-        if self.held.len() == self.depth {
+        if self.held.len() == self.depth || self.fresh == self.batch {
             return Submitted::Full(op);
         }
+        self.fresh += 1;
         match self.inner.submit(op) {
             Submitted::Done(completion) => self.held.push(completion),
             Submitted::Queued | Submitted::Full(_) => unreachable!("built on synchronous engines"),
@@ -104,10 +109,16 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
         Submitted::Queued
     }
 
-    fn reap(&mut self, min: u32, out: &mut Completions<'p>) -> Result<(), IoFault> {
-        // One more than asked for, where there is one: the loop must take what it gets.
-        let count = (min as usize + 1).min(self.held.len());
-        assert!(count >= min as usize, "asked to wait for what was never submitted");
+    fn commit(&mut self) -> Result<(), IoFault> {
+        self.fresh = 0;
+        Ok(())
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
+        assert!(!self.held.is_empty(), "asked to wait for what was never submitted");
+        self.fresh = 0;
+        // Two where there are two, none unless waited for: the loop must take what it gets.
+        let count = if wait == Wait::No { 0 } else { self.held.len().min(2) };
         out.extend((0..count).filter_map(|_| self.held.pop()));
         Ok(())
     }
@@ -116,8 +127,8 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
         self.inner.rewind()
     }
 
-    fn sync(&mut self) -> Result<(), Fault> {
-        self.inner.sync()
+    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
+        self.inner.flush(call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -132,132 +143,250 @@ fn one<'p, E: IoEngine<'p>>(
     offset: u64,
     buffer: &'p mut [u8],
 ) -> Completion<'p> {
-    let op = Op { kind, record: 0, offset, issued: Nanos(0), buffer };
+    wait_for(engine, Op { kind, offset, len: buffer.len(), slot: 0, buffer })
+}
+
+fn wait_for<'p, E: IoEngine<'p>>(engine: &mut E, op: Op<'p>) -> Completion<'p> {
     match engine.submit(op) {
         Submitted::Done(completion) => completion,
         Submitted::Queued => {
             let mut out = Vec::new();
-            engine.reap(1, &mut out).unwrap();
+            engine.reap(Wait::One, &mut out).unwrap();
             out.pop().unwrap()
         }
         Submitted::Full(_) => panic!("an idle engine has room"),
     }
 }
 
-/// What every engine that moves bytes must do. `open` gets the stream, the path, and whether to
-/// read.
-fn battery<E, F>(interface: Interface, open: F)
-where
-    E: for<'p> IoEngine<'p>,
-    F: Fn(&Stream, &Path, bool) -> Result<E, Fault>,
-{
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("f");
-    what_is_written_is_read_back(interface, &open, &path);
-    the_end_of_the_file_is_told(interface, &open, &path);
-    missing_and_short_files_are_refused(interface, &open, directory.path());
-    presence_is_obeyed(interface, &open, directory.path());
+/// An engine under test.
+pub(crate) trait Subject {
+    /// Its type.
+    type Engine<'p>: IoEngine<'p>;
+    /// What a stream calls it.
+    fn interface(&self) -> Interface;
+    /// Whether a file is extended when it is opened for writing.
+    fn extends(&self) -> bool {
+        false
+    }
+    /// Opens it; its operations will be in slots of `area`.
+    fn open<'p>(
+        &self,
+        stream: &Stream,
+        path: &Path,
+        purpose: Purpose,
+        area: Area,
+    ) -> Result<Self::Engine<'p>, Fault>;
 }
 
-/// Records written out of order are where they belong, and durable data is in the file.
-fn what_is_written_is_read_back<E, F>(interface: Interface, open: &F, path: &Path)
-where
-    E: for<'p> IoEngine<'p>,
-    F: Fn(&Stream, &Path, bool) -> Result<E, Fault>,
-{
+/// An engine that does not care where buffers are.
+struct Plain<E>(Interface, fn(&Stream, &Path, Purpose) -> Result<E, Fault>);
+
+impl<E: for<'p> IoEngine<'p>> Subject for Plain<E> {
+    type Engine<'p> = E;
+
+    fn interface(&self) -> Interface {
+        self.0
+    }
+
+    fn extends(&self) -> bool {
+        matches!(self.0, Interface::Mmap(_))
+    }
+
+    fn open<'p>(
+        &self,
+        stream: &Stream,
+        path: &Path,
+        purpose: Purpose,
+        _: Area,
+    ) -> Result<Self::Engine<'p>, Fault> {
+        self.1(stream, path, purpose)
+    }
+}
+
+impl Subject for model::phase::Ring {
+    type Engine<'p> = Ring<'p>;
+
+    fn interface(&self) -> Interface {
+        Interface::Ring(*self)
+    }
+
+    fn open<'p>(
+        &self,
+        stream: &Stream,
+        path: &Path,
+        purpose: Purpose,
+        area: Area,
+    ) -> Result<Ring<'p>, Fault> {
+        Ring::open(stream, *self, path, purpose, area, 0)
+    }
+}
+
+/// Gives `then` an engine, or why there is none, and the slots that it works with.
+pub(crate) fn with<S: Subject, T>(
+    subject: &S,
+    stream: &Stream,
+    path: &Path,
+    purpose: Purpose,
+    then: impl for<'p> FnOnce(Result<S::Engine<'p>, Fault>, Slots<'p>) -> T,
+) -> T {
+    let depth = crate::worker::depth(subject.interface());
+    let mut pool = Pool::new(stream, purpose, depth).unwrap();
+    let (base, len) = pool.region();
+    let slots = pool.slots();
+    let area = Area { base, len, slots: slots.len() };
+    then(subject.open(stream, path, purpose, area), slots)
+}
+
+/// Why there is no engine, if there is none.
+fn refusal<S: Subject>(subject: &S, plan: &Stream, path: &Path, purpose: Purpose) -> Option<Fault> {
+    with(subject, plan, path, purpose, |engine, _| engine.map(drop).err())
+}
+
+/// One operation in a slot, waited for; a write has `byte` throughout. Answers the bytes, too.
+pub(crate) fn turn<'p, E: IoEngine<'p>>(
+    engine: &mut E,
+    slots: &mut Slots<'p>,
+    kind: Kind,
+    (offset, len): (u64, usize),
+    byte: u8,
+) -> (Result<(), IoFault>, Vec<u8>) {
+    let class = if kind == Kind::Read { Class::Read } else { Class::Write };
+    let (slot, buffer) = slots.take(class).unwrap();
+    buffer.fill(byte);
+    let completion = wait_for(engine, Op { kind, offset, len, slot, buffer });
+    let Completion { mut op, result } = completion;
+    assert_eq!((op.kind, op.offset, op.len, op.slot), (kind, offset, len, slot));
+    let bytes = op.bytes().to_vec();
+    slots.give(slot, op.buffer);
+    (result, bytes)
+}
+
+/// What every engine that moves bytes must do.
+pub(crate) fn battery<S: Subject>(subject: &S) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("f");
+    what_is_written_is_read_back(subject, &path);
+    what_is_flushed_is_in_the_file(subject, &path);
+    the_end_of_the_file_is_told(subject, &path);
+    missing_and_short_files_are_refused(subject, directory.path());
+    presence_is_obeyed(subject, directory.path());
+}
+
+/// Records written out of order are where they belong.
+fn what_is_written_is_read_back<S: Subject>(subject: &S, path: &Path) {
+    let interface = subject.interface();
     let order = [2u8, 0, 3, 1];
+    let place = |record: u8| (u64::from(record) * 4096, 4096);
     let mut plan = stream(interface, Direction::Write, 4);
     plan.access = Access::Shuffled;
-    let mut buffers = order.map(|record| vec![record + 1; 4096]);
-    let mut writer = open(&plan, path, false).unwrap();
-    for (record, buffer) in order.into_iter().zip(&mut buffers) {
-        let completion = one(&mut writer, Kind::Write, u64::from(record) * 4096, buffer);
-        assert_eq!(completion.result, Ok(()), "{interface:?}");
-        assert_eq!(
-            (completion.op.offset, completion.op.buffer.len()),
-            (u64::from(record) * 4096, 4096)
-        );
-    }
-    writer.sync().unwrap();
+    with(subject, &plan, path, Purpose::Write, |engine, mut slots| {
+        let mut writer = engine.unwrap();
+        for record in order {
+            let (result, _) = turn(&mut writer, &mut slots, Kind::Write, place(record), record + 1);
+            assert_eq!(result, Ok(()), "{interface:?}");
+        }
+        writer.close().unwrap();
+    });
     let content = std::fs::read(path).unwrap();
     assert_eq!(content.len(), 4 * 4096);
     for (record, bytes) in (1u8..).zip(content.chunks(4096)) {
         assert!(bytes.iter().all(|byte| *byte == record), "{interface:?}: record {record}");
     }
-    writer.close().unwrap();
-
     plan.open.presence = Presence::Existing;
-    let mut buffers = order.map(|_| vec![0; 4096]);
-    let mut reader = open(&plan, path, true).unwrap();
-    for (record, buffer) in order.into_iter().zip(&mut buffers) {
-        let completion = one(&mut reader, Kind::Read, u64::from(record) * 4096, buffer);
-        assert_eq!(completion.result, Ok(()));
-        assert!(completion.op.buffer.iter().all(|byte| *byte == record + 1));
-    }
-    let mut first = vec![0; 4096];
-    reader.rewind().unwrap();
-    assert!(one(&mut reader, Kind::Read, 0, &mut first).op.buffer.iter().all(|byte| *byte == 1));
-    reader.close().unwrap();
+    with(subject, &plan, path, Purpose::Read, |engine, mut slots| {
+        let mut reader = engine.unwrap();
+        for record in order {
+            let (result, bytes) = turn(&mut reader, &mut slots, Kind::Read, place(record), 0);
+            assert_eq!(result, Ok(()));
+            assert!(bytes.iter().all(|byte| *byte == record + 1), "{interface:?}");
+        }
+        reader.rewind().unwrap();
+        let (_, bytes) = turn(&mut reader, &mut slots, Kind::Read, (0, 4096), 0);
+        assert!(bytes.iter().all(|byte| *byte == 1));
+        assert_eq!(reader.would_block(), 0, "what is in memory does not block");
+        reader.close().unwrap();
+    });
 }
 
-/// A record cut by the end of the file: a short transfer, resumed, and then nothing.
-fn the_end_of_the_file_is_told<E, F>(interface: Interface, open: &F, path: &Path)
-where
-    E: for<'p> IoEngine<'p>,
-    F: Fn(&Stream, &Path, bool) -> Result<E, Fault>,
-{
-    std::fs::write(path, vec![7; 8192]).unwrap();
-    let plan = stream(interface, Direction::Read, 2);
-    let mut reader = open(&plan, path, true).unwrap();
-    // Truncated after the length was checked, as another program might do.
-    std::fs::File::options().write(true).open(path).unwrap().set_len(5000).unwrap();
-    let (mut whole, mut cut) = (vec![0; 4096], vec![0; 4096]);
-    assert_eq!(one(&mut reader, Kind::Read, 0, &mut whole).result, Ok(()));
-    let completion = one(&mut reader, Kind::Read, 4096, &mut cut);
-    let fault = IoFault { operation: Operation::Read, moved: 5000 - 4096, cause: Cause::Nothing };
-    assert_eq!(completion.result, Err(fault), "{interface:?}");
-    assert_eq!(fault.at(4096), Fault::Nothing { operation: Operation::Read, offset: 5000 });
-    assert!(completion.op.buffer[..904].iter().all(|byte| *byte == 7));
+/// Every kind of flush leaves the data where others see it, with the engine still open.
+fn what_is_flushed_is_in_the_file<S: Subject>(subject: &S, path: &Path) {
+    let mut plan = stream(subject.interface(), Direction::Write, 2);
+    plan.access = Access::Shuffled;
+    with(subject, &plan, path, Purpose::Write, |engine, mut slots| {
+        let mut writer = engine.unwrap();
+        let calls = [FlushCall::Range, FlushCall::Fsync, FlushCall::Fdatasync];
+        for (call, byte) in calls.into_iter().zip(1u8..) {
+            let (result, _) = turn(&mut writer, &mut slots, Kind::Write, (4096, 4096), byte);
+            assert_eq!(result, Ok(()));
+            writer.flush(call, (4096, 4096)).unwrap();
+            let content = std::fs::read(path).unwrap();
+            assert!(content[4096..8192].iter().all(|found| *found == byte), "{call:?}");
+        }
+        writer.close().unwrap();
+    });
 }
 
-fn missing_and_short_files_are_refused<E, F>(interface: Interface, open: &F, directory: &Path)
-where
-    E: for<'p> IoEngine<'p>,
-    F: Fn(&Stream, &Path, bool) -> Result<E, Fault>,
-{
-    let mut plan = stream(interface, Direction::Read, 2);
+/// A record cut by the end of the file: a short transfer, resumed, and then nothing. The end lies
+/// in the first page of the record, as a mapping sees no end within a page.
+fn the_end_of_the_file_is_told<S: Subject>(subject: &S, path: &Path) {
+    let interface = subject.interface();
+    std::fs::write(path, vec![7; 16_384]).unwrap();
+    let plan = Stream { record: Bytes::kib(8), ..stream(interface, Direction::Read, 4) };
+    with(subject, &plan, path, Purpose::Read, |engine, mut slots| {
+        let mut reader = engine.unwrap();
+        // Truncated after the length was checked, as another program might do.
+        std::fs::File::options().write(true).open(path).unwrap().set_len(9000).unwrap();
+        let (result, _) = turn(&mut reader, &mut slots, Kind::Read, (0, 8192), 0);
+        assert_eq!(result, Ok(()));
+        let (result, bytes) = turn(&mut reader, &mut slots, Kind::Read, (8192, 8192), 0);
+        let moved = 9000 - 8192;
+        let fault = IoFault { operation: Operation::Read, moved, cause: Cause::Nothing };
+        assert_eq!(result, Err(fault), "{interface:?}");
+        assert_eq!(fault.at(8192), Fault::Nothing { operation: Operation::Read, offset: 9000 });
+        assert!(bytes[..808].iter().all(|byte| *byte == 7));
+    });
+}
+
+fn missing_and_short_files_are_refused<S: Subject>(subject: &S, directory: &Path) {
+    let mut plan = stream(subject.interface(), Direction::Read, 2);
     plan.open.presence = Presence::Existing;
     // 2 whole records of a size that is no multiple: the rest is not needed.
     plan.size = Bytes(10_000);
     let path = directory.join("short");
     let refused = |found| Some(Fault::NotLaidOut { found, needed: 8192 });
-    assert_eq!(open(&plan, &path, true).err(), refused(0));
+    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), refused(0));
     std::fs::write(&path, vec![0; 8191]).unwrap();
-    assert_eq!(open(&plan, &path, true).err(), refused(8191));
+    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), refused(8191));
     std::fs::write(&path, vec![0; 8192]).unwrap();
-    assert_eq!(open(&plan, &path, true).err(), None);
-    let missing = open(&plan, &directory.join("missing"), false).err();
+    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), None);
+    let missing = refusal(subject, &plan, &directory.join("missing"), Purpose::Write);
     assert_eq!(missing, Some(Fault::whole(Operation::Open, Errno::NOENT)));
 }
 
 /// A fresh file is another file; any file is used as it is, and made where there is none.
-fn presence_is_obeyed<E, F>(interface: Interface, open: &F, directory: &Path)
-where
-    E: for<'p> IoEngine<'p>,
-    F: Fn(&Stream, &Path, bool) -> Result<E, Fault>,
-{
+fn presence_is_obeyed<S: Subject>(subject: &S, directory: &Path) {
+    let interface = subject.interface();
     let path = directory.join("presence");
     let mut plan = stream(interface, Direction::Write, 1);
-    open(&plan, &path, false).unwrap().close().unwrap();
+    let touch = |plan: &Stream| {
+        with(subject, plan, &path, Purpose::Write, |engine, _| engine.unwrap().close().unwrap());
+    };
+    let holds = |content: &[u8]| {
+        let mut expected = content.to_vec();
+        expected.resize(if subject.extends() { 4096 } else { content.len() }, 0);
+        std::fs::read(&path).unwrap() == expected
+    };
+    touch(&plan);
     assert!(path.exists(), "{interface:?}: created where it may be missing");
     std::fs::write(&path, b"old").unwrap();
-    open(&plan, &path, false).unwrap().close().unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    touch(&plan);
+    assert!(holds(b"old"), "{interface:?}: used as it is");
 
+    std::fs::write(&path, b"old").unwrap();
     let old = std::fs::File::open(&path).unwrap();
     plan.open.presence = Presence::Fresh;
-    open(&plan, &path, false).unwrap().close().unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    touch(&plan);
+    assert!(holds(b""), "{interface:?}: made anew");
     let mut kept = [0; 3];
     old.read_exact_at(&mut kept, 0).unwrap();
     assert_eq!(&kept, b"old", "{interface:?}: the old file was unlinked, not emptied");
@@ -265,17 +394,107 @@ where
 
 #[test]
 fn offset_conforms() {
-    battery(Interface::Offset, Offset::open);
+    battery(&Plain(Interface::Offset, Offset::open));
 }
 
 #[test]
 fn position_conforms() {
-    battery(Interface::Position, Position::open);
+    battery(&Plain(Interface::Position, Position::open));
 }
 
 #[test]
 fn stdio_conforms() {
-    battery(Interface::Stdio, Stdio::open);
+    battery(&Plain(Interface::Stdio, Stdio::open));
+}
+
+const DSYNC: CallFlags = CallFlags { nowait: false, hipri: false, dsync: true, uncached: false };
+
+#[test]
+fn vector_conforms() {
+    battery(&Plain(Interface::Vector(CallFlags::default()), |stream, path, purpose| {
+        Vector::open(stream, CallFlags::default(), path, purpose)
+    }));
+    battery(&Plain(Interface::Vector(DSYNC), |stream, path, purpose| {
+        Vector::open(stream, DSYNC, path, purpose)
+    }));
+}
+
+#[test]
+fn mmap_conforms() {
+    battery(&Plain(Interface::Mmap(Advice::Normal), |stream, path, purpose| {
+        Mmap::open(stream, Advice::Normal, path, purpose)
+    }));
+    battery(&Plain(Interface::Mmap(Advice::WillNeed), |stream, path, purpose| {
+        Mmap::open(stream, Advice::WillNeed, path, purpose)
+    }));
+}
+
+#[test]
+fn a_full_device_is_told() {
+    fn full<S: Subject>(subject: &S) {
+        let plan = stream(subject.interface(), Direction::Write, 1);
+        with(subject, &plan, Path::new("/dev/full"), Purpose::Write, |engine, mut slots| {
+            let mut writer = engine.unwrap();
+            let (result, _) = turn(&mut writer, &mut slots, Kind::Write, (0, 4096), 1);
+            let cause = Cause::Os(Errno::NOSPC);
+            let fault = IoFault { operation: Operation::Write, moved: 0, cause };
+            assert_eq!(result, Err(fault), "{:?}", subject.interface());
+        });
+    }
+    full(&Plain(Interface::Offset, Offset::open));
+    full(&Plain(Interface::Position, Position::open));
+    full(&Plain(Interface::Vector(CallFlags::default()), |stream, path, purpose| {
+        Vector::open(stream, CallFlags::default(), path, purpose)
+    }));
+    if uring_is_available() {
+        for (registered, linked_sync) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            full(&model::phase::Ring { registered, linked_sync, ..model::phase::Ring::of(4) });
+        }
+    }
+}
+
+/// Each flag of a call is obeyed, or the phase ends and says that it was a flag.
+#[test]
+fn flags_of_calls_work_or_are_refused_by_name() {
+    let directory = TempDir::new_in("/var/tmp").unwrap();
+    let path = directory.path().join("f");
+    std::fs::write(&path, [1; 4096]).unwrap();
+    let none = CallFlags::default();
+    for flags in [
+        CallFlags { nowait: true, ..none },
+        CallFlags { hipri: true, ..none },
+        DSYNC,
+        CallFlags { uncached: true, ..none },
+    ] {
+        let plan = stream(Interface::Vector(flags), Direction::Mixed(0.5), 1);
+        let mut engine = Vector::open(&plan, flags, &path, Purpose::Both).unwrap();
+        for kind in [Kind::Read, Kind::Write] {
+            let mut buffer = vec![2; 4096];
+            let completion = one(&mut engine, kind, 0, &mut buffer);
+            let cause = Cause::Os(Errno::OPNOTSUPP);
+            let refusal = IoFault { operation: Operation::CallFlags, moved: 0, cause };
+            let read = kind == Kind::Read;
+            match completion.result {
+                Ok(()) if read => assert!(completion.op.buffer.iter().all(|byte| *byte == 1)),
+                Ok(()) => assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 2)),
+                Err(fault) => assert_eq!(fault, refusal, "{flags:?}"),
+            }
+        }
+        assert!(flags.nowait || engine.would_block() == 0);
+        std::fs::write(&path, [1; 4096]).unwrap();
+    }
+}
+
+/// Whether this kernel has io_uring and lets us use it; says so if not.
+#[expect(clippy::print_stderr, reason = "the tests that are skipped are counted by this line")]
+pub(crate) fn uring_is_available() -> bool {
+    let available = io_uring::IoUring::new(1).is_ok();
+    if !available {
+        eprintln!("skipped: io_uring is not available");
+    }
+    available
 }
 
 /// What a plan of answers makes of a transfer of ten bytes, and where each call began.
@@ -300,12 +519,14 @@ fn short_transfers_and_interruptions_are_resumed() {
 }
 
 /// A pipe gives what is in it: real short reads of read(2) and fread(3).
-fn from_a_pipe<E: for<'p> IoEngine<'p>>(open: impl Fn(&Stream, &Path, bool) -> Result<E, Fault>) {
+fn from_a_pipe<E: for<'p> IoEngine<'p>>(
+    open: impl Fn(&Stream, &Path, Purpose) -> Result<E, Fault>,
+) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
     let plan = stream(Interface::Position, Direction::Read, 1);
     let plan = Stream { open: Open::default(), ..plan };
-    let mut engine = open(&plan, &path, true).unwrap();
+    let mut engine = open(&plan, &path, Purpose::Read).unwrap();
     let mut buffer = vec![0; 4096];
     let feeder = std::thread::spawn(move || {
         for part in [&[1u8; 1000][..], &[2; 3000], &[3; 96]] {
@@ -326,7 +547,7 @@ fn short_reads_of_the_kernel_are_resumed() {
 /// A pipe cannot seek: it tells a stream that seeks from one that does not, which the test above
 /// shows of the sequential order.
 fn seeks_in_a_pipe<E: for<'p> IoEngine<'p>>(
-    open: impl Fn(&Stream, &Path, bool) -> Result<E, Fault>,
+    open: impl Fn(&Stream, &Path, Purpose) -> Result<E, Fault>,
 ) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[1; 4096]).unwrap();
@@ -334,7 +555,7 @@ fn seeks_in_a_pipe<E: for<'p> IoEngine<'p>>(
     for access in [Access::Backward, Access::SameRecord, Access::Shuffled] {
         let plan = stream(Interface::Position, Direction::Read, 1);
         let plan = Stream { open: Open::default(), access, ..plan };
-        let mut engine = open(&plan, &path, true).unwrap();
+        let mut engine = open(&plan, &path, Purpose::Read).unwrap();
         let mut buffer = vec![0; 4096];
         let result = one(&mut engine, Kind::Read, 0, &mut buffer).result;
         let cause = Cause::Os(Errno::SPIPE);
@@ -368,11 +589,13 @@ fn direct_transfers_go_as_far_as_the_kernel_allows() {
         plan.open.direct = true;
         plan.record = Bytes(record as u64);
         let allowed = kernel_allows_direct(&directory.path().join("probe"), record);
-        let mut pool = Pool::new(plan.record).unwrap();
-        let buffer = pool.slots().take(0).unwrap();
-        let moved = Offset::open(&plan, &directory.path().join(name), false).map(|mut engine| {
-            one(&mut engine, Kind::Write, 0, buffer).result.map_err(|fault| fault.at(0))
-        });
+        let mut pool = Pool::new(&plan, Purpose::Write, 1).unwrap();
+        let (_, buffer) = pool.slots().take(Class::Write).unwrap();
+        let buffer = &mut buffer[..record];
+        let moved =
+            Offset::open(&plan, &directory.path().join(name), Purpose::Write).map(|mut engine| {
+                one(&mut engine, Kind::Write, 0, buffer).result.map_err(|fault| fault.at(0))
+            });
         let refusal = match moved {
             Ok(Ok(())) => None,
             Ok(Err(fault)) | Err(fault) => Some(fault.into_error(&plan, Path::new(name))),

@@ -3,7 +3,9 @@
 //! What is left is the loop itself, so this engine tells the ceiling of the generator. It opens no
 //! file; buffers are passed back as they are.
 
-use super::{Completion, Completions, IoEngine, IoFault, Op, Submitted};
+use model::phase::FlushCall;
+
+use super::{Completion, IoEngine, Op, Submitted};
 use crate::error::Fault;
 
 /// See the module.
@@ -18,15 +20,7 @@ impl<'p> IoEngine<'p> for Null {
         Submitted::Done(Completion { op, result: Ok(()) })
     }
 
-    fn reap(&mut self, _min: u32, _out: &mut Completions<'p>) -> Result<(), IoFault> {
-        Ok(())
-    }
-
-    fn rewind(&mut self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), Fault> {
+    fn flush(&mut self, _call: FlushCall, _range: (u64, u64)) -> Result<(), Fault> {
         Ok(())
     }
 

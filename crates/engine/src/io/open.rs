@@ -2,7 +2,7 @@
 
 use std::{os::fd::AsFd, os::fd::OwnedFd, path::Path};
 
-use model::phase::{Open, Presence, Stream};
+use model::phase::{Access, Open, Presence, Stream};
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, unlink},
     io::Errno,
@@ -10,26 +10,60 @@ use rustix::{
 
 use crate::error::{Fault, Operation};
 
+/// What a worker does with its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It only reads.
+    Read,
+    /// It only writes.
+    Write,
+    /// Both, by turns.
+    Both,
+}
+
+impl Purpose {
+    /// Of this worker.
+    pub(crate) fn of(stream: &Stream, worker: u32) -> Self {
+        match (stream.direction.reads(worker), stream.direction.writes(worker)) {
+            (true, false) => Self::Read,
+            (false, _) => Self::Write,
+            (true, true) => Self::Both,
+        }
+    }
+
+    /// Whether it reads.
+    pub(crate) fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    /// Whether it writes.
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
 /// Opens the file of a worker for system calls.
 ///
 /// Writers get `O_RDWR`, readers `O_RDONLY`, but `O_RDWR` when the file may be created
 /// ([`Presence::Any`]). New files get mode 0640. Nothing is truncated: a file that is used as it is
 /// keeps its blocks.
-pub(super) fn open(stream: &Stream, path: &Path, reads: bool) -> Result<OwnedFd, Fault> {
-    let Open { presence, direct, sync, .. } = stream.open;
+pub(super) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<OwnedFd, Fault> {
+    let Open { presence, direct, sync, dsync, .. } = stream.open;
     prepare_presence(presence, path)?;
     let mut flags = OFlags::CLOEXEC;
     flags |= match presence {
-        Presence::Existing if reads => OFlags::RDONLY,
+        Presence::Existing if !purpose.writes() => OFlags::RDONLY,
         Presence::Existing => OFlags::RDWR,
         Presence::Any => OFlags::RDWR | OFlags::CREATE,
         Presence::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
     };
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::SYNC, sync);
+    flags.set(OFlags::DSYNC, sync || dsync);
+    flags.set(OFlags::APPEND, stream.access == Access::Append);
     let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o640))
-        .map_err(|errno| refused(stream, reads, errno))?;
-    laid_out(stream, reads, &file)?;
+        .map_err(|errno| refused(stream, purpose, errno))?;
+    laid_out(stream, purpose, &file)?;
     Ok(file)
 }
 
@@ -46,16 +80,16 @@ fn unlink_if(wanted: bool, path: &Path) -> Result<(), Errno> {
 }
 
 /// Why the file could not be opened: a missing one was not laid out.
-pub(super) fn refused(stream: &Stream, reads: bool, errno: Errno) -> Fault {
-    if errno == Errno::NOENT && reads && stream.open.presence == Presence::Existing {
+pub(super) fn refused(stream: &Stream, purpose: Purpose, errno: Errno) -> Fault {
+    if errno == Errno::NOENT && purpose.reads() && stream.open.presence == Presence::Existing {
         return Fault::NotLaidOut { found: 0, needed: needed(stream) };
     }
     Fault::whole(Operation::Open, errno)
 }
 
 /// Makes sure that a regular file to be read is as long as its whole records.
-pub(super) fn laid_out(stream: &Stream, reads: bool, file: impl AsFd) -> Result<(), Fault> {
-    if !reads {
+pub(super) fn laid_out(stream: &Stream, purpose: Purpose, file: impl AsFd) -> Result<(), Fault> {
+    if !purpose.reads() {
         return Ok(());
     }
     let status = fstat(file).map_err(|errno| Fault::whole(Operation::Examine, errno))?;
@@ -65,6 +99,7 @@ pub(super) fn laid_out(stream: &Stream, reads: bool, file: impl AsFd) -> Result<
     if regular && found < needed { Err(Fault::NotLaidOut { found, needed }) } else { Ok(()) }
 }
 
-fn needed(stream: &Stream) -> u64 {
+/// Bytes of all whole records.
+pub(super) fn needed(stream: &Stream) -> u64 {
     stream.size.0 - stream.size.0 % stream.record.0
 }

@@ -2,8 +2,9 @@
 //!
 //! The stream gets a private buffer of exactly one record (setvbuf(3), `_IOFBF`), so with glibc one
 //! call becomes one read(2) or write(2). A file to be written is opened `r+` where it exists and
-//! `w+` otherwise; a file to be read `r` (and `e`, close on exec, in each case). The C library
-//! opens without `O_DIRECT` and `O_SYNC`, and creates with mode 0666 less the umask.
+//! `w+` otherwise; a file to be read `r`, one to be appended to `a` (and `e`, close on exec, in
+//! each case). The C library opens without `O_DIRECT` and `O_SYNC`, and creates with mode 0666 less
+//! the umask.
 //!
 //! glibc keeps what a short write left over in its buffer and answers that all was written. An
 //! error then surfaces in the next call, so its offset may be up to one record too far, or in the
@@ -17,11 +18,13 @@ use std::{
     ptr::NonNull,
 };
 
-use model::phase::{Access, Presence, Stream};
-use rustix::io::Errno;
+use model::phase::{Access, FlushCall, Presence, Stream};
+use rustix::{fs::stat, io::Errno};
 
 use super::{
-    Cause, Completion, Completions, IoEngine, IoFault, Kind, Op, Submitted, open, sync::last_errno,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
+    open::{self, Purpose},
+    sync::{self, Seeks, last_errno},
 };
 use crate::error::{Fault, Memory, Operation};
 
@@ -29,33 +32,36 @@ use crate::error::{Fault, Memory, Operation};
 pub(crate) struct Stdio {
     // `None` once closed.
     file: Option<NonNull<libc::FILE>>,
-    seeks: bool,
+    seeks: Seeks,
     // Used by the C library until the stream is closed, which `Drop` does before this field goes.
     _buffer: Box<[u8]>,
 }
 
 impl Stdio {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, reads: bool) -> Result<Self, Fault> {
+    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
         open::prepare_presence(stream.open.presence, path)?;
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| Fault::whole(Operation::Open, Errno::INVAL))?;
-        let file = match (reads, stream.open.presence) {
-            (true, _) => fopen(&name, c"re"),
-            (false, Presence::Existing) => fopen(&name, c"r+e"),
-            (false, Presence::Any | Presence::Fresh) => match fopen(&name, c"r+e") {
+        let append = stream.access == Access::Append;
+        let file = match (purpose.writes(), stream.open.presence) {
+            // `a` would make a file that is expected to be there.
+            (true, Presence::Existing) if append => {
+                stat(path).map(drop).and_then(|()| fopen(&name, c"ae"))
+            }
+            (true, Presence::Any | Presence::Fresh) if append => fopen(&name, c"ae"),
+            (false, _) => fopen(&name, c"re"),
+            (true, Presence::Existing) => fopen(&name, c"r+e"),
+            (true, Presence::Any | Presence::Fresh) => match fopen(&name, c"r+e") {
                 Err(Errno::NOENT) => fopen(&name, c"w+e"),
                 answer => answer,
             },
         };
-        let file = file.map_err(|errno| open::refused(stream, reads, errno))?;
-        let mut engine = Self {
-            file: Some(file),
-            seeks: stream.access != Access::Sequential,
-            _buffer: Box::default(),
-        };
+        let file = file.map_err(|errno| open::refused(stream, purpose, errno))?;
+        let mut engine =
+            Self { file: Some(file), seeks: Seeks::of(stream), _buffer: Box::default() };
         engine.set_buffer(stream.record.0)?;
-        open::laid_out(stream, reads, engine.descriptor())?;
+        open::laid_out(stream, purpose, engine.descriptor())?;
         Ok(engine)
     }
 
@@ -92,22 +98,23 @@ impl Stdio {
     }
 
     fn transfer(&mut self, op: &mut Op<'_>) -> Result<(), IoFault> {
-        if self.seeks {
+        if self.seeks.needed(op) {
             self.seek(op.offset).map_err(|errno| IoFault {
                 operation: Operation::Seek,
                 moved: 0,
                 cause: Cause::Os(errno),
             })?;
         }
-        let (file, len) = (self.raw(), op.buffer.len());
-        match op.kind {
+        let (file, len, kind) = (self.raw(), op.len, op.kind);
+        let bytes = op.bytes();
+        match kind {
             Kind::Read => whole(file, Operation::Read, len, |done| {
-                let rest = &mut op.buffer[done..];
+                let rest = &mut bytes[done..];
                 // SAFETY: `rest` is valid for its length, and the stream is open.
                 unsafe { libc::fread(rest.as_mut_ptr().cast(), 1, rest.len(), file) }
             }),
             Kind::Write => whole(file, Operation::Write, len, |done| {
-                let rest = &op.buffer[done..];
+                let rest = &bytes[done..];
                 // SAFETY: `rest` is valid for its length, and the stream is open.
                 unsafe { libc::fwrite(rest.as_ptr().cast(), 1, rest.len(), file) }
             }),
@@ -158,20 +165,17 @@ impl<'p> IoEngine<'p> for Stdio {
         Submitted::Done(Completion { op, result })
     }
 
-    fn reap(&mut self, _min: u32, _out: &mut Completions<'p>) -> Result<(), IoFault> {
-        Ok(())
-    }
-
     fn rewind(&mut self) -> Result<(), Fault> {
+        self.seeks.rewound();
         self.seek(0).map_err(|errno| Fault::whole(Operation::Seek, errno))
     }
 
-    fn sync(&mut self) -> Result<(), Fault> {
+    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
         // SAFETY: the stream is open.
         if unsafe { libc::fflush(self.raw()) } != 0 {
             return Err(Fault::whole(Operation::Flush, last_errno()));
         }
-        rustix::fs::fsync(self.descriptor()).map_err(|errno| Fault::whole(Operation::Flush, errno))
+        sync::flush(self.descriptor(), call, range)
     }
 
     fn close(mut self) -> Result<(), Fault> {

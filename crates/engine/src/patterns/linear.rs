@@ -1,39 +1,74 @@
-//! Orders with a constant step: forward, backward, and staying in place.
+//! Orders without jumps: forward, backward, and staying in place.
 
-/// From a first record on by a constant step.
-#[derive(Clone, Debug)]
-pub(crate) struct Linear {
+use super::Place;
+
+/// From a first record on upward, operations end to end.
+#[derive(Debug)]
+pub(super) struct Forward {
     next: u64,
-    // Added with wrapping: -1 is u64::MAX, which spares the loop a signed conversion.
-    step: u64,
     left: u64,
 }
 
-impl Linear {
-    /// 0, 1, … n-1.
-    pub(crate) fn sequential(n: u64) -> Self {
-        Self { next: 0, step: 1, left: n }
+impl Forward {
+    /// `n` records from `first` on.
+    pub(super) fn new(first: u64, n: u64) -> Self {
+        Self { next: first, left: n }
     }
 
-    /// n-1, … 1, 0.
-    pub(crate) fn backward(n: u64) -> Self {
-        Self { next: n.wrapping_sub(1), step: u64::MAX, left: n }
-    }
-
-    /// n times 0.
-    pub(crate) fn same_record(n: u64) -> Self {
-        Self { next: 0, step: 0, left: n }
+    /// The next `count` records, or what is left.
+    #[inline]
+    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+        let count = count.min(self.left);
+        if count == 0 {
+            return None;
+        }
+        let first = self.next;
+        self.next += count;
+        self.left -= count;
+        Some(Place { first, count })
     }
 }
 
-impl Iterator for Linear {
-    type Item = u64;
+/// From the last record down to the first, operations end to end.
+#[derive(Debug)]
+pub(super) struct Backward {
+    left: u64,
+}
 
+impl Backward {
+    /// n-1, … 1, 0.
+    pub(super) fn new(n: u64) -> Self {
+        Self { left: n }
+    }
+
+    /// The `count` records before, or what is left.
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+        let count = count.min(self.left);
+        if count == 0 {
+            return None;
+        }
+        self.left -= count;
+        Some(Place { first: self.left, count })
+    }
+}
+
+/// Record 0, again and again.
+#[derive(Debug)]
+pub(super) struct SameRecord {
+    left: u64,
+}
+
+impl SameRecord {
+    /// `n` visits.
+    pub(super) fn new(n: u64) -> Self {
+        Self { left: n }
+    }
+
+    /// The first `count` records, once more.
+    #[inline]
+    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
         self.left = self.left.checked_sub(1)?;
-        let record = self.next;
-        self.next = record.wrapping_add(self.step);
-        Some(record)
+        Some(Place { first: 0, count })
     }
 }

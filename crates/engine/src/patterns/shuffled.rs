@@ -8,6 +8,7 @@
 use model::phase::Access;
 use rand_mt::Mt64;
 
+use super::Place;
 use crate::error::{Fault, Memory};
 
 const KEY: [u64; 4] = [0x12345, 0x23456, 0x34567, 0x45678];
@@ -18,7 +19,7 @@ const KEY: [u64; 4] = [0x12345, 0x23456, 0x34567, 0x45678];
 ///
 /// # Errors
 /// [`Fault::Memory`] when it does not fit into memory.
-pub(crate) fn permutation(access: Access, n: u64) -> Result<Vec<u64>, Fault> {
+pub(super) fn permutation(access: Access, n: u64) -> Result<Vec<u64>, Fault> {
     if access != Access::Shuffled {
         return Ok(Vec::new());
     }
@@ -38,4 +39,25 @@ pub(crate) fn permutation(access: Access, n: u64) -> Result<Vec<u64>, Fault> {
         order.swap(i, k as usize);
     }
     Ok(order)
+}
+
+/// One pass over a permutation.
+#[derive(Debug)]
+pub(super) struct Shuffled<'a> {
+    order: std::slice::Iter<'a, u64>,
+    records: u64,
+}
+
+impl<'a> Shuffled<'a> {
+    /// Over this permutation.
+    pub(super) fn new(permutation: &'a [u64]) -> Self {
+        Self { order: permutation.iter(), records: permutation.len() as u64 }
+    }
+
+    /// The next record and those behind it, `count` together or up to the end of the part.
+    #[inline]
+    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+        let first = *self.order.next()?;
+        Some(Place { first, count: count.min(self.records - first) })
+    }
 }

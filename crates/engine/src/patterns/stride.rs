@@ -4,9 +4,11 @@
 //! record 1, then to 2, and so on; when n <= s always to record 0. For n >= 21 and the usual stride
 //! of 17 that visits n - 2 distinct records: the last two are never touched.
 
+use super::Place;
+
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Stride {
+pub(super) struct Stride {
     position: u64,
     wraps: u64,
     stride: u64,
@@ -16,23 +18,26 @@ pub(crate) struct Stride {
 
 impl Stride {
     /// `n` visits in steps of `stride` records.
-    pub(crate) fn new(n: u64, stride: u64) -> Self {
+    pub(super) fn new(n: u64, stride: u64) -> Self {
         Self { position: 0, wraps: 0, stride, records: n, left: n }
     }
-}
 
-impl Iterator for Stride {
-    type Item = u64;
+    /// The next record and those behind it, `count` together or up to the end of the part.
+    #[inline]
+    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+        self.left = self.left.checked_sub(1)?;
+        let first = self.position;
+        self.advance();
+        Some(Place { first, count: count.min(self.records - first) })
+    }
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
-        self.left = self.left.checked_sub(1)?;
-        let record = self.position;
-        let reach = record.saturating_add(1).saturating_add(self.stride);
+    fn advance(&mut self) {
+        let reach = self.position.saturating_add(1).saturating_add(self.stride);
         // n >= 1 here, as `left` was at least 1.
         if reach < self.records - 1 {
-            self.position = record + self.stride;
-            return Some(record);
+            self.position += self.stride;
+            return;
         }
         // Wraps modulo n, without dividing in the loop: each wrap follows a visit, so it reaches n
         // at most once.
@@ -41,6 +46,5 @@ impl Iterator for Stride {
             self.wraps = 0;
         }
         self.position = if self.records <= self.stride { 0 } else { self.wraps };
-        Some(record)
     }
 }

@@ -1,15 +1,80 @@
-use model::phase::Access;
+use model::{
+    Bytes, Nanos,
+    phase::{Length, Workers},
+};
 use proptest::prelude::*;
 
 use super::*;
 
-fn shuffled(n: u64) -> Vec<u64> {
-    permutation(Access::Shuffled, n).unwrap()
-}
-
 fn numbers(text: &str) -> Vec<u64> {
     text.split(' ').map(|number| number.parse().unwrap()).collect()
 }
+
+/// Reads of `n` records of 512 bytes in one file, and a piece of a record behind them.
+fn plan(access: Access, n: u64) -> Stream {
+    let (size, record) = (Bytes(n * 512 + 100), Bytes(512));
+    Stream { access, seed: 7, ..Stream::new(Files::One("f".into()), size, record) }
+}
+
+fn with_lengths(lengths: &[(u32, u32)], plan: Stream) -> Stream {
+    let length = |(records, weight): &(u32, u32)| Length { records: *records, weight: *weight };
+    Stream { lengths: lengths.iter().map(length).collect(), ..plan }
+}
+
+fn split(workers: u32, plan: Stream) -> Stream {
+    Stream { files: Files::Split("f".into()), workers: Workers::threads(workers), ..plan }
+}
+
+/// The first visits of a worker, at most so many.
+fn visits(plan: &Stream, worker: u32, most: usize) -> Vec<Visit> {
+    let prepared = Prepared::new(plan).unwrap();
+    let mut order = Order::new(plan, worker, 1000, &prepared).unwrap();
+    let visits: Vec<_> = std::iter::from_fn(|| order.next()).take(most).collect();
+    if visits.len() < most {
+        assert_eq!(order.next(), None, "what is over stays over");
+    }
+    visits
+}
+
+/// First record and number of records of each visit of a bounded order.
+fn spans(plan: &Stream, worker: u32) -> Vec<(u64, u64)> {
+    let span = |visit: &Visit| {
+        assert!(visit.offset.is_multiple_of(512) && visit.len > 0 && visit.len.is_multiple_of(512));
+        (visit.offset / 512, visit.len as u64 / 512)
+    };
+    visits(plan, worker, usize::MAX).iter().map(span).collect()
+}
+
+/// The records of worker 0, one by one.
+fn records(plan: &Stream) -> Vec<u64> {
+    let record = |(first, count)| {
+        assert_eq!(count, 1);
+        first
+    };
+    spans(plan, 0).into_iter().map(record).collect()
+}
+
+fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Every access that needs no list and stays in the file.
+const INSIDE: [Access; 10] = [
+    Access::Sequential,
+    Access::Backward,
+    Access::SameRecord,
+    Access::Stride { records: 17 },
+    Access::Shuffled,
+    Access::Permuted,
+    Access::Random,
+    Access::Zipf { theta: 0.99 },
+    Access::Pareto { share: 0.2 },
+    Access::Hot { space: 0.1, visits: 0.9 },
+];
+
+/// Those of them that are drawn.
+const DRAWN: std::ops::Range<usize> = 5..10;
 
 #[test]
 fn the_shuffled_order_is_the_published_one() {
@@ -22,7 +87,7 @@ fn the_shuffled_order_is_the_published_one() {
             "3 31 5 9 18 11 22 16 8 17 28 19 30 13 26 21 2 0 29 4 12 15 7 6 20 10 25 27 24 14 23 1",
         ),
     ] {
-        assert_eq!(shuffled(n), numbers(order), "n = {n}");
+        assert_eq!(records(&plan(Access::Shuffled, n)), numbers(order), "n = {n}");
     }
 }
 
@@ -37,7 +102,7 @@ fn long_shuffled_orders_begin_and_end_as_published() {
             "53281 34409 3384",
         ),
     ] {
-        let order = shuffled(n);
+        let order = records(&plan(Access::Shuffled, n));
         assert!(order.starts_with(&numbers(first)), "n = {n}");
         assert!(order.ends_with(&numbers(last)), "n = {n}");
     }
@@ -51,16 +116,15 @@ fn only_the_shuffled_order_costs_memory() {
 
 #[test]
 fn the_stride_is_the_published_one() {
-    let order: Vec<u64> = Stride::new(32, 17).collect();
     let published = "0 17 1 18 2 19 3 20 4 21 5 22 6 23 7 24 8 25 9 26 10 27 11 28 12 29 13 14 15 \
                      16 17 18";
-    assert_eq!(order, numbers(published));
+    assert_eq!(records(&plan(Access::Stride { records: 17 }, 32)), numbers(published));
 }
 
 #[test]
 fn a_short_file_is_strided_in_place() {
-    assert_eq!(Stride::new(17, 17).collect::<Vec<_>>(), [0; 17]);
-    assert_eq!(Stride::new(1, 17).collect::<Vec<_>>(), [0]);
+    assert_eq!(records(&plan(Access::Stride { records: 17 }, 17)), [0; 17]);
+    assert_eq!(records(&plan(Access::Stride { records: 17 }, 1)), [0]);
 }
 
 /// The rule of the stride, written down as it is told, division and all.
@@ -78,33 +142,245 @@ fn stride_as_told(n: u64, stride: u64) -> Vec<u64> {
     order
 }
 
+#[test]
+fn appends_follow_each_other_from_the_end_on() {
+    let mut plan = plan(Access::Append, 3);
+    (plan.direction, plan.bound) = (Direction::Write, Bound::Ops(7));
+    let visit = |i: u64| Visit { offset: 1000 + i * 512, len: 512, kind: Kind::Write };
+    assert_eq!(visits(&plan, 0, 99), (0..7).map(visit).collect::<Vec<_>>());
+    plan.bound = Bound::Once;
+    assert_eq!(visits(&plan, 0, 99), (0..3).map(visit).collect::<Vec<_>>());
+    let long = with_lengths(&[(2, 1)], plan);
+    let last = visits(&long, 0, 99)[1];
+    assert_eq!((last.offset, last.len), (1000 + 1024, 512), "cut to the size of the part");
+}
+
+#[test]
+fn a_number_of_operations_starts_the_order_over() {
+    for access in [Access::Backward, Access::Shuffled, Access::Stride { records: 2 }] {
+        let once = plan(access, 10);
+        let pass = records(&once);
+        for ops in [1, 9, 10, 11, 35] {
+            let order = records(&Stream { bound: Bound::Ops(ops), ..once.clone() });
+            assert!(order.iter().eq(pass.iter().cycle().take(index(ops))), "{access:?}, {ops}");
+        }
+    }
+}
+
+#[test]
+fn a_time_never_ends_an_order() {
+    for access in INSIDE {
+        let bound = Bound::Time { ramp: Nanos(0), run: Nanos(1) };
+        let endless = Stream { bound, ..plan(access, 5) };
+        assert_eq!(visits(&endless, 0, 1000).len(), 1000, "{access:?}");
+    }
+}
+
+#[test]
+fn what_is_drawn_differs_by_seed_worker_and_pass_and_by_nothing_else() {
+    for access in &INSIDE[DRAWN] {
+        let base = plan(*access, 500);
+        let twice = Stream { bound: Bound::Ops(1000), ..base.clone() };
+        let passes = spans(&twice, 0);
+        let (first, second) = passes.split_at(500);
+        assert_eq!(first, spans(&base, 0), "{access:?}");
+        assert_ne!(first, second, "{access:?}");
+        assert_ne!(first, spans(&base, 1), "{access:?}");
+        assert_ne!(first, spans(&Stream { seed: 8, ..base }, 0), "{access:?}");
+    }
+    for access in &INSIDE[..DRAWN.start] {
+        let base = plan(*access, 500);
+        assert_eq!(spans(&base, 0), spans(&base, 3), "{access:?}");
+    }
+}
+
+#[test]
+fn passes_of_workers_do_not_repeat_each_other() {
+    let draws = |worker: u32, pass| generator(0, worker, pass).u64(..);
+    let all = (0..100).flat_map(|worker| (0..100).map(move |pass| draws(worker, pass)));
+    let all: std::collections::BTreeSet<_> = all.collect();
+    assert_eq!(all.len(), 10_000);
+}
+
+#[test]
+fn a_permuted_order_is_a_new_permutation_in_each_pass() {
+    let twice = Stream { bound: Bound::Ops(200), ..plan(Access::Permuted, 100) };
+    let order = records(&twice);
+    assert!(sorted(order[..100].to_vec()).into_iter().eq(0..100));
+    assert!(sorted(order[100..].to_vec()).into_iter().eq(0..100));
+}
+
+#[test]
+fn a_random_order_is_uniform_with_one_length_and_with_several() {
+    let n = 100;
+    for lengths in [&[][..], &[(10, 1)]] {
+        let plan = with_lengths(lengths, plan(Access::Random, n));
+        let plan = Stream { bound: Bound::Ops(200_000), ..plan };
+        let fits = n - plan.longest().0 / 512 + 1;
+        let mut counts = vec![0f64; index(fits)];
+        for (first, _) in spans(&plan, 0) {
+            counts[index(first)] += 1.0;
+        }
+        let mean = 200_000.0 / fits as f64;
+        let chi: f64 = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
+        let freedom = fits as f64 - 1.0;
+        assert!((chi - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "chi-square {chi}");
+    }
+}
+
+#[test]
+fn lengths_come_by_weight() {
+    let plan = with_lengths(&[(1, 1), (2, 2), (8, 7)], plan(Access::Random, 1000));
+    let plan = Stream { bound: Bound::Ops(100_000), ..plan };
+    let order = spans(&plan, 0);
+    for (length, share) in [(1, 0.1f64), (2, 0.2), (8, 0.7)] {
+        let found = order.iter().filter(|(_, count)| *count == length).count() as f64;
+        // Five standard deviations of a binomial count.
+        let deviation = (100_000.0 * share * (1.0 - share)).sqrt();
+        assert!((found - 100_000.0 * share).abs() < 5.0 * deviation, "{length}: {found}");
+    }
+}
+
+#[test]
+fn a_mixed_share_is_met_and_the_ends_are_pure() {
+    for (share, tolerance) in [(0.7, 0.005), (0.001, 0.0004), (0.0, 0.0), (1.0, 0.0)] {
+        let plan = Stream {
+            direction: Direction::Mixed(share),
+            bound: Bound::Ops(200_000),
+            ..plan(Access::Random, 64)
+        };
+        let order = visits(&plan, 0, usize::MAX);
+        let reads = order.iter().filter(|visit| visit.kind == Kind::Read).count();
+        assert!((reads as f64 / 200_000.0 - share).abs() <= tolerance, "{share}: {reads}");
+        // A direction tells nothing of the place.
+        let low: Vec<_> = order.iter().filter(|visit| visit.offset < 32 * 512).collect();
+        let reads = low.iter().filter(|visit| visit.kind == Kind::Read).count();
+        assert!((reads as f64 / low.len() as f64 - share).abs() <= 2.0 * tolerance);
+    }
+}
+
+#[test]
+fn each_worker_keeps_its_direction() {
+    for direction in [Direction::Read, Direction::Alternate, Direction::FirstRead(2)] {
+        let plan = Stream { direction, ..plan(Access::Random, 8) };
+        for worker in 0..4 {
+            let kind = if direction.reads(worker) { Kind::Read } else { Kind::Write };
+            assert!(visits(&plan, worker, 99).iter().all(|visit| visit.kind == kind));
+        }
+    }
+}
+
+#[test]
+fn sequential_workers_of_a_shared_file_all_go_over_the_whole() {
+    let shared = Stream {
+        files: Files::Shared("f".into()),
+        workers: Workers::threads(3),
+        ..plan(Access::Sequential, 10)
+    };
+    for worker in 0..3 {
+        assert!(spans(&shared, worker).into_iter().eq((0..10).map(|record| (record, 1))));
+    }
+}
+
+#[test]
+fn workers_of_a_split_file_never_meet() {
+    // Three records each; the last one of ten is nobody's.
+    for access in INSIDE {
+        let plan = split(3, plan(access, 10));
+        for worker in 0..3 {
+            let part = u64::from(worker) * 3..u64::from(worker) * 3 + 3;
+            let order = spans(&plan, worker);
+            assert!(order.iter().all(|(first, _)| part.contains(first)), "{access:?}: {order:?}");
+            assert_eq!(order.len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_part_without_records_has_no_operations() {
+    for access in INSIDE {
+        let plan = Stream { bound: Bound::Ops(5), ..split(4, plan(access, 3)) };
+        assert_eq!(visits(&plan, 0, 9), [], "{access:?}");
+    }
+}
+
+/// An access of those inside, small parameters included.
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        prop::sample::select(&INSIDE[..]),
+        (0u64..40).prop_map(|records| Access::Stride { records }),
+        (0.0f64..=10.0).prop_map(|theta| Access::Zipf { theta }),
+        (0.0001f64..0.4999).prop_map(|share| Access::Pareto { share }),
+        (0.001f64..0.999, 0.0f64..=1.0).prop_map(|(space, visits)| Access::Hot { space, visits }),
+    ]
+}
+
 proptest! {
     #[test]
-    fn linear_orders_are_what_they_say(n in 0u64..3000) {
-        prop_assert!(Linear::sequential(n).eq(0..n));
-        prop_assert!(Linear::backward(n).eq((0..n).rev()));
-        prop_assert!(Linear::same_record(n).eq((0..n).map(|_| 0)));
+    fn linear_orders_are_what_they_say(n in 1u64..3000) {
+        prop_assert!(records(&plan(Access::Sequential, n)).into_iter().eq(0..n));
+        prop_assert!(records(&plan(Access::Backward, n)).into_iter().eq((0..n).rev()));
+        prop_assert!(records(&plan(Access::SameRecord, n)).into_iter().eq((0..n).map(|_| 0)));
     }
 
     #[test]
-    fn the_shuffled_order_visits_each_record_once(n in 0u64..3000) {
-        let mut order = shuffled(n);
-        order.sort_unstable();
-        prop_assert!(order.into_iter().eq(0..n));
+    fn permutations_visit_each_record_once(n in 1u64..3000) {
+        prop_assert!(sorted(records(&plan(Access::Shuffled, n))).into_iter().eq(0..n));
+        prop_assert!(sorted(records(&plan(Access::Permuted, n))).into_iter().eq(0..n));
     }
 
     #[test]
     fn the_stride_follows_its_rule(n in 1u64..3000, stride in 0u64..40) {
-        let order: Vec<u64> = Stride::new(n, stride).collect();
+        let order = records(&plan(Access::Stride { records: stride }, n));
         prop_assert!(order.iter().all(|record| *record < n));
         prop_assert_eq!(order, stride_as_told(n, stride));
     }
 
     #[test]
     fn the_usual_stride_skips_two_records(n in 21u64..3000) {
-        let mut order: Vec<u64> = Stride::new(n, 17).collect();
-        order.sort_unstable();
+        let mut order = sorted(records(&plan(Access::Stride { records: 17 }, n)));
         order.dedup();
         prop_assert_eq!(order.len() as u64, n - 2);
+    }
+
+    #[test]
+    fn every_operation_lies_within_the_part(
+        access in access(),
+        n in 40u64..400,
+        workers in 1u32..5,
+        lengths in prop::collection::vec((1u32..10, 1u32..5), 0..4),
+        seed: u64,
+    ) {
+        let plan = Stream { seed, ..split(workers, with_lengths(&lengths, plan(access, n))) };
+        let part = n / u64::from(workers);
+        for worker in 0..workers {
+            let start = u64::from(worker) * part;
+            let order = spans(&plan, worker);
+            for (first, count) in &order {
+                prop_assert!(*first >= start && first + count <= start + part);
+            }
+            if matches!(access, Access::Sequential | Access::Backward) {
+                // End to end, each record once.
+                let mut covered: Vec<u64> =
+                    order.iter().flat_map(|(first, count)| *first..first + count).collect();
+                covered.sort_unstable();
+                prop_assert!(covered.into_iter().eq(start..start + part));
+            } else {
+                prop_assert_eq!(order.len() as u64, part);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_operations_is_met_exactly(
+        access in access(),
+        n in 10u64..200,
+        ops in 1u64..1000,
+        lengths in prop::collection::vec((1u32..10, 1u32..5), 0..4),
+    ) {
+        let plan = with_lengths(&lengths, plan(access, n));
+        let plan = Stream { bound: Bound::Ops(ops), ..plan };
+        prop_assert_eq!(spans(&plan, 0).len() as u64, ops);
+        prop_assert_eq!(spans(&plan, 0), spans(&plan, 0));
     }
 }

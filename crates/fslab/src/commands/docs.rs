@@ -25,6 +25,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("run-file.md", run_file()),
         ("suites.md", suites()),
         ("warnings.md", warnings()),
+        ("workloads.md", workloads()),
     ]
 }
 
@@ -180,6 +181,31 @@ fn suites() -> String {
         body.push_str(&format!("\n{}\n", spec.notes));
     }
     page("Suites", &body)
+}
+
+fn workloads() -> String {
+    let mut body = String::from(
+        "A workload with a name is a point of a suite. A plan names it alone, or in a table that \
+         changes some of its parameters; lists of values are swept:\n\n\
+         ```toml\n[axes]\nworkload = [\"randread-4k\", { recipe = \"oltp-8k\", file = \"4GiB\", \
+         workers = [1, 4] }]\n```\n\n\
+         The name is a heading and no part of the work: the same parameters written out are the \
+         same cell. What differs from the recipe stands beside its name.\n",
+    );
+    for recipe in suites::recipes() {
+        let (name, point) = (&recipe.name, &recipe.point);
+        body.push_str(&format!(
+            "\n## {name}\n\n{}\n\nSource: {}.\n\n",
+            recipe.title, recipe.source
+        ));
+        let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
+        let own = point.parameters.iter().filter(|(name, value)| {
+            defaults.as_ref().is_none_or(|point| point.parameters.get(*name) != Some(value))
+        });
+        let own: Vec<_> = own.map(|(name, value)| format!("`{name} = {value}`")).collect();
+        body.push_str(&format!("Suite `{}`: {}.\n", point.suite, own.join(", ")));
+    }
+    page("Workloads", &body)
 }
 
 fn warnings() -> String {

@@ -13,7 +13,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
     let facts = rig::probe::machine(&RealHost);
     let fact = |name: &str| facts.get(name).unwrap_or("not told").to_owned();
     let clock = engine::clock();
-    let ceiling = engine::ceiling(Bytes::kib(4))?;
+    let ceiling = engine::write_ceiling(Bytes::kib(4))?;
     let mut lines = vec![
         format!("program     {}", super::version::program()),
         format!("kernel      Linux {}", fact("kernel.release")),

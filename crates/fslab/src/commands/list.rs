@@ -16,6 +16,7 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
     let text = match list.what {
         Listed::Filesystems => filesystems(&catalogue),
         Listed::Suites => suites(),
+        Listed::Workloads => workloads(),
         Listed::Plans => plans(),
         Listed::Metrics => metrics(),
         Listed::Warnings => warnings(),
@@ -54,6 +55,15 @@ fn suites() -> String {
         text.push_str(&format!("{table}\n"));
     }
     text
+}
+
+fn workloads() -> String {
+    let mut table = table(&["workload", "suite", "what it stands for", "source"]);
+    for recipe in suites::recipes() {
+        let (name, suite) = (recipe.name.as_str(), recipe.point.suite.as_str());
+        table.add_row([name, suite, &recipe.title, &recipe.source].map(Cell::new));
+    }
+    table.to_string()
 }
 
 fn plans() -> String {

@@ -1,5 +1,6 @@
 //! One file for each command; each turns arguments into calls and an ending.
 
+mod bench;
 mod clean;
 mod demo;
 mod docs;
@@ -8,7 +9,9 @@ mod keeping;
 mod list;
 mod report;
 mod run;
+mod session;
 mod show;
+mod verify;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -33,10 +36,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Demo(demo) => demo::run(demo, &state),
         Command::Run(run) => run::run(run, &state),
+        Command::Bench(bench) => bench::run(bench, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),
+        Command::Verify(verify) => verify::run(verify),
         Command::Clean => clean::run(&state),
         Command::Version => version::run(arguments.verbose > 0),
         Command::Docs(docs) => docs::run(docs),

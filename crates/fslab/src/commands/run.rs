@@ -3,28 +3,23 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
 use anyhow::Context;
 use engine::Progress;
-use model::{
-    Bytes, RunRecord, Warning,
-    record::{CellRecord, CellState, RunInfo},
-    storage::Place,
-};
+use model::{RunRecord, Warning, record::CellState, storage::Place};
 use report::{TerminalOptions, View};
-use rig::{Catalogue, Host, RealHost, Rig, RigOptions};
-use store::{Store, StoreError};
+use rig::{Catalogue, Host, RealHost};
+use store::Store;
 
-use super::keeping::Keeping;
+use super::{
+    keeping::Keeping,
+    session::{self, Conducting, Prepared, Surroundings},
+};
 use crate::{
-    cells,
     cli::Run,
-    conductor::{Conductor, Settings, Tally, Watch, events::Event, now_unix},
+    conductor::{Tally, now_unix},
     exit::{Exit, Failure},
     output,
     plans::Chosen,
@@ -34,8 +29,7 @@ use crate::{
 pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
-    let interrupt = Arc::new(AtomicBool::new(false));
-    listen(&interrupt).context("listening for signals")?;
+    let interrupt = session::listen()?;
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
             output::message(&format!("{} has ended; nothing is left to do", path.display()));
@@ -44,55 +38,19 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         Some(path) => resume(path, arguments, &catalogue, &host, state)?,
         None => start(arguments, &catalogue, &host, state)?,
     };
-    let (keeping, place) = (prepared.keeping, prepared.place);
     let progress = Progress::default();
     let screen = Screen::new(&arguments.view, &progress);
-    let observer = |event: &Event<'_>| screen.show(event);
-    let settings = Settings {
-        profile: prepared.record.info.profile,
-        repeats: prepared.record.info.repeats,
-        seed: prepared.record.info.seed,
-        fsck: prepared.fsck,
+    let conducting = Conducting {
+        catalogue: &catalogue,
+        screen: &screen,
+        progress: &progress,
+        interrupt: &interrupt,
         fail_fast: arguments.fail_fast,
-        worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
+        crash_state: None,
     };
-    let watch = Watch { observer: &observer, progress: &progress, interrupt: &interrupt };
-    let conductor =
-        Conductor::new(prepared.rig, prepared.store, prepared.record, &catalogue, settings, watch);
-    let tally = conductor.run()?;
+    let ended = session::conduct(prepared, &conducting)?;
     drop(screen);
-    keeping.end()?;
-    end(&keeping.place, &place, arguments, tally)
-}
-
-/// Lets a signal end the run in good order, and a second one at once.
-///
-/// A hang-up counts, since a run outlives the terminal it was started from only in disorder.
-fn listen(interrupt: &Arc<AtomicBool>) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
-    let interrupt = Arc::clone(interrupt);
-    std::thread::spawn(move || {
-        for signal in &mut signals {
-            if !interrupt.swap(true, Ordering::Relaxed) {
-                output::message("stopping and putting the machine back; once more to stop at once");
-                continue;
-            }
-            output::message("stopped at once; `fslab clean` puts the machine back");
-            let _cannot = signal_hook::low_level::emulate_default_handler(signal);
-        }
-    });
-    Ok(())
-}
-
-/// All that a run needs before its first trial.
-struct Prepared {
-    rig: Rig,
-    store: Store,
-    record: RunRecord,
-    keeping: Keeping,
-    place: Place,
-    fsck: bool,
+    end(&ended.keeping.place, &ended.place, arguments, ended.tally)
 }
 
 /// A new run. Nothing is changed on the machine before the plan, the storage and the run file are
@@ -109,10 +67,7 @@ fn start(
         Some(path) => path.clone(),
         None => free_name(&chosen.name),
     };
-    if path.exists() {
-        return Err(Failure::usage(StoreError::Exists(path)));
-    }
-    writable(&path)?;
+    session::free(&path)?;
     let html = arguments.html(&path)?;
     if arguments.view.html.is_none() && html.exists() {
         return Err(Failure::usage(anyhow::anyhow!(
@@ -120,39 +75,9 @@ fn start(
             html.display()
         )));
     }
-    let mut keeping = Keeping::choose(&path, &chosen.storage.place)?;
-    let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
-    let id = run_id(seed);
-    let rig = open(&chosen, host, state, &id, &keeping.working, arguments.destroy.clone())?;
-    let mut warnings = amended(&chosen);
-    warnings.extend(rig.warnings());
-    let environment = environment(&rig, &chosen, catalogue, host.as_ref());
-    warnings.extend(fits_memory(&chosen, &environment));
-    let cells = cells::of(&chosen, catalogue, host.as_ref(), seed);
-    let info = RunInfo {
-        id,
-        title: chosen.plan.title.clone(),
-        plan_name: chosen.name.clone(),
-        plan_text: chosen.text.clone(),
-        amendments: chosen.amendments.clone(),
-        scale: chosen.scale,
-        profile: chosen.plan.profile,
-        repeats: chosen.plan.repeats,
-        seed,
-        storage: rig.describe(),
-        started_unix: now_unix(),
-        ended_unix: None,
-        program: super::version::program(),
-    };
-    if cells.iter().all(|cell| cell.state != CellState::Open) {
-        drop(rig);
-        return Err(nothing_to_measure(&cells));
-    }
-    keeping.begin()?;
-    let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
-    let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
-    let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
-    Ok(Prepared { rig, store, record, keeping, place, fsck })
+    let amended = amended(&chosen);
+    let surroundings = Surroundings { catalogue, host, state, destroy: &arguments.destroy };
+    session::begin(&chosen, &path, amended, &surroundings)
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
@@ -185,8 +110,9 @@ fn resume(
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
     let (mut store, record) = Store::resume(&keeping.working)?;
-    let rig = open(&chosen, host, state, &now, &keeping.working, arguments.destroy.clone())?;
-    let fresh = resumed(&record, &environment(&rig, &chosen, catalogue, host.as_ref()))?;
+    let surroundings = Surroundings { catalogue, host, state, destroy: &arguments.destroy };
+    let rig = surroundings.rig(&chosen, &now, &keeping.working)?;
+    let fresh = resumed(&record, &surroundings.facts(&rig, &chosen))?;
     let known = |warning: &Warning| record.warnings.contains(warning);
     let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
     store.warn(&[rigged, fresh].concat())?;
@@ -220,25 +146,6 @@ fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>,
     Ok(if known(&resumed) { Vec::new() } else { vec![resumed] })
 }
 
-fn open(
-    chosen: &Chosen,
-    host: &Arc<dyn Host>,
-    state: &Path,
-    run_id: &str,
-    store_file: &Path,
-    destroy: Vec<String>,
-) -> Result<Rig, Failure> {
-    let options = RigOptions {
-        state_directory: Some(state.into()),
-        run_id: run_id.into(),
-        destroy,
-        store_file: std::path::absolute(store_file)?,
-        default_image_directory: "/var/tmp".into(),
-    };
-    let rig = Rig::open(Arc::clone(host), &chosen.storage, options);
-    Ok(rig.context("preparing the storage")?)
-}
-
 /// What was changed on the command line is said in every report.
 fn amended(chosen: &Chosen) -> Vec<Warning> {
     let scale = (chosen.scale != model::Scale::ONE).then(|| format!("--scale {}", chosen.scale));
@@ -246,71 +153,9 @@ fn amended(chosen: &Chosen) -> Vec<Warning> {
     scale.into_iter().chain(settings).map(|what| Warning::Amended { what }).collect()
 }
 
-/// Files below twice the memory can be served and accepted from memory alone.
-fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warning> {
-    let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
-    let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
-    let memory = chosen.storage.memory.or(total.map(whole_mib))?;
-    let working_set = chosen.footprint();
-    (working_set.0 < memory.0.saturating_mul(2))
-        .then_some(Warning::FitsMemory { working_set, memory })
-}
-
-fn environment(
-    rig: &Rig,
-    chosen: &Chosen,
-    catalogue: &Catalogue,
-    host: &dyn Host,
-) -> model::Environment {
-    let mut environment = rig.environment();
-    environment.merge(cells::tools(chosen, catalogue, host));
-    let clock = engine::clock();
-    environment.set("clock.resolution_ns", clock.resolution.0.to_string());
-    environment.set("clock.cost_ns", clock.cost.0.to_string());
-    environment.set("program", super::version::program());
-    // The loop's own cost at a size common in storage; the plan's records may be of others.
-    if let Ok(ceiling) = engine::ceiling(Bytes::kib(4)) {
-        let cost = format!("{:.0}", ceiling.nanos_per_op());
-        environment.set("generator.null_engine_4KiB_ns_per_op", cost);
-    }
-    environment
-}
-
-fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
-    let mut reasons: Vec<_> = cells
-        .iter()
-        .filter_map(|cell| match &cell.state {
-            CellState::Skipped { reason } => {
-                Some(format!("\n  {}: {reason}", cell.cell.filesystem.name))
-            }
-            CellState::Open | CellState::Done { .. } | CellState::Failed { .. } => None,
-        })
-        .collect();
-    reasons.dedup();
-    anyhow::anyhow!("none of the plan's filesystems can be measured here:{}", reasons.concat())
-        .into()
-}
-
-/// A run that could not keep its results would measure for nothing.
-fn writable(path: &Path) -> Result<(), Failure> {
-    let probe = path.with_extension(format!("probe-{}", std::process::id()));
-    let written = fs::File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
-    written.map_err(|source| {
-        Failure::usage(anyhow::Error::new(source).context(format!(
-            "the run file {} cannot be written; name another place with -o",
-            path.display()
-        )))
-    })
-}
-
 /// A run file's name that is not taken: the plan's name and the second.
 pub(super) fn free_name(plan: &str) -> PathBuf {
     PathBuf::from(format!("{plan}-{}.fslab", report::stamp(now_unix())))
-}
-
-fn run_id(seed: u64) -> String {
-    let stamp = report::stamp(now_unix());
-    format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
 }
 
 /// A device, or an image that is kept, now carries the run's own filesystem, and is named again.

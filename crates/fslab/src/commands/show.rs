@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use model::{
     Bytes, FilesystemLevel, Point,
-    phase::{Phase, Role, Work},
+    phase::{Phase, Role, TreeStep, Work},
     record::{CellRecord, CellState},
     storage::Place,
 };
@@ -184,6 +184,13 @@ fn moved(point: &Point) -> Bytes {
     let bytes = phases.iter().map(|phase| match &phase.work {
         Work::Stream(stream) => {
             Bytes(stream.size.0.saturating_mul(u64::from(stream.workers.count)))
+        }
+        Work::Tree(tree) => {
+            let times = |step| tree.steps.iter().filter(|other| **other == step).count() as u64;
+            let whole = times(TreeStep::Write) + times(TreeStep::Read);
+            let each = tree.size.0.saturating_mul(whole) + tree.record.0 * times(TreeStep::Append);
+            let files = tree.files.saturating_mul(u64::from(tree.workers.count));
+            Bytes(each.saturating_mul(files))
         }
         Work::Remove { .. } => Bytes(0),
     });

@@ -48,6 +48,8 @@ pub(crate) enum Event<'a> {
     PhaseStarted {
         /// Its name.
         name: &'a str,
+        /// How long its workers work, ramp-up included, where that is given.
+        time: Option<Nanos>,
     },
     /// A measured phase ended well.
     PhaseEnded {

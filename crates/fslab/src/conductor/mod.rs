@@ -5,6 +5,7 @@
 //! watches. The conductor is the only place that knows both the rig and the engine, and it writes
 //! to the store only between trials, never during one.
 
+mod ceilings;
 pub(crate) mod events;
 mod name;
 mod order;
@@ -14,10 +15,12 @@ mod trial;
 use std::{
     collections::BTreeSet,
     ffi::OsString,
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     time::{Instant, SystemTime},
 };
 
+use ceilings::Ceilings;
 use engine::{ClockFacts, Progress};
 use events::Event;
 use model::{
@@ -44,6 +47,9 @@ pub(crate) struct Settings {
     pub(crate) fsck: bool,
     /// Stop at the first cell that fails.
     pub(crate) fail_fast: bool,
+    /// Where the last measured phase that writes keeps what is needed to judge its files after a
+    /// crash.
+    pub(crate) crash_state: Option<PathBuf>,
     /// The command that becomes a worker process.
     pub(crate) worker_command: Vec<OsString>,
 }
@@ -81,6 +87,7 @@ pub(crate) struct Conductor<'a> {
     progress: Vec<CellProgress>,
     environment: Environment,
     clock: ClockFacts,
+    ceilings: Ceilings,
     catalogue: &'a Catalogue,
     settings: Settings,
     watch: Watch<'a>,
@@ -117,6 +124,7 @@ impl<'a> Conductor<'a> {
             cells: record.cells,
             environment: record.environment,
             clock: engine::clock(),
+            ceilings: Ceilings::default(),
             catalogue,
             settings,
             watch,

@@ -4,14 +4,14 @@ use std::{path::Path, sync::atomic::Ordering, time::Instant};
 
 use engine::{Context, EngineError};
 use model::{
-    Environment, Histogram, Nanos, Phase, PhaseResult, Sample, Warning,
-    phase::{Cache, Role, Work},
-    record::{Action, Outcome, TrialRecord},
+    Environment, Nanos, Phase, PhaseResult, Sample, Warning,
+    phase::{Bound, Cache, Role, Series, Stream, Work},
+    record::{Action, Outcome, Times, TrialRecord},
     sample::lifecycle,
 };
 use rig::{DeviceCounters, Mounted};
 
-use super::{Conductor, Located, Watch, events::Event, name, now_unix, reason};
+use super::{Conductor, Located, Watch, events::Event, name, name::Evidence, now_unix, reason};
 
 /// How long a device may take to come to rest before a phase.
 const SETTLE_LIMIT: Nanos = Nanos(5_000_000_000);
@@ -23,7 +23,8 @@ const RESTLESS_LIMIT: Nanos = Nanos(500_000_000);
 #[derive(Default)]
 struct Gathered {
     samples: Vec<Sample>,
-    histograms: Vec<(String, Histogram)>,
+    histograms: Vec<Times>,
+    series: Vec<(String, Series)>,
     warnings: Vec<Located>,
     actions: Vec<Action>,
     environment: Environment,
@@ -64,6 +65,7 @@ impl Conductor<'_> {
             outcome,
             samples: gathered.samples,
             histograms: gathered.histograms,
+            series: gathered.series,
             warnings: gathered.warnings,
             actions: gathered.actions,
             environment: gathered.environment.beyond(&self.environment),
@@ -79,14 +81,18 @@ impl Conductor<'_> {
             Stop::Failed(format!("this program has no suite `{}`", cell.workload.suite))
         })?;
         let phases = (suite.phases)(&cell.workload, self.settings.seed);
-        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS });
+        // Before anything is made: the machine is as idle as it gets, and no cache is warm yet.
+        let generator: Vec<_> = phases.iter().map(|phase| self.ceilings.of(phase)).collect();
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
         let mounted = self.rig.instance(filesystem, &cell.filesystem, cell.scheduler.as_deref());
         let mut mounted = mounted.map_err(|error| Stop::failed("making the filesystem", &error))?;
         schedulers_hold(&mounted)?;
         let workload = Workload {
             phases: &phases,
+            generator: &generator,
             watch: self.watch,
             worker_command: &self.settings.worker_command,
+            crash_state: self.settings.crash_state.as_deref(),
             clock_cost: self.clock.cost,
         };
         let ran = workload.run(&mut mounted, &mut self.restless, gathered);
@@ -94,7 +100,7 @@ impl Conductor<'_> {
         gathered.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
         space(&mounted, gathered);
         ran?;
-        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT });
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT, time: None });
         let finished = mounted.finish(self.settings.fsck);
         let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
         let steps = finished.lifecycle.into_iter();
@@ -120,8 +126,11 @@ fn schedulers_hold(mounted: &Mounted) -> Result<(), Stop> {
 /// The phases of a trial and what they need.
 struct Workload<'a> {
     phases: &'a [Phase],
+    /// What the loop of each phase costs for an operation, in nanoseconds.
+    generator: &'a [Option<f64>],
     watch: Watch<'a>,
     worker_command: &'a [std::ffi::OsString],
+    crash_state: Option<&'a Path>,
     clock_cost: Nanos,
 }
 
@@ -132,8 +141,8 @@ impl Workload<'_> {
         restless: &mut bool,
         gathered: &mut Gathered,
     ) -> Result<(), Stop> {
-        for phase in self.phases {
-            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name });
+        for (phase, generator) in self.phases.iter().zip(self.generator) {
+            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time(phase) });
             let warnings = ready(phase, mounted, restless)?;
             let before = mounted.counters();
             let result = self.engine(phase, mounted.directory())?;
@@ -141,7 +150,9 @@ impl Workload<'_> {
             if phase.role != Role::Measure {
                 continue;
             }
-            let samples = name::samples(phase, &result, device);
+            let (clock_cost, generator) = (self.clock_cost, *generator);
+            let evidence = Evidence { device, clock_cost, generator };
+            let samples = name::samples(phase, &result, &evidence);
             let primary = phase.primary();
             if let Some(sample) =
                 samples.iter().find(|sample| sample.metric == primary && sample.worker.is_none())
@@ -149,21 +160,27 @@ impl Workload<'_> {
                 let (name, value) = (phase.name.as_str(), sample.value);
                 (self.watch.observer)(&Event::PhaseEnded { name, metric: primary, value });
             }
-            let own = name::warnings(phase, &result, device, self.clock_cost);
+            let own = name::warnings(phase, &result, &evidence);
             let located = |warning| (Some(phase.name.clone()), warning);
             gathered.warnings.extend(warnings.into_iter().chain(own).map(located));
             gathered.samples.extend(samples);
-            gathered.histograms.push((phase.name.clone(), result.latency()));
+            gathered.histograms.extend(name::histograms(&phase.name, &result));
+            let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
+            if !series.ops.is_empty() {
+                gathered.series.push((phase.name.clone(), series));
+            }
         }
         Ok(())
     }
 
     fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
         let Watch { progress, interrupt, .. } = self.watch;
+        let state = self.crash_state.filter(|_| leaves_a_state(phase));
         let worker_command = self.worker_command;
-        let context = Context { directory, progress, interrupt, worker_command };
+        let context = Context { directory, progress, interrupt, state, worker_command };
         let result = match &phase.work {
             Work::Stream(stream) => engine::run(stream, &context),
+            Work::Tree(tree) => engine::run_tree(tree, &context),
             Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         };
         result.map_err(|error| {
@@ -173,6 +190,13 @@ impl Workload<'_> {
             Stop::failed(&phase.name, &error)
         })
     }
+}
+
+/// Whether a phase is one whose files can be judged after a crash.
+fn leaves_a_state(phase: &Phase) -> bool {
+    let writes =
+        |stream: &Stream| (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
+    phase.role == Role::Measure && matches!(&phase.work, Work::Stream(stream) if writes(stream))
 }
 
 /// Brings the caches into the state the phase asks for, and the device to rest.
@@ -188,6 +212,17 @@ fn ready(phase: &Phase, mounted: &mut Mounted, restless: &mut bool) -> Result<Ve
     *restless |= busy.is_some();
     warnings.extend(busy);
     Ok(warnings)
+}
+
+/// How long the workers of a phase work, where that is given.
+fn time(phase: &Phase) -> Option<Nanos> {
+    match &phase.work {
+        Work::Stream(stream) => match stream.bound {
+            Bound::Time { ramp, run } => Some(ramp + run),
+            Bound::Once | Bound::Ops(_) => None,
+        },
+        Work::Tree(_) | Work::Remove { .. } => None,
+    }
 }
 
 fn difference(

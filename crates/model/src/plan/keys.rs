@@ -46,7 +46,7 @@ pub const KEYS: &[KeySpec] = &[
     key("storage", "directory", "a path", "", "Measure whatever is mounted at this directory; nothing is formatted, root is not needed."),
     key("storage", "memory", "a size", "all there is", "Limit of the workload's memory, page cache included."),
     key("axes", "filesystem", "names, or tables with name, base, mkfs, mount", "required unless storage.directory is given", "The filesystems."),
-    key("axes", "workload", "tables with suite and its parameters", "required", "The workloads; a list of values of a parameter is swept."),
+    key("axes", "workload", "names of `fslab list workloads`, or tables with recipe or suite and parameters", "required", "The workloads; a list of values of a parameter is swept."),
     key("axes", "scheduler", "a list of names", "left as it is", "The I/O schedulers of the device."),
     key("filesystem", "name", "text", "required", "The name shown in the report."),
     key("filesystem", "base", "a name of `fslab list filesystems`", "the name itself", "The catalogue entry it is made from."),

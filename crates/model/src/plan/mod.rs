@@ -20,7 +20,7 @@ pub use profile::Profile;
 use crate::{
     cell::FilesystemLevel,
     storage::Storage,
-    workload::{SuiteSpec, Value},
+    workload::{Point, Recipe, SuiteSpec, Value},
 };
 
 /// What the words of a plan may refer to.
@@ -28,6 +28,8 @@ use crate::{
 pub struct Vocabulary<'a> {
     /// The suites.
     pub suites: &'a [&'static SuiteSpec],
+    /// The workloads with names of their own; their suites are among those above.
+    pub recipes: &'a [Recipe],
     /// The names of the filesystems of the catalogue.
     pub filesystems: &'a [&'a str],
 }
@@ -55,12 +57,17 @@ pub struct Plan {
     pub schedulers: Vec<String>,
 }
 
-/// One entry of the workload axis: a suite and, for the parameters the plan names, the values to
-/// sweep.
+/// One entry of the workload axis: a suite or a recipe and, for the parameters the plan names, the
+/// values to sweep.
 #[derive(Clone, Debug)]
 pub struct WorkloadEntry {
     /// The suite.
     pub suite: &'static SuiteSpec,
+    /// The recipe it is, if it was named by one.
+    pub recipe: Option<String>,
+    /// What holds for the parameters that the plan does not name, not scaled: the recipe's point or
+    /// the suite's defaults.
+    pub base: Point,
     /// Parameter name to its values, in the order written; one value is no sweep.
     pub values: Vec<(String, Vec<Value>)>,
     /// Where it stands in the text.

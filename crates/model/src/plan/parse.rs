@@ -16,8 +16,8 @@ use crate::{
     cell::FilesystemLevel,
     storage::{Allocation, Place, Storage},
     suggest::nearest,
-    units::Bytes,
-    workload::{Kind, SuiteSpec, Value, ValueError},
+    units::{Bytes, Nanos},
+    workload::{Kind, Point, SuiteSpec, Value, ValueError},
 };
 
 type Item<'a> = &'a Spanned<DeValue<'a>>;
@@ -340,41 +340,88 @@ fn workloads(axes: &Table<'_>, vocabulary: Vocabulary<'_>) -> Result<Vec<Workloa
     items.iter().map(|item| workload(item, vocabulary)).collect()
 }
 
+/// A workload as text is a recipe; as a table it has a recipe or a suite, and parameters.
 fn workload(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<WorkloadEntry> {
-    let names = || vocabulary.suites.iter().map(|suite| suite.name);
     let table = match item.get_ref() {
         DeValue::Table(table) => table,
-        DeValue::String(name) if names().any(|suite| suite == name.as_ref()) => {
-            return Err(PlanError::new(
-                format!("`{name}` is a suite, not a workload"),
-                item.span(),
-            )
-            .cure(format!("write {{ suite = \"{name}\" }} and add its parameters")));
-        }
         DeValue::String(name) => {
-            return Err(PlanError::new(format!("there is no workload `{name}`"), item.span())
-                .cure(format!("write {{ suite = \"…\" }} with one of: {}", list(names()))));
+            let (recipe, base) = recipe(name, item.span(), vocabulary)?;
+            let suite = suite(&base.suite, item.span(), vocabulary)?;
+            return Ok(WorkloadEntry {
+                suite,
+                recipe,
+                base,
+                values: Vec::new(),
+                span: item.span(),
+            });
         }
-        _ => return Err(wrong(item, "a table with a suite")),
+        _ => return Err(wrong(item, "a name, or a table with a recipe or a suite")),
     };
-    let Some(suite) = table.get("suite") else {
-        return Err(PlanError::new("this workload has no `suite`", item.span())
-            .cure(format!("add suite = \"…\" with one of: {}", list(names()))));
+    let (suite, recipe, base) = match (table.get("suite"), table.get("recipe")) {
+        (Some(name), None) => {
+            let suite = suite(&string(name)?, name.span(), vocabulary)?;
+            (suite, None, suite.defaults())
+        }
+        (None, Some(name)) => {
+            let (recipe, base) = recipe(&string(name)?, name.span(), vocabulary)?;
+            (suite(&base.suite, name.span(), vocabulary)?, recipe, base)
+        }
+        (Some(_), Some(both)) => {
+            let message = "this workload has both `suite` and `recipe`";
+            return Err(PlanError::new(message, both.span())
+                .cure("keep one of them: a recipe names its suite itself"));
+        }
+        (None, None) => {
+            let names = vocabulary.suites.iter().map(|suite| suite.name);
+            return Err(PlanError::new("this workload has no `suite`", item.span())
+                .cure(format!("add suite = \"…\" with one of: {}", list(names))));
+        }
     };
-    let name = string(suite)?;
-    let Some(spec) = vocabulary.suites.iter().find(|suite| suite.name == name) else {
-        let error = PlanError::new(format!("there is no suite `{name}`"), suite.span());
-        return Err(match nearest(&name, names()) {
-            Some(near) => error.cure(format!("did you mean `{near}`?")),
-            None => error.cure(format!("those known: {}", list(names()))),
-        });
-    };
-    let mut parameters: Vec<_> = table.iter().filter(|(key, _)| key.get_ref() != "suite").collect();
+    let names = |key: &str| matches!(key, "suite" | "recipe");
+    let mut parameters: Vec<_> = table.iter().filter(|(key, _)| !names(key.get_ref())).collect();
     parameters.sort_by_key(|(key, _)| key.span().start);
     let values = parameters
         .into_iter()
-        .map(|(key, value)| Ok((key.get_ref().to_string(), parameter(spec, key, value)?)));
-    Ok(WorkloadEntry { suite: spec, values: values.collect::<Result<_>>()?, span: item.span() })
+        .map(|(key, value)| Ok((key.get_ref().to_string(), parameter(suite, key, value)?)))
+        .collect::<Result<_>>()?;
+    Ok(WorkloadEntry { suite, recipe, base, values, span: item.span() })
+}
+
+fn suite(name: &str, span: Range<usize>, vocabulary: Vocabulary<'_>) -> Result<&'static SuiteSpec> {
+    let names = || vocabulary.suites.iter().map(|suite| suite.name);
+    vocabulary.suites.iter().copied().find(|suite| suite.name == name).ok_or_else(|| {
+        let error = PlanError::new(format!("there is no suite `{name}`"), span);
+        match nearest(name, names()) {
+            Some(near) => error.cure(format!("did you mean `{near}`?")),
+            None => error.cure(format!("those known: {}", list(names()))),
+        }
+    })
+}
+
+/// The name and the point of a recipe.
+fn recipe(
+    name: &str,
+    span: Range<usize>,
+    vocabulary: Vocabulary<'_>,
+) -> Result<(Option<String>, Point)> {
+    if let Some(recipe) = vocabulary.recipes.iter().find(|recipe| recipe.name == name) {
+        return Ok((Some(recipe.name.clone()), recipe.point.clone()));
+    }
+    let suites = || vocabulary.suites.iter().map(|suite| suite.name);
+    if suites().any(|suite| suite == name) {
+        let error = PlanError::new(format!("`{name}` is a suite, not a workload"), span);
+        return Err(error.cure(format!("write {{ suite = \"{name}\" }} and add its parameters")));
+    }
+    let error = PlanError::new(format!("there is no workload `{name}`"), span);
+    let recipes = vocabulary.recipes.iter().map(|recipe| recipe.name.as_str());
+    Err(match (nearest(name, recipes), nearest(name, suites())) {
+        (Some(near), _) => error.cure(format!("did you mean `{near}`?")),
+        (None, Some(near)) => error.cure(format!("did you mean {{ suite = \"{near}\" }}?")),
+        (None, None) => error.cure(format!(
+            "`fslab list workloads` shows those known; or write {{ suite = \"…\" }} with one of: {}",
+            list(suites())
+        )),
+    })
 }
 
 fn parameter(
@@ -401,20 +448,42 @@ pub(super) fn at(error: ValueError, span: Range<usize>) -> PlanError {
 fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
     let value = match (kind, item.get_ref()) {
         (Kind::Size { .. }, _) => Value::Size(size(item)?),
-        (Kind::Count { min, max }, _) => Value::Count(count(item, min, max)?),
+        (Kind::Count { min, max } | Kind::Amount { min, max }, _) => {
+            Value::Count(count(item, min, max)?)
+        }
         (Kind::Share, DeValue::Float(float)) => {
             Value::Share(float.as_str().parse().map_err(|_| wrong(item, "a number"))?)
         }
         (Kind::Share, DeValue::Integer(integer)) => {
             Value::Share(integer.as_str().parse().map_err(|_| wrong(item, "a number"))?)
         }
+        (Kind::Number { .. }, DeValue::Float(float)) => {
+            Value::Number(float.as_str().parse().map_err(|_| wrong(item, "a number"))?)
+        }
+        (Kind::Number { .. }, DeValue::Integer(integer)) => {
+            Value::Number(integer.as_str().parse().map_err(|_| wrong(item, "a number"))?)
+        }
+        (Kind::Time, DeValue::String(text)) => Value::Time(
+            Nanos::parse(text).map_err(|error| PlanError::new(error.to_string(), item.span()))?,
+        ),
+        (Kind::Text { .. }, DeValue::String(text)) => Value::Text(text.to_string()),
+        (Kind::Text { .. }, DeValue::Integer(integer)) => Value::Text(integer.as_str().to_owned()),
         (Kind::Flag, _) => Value::Flag(flag(item)?),
         (Kind::Word(_), DeValue::String(word)) => Value::Word(word.to_string()),
-        (Kind::Words(_), DeValue::Array(_)) => Value::Words(strings(item)?),
-        (Kind::Words(_), DeValue::String(word)) => Value::Words(vec![word.to_string()]),
-        (Kind::Share | Kind::Word(_) | Kind::Words(_), _) => {
-            return Err(wrong(item, &kind.to_string()));
+        (Kind::Words(_) | Kind::Sequence(_), DeValue::Array(_)) => Value::Words(strings(item)?),
+        (Kind::Words(_) | Kind::Sequence(_), DeValue::String(word)) => {
+            Value::Words(vec![word.to_string()])
         }
+        (
+            Kind::Share
+            | Kind::Number { .. }
+            | Kind::Time
+            | Kind::Text { .. }
+            | Kind::Word(_)
+            | Kind::Words(_)
+            | Kind::Sequence(_),
+            _,
+        ) => return Err(wrong(item, &kind.to_string())),
     };
     kind.check(value).map_err(|error| at(error, item.span()))
 }

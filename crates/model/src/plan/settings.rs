@@ -137,12 +137,7 @@ impl Plan {
         for entry in &mut self.workloads {
             let Ok(spec) = entry.suite.parameter(key) else { continue };
             found = true;
-            let texts: Vec<_> = match spec.kind.sweeps() {
-                true => text.split(',').collect(),
-                false => vec![text],
-            };
-            let values = texts.into_iter().map(|text| spec.kind.read(text.trim()));
-            let values = values.collect::<Result<_, _>>()?;
+            let values = spec.kind.read_sweep(text)?;
             match entry.values.iter_mut().find(|(name, _)| name == key) {
                 Some(slot) => slot.1 = values,
                 None => entry.values.push((key.to_owned(), values)),

@@ -1,10 +1,12 @@
+use std::sync::LazyLock;
+
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::{
     cell::Cell,
     units::{Bytes, Scale},
-    workload::{Kind, ParameterSpec, Point, ValueError},
+    workload::{Kind, ParameterSpec, Point, Recipe, ValueError},
 };
 
 const SUITE: SuiteSpec = SuiteSpec {
@@ -40,8 +42,21 @@ const SUITE: SuiteSpec = SuiteSpec {
     ],
 };
 
-const VOCABULARY: Vocabulary<'_> =
-    Vocabulary { suites: &[&SUITE], filesystems: &["ext4", "xfs", "btrfs", "directory"] };
+/// The toy's tiny-read: small, reading only.
+static RECIPES: LazyLock<[Recipe; 1]> = LazyLock::new(|| {
+    let mut point = SUITE.defaults();
+    point.parameters.insert("file".into(), Value::Size(Bytes::kib(64)));
+    point.parameters.insert("record".into(), Value::Size(Bytes::kib(4)));
+    point.parameters.insert("tests".into(), Value::Words(vec!["read".into()]));
+    let (name, title, source) = ("tiny-read".into(), "Little.".into(), "here".into());
+    [Recipe { name, title, source, point }]
+});
+
+static VOCABULARY: LazyLock<Vocabulary<'static>> = LazyLock::new(|| Vocabulary {
+    suites: &[&SUITE],
+    recipes: &*RECIPES,
+    filesystems: &["ext4", "xfs", "btrfs", "directory"],
+});
 
 fn small(point: Point) -> Result<Vec<Point>, ValueError> {
     match point.size("record") > point.size("file") {
@@ -51,7 +66,7 @@ fn small(point: Point) -> Result<Vec<Point>, ValueError> {
 }
 
 fn check(plan: &str, expected: Expect) {
-    let cells = Plan::parse(plan, VOCABULARY).and_then(|plan| plan.cells(Scale::ONE, &small));
+    let cells = Plan::parse(plan, *VOCABULARY).and_then(|plan| plan.cells(Scale::ONE, &small));
     let answer = match cells {
         Ok(cells) => cells
             .iter()
@@ -221,35 +236,35 @@ fn mistakes_on_the_axes_have_a_place_and_a_cure() {
 #[test]
 fn settings_replace_axes_and_parameters() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
-    let mut plan = Plan::parse(&text, VOCABULARY).unwrap();
-    plan.set("filesystem", "xfs, btrfs", VOCABULARY).unwrap();
-    plan.set("record", "4k,8k", VOCABULARY).unwrap();
-    plan.set("repeats", "3", VOCABULARY).unwrap();
+    let mut plan = Plan::parse(&text, *VOCABULARY).unwrap();
+    plan.set("filesystem", "xfs, btrfs", *VOCABULARY).unwrap();
+    plan.set("record", "4k,8k", *VOCABULARY).unwrap();
+    plan.set("repeats", "3", *VOCABULARY).unwrap();
     assert_eq!((plan.cells(Scale::ONE, &small).unwrap().len(), plan.repeats), (4, Some(3)));
-    plan.set("images", "2", VOCABULARY).unwrap();
-    assert!(plan.set("allocation", "some", VOCABULARY).is_err());
-    plan.set("device", "/dev/sdb,/dev/sdc", VOCABULARY).unwrap();
+    plan.set("images", "2", *VOCABULARY).unwrap();
+    assert!(plan.set("allocation", "some", *VOCABULARY).is_err());
+    plan.set("device", "/dev/sdb,/dev/sdc", *VOCABULARY).unwrap();
     assert_eq!(plan.storage.to_string(), "/dev/sdb + /dev/sdc");
-    assert!(plan.set("images", "2", VOCABULARY).is_err(), "devices are no images");
+    assert!(plan.set("images", "2", *VOCABULARY).is_err(), "devices are no images");
     assert_eq!(plan.consistent(), Ok(()));
-    plan.set("directory", "/srv", VOCABULARY).unwrap();
+    plan.set("directory", "/srv", *VOCABULARY).unwrap();
     assert_eq!(plan.consistent(), Ok(()));
-    plan.set("filesystem", "ext4", VOCABULARY).unwrap();
+    plan.set("filesystem", "ext4", *VOCABULARY).unwrap();
     assert!(plan.consistent().is_err(), "a directory is not formatted");
-    plan.set("image", "1GiB", VOCABULARY).unwrap();
+    plan.set("image", "1GiB", *VOCABULARY).unwrap();
     assert_eq!(plan.consistent(), Ok(()));
-    plan.set("filesystem", "xfs,btrfs,xfs", VOCABULARY).unwrap();
-    let error = plan.set("recrod", "4k", VOCABULARY).unwrap_err();
+    plan.set("filesystem", "xfs,btrfs,xfs", *VOCABULARY).unwrap();
+    let error = plan.set("recrod", "4k", *VOCABULARY).unwrap_err();
     assert_eq!(error.cure.as_deref(), Some("did you mean `record`?"));
-    assert!(plan.set("repeats", "0", VOCABULARY).is_err());
-    assert!(plan.set("filesystem", "etx4", VOCABULARY).is_err());
+    assert!(plan.set("repeats", "0", *VOCABULARY).is_err());
+    assert!(plan.set("filesystem", "etx4", *VOCABULARY).is_err());
 }
 
 #[test]
 fn scaling_keeps_ratios_and_an_image_that_can_be_formatted() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", file = \"16MiB\" }]")
         .replace("\"1GiB\"", "\"40GiB\"\nmemory = \"8GiB\"");
-    let plan = Plan::parse(&text, VOCABULARY).unwrap();
+    let plan = Plan::parse(&text, *VOCABULARY).unwrap();
     let scale = Scale::parse("1/64").unwrap();
     let cell = plan.cells(scale, &small).unwrap().remove(0).cell;
     assert_eq!(cell.workload.size("file"), Bytes::kib(256));
@@ -265,9 +280,97 @@ fn scaling_keeps_ratios_and_an_image_that_can_be_formatted() {
 fn a_cell_has_the_same_id_everywhere() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
     let cell =
-        Plan::parse(&text, VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap().remove(0).cell;
+        Plan::parse(&text, *VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap().remove(0).cell;
     expect![[r#"{"filesystem":{"base":"ext4","name":"ext4"},"workload":{"parameters":{"direct":{"flag":false},"file":{"size":1048576},"record":{"size":65536},"tests":{"words":["write","read"]}},"suite":"toy"}}"#]]
         .assert_eq(&cell.canonical());
     let back: Cell = serde_json::from_str(&cell.canonical()).unwrap();
     assert_eq!(back.id(), cell.id());
+}
+
+#[test]
+fn a_recipe_is_a_workload_by_name_and_its_parameters_can_be_changed() {
+    check(
+        &axes(
+            r#"filesystem = ["ext4"]
+workload = ["tiny-read", { recipe = "tiny-read", record = ["8KiB", "16KiB"], direct = true }, { suite = "toy" }]"#,
+        ),
+        expect![[r#"
+            ext4: tiny-read record=4KiB
+            ext4: tiny-read direct=true record=8KiB
+            ext4: tiny-read direct=true record=16KiB
+            ext4: toy
+        "#]],
+    );
+}
+
+#[test]
+fn a_recipe_and_its_parameters_written_out_are_one_cell() {
+    check(
+        &axes(
+            r#"filesystem = ["ext4"]
+workload = [{ suite = "toy", file = "64KiB", record = "4KiB", tests = ["read"] }, "tiny-read"]"#,
+        ),
+        expect![[r#"
+            ext4: toy
+        "#]],
+    );
+}
+
+#[test]
+fn mistakes_about_recipes_have_a_place_and_a_cure() {
+    let workload =
+        |workload: &str| axes(&format!("filesystem = [\"ext4\"]\nworkload = [{workload}]"));
+    check(
+        &workload("\"tiny-raed\""),
+        expect![[r#"
+        5:13 ["tiny-raed"] there is no workload `tiny-raed`
+          did you mean `tiny-read`?
+    "#]],
+    );
+    check(
+        &workload("\"toyy\""),
+        expect![[r#"
+        5:13 ["toyy"] there is no workload `toyy`
+          did you mean { suite = "toy" }?
+    "#]],
+    );
+    check(
+        &workload("\"elephant\""),
+        expect![[r#"
+        5:13 ["elephant"] there is no workload `elephant`
+          `fslab list workloads` shows those known; or write { suite = "…" } with one of: toy
+    "#]],
+    );
+    check(
+        &workload("{ recipe = \"tiny-reed\" }"),
+        expect![[r#"
+        5:24 ["tiny-reed"] there is no workload `tiny-reed`
+          did you mean `tiny-read`?
+    "#]],
+    );
+    check(
+        &workload("{ recipe = \"tiny-read\", suite = \"toy\" }"),
+        expect![[r#"
+        5:24 ["tiny-read"] this workload has both `suite` and `recipe`
+          keep one of them: a recipe names its suite itself
+    "#]],
+    );
+    check(
+        &workload("{ recipe = \"tiny-read\", recrod = 1 }"),
+        expect![[r#"
+        5:37 [recrod] suite `toy` has no parameter `recrod`
+          did you mean `record`?
+    "#]],
+    );
+}
+
+#[test]
+fn a_recipe_scales_and_says_so_when_it_cannot() {
+    let text = axes("filesystem = [\"ext4\"]\nworkload = [\"tiny-read\"]");
+    let plan = Plan::parse(&text, *VOCABULARY).unwrap();
+    let cells = plan.cells(Scale::parse("1/4").unwrap(), &small).unwrap();
+    assert_eq!(cells[0].cell.workload.size("file"), Bytes::kib(16));
+    assert_eq!(cells[0].label, "tiny-read");
+    let error = plan.cells(Scale::parse("1/1024").unwrap(), &small).unwrap_err();
+    assert!(error.message.contains("would be 64B; the least is 512B"), "{error}");
 }

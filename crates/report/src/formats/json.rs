@@ -1,6 +1,7 @@
 //! Summaries, ranks, verdicts and warnings as JSON, for programs. Base units; keys as in the store.
 
 use analysis::{Interval, Side, Size, Summary, Verdict};
+use model::Metric;
 use serde_json::{Value, json};
 
 use crate::view::{Claim, Entry, Status, Test, View};
@@ -85,6 +86,7 @@ fn of_test(view: &View, test: &Test) -> Value {
                 "values": entry.values,
                 "summary": entry.summary.as_ref().map(of_summary),
                 "counterpart": entry.counterpart.as_ref().map(of_summary),
+                "metrics": Value::Object(entry.metrics.iter().map(of_metric).collect()),
                 "ranked": entry.ranked,
                 "letters": entry.letters,
                 "top_group": entry.top,
@@ -121,6 +123,15 @@ fn of_test(view: &View, test: &Test) -> Value {
         "results": entries,
         "pairs": pairs,
     })
+}
+
+/// A metric by its name, with unit, direction, and summary.
+fn of_metric((metric, summary): &(Metric, Summary)) -> (String, Value) {
+    let spec = metric.spec();
+    let mut value = of_summary(summary);
+    value["unit"] = json!(spec.unit.name());
+    value["better"] = json!(spec.better.words());
+    (spec.name.to_owned(), value)
 }
 
 fn of_summary(summary: &Summary) -> Value {
@@ -171,7 +182,10 @@ mod tests {
         let tests = value["workloads"][0]["tests"].as_array().unwrap();
         assert_eq!(tests.len(), 13);
         assert_eq!(tests[0]["unit"], "bytes_per_second");
-        assert_eq!(tests[0]["results"][0]["summary"]["n"], 8);
+        let result = &tests[0]["results"][0];
+        assert_eq!(result["summary"]["n"], 8);
+        assert_eq!(result["metrics"]["durable_throughput"]["median"], result["summary"]["median"]);
+        assert_eq!(result["metrics"]["throughput"]["unit"], "bytes_per_second");
         assert!(value["workloads"][0]["filesystems_without_results"]["jfs"].is_string());
     }
 }

@@ -1,7 +1,7 @@
-//! Costs beside throughput: service times, and the life cycle of a filesystem.
+//! Costs beside throughput: latencies, and the life cycle of a filesystem.
 
 use analysis::Summary;
-use model::{Metric, RunRecord, metric::Unit, sample::lifecycle};
+use model::{Metric, RunRecord, metric::Unit, record::TimesOf, sample::lifecycle};
 
 use super::{
     facts::Filesystem,
@@ -41,7 +41,9 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
         let mut entries: Vec<&Entry> = test.entries.iter().collect();
         entries.sort_by_key(|entry| entry.filesystem);
         for entry in entries {
-            let of = |(_, q): &(&str, Option<f64>)| percentile(pool, entry.cell, &test.name, *q);
+            let of = |(_, q): &(&str, Option<f64>)| {
+                percentile(pool, entry.cell, &test.name, TimesOf::All, *q)
+            };
             lines.push(Line { test, entry, summaries: PERCENTILES.iter().map(of).collect() });
         }
     }
@@ -52,9 +54,9 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
     }
     let mut table = Table {
         id: format!("{}--latency", point.id),
-        title: format!("Service time: {}", point.label),
+        title: format!("Latency: {}", point.label),
         caption: vec![
-            "Service time of one operation, lower is better ↓; max is the longest of a whole \
+            "Latency of one operation, lower is better ↓; max is the longest of a whole \
              repeat and is not compared"
                 .into(),
         ],
@@ -96,9 +98,16 @@ fn line_row(line: &Line, lines: &[Line], shown: &[usize], filesystems: &[Filesys
 }
 
 /// A percentile of every repeat, summarized; `None` if any repeat has too few operations beyond it.
-fn percentile(pool: &Pool, cell: usize, phase: &str, q: Option<f64>) -> Option<Summary> {
+pub(crate) fn percentile(
+    pool: &Pool,
+    cell: usize,
+    phase: &str,
+    of: TimesOf,
+    q: Option<f64>,
+) -> Option<Summary> {
     let histograms = pool.measured(cell).flat_map(|trial| &trial.histograms);
-    let of_phase: Vec<_> = histograms.filter(|(name, _)| name == phase).collect();
+    let of_phase: Vec<_> =
+        histograms.filter(|times| times.phase == phase && times.of == of).collect();
     let value = |histogram: &model::Histogram| {
         let beyond = |q: f64| histogram.count() as f64 * (1.0 - q) >= BEYOND_MIN - 1e-6;
         let nanos = match q {
@@ -108,7 +117,7 @@ fn percentile(pool: &Pool, cell: usize, phase: &str, q: Option<f64>) -> Option<S
         };
         nanos.map(|nanos| nanos.seconds() * 1e9)
     };
-    let values: Option<Vec<f64>> = of_phase.iter().map(|(_, histogram)| value(histogram)).collect();
+    let values: Option<Vec<f64>> = of_phase.iter().map(|times| value(&times.histogram)).collect();
     Summary::new(&values?).ok()
 }
 

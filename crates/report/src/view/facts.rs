@@ -84,6 +84,7 @@ fn conditions(record: &RunRecord) -> String {
     });
     let parts = [
         Some(one_line(&record.info.storage)),
+        below(record),
         fact("kernel.release").map(|release| format!("kernel {}", one_line(release))),
         fact("cpu.model").map(one_line),
         memory,
@@ -91,6 +92,18 @@ fn conditions(record: &RunRecord) -> String {
         Some(format!("a fresh {} for every repeat", instance(record))),
     ];
     capital(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// What a measured directory is on: `ext4 on /dev/sda1 (rw,relatime)`.
+fn below(record: &RunRecord) -> Option<String> {
+    let directory = |cell: &model::record::CellRecord| cell.cell.filesystem.base == "directory";
+    if !record.cells.iter().any(directory) {
+        return None;
+    }
+    let fact = |name: &str| record.environment.get(name).map(one_line);
+    let (kind, source) = (fact("backing.fstype")?, fact("backing.source")?);
+    let options = fact("backing.options").map(|options| format!(" ({options})"));
+    Some(format!("{kind} on {source}{}", options.unwrap_or_default()))
 }
 
 /// What a repeat has for itself: a filesystem, unless whatever is mounted there was measured.
@@ -141,7 +154,8 @@ fn method(record: &RunRecord) -> Vec<String> {
             .into(),
         "Latency percentiles are taken for each repeat from a histogram with a relative error of \
          at most 0.4 %, then summarized over repeats; one is shown only where at least ten \
-         operations of every repeat lie beyond it. They are service times of a closed loop."
+         operations of every repeat lie beyond it. They count from when the \
+         worker turned to an operation, and in open loops from when it was due."
             .into(),
         "Not tested here, and not implied: other devices, kernels, memory sizes, fill levels, ages \
          of the filesystem, and drift over the run."

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{
-    Bytes, Cell, Metric, Ratio, RunRecord, Value, phase::Role, record::CellState, warning::Level,
+    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, metric, phase::Role, record::CellState,
+    warning::Level,
 };
 
 use crate::{
@@ -83,6 +84,8 @@ pub(crate) struct Entry {
     pub(crate) values: Vec<f64>,
     pub(crate) summary: Option<Summary>,
     pub(crate) counterpart: Option<Summary>,
+    /// Everything that was measured in the phase, the primary metric included.
+    pub(crate) metrics: Vec<(Metric, Summary)>,
     /// Warning codes that qualify the number.
     pub(crate) codes: Vec<&'static str>,
     /// Those among them that were earned while measuring, and so qualify whatever else was measured
@@ -326,6 +329,12 @@ impl Builder<'_, '_> {
             .map_or(&[][..], |other| pool(&self.pool, cell, phase_of(record, name), other));
         let counterpart = Summary::new(other).ok();
         let summary = Summary::new(&values).ok();
+        let metrics = metric::ALL.iter().map(|row| row.metric);
+        let metrics = metrics.filter_map(|metric| {
+            let values = pool(&self.pool, cell, phase_of(record, name), metric);
+            Some((metric, Summary::new(values).ok()?))
+        });
+        let metrics = metrics.collect();
         let own: Vec<_> = summary
             .as_ref()
             .map_or_else(Vec::new, |summary| stop::warnings(summary, self.record.info.profile));
@@ -350,6 +359,7 @@ impl Builder<'_, '_> {
             values,
             summary,
             counterpart,
+            metrics,
             failed,
             letters: String::new(),
             top: false,
@@ -428,8 +438,15 @@ fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
 /// The size of a numeric value, for sorting; words keep the order of the plan.
 fn magnitude(value: &Value) -> Option<u64> {
     match value {
-        Value::Size(Bytes(number)) | Value::Count(number) => Some(*number),
-        Value::Share(_) | Value::Flag(_) | Value::Word(_) | Value::Words(_) => None,
+        Value::Size(Bytes(number)) | Value::Count(number) | Value::Time(Nanos(number)) => {
+            Some(*number)
+        }
+        Value::Share(_)
+        | Value::Number(_)
+        | Value::Flag(_)
+        | Value::Text(_)
+        | Value::Word(_)
+        | Value::Words(_) => None,
     }
 }
 

@@ -88,8 +88,9 @@ fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
     let value = point.parameters.get(parameter)?;
     let number = match value {
         Value::Size(Bytes(number)) | Value::Count(number) => *number as f64,
-        Value::Share(share) => *share,
-        Value::Flag(_) | Value::Word(_) | Value::Words(_) => return None,
+        Value::Time(time) => time.0 as f64,
+        Value::Share(number) | Value::Number(number) => *number,
+        Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => return None,
     };
     (number > 0.0).then(|| Level { number, label: value.to_string() })
 }

@@ -15,13 +15,13 @@ mod throughput;
 use model::{
     Bytes, Phase, Point, SuiteSpec, Value,
     phase::{
-        Access, Cache, Direction, Files, Fill, Flush, Interface, Open, Role, Stream, Timed, Work,
-        WorkerKind, Workers,
+        Cache, Direction, Files, Fill, Flush, Interface, Role, Stream, Timed, Work, WorkerKind,
+        Workers,
     },
-    workload::{Kind, ParameterSpec, ValueError},
+    workload::{Kind, ValueError},
 };
 
-use crate::Suite;
+use crate::{Suite, parameter};
 
 /// The suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
@@ -128,15 +128,6 @@ const SPEC: SuiteSpec = SuiteSpec {
 
 const SIZE: Kind = Kind::Size { min: Bytes(512), scales: true };
 
-const fn parameter(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    doc: &'static str,
-) -> ParameterSpec {
-    ParameterSpec { name, kind, default, doc }
-}
-
 fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
     let compat = point.word("compat") == "iozone";
     let has = |test: &str| point.words("tests").iter().any(|given| given == test);
@@ -179,7 +170,6 @@ fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
 
 /// A point whose parameters without effect have their defaults, so that equal work has equal names.
 fn settled(mut point: Point) -> Point {
-    let defaults = SPEC.defaults();
     let mut idle: Vec<&str> = Vec::new();
     if point.word("sweep") == "none" {
         idle.extend(["sweep_file_min", "sweep_file_max", "sweep_record_min", "sweep_record_max"]);
@@ -187,9 +177,7 @@ fn settled(mut point: Point) -> Point {
     if point.count("processes") == 0 {
         idle.extend(["worker", "stonewall", "mixed_readers"]);
     }
-    for name in idle {
-        point.parameters.insert(name.into(), defaults.value(name).clone());
-    }
+    point.settle(&SPEC.defaults(), &idle);
     point
 }
 
@@ -220,27 +208,23 @@ impl<'a> Base<'a> {
             "thread" => WorkerKind::Thread,
             _ => WorkerKind::Process,
         };
+        let files = match workers {
+            0 => Files::One("iozone.tmp".into()),
+            _ => Files::PerWorker("iozone.DUMMY".into()),
+        };
         let stream = Stream {
-            files: match workers {
-                0 => Files::One("iozone.tmp".into()),
-                _ => Files::PerWorker("iozone.DUMMY".into()),
-            },
-            size: point.size("file"),
-            record: point.size("record"),
-            direction: Direction::Read,
-            access: Access::Sequential,
             interface: if compat { Interface::Position } else { Interface::Offset },
-            open: Open::default(),
             fill: match compat {
                 true => Fill::PagePattern,
-                false => Fill::Random { entropy: point.share("entropy"), seed },
+                false => Fill::Random { entropy: point.share("entropy"), duplicates: 0.0 },
             },
+            seed,
             verify: point.flag("verify"),
-            flush: Flush::None,
             workers: match workers {
                 0 => Workers::ONE,
                 count => Workers { count, kind, ..Workers::ONE },
             },
+            ..Stream::new(files, point.size("file"), point.size("record"))
         };
         Self { point, compat, stream }
     }
@@ -275,6 +259,7 @@ impl<'a> Base<'a> {
         Phase {
             name: name.into(),
             group: match stream.direction {
+                Direction::Mixed(_) => "mixed",
                 Direction::Read => "reading",
                 Direction::Write => "writing",
                 Direction::Alternate | Direction::FirstRead(_) => "mixed",

@@ -1,0 +1,241 @@
+//! Copies inside the kernel: copy_file_range(2), sendfile(2), or splice(2) through a pipe.
+//!
+//! An operation copies its bytes from the source, at the same offset, into the file of the worker.
+//! The source is the file of the same name with `.source` behind it, which an earlier phase has
+//! written. Buffers are passed back as they are: what arrived is checked by a later phase that
+//! reads the file. copy_file_range(2) may share blocks instead of copying them
+//! (reflinks), and then moves no data at all; that is its point.
+//!
+//! sendfile(2) writes at the position of the file and therefore needs an lseek(2) wherever an
+//! operation does not follow the one before; it is part of the operation. The pipe for splice(2) is
+//! made as large as a record where the kernel allows it (`/proc/sys/fs/pipe-max-size`, 1 MiB unless
+//! root); a larger record takes several turns.
+
+use std::{
+    ffi::OsString,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use model::phase::{CopyCall, FlushCall, Stream};
+use rustix::{
+    fs::{Mode, OFlags, SeekFrom, copy_file_range, fstat, seek, sendfile},
+    io::Errno,
+    pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice},
+};
+
+use super::{
+    Cause, Completion, IoEngine, IoFault, Op, Submitted,
+    open::{self, Purpose},
+    resume, sync,
+};
+use crate::error::{Fault, Operation};
+
+/// A source, a destination, and the way between them.
+pub(crate) struct Copy {
+    source: OwnedFd,
+    file: OwnedFd,
+    way: Way,
+}
+
+enum Way {
+    CopyFileRange,
+    // With the position of the destination, where it is known.
+    Sendfile { position: Option<u64> },
+    Splice { from: OwnedFd, into: OwnedFd },
+}
+
+/// The file that a copy to `path` comes from.
+pub(crate) fn source_of(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".source");
+    name.into()
+}
+
+impl Copy {
+    /// Opens the source and the file of a worker.
+    ///
+    /// # Errors
+    /// [`Fault::SourceNotLaidOut`] when the source is missing or too short; others as for all.
+    pub(crate) fn open(
+        stream: &Stream,
+        call: CopyCall,
+        path: &Path,
+        purpose: Purpose,
+    ) -> Result<Self, Fault> {
+        let source = open_source(stream, path)?;
+        let file = open::open(stream, path, purpose)?;
+        let way = match call {
+            CopyCall::CopyFileRange => Way::CopyFileRange,
+            CopyCall::Sendfile => Way::Sendfile { position: None },
+            CopyCall::Splice => {
+                let (from, into) = pipe_with(PipeFlags::CLOEXEC)
+                    .map_err(|errno| Fault::whole(Operation::Pipe, errno))?;
+                let record = usize::try_from(stream.longest().0).unwrap_or(usize::MAX);
+                // A pipe of the usual size only takes more turns.
+                let _ = fcntl_setpipe_size(&into, record);
+                Way::Splice { from, into }
+            }
+        };
+        Ok(Self { source, file, way })
+    }
+
+    #[inline]
+    fn transfer(&mut self, op: &Op<'_>) -> Result<(), IoFault> {
+        let (start, len) = (op.offset, op.len);
+        let Self { source, file, way } = self;
+        match way {
+            Way::CopyFileRange => resume(Operation::Copy, len, |done| {
+                let (mut from, mut to) = (start + done as u64, start + done as u64);
+                copy_file_range(&source, Some(&mut from), &file, Some(&mut to), len - done)
+            }),
+            Way::Sendfile { position } => {
+                if *position != Some(start) {
+                    seek(&file, SeekFrom::Start(start)).map_err(|errno| IoFault {
+                        operation: Operation::Seek,
+                        moved: 0,
+                        cause: Cause::Os(errno),
+                    })?;
+                }
+                // Unknown again if this fails.
+                *position = None;
+                resume(Operation::Copy, len, |done| {
+                    sendfile(&file, &source, Some(&mut (start + done as u64)), len - done)
+                })?;
+                *position = Some(start + len as u64);
+                Ok(())
+            }
+            Way::Splice { from, into } => resume(Operation::Copy, len, |done| {
+                let at = start + done as u64;
+                let flags = SpliceFlags::MOVE;
+                let taken = splice(&source, Some(&mut { at }), &into, None, len - done, flags)?;
+                let mut given = 0;
+                // What is in the pipe has left the source, so all of it must arrive.
+                while given < taken {
+                    let to = at + given as u64;
+                    match splice(&from, None, &file, Some(&mut { to }), taken - given, flags) {
+                        Ok(0) => return Err(Errno::IO),
+                        Ok(bytes) => given += bytes,
+                        Err(Errno::INTR) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                }
+                Ok(taken)
+            }),
+        }
+    }
+}
+
+fn open_source(stream: &Stream, path: &Path) -> Result<OwnedFd, Fault> {
+    let needed = open::needed(stream);
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    flags.set(OFlags::DIRECT, stream.open.direct);
+    let source = match rustix::fs::open(source_of(path), flags, Mode::empty()) {
+        Ok(source) => source,
+        Err(Errno::NOENT) => return Err(Fault::SourceNotLaidOut { found: 0, needed }),
+        Err(errno) => return Err(Fault::whole(Operation::Open, errno)),
+    };
+    let status = fstat(&source).map_err(|errno| Fault::whole(Operation::Examine, errno))?;
+    let found = u64::try_from(status.st_size).unwrap_or(0);
+    if found < needed {
+        return Err(Fault::SourceNotLaidOut { found, needed });
+    }
+    Ok(source)
+}
+
+impl<'p> IoEngine<'p> for Copy {
+    #[inline]
+    fn submit(&mut self, op: Op<'p>) -> Submitted<'p> {
+        let result = self.transfer(&op);
+        Submitted::Done(Completion { op, result })
+    }
+
+    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
+        sync::flush(self.file.as_fd(), call, range)
+    }
+
+    fn close(self) -> Result<(), Fault> {
+        sync::close(self.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::phase::{Access, Direction, Interface, Presence};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::io::{Kind, conformance::stream};
+
+    const CALLS: [CopyCall; 3] = [CopyCall::CopyFileRange, CopyCall::Sendfile, CopyCall::Splice];
+
+    fn plan(call: CopyCall, records: u64) -> Stream {
+        let plan = stream(Interface::Copy(call), Direction::Write, records);
+        Stream { access: Access::Shuffled, ..plan }
+    }
+
+    fn copy(engine: &mut Copy, offset: u64, len: usize) -> Result<(), IoFault> {
+        let mut buffer = vec![7; len];
+        let op = Op { kind: Kind::Write, offset, len, slot: 0, buffer: &mut buffer };
+        match engine.submit(op) {
+            Submitted::Done(Completion { op, result }) => {
+                assert!(op.buffer.iter().all(|byte| *byte == 7), "the buffer is not touched");
+                result
+            }
+            Submitted::Queued | Submitted::Full(_) => panic!("it has no queue"),
+        }
+    }
+
+    /// Larger than a pipe, out of order, and the same bytes.
+    #[test]
+    fn copies_keep_bytes_and_places() {
+        let directory = TempDir::new_in("/var/tmp").unwrap();
+        for call in CALLS {
+            let path = directory.path().join("f");
+            let len = (3 << 20) + 4096;
+            let bytes: Vec<u8> = (0..=250u8).cycle().take(3 * len).collect();
+            std::fs::write(source_of(&path), &bytes).unwrap();
+            let mut plan = plan(call, (3 * len as u64) / 4096);
+            plan.open.presence = Presence::Fresh;
+            let mut engine = Copy::open(&plan, call, &path, Purpose::Write).unwrap();
+            for record in [2, 0, 1] {
+                assert_eq!(copy(&mut engine, record * len as u64, len), Ok(()), "{call:?}");
+            }
+            engine.flush(FlushCall::Fsync, (0, 0)).unwrap();
+            engine.close().unwrap();
+            assert!(std::fs::read(&path).unwrap() == bytes, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn missing_and_short_sources_are_refused_by_name() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("f");
+        for call in CALLS {
+            let plan = plan(call, 2);
+            let refused = |found| Some(Fault::SourceNotLaidOut { found, needed: 8192 });
+            let open = || Copy::open(&plan, call, &path, Purpose::Write);
+            assert_eq!(open().err(), refused(0));
+            std::fs::write(source_of(&path), [0; 100]).unwrap();
+            assert_eq!(open().err(), refused(100));
+            let text = open().err().unwrap().into_error(&plan, &path).to_string();
+            assert!(text.contains("/f.source was not laid out: 100B of 8KiB are there"), "{text}");
+            assert!(!path.exists(), "nothing was made for a copy that cannot be");
+            std::fs::remove_file(source_of(&path)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_source_that_ends_early_is_told() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("f");
+        for call in CALLS {
+            std::fs::write(source_of(&path), [5; 8192]).unwrap();
+            let mut engine = Copy::open(&plan(call, 2), call, &path, Purpose::Write).unwrap();
+            let source = std::fs::File::options().write(true).open(source_of(&path)).unwrap();
+            source.set_len(5000).unwrap();
+            let fault = IoFault { operation: Operation::Copy, moved: 904, cause: Cause::Nothing };
+            assert_eq!(copy(&mut engine, 4096, 4096), Err(fault), "{call:?}");
+        }
+    }
+}

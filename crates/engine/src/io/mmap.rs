@@ -1,0 +1,178 @@
+//! Loads and stores on a shared mapping of the whole file, mmap(2).
+//!
+//! A read copies from the mapping into the buffer, a write from the buffer into the mapping. A file
+//! to be written is first extended to the length of its records where it is shorter (ftruncate(2)),
+//! since a mapping cannot grow its file; what was not there is a hole until it is written, and the
+//! filesystem allocates in the page fault or later. All of that, and the advice, comes before the
+//! clock starts; [`Advice::Populate`] for writing makes the filesystem allocate every block and
+//! marks every page as written.
+//!
+//! What a system call answers with an error comes as SIGBUS here, which [`fault`] catches. The
+//! signal does not tell the cause, so the engine asks: a file that has become too short says so,
+//! and otherwise the same transfer as a system call has the kernel's answer. An end of the file
+//! *within* a page cannot be seen: the rest of the page reads as zeros, and what is stored there is
+//! lost (mmap(2)).
+#![expect(unsafe_code, reason = "loads and stores on a mapping, and calls that take addresses")]
+
+mod fault;
+
+use std::{
+    num::NonZeroUsize,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    ptr,
+    sync::atomic::{Ordering::SeqCst, compiler_fence},
+};
+
+use model::phase::{Advice, FlushCall, Stream};
+use rustix::{
+    fs::{FileType, fstat, ftruncate},
+    io::{Errno, pread, pwrite},
+    mm::{Advice as Madvice, MsyncFlags, madvise, msync},
+    param::page_size,
+};
+
+use super::{
+    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
+    open::{self, Purpose},
+    resume, sync,
+};
+use crate::{
+    error::{Fault, Operation},
+    mapping::Mapping,
+};
+
+/// A mapped file.
+pub(crate) struct Mmap {
+    // Forgotten by the handler, then unmapped, then closed.
+    watch: fault::Watch,
+    mapping: Mapping,
+    file: OwnedFd,
+}
+
+impl Mmap {
+    /// Opens, extends, and maps the file of a worker.
+    pub(crate) fn open(
+        stream: &Stream,
+        advice: Advice,
+        path: &Path,
+        purpose: Purpose,
+    ) -> Result<Self, Fault> {
+        let whole = |operation| move |errno| Fault::whole(operation, errno);
+        let file = open::open(stream, path, purpose)?;
+        let needed = open::needed(stream);
+        if purpose.writes() {
+            let status = fstat(&file).map_err(whole(Operation::Examine))?;
+            let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+            if regular && u64::try_from(status.st_size).unwrap_or(0) < needed {
+                ftruncate(&file, needed).map_err(whole(Operation::Extend))?;
+            }
+        }
+        let len = usize::try_from(needed).ok().and_then(NonZeroUsize::new);
+        let len = len.ok_or(Fault::whole(Operation::Map, Errno::NOMEM))?;
+        let mapping =
+            Mapping::of_file(file.as_fd(), len, purpose.writes()).map_err(whole(Operation::Map))?;
+        let watch = fault::Watch::of(mapping.base().as_ptr() as usize, len.get());
+        let watch = watch.map_err(whole(Operation::Map))?;
+        let engine = Self { watch, mapping, file };
+        engine.advise(advice, purpose).map_err(whole(Operation::Advise))?;
+        Ok(engine)
+    }
+
+    fn advise(&self, advice: Advice, purpose: Purpose) -> Result<(), Errno> {
+        let advice = match advice {
+            Advice::Normal => return Ok(()),
+            Advice::Sequential => Madvice::Sequential,
+            Advice::Random => Madvice::Random,
+            Advice::WillNeed => Madvice::WillNeed,
+            Advice::Populate if purpose.writes() => Madvice::LinuxPopulateWrite,
+            Advice::Populate => Madvice::LinuxPopulateRead,
+        };
+        let (base, len) = (self.mapping.base().as_ptr().cast(), self.mapping.len());
+        // SAFETY: the range is that of the mapping; none of these changes what is in it.
+        unsafe { madvise(base, len, advice) }
+    }
+
+    #[inline]
+    fn transfer(&mut self, op: &mut Op<'_>) -> Result<(), IoFault> {
+        let (len, kind) = (op.len, op.kind);
+        let operation = kind.operation();
+        let offset = usize::try_from(op.offset).unwrap_or(usize::MAX);
+        if offset.checked_add(len).is_none_or(|end| end > self.mapping.len()) {
+            return Err(IoFault { operation, moved: 0, cause: Cause::Nothing });
+        }
+        let bytes = op.bytes().as_mut_ptr();
+        // SAFETY: the range lies within the mapping, as just checked; the mapping lives as long as
+        // `self`. The buffer is `len` bytes long and apart from the mapping. Only streams whose
+        // purpose is to write have writes, and their mappings can be written. Others who have the
+        // file mapped may change it meanwhile; the bytes are then a mixture, and mean nothing to
+        // this program but what its checks make of them.
+        unsafe {
+            let place = self.mapping.base().as_ptr().add(offset);
+            match kind {
+                Kind::Read => ptr::copy_nonoverlapping(place, bytes, len),
+                Kind::Write => ptr::copy_nonoverlapping(bytes, place, len),
+            }
+        }
+        // The handler runs in this thread, within the copy.
+        compiler_fence(SeqCst);
+        if self.watch.tripped() { Err(self.explain(op)) } else { Ok(()) }
+    }
+
+    /// Why a copy met SIGBUS.
+    #[cold]
+    fn explain(&self, op: &mut Op<'_>) -> IoFault {
+        let (kind, offset, len) = (op.kind, op.offset, op.len);
+        let operation = kind.operation();
+        let size = fstat(&self.file).map_or(0, |status| status.st_size);
+        let there = u64::try_from(size).unwrap_or(0).saturating_sub(offset);
+        if there < len as u64 {
+            return IoFault { operation, moved: there, cause: Cause::Nothing };
+        }
+        let (file, bytes) = (&self.file, op.bytes());
+        let answer = resume(operation, len, |done| match kind {
+            Kind::Read => pread(file, &mut bytes[done..], offset + done as u64),
+            Kind::Write => pwrite(file, &bytes[done..], offset + done as u64),
+        });
+        answer.err().unwrap_or(IoFault { operation, moved: 0, cause: Cause::Os(Errno::IO) })
+    }
+
+    /// msync(2) of whole pages around a range.
+    fn sync(&self, offset: usize, len: usize) -> Result<(), Fault> {
+        let end = offset.saturating_add(len).min(self.mapping.len());
+        let start = offset.min(end);
+        let start = start - start % page_size();
+        // SAFETY: the range lies within the mapping, and syncing changes nothing in memory.
+        let answer = unsafe {
+            let base = self.mapping.base().as_ptr().add(start);
+            msync(base.cast(), end - start, MsyncFlags::SYNC)
+        };
+        answer.map_err(|errno| Fault::whole(Operation::Flush, errno))
+    }
+}
+
+impl<'p> IoEngine<'p> for Mmap {
+    #[inline]
+    fn submit(&mut self, mut op: Op<'p>) -> Submitted<'p> {
+        let result = self.transfer(&mut op);
+        Submitted::Done(Completion { op, result })
+    }
+
+    fn flush(&mut self, call: FlushCall, (offset, len): (u64, u64)) -> Result<(), Fault> {
+        let within = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+        match call {
+            FlushCall::Range => self.sync(within(offset), within(len)),
+            FlushCall::Fsync | FlushCall::Fdatasync => {
+                self.sync(0, self.mapping.len())?;
+                sync::flush(self.file.as_fd(), call, (0, 0))
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), Fault> {
+        let Self { watch, mapping, file } = self;
+        drop(watch);
+        drop(mapping);
+        sync::close(file)
+    }
+}

@@ -1,0 +1,164 @@
+//! Setting up a ring: flags, sizes, the CPU of a polling thread, and what is registered.
+#![expect(unsafe_code, reason = "the kernel gets addresses of buffers to register")]
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use io_uring::{Builder, IoUring};
+use rustix::{
+    io::Errno,
+    process::getpid,
+    thread::{CpuSet, sched_getaffinity, sched_getcpu},
+};
+
+use super::Area;
+use crate::error::{Fault, Operation};
+
+/// The largest buffer that can be registered, io_uring_register(2).
+const LARGEST: usize = 1 << 30;
+
+/// Milliseconds without work after which a polling thread goes to sleep.
+const IDLE: u32 = 1000;
+
+fn fault(operation: Operation, error: &io::Error) -> Fault {
+    Fault::whole(operation, Errno::from_io_error(error).unwrap_or(Errno::IO))
+}
+
+/// Entries of the submission queue. Operations in flight number `depth` at most, each has at most
+/// one entry (a pair, with a linked sync) that the kernel has not taken, and the kernel takes
+/// entries before io_uring_enter(2) returns. A polling thread tells only after a batch that it took
+/// it, while completions of the batch may be out and their operations replaced.
+pub(super) fn entries(ring: model::phase::Ring) -> u32 {
+    let each = if ring.linked_sync { 2 } else { 1 };
+    let behind = if ring.sqpoll { 2 } else { 1 };
+    ring.depth.saturating_mul(each * behind)
+}
+
+/// A ring for the calling thread; `worker` spreads polling threads over the CPUs.
+///
+/// One thread submits (`SINGLE_ISSUER`, Linux 6.0), deferred work runs when that thread asks for
+/// completions and not in between (`DEFER_TASKRUN`, 6.1), and entries are taken in order, without
+/// an index (`NO_SQARRAY`, 6.6). An older kernel refuses unknown flags with EINVAL and gets fewer.
+/// The completion queue has twice the entries of the submission queue, which is the kernel's own
+/// choice and more than can be in flight.
+pub(super) fn build(ring: model::phase::Ring, worker: u32) -> Result<IoUring, Fault> {
+    let cpu = if ring.sqpoll { Some(polling_cpu(worker)?) } else { None };
+    let mut answer = Err(io::Error::from_raw_os_error(libc::EINVAL));
+    for level in (0..3).rev() {
+        let mut builder: Builder = IoUring::builder();
+        if level >= 1 {
+            builder.setup_single_issuer();
+            if !ring.sqpoll {
+                builder.setup_defer_taskrun();
+            }
+        }
+        if level >= 2 {
+            builder.setup_no_sqarray();
+        }
+        if ring.iopoll {
+            builder.setup_iopoll();
+        }
+        if let Some(cpu) = cpu {
+            builder.setup_sqpoll(IDLE).setup_sqpoll_cpu(cpu);
+        }
+        answer = builder.build(entries(ring));
+        if !matches!(&answer, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
+            break;
+        }
+    }
+    answer.map_err(|error| fault(Operation::Ring, &error))
+}
+
+/// A CPU for the polling thread: one that the process may use, but not the worker's own. Without
+/// being told, the kernel would let it inherit the CPUs of the worker, and the two of them would
+/// wait for each other.
+fn polling_cpu(worker: u32) -> Result<u32, Fault> {
+    let allowed = sched_getaffinity(Some(getpid()))
+        .map_err(|errno| Fault::whole(Operation::PollThread, errno))?;
+    choose(&allowed, sched_getcpu(), worker).ok_or(Fault::whole(Operation::PollThread, Errno::BUSY))
+}
+
+fn choose(allowed: &CpuSet, own: usize, worker: u32) -> Option<u32> {
+    let others = || (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu) && *cpu != own);
+    // From the last on, as pinned workers take the CPUs from the first on.
+    let count = others().count();
+    let turn = (worker as usize).checked_rem(count)?;
+    others().nth(count - 1 - turn).and_then(|cpu| u32::try_from(cpu).ok())
+}
+
+/// How the slots lie in registered buffers.
+pub(super) struct Parts {
+    /// Whole slots in each buffer but the last.
+    pub(super) slots_in_each: usize,
+}
+
+impl Parts {
+    /// The registered buffer that a slot lies in.
+    pub(super) fn index(&self, slot: usize) -> u16 {
+        u16::try_from(slot / self.slots_in_each).expect("registered buffers are at most 16384")
+    }
+}
+
+/// The buffers for an area: one, or more of at most 1 GiB each that cut no slot.
+fn parts(area: Area, largest: usize) -> Result<(Parts, Vec<libc::iovec>), Fault> {
+    let slot = area.len / area.slots.max(1);
+    let slots_in_each = (largest / slot.max(1)).min(area.slots);
+    if slots_in_each == 0 {
+        return Err(Fault::whole(Operation::Register, Errno::TOOBIG));
+    }
+    let part = slots_in_each * slot;
+    let buffers = (0..area.slots * slot).step_by(part).map(|start| libc::iovec {
+        iov_base: area.base.wrapping_add(start).cast(),
+        iov_len: part.min(area.len - start),
+    });
+    Ok((Parts { slots_in_each }, buffers.collect()))
+}
+
+/// Registers the file as number 0, and the slots.
+pub(super) fn register(uring: &IoUring, file: BorrowedFd<'_>, area: Area) -> Result<Parts, Fault> {
+    let (parts, buffers) = parts(area, LARGEST)?;
+    let submitter = uring.submitter();
+    submitter
+        .register_files(&[file.as_raw_fd()])
+        .map_err(|error| fault(Operation::Register, &error))?;
+    // SAFETY: the buffers are parts of the pool of the worker, which is mapped until after the ring
+    // is dropped; the kernel touches them only for the operations of `Flight::push`.
+    unsafe { submitter.register_buffers(&buffers) }
+        .map_err(|error| fault(Operation::Register, &error))?;
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_polling_thread_gets_a_cpu_of_its_own_or_none() {
+        let mut allowed = CpuSet::new();
+        allowed.set(3);
+        assert_eq!(choose(&allowed, 3, 0), None);
+        assert_eq!(choose(&allowed, 1, 7), Some(3));
+        for cpu in [1, 2, 5] {
+            allowed.set(cpu);
+        }
+        let chosen = (0..4).map(|worker| choose(&allowed, 1, worker).unwrap());
+        assert!(chosen.eq([5, 3, 2, 5]));
+    }
+
+    #[test]
+    fn large_areas_are_registered_in_parts_that_cut_no_slot() {
+        let area = |slots: usize| Area { base: std::ptr::null_mut(), len: slots * 4096, slots };
+        let lengths = |slots, largest| {
+            parts(area(slots), largest).map(|(parts, buffers)| {
+                let lengths: Vec<usize> = buffers.iter().map(|part| part.iov_len / 4096).collect();
+                (parts.index(0), parts.index(slots - 1), lengths)
+            })
+        };
+        assert_eq!(lengths(7, LARGEST), Ok((0, 0, vec![7])));
+        assert_eq!(lengths(7, 3 * 4096 + 512), Ok((0, 2, vec![3, 3, 1])));
+        assert_eq!(lengths(6, 3 * 4096), Ok((0, 1, vec![3, 3])));
+        assert_eq!(lengths(1, 4095), Err(Fault::whole(Operation::Register, Errno::TOOBIG)));
+    }
+}

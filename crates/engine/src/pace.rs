@@ -1,0 +1,253 @@
+//! When operations begin: closed loops with and without pauses, limits, and the open loop.
+//!
+//! # Open loop
+//!
+//! Operations are due at instants that do not depend on how those before went. If one is late
+//! because the device stalled, so are the ones that follow, and each counts from the instant it was
+//! due: 500 ms of stall then stand in the percentiles of everything that had to wait. A loop that
+//! counts from the instant it got around to an operation sees one slow operation and many fast
+//! ones (coordinated omission). It holds for queues, too: an operation that finds no room waits,
+//! and its waiting counts.
+//!
+//! # Exponential distances without floating point
+//!
+//! A Poisson process has distances with density `exp(-x)` around their mean. With the memoryless
+//! property, x = k ln 2 + y, where k counts the leading zeros of a random word (probability
+//! `2^-(k+1)`), and y is exponential within 0..ln 2, drawn from a table of [`STEPS`] equally likely
+//! values (each the mean of its part, so the mean is exact). The tail has no bound but that of 64
+//! leading zeros.
+
+use model::{
+    Nanos,
+    phase::{Arrivals, Pace, Rate, Stream},
+};
+
+const STEPS: usize = 1024;
+/// 32 binary digits behind the point.
+const ONE: f64 = 4_294_967_296.0;
+
+/// Tells when the next operation may begin.
+#[derive(Debug)]
+pub(crate) enum Pacer {
+    /// At once.
+    Free,
+    /// After a pause, every so often.
+    Think {
+        /// Operations between pauses.
+        ops: u64,
+        /// Operations until the next pause.
+        left: u64,
+        /// Length of a pause.
+        pause: Nanos,
+    },
+    /// By a schedule.
+    Schedule(Box<Schedule>),
+}
+
+/// Instants at which operations are due.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    // Of the next operation, in nanoseconds with 32 binary digits behind the point.
+    due: u128,
+    // Distance of two operations, or of two bytes, likewise.
+    gap: u128,
+    per_byte: bool,
+    // Whether operations are due whatever became of those before.
+    open: bool,
+    poisson: Option<Poisson>,
+}
+
+#[derive(Debug)]
+struct Poisson {
+    random: fastrand::Rng,
+    // Exponential within 0..ln 2, as shares of the mean with 32 binary digits.
+    table: Box<[u64]>,
+}
+
+impl Pacer {
+    /// For a worker of a stream. Rates are shared out evenly.
+    pub(crate) fn new(stream: &Stream, worker: u32) -> Self {
+        let (rate, open, arrivals) = match stream.pace {
+            Pace::Free => return Self::Free,
+            Pace::Think { ops, pause } => return Self::Think { ops, left: ops, pause },
+            Pace::Limit(rate) => (rate, false, Arrivals::Constant),
+            Pace::Open { rate, arrivals } => (rate, true, arrivals),
+        };
+        let (per_second, per_byte) = match rate {
+            Rate::Ops(ops) => (ops, false),
+            Rate::Bytes(bytes) => (bytes.0, true),
+        };
+        let workers = u128::from(stream.workers.count);
+        let gap = ((1_000_000_000u128 << 32) * workers) / u128::from(per_second.max(1));
+        let poisson = (arrivals == Arrivals::Poisson).then(|| Poisson {
+            random: fastrand::Rng::with_seed(stream.seed ^ (u64::from(worker) << 32) ^ 0x9015_5011),
+            table: exponential(),
+        });
+        Self::Schedule(Box::new(Schedule { due: 0, gap, per_byte, open, poisson }))
+    }
+
+    /// The loop begins now. Workers on a constant schedule begin evenly spread over one distance.
+    pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
+        if let Self::Schedule(schedule) = self {
+            schedule.due = u128::from(now.0) << 32;
+            if !schedule.per_byte && schedule.poisson.is_none() {
+                schedule.due += schedule.gap * u128::from(worker) / u128::from(workers.max(1));
+            }
+        }
+    }
+
+    /// Whether latency counts from the instants that [`Self::due`] tells.
+    pub(crate) fn open(&self) -> bool {
+        matches!(self, Self::Schedule(schedule) if schedule.open)
+    }
+
+    /// When the next operation, of so many bytes, is due; `now` or earlier: at once. To be asked
+    /// once for each operation.
+    #[inline]
+    pub(crate) fn due(&mut self, now: Nanos, len: usize) -> Nanos {
+        match self {
+            Self::Free => now,
+            Self::Think { ops, left, pause } => {
+                if *left > 0 {
+                    *left -= 1;
+                    return now;
+                }
+                *left = *ops - 1;
+                now + *pause
+            }
+            Self::Schedule(schedule) => schedule.due(now, len),
+        }
+    }
+}
+
+impl Schedule {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "nanoseconds since boot, below 2^64")]
+    fn due(&mut self, now: Nanos, len: usize) -> Nanos {
+        let mut due = self.due;
+        if !self.open {
+            // Time not used is not saved up.
+            due = due.max(u128::from(now.0) << 32);
+        }
+        let amount = if self.per_byte { self.gap * len as u128 } else { self.gap };
+        self.due = due + self.poisson.as_mut().map_or(amount, |poisson| poisson.times(amount));
+        Nanos((due >> 32) as u64)
+    }
+}
+
+impl Poisson {
+    /// The mean, times an exponential variate of mean 1.
+    fn times(&mut self, mean: u128) -> u128 {
+        let (word, index) = (self.random.u64(..), self.random.usize(..STEPS));
+        let x = u128::from(word.leading_zeros()) * u128::from(LN_2) + u128::from(self.table[index]);
+        (mean * x) >> 32
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ln 2, below 1")]
+const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
+
+/// Means of the parts into which equally likely steps cut the exponential distribution on 0..ln 2.
+fn exponential() -> Box<[u64]> {
+    // Quantile of p on 0..ln 2: -ln(1 - p/2). Mean over a part: the integral of the quantile, which
+    // is 2 ((1 - u) ln(1 - u) - (1 - u)) between u = p/2 at its borders, over the width of the
+    // part.
+    let integral = |step: usize| {
+        #[expect(clippy::cast_precision_loss, reason = "up to 1024")]
+        let rest = 1.0 - step as f64 / STEPS as f64 / 2.0;
+        2.0 * (rest * rest.ln() - rest)
+    };
+    #[expect(clippy::cast_precision_loss, reason = "1024")]
+    let steps = STEPS as f64;
+    let mean = |step: usize| (integral(step + 1) - integral(step)) * steps;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 0..ln 2")]
+    let fixed = |step: usize| (mean(step) * ONE) as u64;
+    (0..STEPS).map(fixed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{
+        Bytes,
+        phase::{Direction, Interface, Workers},
+    };
+
+    use super::*;
+    use crate::io::conformance::stream;
+
+    fn pacer(pace: Pace, workers: u32) -> Pacer {
+        let mut plan = stream(Interface::Null, Direction::Read, 1);
+        (plan.pace, plan.workers) = (pace, Workers::threads(workers));
+        Pacer::new(&plan, 0)
+    }
+
+    fn open(rate: Rate, arrivals: Arrivals) -> Pace {
+        Pace::Open { rate, arrivals }
+    }
+
+    #[test]
+    fn a_constant_schedule_never_drifts() {
+        // Three per second: a third of a nanosecond would be lost with each operation.
+        let mut pacer = pacer(open(Rate::Ops(3), Arrivals::Constant), 1);
+        pacer.start(Nanos(1000), 0, 1);
+        let dues: Vec<u64> = (0..7).map(|_| pacer.due(Nanos(0), 1).0).collect();
+        let third = 333_333_333;
+        assert_eq!(dues[..3], [1000, 1000 + third, 1000 + 2 * third]);
+        assert!((1000 + 1_999_999_999..=1000 + 2_000_000_000).contains(&dues[6]));
+        assert!(pacer.open());
+    }
+
+    #[test]
+    fn workers_share_the_rate_and_begin_spread() {
+        let mut pacer = pacer(open(Rate::Ops(1000), Arrivals::Constant), 4);
+        pacer.start(Nanos(0), 3, 4);
+        assert_eq!(pacer.due(Nanos(0), 1), Nanos(3_000_000));
+        assert_eq!(pacer.due(Nanos(0), 1), Nanos(7_000_000));
+    }
+
+    #[test]
+    fn a_limit_by_bytes_does_not_save_up() {
+        let mut pacer = pacer(Pace::Limit(Rate::Bytes(Bytes(1000))), 1);
+        pacer.start(Nanos(0), 0, 1);
+        assert_eq!(pacer.due(Nanos(5), 500), Nanos(5));
+        assert_eq!(pacer.due(Nanos(5), 1000), Nanos(500_000_005));
+        // Late: the next one is due now, and the one after that a distance from now.
+        assert_eq!(pacer.due(Nanos(9_000_000_000), 1000), Nanos(9_000_000_000));
+        assert_eq!(pacer.due(Nanos(9_000_000_000), 1), Nanos(10_000_000_000));
+        assert!(!pacer.open());
+    }
+
+    #[test]
+    fn thinking_comes_after_so_many_operations() {
+        let mut pacer = pacer(Pace::Think { ops: 2, pause: Nanos(7) }, 1);
+        let waits: Vec<u64> = (0..6).map(|_| pacer.due(Nanos(100), 1).0 - 100).collect();
+        assert_eq!(waits, [0, 0, 7, 0, 7, 0]);
+    }
+
+    #[test]
+    fn poisson_distances_have_mean_spread_and_tail_of_the_exponential() {
+        let mut pacer = pacer(open(Rate::Ops(1_000_000), Arrivals::Poisson), 1);
+        pacer.start(Nanos(0), 0, 1);
+        let n = 200_000u32;
+        let mut last = pacer.due(Nanos(0), 1);
+        let gaps: Vec<f64> = (0..n)
+            .map(|_| {
+                let due = pacer.due(Nanos(0), 1);
+                let gap = (due.0 - last.0) as f64 / 1000.0;
+                last = due;
+                gap
+            })
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / f64::from(n);
+        let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / f64::from(n);
+        // Standard errors: 1/sqrt(n) = 0.0022 for the mean, sqrt(20/n) = 0.01 for the square.
+        assert!((mean - 1.0).abs() < 0.01, "mean {mean}");
+        assert!((square - 2.0).abs() < 0.05, "second moment {square}");
+        for limit in [0.5, 1.0, 3.0, 7.0] {
+            let beyond = gaps.iter().filter(|gap| **gap > limit).count() as f64 / f64::from(n);
+            let expected = f64::exp(-limit);
+            let error = 5.0 * (expected / f64::from(n)).sqrt() + 0.001;
+            assert!((beyond - expected).abs() < error, "beyond {limit}: {beyond}");
+        }
+    }
+}

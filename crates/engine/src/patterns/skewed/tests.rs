@@ -1,0 +1,206 @@
+use model::{Bytes, phase::Files};
+
+use super::*;
+use crate::patterns::index;
+
+fn skew(access: Access, n: u64) -> Skew {
+    let (size, record) = (Bytes(n * 512), Bytes(512));
+    let plan = Stream::new(Files::One("f".into()), size, record);
+    Skew::new(&Stream { access, seed: 3, ..plan }, n).unwrap()
+}
+
+/// How often each rank comes in so many draws.
+fn counts(access: Access, n: u64, draws: u64) -> Vec<u64> {
+    let skew = Skew { scatter: None, ..skew(access, n) };
+    let mut random = Rng::with_seed(11);
+    let mut counts = vec![0; index(n)];
+    for _ in 0..draws {
+        counts[index(skew.draw(&mut random))] += 1;
+    }
+    counts
+}
+
+/// The probabilities of a law by rank.
+fn law(n: u64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
+    let weights: Vec<f64> = (0..n).map(|rank| weight(rank as f64)).collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}
+
+fn zipf_law(n: u64, theta: f64) -> Vec<f64> {
+    law(n, |rank| (rank + 1.0).powf(-theta))
+}
+
+fn self_similar_law(n: u64, share: f64) -> Vec<f64> {
+    let below = |rank: f64| (rank / n as f64).powf((1.0 - share).ln() / share.ln());
+    law(n, |rank| below(rank + 1.0) - below(rank))
+}
+
+/// Chi-square of counts against a law, as standard deviations from its mean; neighbors are joined
+/// until 10 visits are expected of them.
+fn deviation(counts: &[u64], law: &[f64]) -> f64 {
+    let draws = counts.iter().sum::<u64>() as f64;
+    let (mut chi, mut bins) = (0.0, 0.0);
+    let (mut found, mut expected) = (0.0, 0.0);
+    for (count, probability) in counts.iter().zip(law) {
+        found += *count as f64;
+        expected += probability * draws;
+        if expected >= 10.0 {
+            chi += (found - expected).powi(2) / expected;
+            bins += 1.0;
+            (found, expected) = (0.0, 0.0);
+        }
+    }
+    let freedom: f64 = bins - 1.0;
+    (chi - freedom) / (2.0 * freedom).sqrt()
+}
+
+#[test]
+fn zipf_is_followed() {
+    for (n, theta) in
+        [(2, 1.0), (100, 0.5), (1000, 0.99), (50_000, 0.99), (20_000, 1.2), (500, 0.0)]
+    {
+        let counts = counts(Access::Zipf { theta }, n, 1_000_000);
+        let deviation = deviation(&counts, &zipf_law(n, theta));
+        assert!(deviation.abs() < 5.0, "n = {n}, theta = {theta}: {deviation}");
+    }
+}
+
+#[test]
+fn the_self_similar_law_is_followed() {
+    for (n, share) in [(2, 0.2), (1000, 0.2), (50_000, 0.2), (20_000, 0.4), (3000, 0.05)] {
+        let counts = counts(Access::Pareto { share }, n, 1_000_000);
+        let deviation = deviation(&counts, &self_similar_law(n, share));
+        assert!(deviation.abs() < 5.0, "n = {n}, share = {share}: {deviation}");
+    }
+}
+
+#[test]
+fn a_fifth_has_four_fifths_and_so_within_it() {
+    let counts = counts(Access::Pareto { share: 0.2 }, 100_000, 1_000_000);
+    let share = |ranks: usize| counts[..ranks].iter().sum::<u64>() as f64 / 1e6;
+    assert!((share(20_000) - 0.8).abs() < 0.002, "{}", share(20_000));
+    assert!((share(4000) - 0.64).abs() < 0.003, "{}", share(4000));
+    assert!((share(800) - 0.512).abs() < 0.003, "{}", share(800));
+}
+
+#[test]
+fn the_hot_zone_has_its_share_and_each_zone_is_flat() {
+    for (n, hot, space, visits) in
+        [(1000, 100, 0.1, 0.9), (777, 389, 0.5, 0.25), (100, 1, 0.001, 0.5)]
+    {
+        let counts = counts(Access::Hot { space, visits }, n, 1_000_000);
+        let cold = n - hot;
+        let weight = |rank: f64| {
+            let (share, zone) =
+                if rank < hot as f64 { (visits, hot) } else { (1.0 - visits, cold) };
+            share / zone as f64
+        };
+        let deviation = deviation(&counts, &law(n, weight));
+        assert!(deviation.abs() < 5.0, "n = {n}, {space} has {visits}: {deviation}");
+    }
+}
+
+#[test]
+fn zones_may_have_all_visits_or_none_and_parts_one_record() {
+    let all = counts(Access::Hot { space: 0.5, visits: 1.0 }, 10, 1000);
+    assert_eq!(all[5..], [0; 5]);
+    let none = counts(Access::Hot { space: 0.5, visits: 0.0 }, 10, 1000);
+    assert_eq!(none[..5], [0; 5]);
+    for access in [
+        Access::Hot { space: 0.5, visits: 0.0 },
+        Access::Zipf { theta: 10.0 },
+        Access::Pareto { share: 1e-9 },
+    ] {
+        assert_eq!(counts(access, 1, 10), [10]);
+    }
+    let two = counts(Access::Hot { space: 0.999, visits: 0.5 }, 2, 1000);
+    assert!(two[0] > 400 && two[1] > 400, "{two:?}");
+}
+
+/// The share of each range of a table.
+fn shares(ranges: &[(Range, f64)]) -> Vec<f64> {
+    let total: f64 = ranges.iter().map(|(_, weight)| weight).sum();
+    ranges.iter().map(|(_, weight)| weight / total).collect()
+}
+
+#[test]
+fn each_rank_is_within_the_stated_error_of_its_law() {
+    let n = 200_000;
+    for (ranges, law) in [
+        (zipf(n, 1.0), zipf_law(n, 1.0)),
+        (zipf(n, 0.99), zipf_law(n, 0.99)),
+        (zipf(n, 0.3), zipf_law(n, 0.3)),
+        (self_similar(n, 0.2), self_similar_law(n, 0.2)),
+        (self_similar(n, 0.01), self_similar_law(n, 0.01)),
+    ] {
+        for ((range, _), share) in ranges.iter().zip(shares(&ranges)) {
+            let ranks = index(range.start)..index(range.start + range.width);
+            assert!(range.width == 1 || range.width <= range.start / GRAIN);
+            let exact: f64 = law[ranks.clone()].iter().sum();
+            assert!((share / exact - 1.0).abs() < 5e-6, "{range:?}: {share} for {exact}");
+            for rank in ranks {
+                let error = share / range.width as f64 / law[rank] - 1.0;
+                assert!(error.abs() < 0.008, "rank {rank}: {error}");
+            }
+        }
+    }
+    // The steepest of all: only the sum over a range is held to be exact.
+    let (ranges, law) = (zipf(20_000, 10.0), zipf_law(20_000, 10.0));
+    for ((range, _), share) in ranges.iter().zip(shares(&ranges)) {
+        let exact: f64 = law[index(range.start)..][..index(range.width)].iter().sum();
+        assert!((share / exact - 1.0).abs() < 5e-6, "{range:?}");
+    }
+}
+
+#[test]
+fn the_largest_parts_have_small_tables_without_gaps() {
+    let n = 1 << 52;
+    for ranges in [zipf(n, 0.99), self_similar(n, 0.2)] {
+        assert!(ranges.len() < 3000, "{}", ranges.len());
+        let mut next = 0;
+        for (range, weight) in ranges {
+            assert_eq!(range.start, next);
+            assert!(range.width > 0 && weight.is_finite() && weight > 0.0);
+            next += range.width;
+        }
+        assert_eq!(next, n);
+    }
+}
+
+#[test]
+fn the_integral_has_its_digits_near_the_logarithm() {
+    let exact = (2f64).ln();
+    assert!((integral(5.0, 5.0, 1.0) - exact).abs() < 1e-15);
+    for off in [-1e-12, -1e-15, 1e-15, 1e-12] {
+        assert!((integral(5.0, 5.0, 1.0 + off) - exact).abs() < 1e-11);
+    }
+    assert!((integral(2.0, 3.0, 2.0) - 0.3).abs() < 1e-15);
+    assert!((integral(2.0, 3.0, 0.0) - 3.0).abs() < 1e-15);
+}
+
+#[test]
+fn workers_share_favorites_that_are_scattered_by_the_seed() {
+    let n = 10_000;
+    let skew = |seed| {
+        let plan = Stream::new(Files::Shared("f".into()), Bytes(n), Bytes(1));
+        let access = Access::Zipf { theta: 1.5 };
+        Skew::new(&Stream { access, seed, ..plan }, n).unwrap()
+    };
+    let favorite = |skew: &Skew, worker: u64| {
+        let mut random = Rng::with_seed(worker);
+        let mut counts = vec![0; index(n)];
+        for _ in 0..10_000 {
+            counts[index(skew.draw(&mut random))] += 1;
+        }
+        (0..n).max_by_key(|record| counts[index(*record)]).unwrap()
+    };
+    let favorites: Vec<u64> = (0..5).map(|seed| favorite(&skew(seed), 1)).collect();
+    for (seed, record) in (0..).zip(&favorites) {
+        assert_eq!(favorite(&skew(seed), 2), *record);
+    }
+    let mut places = favorites.clone();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), 5, "{favorites:?}");
+}

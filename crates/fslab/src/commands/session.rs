@@ -1,0 +1,275 @@
+//! One session of a run: what it needs before its first trial, and how it is conducted.
+//!
+//! A plan that is checked and the name of a run file enter; a [`Prepared`] run, and then how it
+//! [`Ended`], leave. What is said about it on the way, and reported afterwards, is up to the
+//! commands.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context;
+use engine::Progress;
+use model::{
+    Bytes, RunRecord, Warning,
+    record::{CellRecord, CellState, RunInfo},
+    storage::Place,
+};
+use rig::{Catalogue, Host, Rig, RigOptions};
+use store::{Store, StoreError};
+
+use super::keeping::Keeping;
+use crate::{
+    cells,
+    conductor::{Conductor, Settings, Tally, Watch, events::Event, now_unix},
+    exit::Failure,
+    output,
+    plans::Chosen,
+    screen::Screen,
+};
+
+/// All that a run needs before its first trial.
+pub(super) struct Prepared {
+    /// The storage, claimed.
+    pub(super) rig: Rig,
+    /// The run file.
+    pub(super) store: Store,
+    /// What it holds so far.
+    pub(super) record: RunRecord,
+    /// Where it is and where it goes.
+    pub(super) keeping: Keeping,
+    /// What is measured on.
+    pub(super) place: Place,
+    /// Check each filesystem after its trial.
+    pub(super) fsck: bool,
+}
+
+/// What a run is made in.
+pub(super) struct Surroundings<'a> {
+    /// The filesystems.
+    pub(super) catalogue: &'a Catalogue,
+    /// The machine.
+    pub(super) host: &'a Arc<dyn Host>,
+    /// Where undo journals are kept.
+    pub(super) state: &'a Path,
+    /// Devices that may be overwritten, by model or serial.
+    pub(super) destroy: &'a [String],
+}
+
+/// Makes a new run ready. Nothing is changed on the machine before the storage and the run file are
+/// known to be good.
+///
+/// # Errors
+/// When the run could not keep its results, the storage is refused, or nothing can be measured.
+pub(super) fn begin(
+    chosen: &Chosen,
+    path: &Path,
+    mut warnings: Vec<Warning>,
+    surroundings: &Surroundings<'_>,
+) -> Result<Prepared, Failure> {
+    writable(path)?;
+    let Surroundings { catalogue, host, .. } = surroundings;
+    let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
+    let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
+    let id = run_id(seed);
+    let rig = surroundings.rig(chosen, &id, &keeping.working)?;
+    warnings.extend(rig.warnings());
+    let environment = surroundings.facts(&rig, chosen);
+    warnings.extend(fits_memory(chosen, &environment));
+    let cells = cells::of(chosen, catalogue, host.as_ref(), seed);
+    let info = RunInfo {
+        id,
+        title: chosen.plan.title.clone(),
+        plan_name: chosen.name.clone(),
+        plan_text: chosen.text.clone(),
+        amendments: chosen.amendments.clone(),
+        scale: chosen.scale,
+        profile: chosen.plan.profile,
+        repeats: chosen.plan.repeats,
+        seed,
+        storage: rig.describe(),
+        started_unix: now_unix(),
+        ended_unix: None,
+        program: super::version::program(),
+    };
+    if cells.iter().all(|cell| cell.state != CellState::Open) {
+        drop(rig);
+        return Err(nothing_to_measure(&cells));
+    }
+    keeping.begin()?;
+    let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
+    let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
+    let (place, fsck) = (chosen.storage.place.clone(), chosen.plan.fsck);
+    Ok(Prepared { rig, store, record, keeping, place, fsck })
+}
+
+/// Whoever watches a session, and how it is told to stop.
+pub(super) struct Conducting<'a> {
+    /// The filesystems.
+    pub(super) catalogue: &'a Catalogue,
+    /// Shows what happens.
+    pub(super) screen: &'a Screen,
+    /// Filled by the workers.
+    pub(super) progress: &'a Progress,
+    /// Set by a signal.
+    pub(super) interrupt: &'a AtomicBool,
+    /// Stop at the first cell that fails.
+    pub(super) fail_fast: bool,
+    /// Where to keep what is needed to judge the files after a crash.
+    pub(super) crash_state: Option<&'a Path>,
+}
+
+/// How a session ended.
+pub(super) struct Ended {
+    /// Where the run file is now.
+    pub(super) keeping: Keeping,
+    /// What was measured on.
+    pub(super) place: Place,
+    /// How the cells fared.
+    pub(super) tally: Tally,
+}
+
+/// Runs what was prepared to its end, and brings the run file to its place.
+///
+/// # Errors
+/// When the run file cannot be written, or the machine not be put back.
+pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Result<Ended> {
+    let Prepared { rig, store, record, keeping, place, fsck } = prepared;
+    let observer = |event: &Event<'_>| with.screen.show(event);
+    let settings = Settings {
+        profile: record.info.profile,
+        repeats: record.info.repeats,
+        seed: record.info.seed,
+        fsck,
+        fail_fast: with.fail_fast,
+        crash_state: with.crash_state.map(Path::to_path_buf),
+        worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
+    };
+    let watch = Watch { observer: &observer, progress: with.progress, interrupt: with.interrupt };
+    let conductor = Conductor::new(rig, store, record, with.catalogue, settings, watch);
+    let tally = conductor.run()?;
+    keeping.end()?;
+    Ok(Ended { keeping, place, tally })
+}
+
+/// Lets a signal end the run in good order, and a second one at once.
+///
+/// A hang-up counts, since a run outlives the terminal it was started from only in disorder.
+///
+/// # Errors
+/// When the handlers cannot be set.
+pub(super) fn listen() -> anyhow::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let mut signals = signals.context("listening for signals")?;
+    let shared = Arc::new(AtomicBool::new(false));
+    let interrupt = Arc::clone(&shared);
+    std::thread::spawn(move || {
+        for signal in &mut signals {
+            if !interrupt.swap(true, Ordering::Relaxed) {
+                output::message("stopping and putting the machine back; once more to stop at once");
+                continue;
+            }
+            output::message("stopped at once; `fslab clean` puts the machine back");
+            let _cannot = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    });
+    Ok(shared)
+}
+
+impl Surroundings<'_> {
+    /// Claims the storage of a plan.
+    ///
+    /// # Errors
+    /// When it is refused or cannot be had.
+    pub(super) fn rig(
+        &self,
+        chosen: &Chosen,
+        run_id: &str,
+        store_file: &Path,
+    ) -> Result<Rig, Failure> {
+        let options = RigOptions {
+            state_directory: Some(self.state.into()),
+            run_id: run_id.into(),
+            destroy: self.destroy.to_vec(),
+            store_file: std::path::absolute(store_file)?,
+            default_image_directory: "/var/tmp".into(),
+        };
+        let rig = Rig::open(Arc::clone(self.host), &chosen.storage, options);
+        Ok(rig.context("preparing the storage")?)
+    }
+
+    /// The facts about the host that a run names.
+    pub(super) fn facts(&self, rig: &Rig, chosen: &Chosen) -> model::Environment {
+        let mut environment = rig.environment();
+        environment.merge(cells::tools(chosen, self.catalogue, self.host.as_ref()));
+        let clock = engine::clock();
+        environment.set("clock.resolution_ns", clock.resolution.0.to_string());
+        environment.set("clock.cost_ns", clock.cost.0.to_string());
+        environment.set("program", super::version::program());
+        // The loop's own cost at a size common in storage; the plan's records may be of others.
+        if let Ok(ceiling) = engine::write_ceiling(Bytes::kib(4)) {
+            let cost = format!("{:.0}", ceiling.nanos_per_op());
+            environment.set("generator.null_engine_4KiB_ns_per_op", cost);
+        }
+        environment
+    }
+}
+
+/// Refuses a run file that is there already.
+///
+/// # Errors
+/// When it is.
+pub(super) fn free(path: &Path) -> Result<(), Failure> {
+    match path.exists() {
+        true => Err(Failure::usage(StoreError::Exists(path.into()))),
+        false => Ok(()),
+    }
+}
+
+/// Files below twice the memory can be served and accepted from memory alone.
+fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warning> {
+    let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
+    let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
+    let memory = chosen.storage.memory.or(total.map(whole_mib))?;
+    let working_set = chosen.footprint();
+    (working_set.0 > 0 && working_set.0 < memory.0.saturating_mul(2))
+        .then_some(Warning::FitsMemory { working_set, memory })
+}
+
+fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
+    let mut reasons: Vec<_> = cells
+        .iter()
+        .filter_map(|cell| match &cell.state {
+            CellState::Skipped { reason } => {
+                Some(format!("\n  {}: {reason}", cell.cell.filesystem.name))
+            }
+            CellState::Open | CellState::Done { .. } | CellState::Failed { .. } => None,
+        })
+        .collect();
+    reasons.dedup();
+    anyhow::anyhow!("none of the plan's filesystems can be measured here:{}", reasons.concat())
+        .into()
+}
+
+/// A run that could not keep its results would measure for nothing.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let probe = path.with_extension(format!("probe-{}", std::process::id()));
+    let written = fs::File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
+    written.map_err(|source| {
+        Failure::usage(anyhow::Error::new(source).context(format!(
+            "the run file {} cannot be written; name another place with -o",
+            path.display()
+        )))
+    })
+}
+
+fn run_id(seed: u64) -> String {
+    let stamp = report::stamp(now_unix());
+    format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
+}

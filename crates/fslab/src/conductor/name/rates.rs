@@ -1,0 +1,110 @@
+//! Work over time: throughput and operations per second.
+
+use model::{
+    Metric, Nanos, PhaseResult, Sample,
+    phase::{Access, Bound, Flush, Stream, Work, WorkerResult},
+};
+
+use super::{Named, direction, float, mixed, nanos, until_durable, window};
+
+/// The classic tool's clock tick, gettimeofday(2)'s microsecond, which it takes off every time; a
+/// shorter time counts as one tick.
+const TICK: Nanos = Nanos(1000);
+
+pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
+    let timed = named.phase.timed;
+    let counted = |worker: &WorkerResult| {
+        let flush = if timed.flush { worker.flush_time } else { Nanos(0) };
+        let close = if timed.close { worker.close_time } else { Nanos(0) };
+        let elapsed = worker.loop_time + flush + close;
+        if timed.tick_subtracted { (elapsed - TICK).max(TICK) } else { elapsed }
+    };
+    let window = window(result.workers.iter(), counted);
+    // A tree of empty files moves nothing, and is not slow for that.
+    let moves = result.bytes().0 > 0 || direction(named.phase).is_some();
+    if moves {
+        named.add(Metric::Throughput, per_second(result.bytes().0, window));
+    }
+    named.add(Metric::OpsRate, per_second(result.ops().0, window));
+    if mixed(result) {
+        both(named, result, window);
+    }
+    if let Work::Stream(stream) = &named.phase.work {
+        durable(named, stream, result);
+    }
+    if result.workers.len() > 1 {
+        each(named, result, moves, counted);
+    }
+}
+
+/// Reads and writes apart, over the same time as both together.
+fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
+    let all =
+        |part: fn(&WorkerResult) -> u64| per_second(result.workers.iter().map(part).sum(), window);
+    named.add(Metric::ReadThroughput, all(|worker| worker.read.bytes.0));
+    named.add(Metric::WriteThroughput, all(|worker| worker.written.bytes.0));
+    named.add(Metric::ReadOpsRate, all(|worker| worker.read.ops.0));
+    named.add(Metric::WriteOpsRate, all(|worker| worker.written.ops.0));
+}
+
+fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
+    let writers = || result.workers.iter().filter(|worker| worker.writes());
+    let any = (stream.flush != Flush::None && writes_once(stream) || stream.flush_every.is_some())
+        && (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
+    if !any {
+        return;
+    }
+    let bytes = writers().map(|worker| (worker.written.bytes + worker.uncounted).0).sum();
+    // What was flushed includes what was written after the counting had stopped, and its time.
+    let durable = window(writers(), until_durable);
+    named.add(Metric::DurableThroughput, per_second(bytes, durable));
+}
+
+/// Whether what is written is not overwritten before it is flushed: bytes that only the page cache
+/// ever saw were not made durable.
+fn writes_once(stream: &Stream) -> bool {
+    let drawn = match stream.access {
+        Access::Random | Access::Zipf { .. } | Access::Pareto { .. } | Access::Hot { .. } => true,
+        Access::Sequential
+        | Access::Backward
+        | Access::SameRecord
+        | Access::Stride { .. }
+        | Access::Shuffled
+        | Access::Permuted
+        | Access::Append
+        | Access::Replay => false,
+    };
+    let through = stream.open.direct || stream.open.sync || stream.open.dsync;
+    through || (stream.bound == Bound::Once && !drawn)
+}
+
+/// Each worker's own rate, and how well the workers kept together.
+fn each(
+    named: &mut Named<'_>,
+    result: &PhaseResult,
+    moves: bool,
+    counted: impl Fn(&WorkerResult) -> Nanos,
+) {
+    let metric = if moves { Metric::Throughput } else { Metric::OpsRate };
+    let rate = |worker: &WorkerResult| {
+        let amount = if moves { worker.bytes().0 } else { worker.ops().0 };
+        per_second(amount, counted(worker))
+    };
+    if moves {
+        named.add(Metric::ThroughputSum, result.workers.iter().map(&rate).sum());
+    }
+    named.add(Metric::StartSkew, nanos(result.start_skew()));
+    named.add(Metric::EndSkew, nanos(result.end_skew()));
+    let phase = named.phase.name.clone();
+    named.samples.extend(result.workers.iter().map(|worker| Sample {
+        phase: phase.clone(),
+        metric,
+        worker: Some(worker.worker),
+        value: rate(worker),
+    }));
+}
+
+fn per_second(amount: u64, time: Nanos) -> f64 {
+    // An interval of zero cannot be seen; the clock's own nanosecond bounds the rate.
+    float(amount) / Nanos(time.0.max(1)).seconds()
+}

@@ -1,0 +1,253 @@
+use model::{Bytes, Histogram, Ops, Warning, phase::*, record::TimesOf};
+
+use super::*;
+
+fn phase(direction: Direction, timed: Timed) -> Phase {
+    Phase {
+        name: "p".into(),
+        group: "writing".into(),
+        role: Role::Measure,
+        cache: Cache::Cold,
+        timed,
+        work: Work::Stream(Stream {
+            direction,
+            flush: if direction == Direction::Read { Flush::None } else { Flush::Fsync },
+            workers: Workers::threads(2),
+            ..Stream::new(Files::PerWorker("f".into()), Bytes::mib(1), Bytes::kib(4))
+        }),
+    }
+}
+
+/// Two workers: 1 s and 2 s of loop, started 0.5 s apart, 1 s of flush and of close each.
+fn result() -> PhaseResult {
+    let worker = |worker: u32, started: u64, seconds: u64| WorkerResult {
+        worker,
+        started: Nanos(started),
+        loop_time: Nanos(seconds * 1_000_000_000),
+        flush_time: Nanos(1_000_000_000),
+        close_time: Nanos(1_000_000_000),
+        written: Moved { ops: Ops(256), bytes: Bytes::mib(1) },
+        ..WorkerResult::default()
+    };
+    PhaseResult {
+        workers: vec![worker(0, 0, 1), worker(1, 500_000_000, 2)],
+        wall_time: Nanos(5_000_000_000),
+    }
+}
+
+/// No device, no ceiling, and a clock that costs nothing to speak of.
+fn nothing() -> Evidence {
+    Evidence { device: None, clock_cost: Nanos(20), generator: None }
+}
+
+fn device(read: Bytes) -> Evidence {
+    let device = Some(DeviceCounters { read, written: Bytes(0) });
+    Evidence { device, ..nothing() }
+}
+
+/// So many operations of so many nanoseconds each.
+fn times(count: u64, nanos: u64) -> Histogram {
+    let mut histogram = Histogram::new();
+    histogram.record_n(nanos, count);
+    histogram
+}
+
+fn stream(phase: &mut Phase) -> &mut Stream {
+    let Work::Stream(stream) = &mut phase.work else { panic!("a stream") };
+    stream
+}
+
+fn codes(phase: &Phase, result: &PhaseResult, evidence: &Evidence) -> Vec<&'static str> {
+    warnings(phase, result, evidence).iter().map(Warning::code).collect()
+}
+
+fn value(samples: &[Sample], metric: Metric) -> Option<f64> {
+    samples.iter().find(|s| s.metric == metric && s.worker.is_none()).map(|s| s.value)
+}
+
+#[test]
+fn rates_are_over_first_start_to_last_end() {
+    let mib = float(Bytes::MIB);
+    let named = samples(&phase(Direction::Write, Timed::default()), &result(), &nothing());
+    assert_eq!(value(&named, Metric::Throughput), Some(2.0 * mib / 2.5));
+    assert_eq!(value(&named, Metric::DurableThroughput), Some(2.0 * mib / 3.5));
+    assert_eq!(value(&named, Metric::ThroughputSum), Some(mib + mib / 2.0));
+    assert_eq!(value(&named, Metric::OpsRate), Some(512.0 / 2.5));
+    assert_eq!(value(&named, Metric::StartSkew), Some(5e8));
+    assert_eq!(value(&named, Metric::DeviceRead), None, "absent, not zero");
+    let timed = Timed { flush: true, close: true, tick_subtracted: false };
+    let named = samples(&phase(Direction::Write, timed), &result(), &nothing());
+    assert_eq!(value(&named, Metric::Throughput), Some(2.0 * mib / 4.5));
+}
+
+#[test]
+fn what_was_written_after_the_stonewall_counts_with_its_time_or_not_at_all() {
+    let mut result = result();
+    result.workers[1].uncounted = Bytes::mib(1);
+    result.workers[1].uncounted_time = Nanos(500_000_000);
+    let named = samples(&phase(Direction::Write, Timed::default()), &result, &nothing());
+    let mib = float(Bytes::MIB);
+    assert_eq!(value(&named, Metric::Throughput), Some(2.0 * mib / 2.5));
+    assert_eq!(value(&named, Metric::DurableThroughput), Some(3.0 * mib / 4.0));
+}
+
+#[test]
+fn a_tick_is_taken_off_in_the_original_way() {
+    let timed = Timed { tick_subtracted: true, ..Timed::default() };
+    let mut result = result();
+    result.workers.truncate(1);
+    let named = samples(&phase(Direction::Write, timed), &result, &nothing());
+    assert_eq!(value(&named, Metric::Throughput), Some(float(Bytes::MIB) / 0.999_999));
+    result.workers[0].loop_time = Nanos(900);
+    let named = samples(&phase(Direction::Write, timed), &result, &nothing());
+    assert_eq!(value(&named, Metric::Throughput), Some(float(Bytes::MIB) / 1e-6));
+}
+
+#[test]
+fn a_cold_read_must_reach_the_device() {
+    let phase = phase(Direction::Read, Timed::default());
+    assert_eq!(codes(&phase, &result(), &device(Bytes::mib(2))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result(), &device(Bytes::mib(1))), ["W-CACHE"]);
+}
+
+#[test]
+fn reads_that_are_drawn_or_start_over_ask_for_no_more_than_there_is() {
+    let mut phase = phase(Direction::Read, Timed::default());
+    let mut result = result();
+    // 20 MiB from two files of 1 MiB each.
+    result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes::mib(10));
+    stream(&mut phase).bound = Bound::Time { ramp: Nanos(0), run: Nanos(1_000_000_000) };
+    assert_eq!(codes(&phase, &result, &device(Bytes::mib(2))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &device(Bytes::mib(1))), ["W-CACHE"]);
+    stream(&mut phase).access = Access::Random;
+    result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes::mib(1));
+    // As many draws as records: 1 - 1/e of 2 MiB, 1.26 MiB.
+    assert_eq!(codes(&phase, &result, &device(Bytes::kib(1260))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &device(Bytes::kib(1200))), ["W-CACHE"]);
+}
+
+#[test]
+fn reads_and_writes_stand_apart_where_there_are_both() {
+    let mut result = result();
+    let worker = &mut result.workers[0];
+    worker.read = std::mem::take(&mut worker.written);
+    worker.latencies.read = times(256, 100);
+    result.workers[1].latencies.write = times(256, 1000);
+    let named = samples(&phase(Direction::Alternate, Timed::default()), &result, &nothing());
+    let mib = float(Bytes::MIB);
+    assert_eq!(value(&named, Metric::ReadThroughput), Some(mib / 2.5));
+    assert_eq!(value(&named, Metric::WriteThroughput), Some(mib / 2.5));
+    assert_eq!(value(&named, Metric::ReadOpsRate), Some(256.0 / 2.5));
+    assert_eq!(value(&named, Metric::WriteOpsRate), Some(256.0 / 2.5));
+    assert_eq!(value(&named, Metric::ReadLatencyP50), Some(100.0));
+    assert_eq!(value(&named, Metric::WriteLatencyP50), Some(1000.0));
+    assert_eq!(value(&named, Metric::WriteLatencyP99), None, "2.56 operations lie beyond");
+    assert_eq!(value(&named, Metric::LatencyP50), Some(100.0));
+    assert_eq!(value(&named, Metric::EndSkew), Some(1.5e9));
+    let named = samples(&phase(Direction::Write, Timed::default()), &self::result(), &nothing());
+    assert_eq!(value(&named, Metric::ReadThroughput), None);
+}
+
+#[test]
+fn percentiles_need_ten_operations_beyond() {
+    let mut result = result();
+    result.workers.truncate(1);
+    for (count, p99, p9999) in
+        [(999, None, None), (1000, Some(50.0), None), (100_000, Some(50.0), Some(50.0))]
+    {
+        result.workers[0].latencies.write = times(count, 50);
+        result.workers[0].latencies.flush = times(count, 50);
+        let named = samples(&phase(Direction::Write, Timed::default()), &result, &nothing());
+        assert_eq!(value(&named, Metric::LatencyP99), p99, "{count}");
+        assert_eq!(value(&named, Metric::FlushCallP99), p99, "{count}");
+        assert_eq!(value(&named, Metric::LatencyP9999), p9999, "{count}");
+        assert_eq!(value(&named, Metric::FlushCalls), Some(float(count)));
+        assert_eq!(value(&named, Metric::FlushCallMax), Some(50.0));
+    }
+    assert_eq!(
+        value(
+            &samples(&phase(Direction::Write, Timed::default()), &self::result(), &nothing()),
+            Metric::FlushCalls
+        ),
+        None
+    );
+}
+
+#[test]
+fn only_histograms_with_values_are_kept_under_their_names() {
+    let mut result = result();
+    result.workers[0].latencies.write = times(3, 50);
+    result.workers[1].latencies.write = times(4, 50);
+    result.workers[1].latencies.submit = times(4, 5);
+    let kept = histograms("p", &result);
+    let named: Vec<_> = kept.iter().map(|times| (times.of, times.histogram.count())).collect();
+    assert_eq!(named, [(TimesOf::All, 7), (TimesOf::Write, 7), (TimesOf::Submit, 4)]);
+}
+
+#[test]
+fn costs_cover_the_ramp_up_and_are_spread_over_it() {
+    let mut phase = phase(Direction::Read, Timed::default());
+    // 3 s are counted, and each of two workers ramped up for 1.5 s: as much again.
+    stream(&mut phase).bound = Bound::Time { ramp: Nanos(1_500_000_000), run: Nanos(1) };
+    let mut result = result();
+    for worker in &mut result.workers {
+        worker.read = std::mem::take(&mut worker.written);
+        worker.user_time = Nanos(1_024_000);
+        worker.system_time = Nanos(2_048_000);
+        worker.voluntary_switches = 500;
+        worker.involuntary_switches = 12;
+        worker.would_block = Ops(128);
+    }
+    let named = samples(&phase, &result, &device(Bytes::mib(3)));
+    assert_eq!(value(&named, Metric::UserTimePerOp), Some(2000.0));
+    assert_eq!(value(&named, Metric::SystemTimePerOp), Some(4000.0));
+    assert_eq!(value(&named, Metric::SwitchesPerOp), Some(1.0));
+    assert_eq!(value(&named, Metric::UserShare), Some(2_048_000.0 / 1e10));
+    assert_eq!(value(&named, Metric::VoluntarySwitches), Some(1000.0));
+    assert_eq!(value(&named, Metric::WouldBlock), Some(256.0));
+    assert_eq!(value(&named, Metric::WouldBlockShare), Some(0.25));
+    assert_eq!(value(&named, Metric::CachedShare), Some(0.25), "3 of 4 MiB");
+}
+
+#[test]
+fn the_generator_is_judged_by_its_part_of_the_workers_time() {
+    let mut phase = phase(Direction::Write, Timed::default());
+    let mut result = result();
+    // 512 operations in 3 s of two workers: 5.86 ms each.
+    let of = |nanos| Evidence { generator: Some(nanos), ..nothing() };
+    let share = |phase: &Phase, nanos| {
+        value(&samples(phase, &self::result(), &of(nanos)), Metric::GeneratorShare)
+    };
+    assert_eq!(share(&phase, 3e9 / 512.0 / 10.0), Some(0.1));
+    assert_eq!(codes(&phase, &result, &of(3e9 / 512.0 / 10.0)), ["W-GENBOUND"]);
+    assert_eq!(codes(&phase, &result, &of(3e9 / 512.0 / 25.0)), Vec::<&str>::new());
+    assert_eq!(share(&phase, 0.0), Some(0.0));
+    let rate = Rate::Ops(100);
+    stream(&mut phase).pace = Pace::Open { rate, arrivals: Arrivals::Poisson };
+    assert_eq!(share(&phase, 1e6), None, "who is paced has time to spare");
+    result.workers.clear();
+    assert_eq!(codes(&phase, &result, &of(1e9)), Vec::<&str>::new());
+}
+
+#[test]
+fn a_tree_counts_files_and_moves_nothing_when_they_are_empty() {
+    let mut phase = phase(Direction::Write, Timed::default());
+    phase.work = Work::Tree(Tree {
+        name: "t".into(),
+        files: 256,
+        per_directory: 16,
+        size: Bytes(0),
+        record: Bytes(0),
+        order: TreeOrder::Created,
+        steps: vec![TreeStep::Create, TreeStep::Close],
+        fill: Fill::default(),
+        seed: 0,
+        workers: Workers::threads(2),
+    });
+    let mut result = result();
+    result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes(0));
+    let named = samples(&phase, &result, &nothing());
+    assert_eq!(value(&named, phase.primary()), Some(512.0 / 2.5));
+    assert_eq!(value(&named, Metric::Throughput), None);
+    assert_eq!(named.iter().filter(|sample| sample.worker.is_some()).count(), 2);
+}

@@ -1,0 +1,200 @@
+//! A single workload as it goes: one line on a terminal with time, rates, and the last seconds as a
+//! row of small bars.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Instant,
+};
+
+use engine::{Progress, Snapshot};
+use indicatif::{ProgressBar, ProgressStyle};
+use model::{Metric, Nanos};
+
+use super::watcher::{INTERVAL, Reading, Watcher};
+use crate::conductor::events::Event;
+
+/// Looks that the small bars show: six seconds.
+const LOOKS: usize = 24;
+
+/// Bars from nothing to the most.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The line, and the thread that redraws it.
+pub(super) struct Gauge {
+    line: ProgressBar,
+    progress: Progress,
+    current: Arc<Mutex<Current>>,
+    stop: Arc<AtomicBool>,
+    redraw: Option<JoinHandle<()>>,
+}
+
+/// The phase that was announced last.
+#[derive(Clone, Debug, Default)]
+struct Current {
+    name: String,
+    time: Option<Nanos>,
+    /// Number of the phase before, whose counters are still shown until this one begins.
+    before: u64,
+}
+
+impl Gauge {
+    /// Starts to draw.
+    pub(super) fn start(progress: Progress, workload: &str) -> Self {
+        let line = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{msg}");
+        line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let current = Arc::new(Mutex::new(Current::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let redraw = std::thread::spawn({
+            let (line, progress) = (line.clone(), progress.clone());
+            let (current, stop) = (Arc::clone(&current), Arc::clone(&stop));
+            let workload = workload.to_owned();
+            move || redraw(&stop, &line, &progress, &current, &workload)
+        });
+        Self { line, progress, current, stop, redraw: Some(redraw) }
+    }
+
+    /// Takes note of an event, and prints its line above.
+    pub(super) fn show(&self, event: &Event<'_>, line: Option<String>) {
+        if let Event::PhaseStarted { name, time } = event {
+            let before = self.progress.snapshot().phase;
+            *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
+                Current { name: (*name).to_owned(), time: *time, before };
+        }
+        if let Some(line) = line {
+            self.line.println(line);
+        }
+        if matches!(event, Event::RunEnded { .. }) {
+            self.clear();
+        }
+    }
+
+    fn clear(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.line.finish_and_clear();
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.clear();
+        if let Some(redraw) = self.redraw.take() {
+            let _panicked = redraw.join();
+        }
+    }
+}
+
+fn redraw(
+    stop: &AtomicBool,
+    line: &ProgressBar,
+    progress: &Progress,
+    current: &Mutex<Current>,
+    workload: &str,
+) {
+    let mut watcher = Watcher::default();
+    let mut history = VecDeque::with_capacity(LOOKS);
+    loop {
+        std::thread::sleep(INTERVAL);
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let snapshot = progress.snapshot();
+        let reading = watcher.look(Instant::now(), snapshot);
+        let current = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reading = reading.filter(|_| snapshot.phase > current.before);
+        match reading {
+            None => history.clear(),
+            Some(reading) => {
+                if history.len() == LOOKS {
+                    history.pop_front();
+                }
+                history.push_back(reading.ops_per_second);
+            }
+        }
+        line.set_message(words(workload, &current, snapshot, reading, &history));
+    }
+}
+
+/// The line, 80 columns at most for names of usual length.
+fn words(
+    workload: &str,
+    current: &Current,
+    snapshot: Snapshot,
+    reading: Option<Reading>,
+    history: &VecDeque<f64>,
+) -> String {
+    let Current { name, time, .. } = current;
+    let Some(reading) = reading else { return format!("{workload} · {name}  …") };
+    let elapsed = report::duration(reading.elapsed.into());
+    let far = match (time, snapshot.total.0) {
+        (Some(time), _) => format!("{elapsed} of {}", report::duration(*time)),
+        (None, 0) => elapsed,
+        (None, total) => {
+            let percent = snapshot.done.0.min(total).saturating_mul(100) / total;
+            format!("{elapsed}, {percent} %")
+        }
+    };
+    let ops = report::quantity(Metric::OpsRate, reading.ops_per_second);
+    let moved = match snapshot.done.0 {
+        0 => String::new(),
+        _ => format!("  {}", report::bandwidth(reading.bytes_per_second)),
+    };
+    format!("{workload} · {name}  {far}{moved}  {ops}  {}", bars(history))
+}
+
+/// A bar for each value, as high as its part of the largest.
+fn bars(history: &VecDeque<f64>) -> String {
+    let most = history.iter().copied().fold(0.0, f64::max);
+    let bar = |value: &f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within 0..=7: no value is negative or larger than the largest"
+        )]
+        let at = if most > 0.0 { (value / most * 7.0).round() as usize } else { 0 };
+        BARS[at.min(7)]
+    };
+    history.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::{Bytes, Ops};
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_and_how_fast() {
+        let history = VecDeque::from([0.0, 50.0, 100.0]);
+        let reading = Reading {
+            elapsed: Duration::from_millis(3200),
+            bytes_per_second: 1024.0 * 1024.0,
+            ops_per_second: 256.0,
+        };
+        let snapshot = Snapshot { phase: 2, ops: Ops(8), done: Bytes::mib(1), total: Bytes(0) };
+        let mut current =
+            Current { name: "read".into(), time: Some(Nanos(10_000_000_000)), before: 1 };
+        let line = |current: &Current, snapshot, reading| {
+            words("oltp-8k", current, snapshot, reading, &history)
+        };
+        assert_eq!(
+            line(&current, snapshot, Some(reading)),
+            "oltp-8k · read  3.2 s of 10.0 s  1.00 MiB/s  256 ops/s  ▁▅█"
+        );
+        current.time = None;
+        let half = Snapshot { total: Bytes::mib(2), ..snapshot };
+        assert_eq!(
+            line(&current, half, Some(reading)),
+            "oltp-8k · read  3.2 s, 50 %  1.00 MiB/s  256 ops/s  ▁▅█"
+        );
+        assert_eq!(line(&current, snapshot, None), "oltp-8k · read  …");
+        assert_eq!(bars(&VecDeque::from([0.0])), "▁");
+    }
+}

@@ -1,0 +1,145 @@
+use expect_test::expect_file;
+use model::{
+    Bytes, Cell, Environment, FilesystemLevel, Histogram, Nanos, Point, Sample, Warning,
+    record::{CellRecord, CellState, Outcome, Times, TrialRecord},
+};
+
+use super::*;
+use crate::fixture;
+
+/// One workload in a directory: an open loop of reads and writes with flushes.
+fn record(repeats: u32) -> RunRecord {
+    let mut record = fixture::record();
+    record.cells.clear();
+    record.trials.clear();
+    record.info.storage = "the directory /srv/data on ext4".into();
+    record.environment.set("clock.cost_ns", "24");
+    record.warnings =
+        vec![Warning::FitsMemory { working_set: Bytes::gib(1), memory: Bytes::gib(16) }];
+    let phase = |name: &str, role| PhaseInfo {
+        name: name.into(),
+        group: "mixed".into(),
+        role,
+        primary: Metric::Throughput,
+    };
+    let cell = Cell {
+        filesystem: FilesystemLevel::plain("directory"),
+        workload: Point { suite: "stream".into(), parameters: Default::default() },
+        scheduler: None,
+    };
+    record.cells.push(CellRecord {
+        id: cell.id(),
+        label: "stream".into(),
+        state: CellState::Done { rule: "as the plan sets".into() },
+        phases: vec![phase("layout", Role::Prepare), phase("mixed", Role::Measure)],
+        cell,
+    });
+    record.trials.extend((0..repeats).map(trial));
+    record
+}
+
+fn trial(repeat: u32) -> TrialRecord {
+    let drift = 1.0 + f64::from(repeat) / 200.0;
+    let sample = |(metric, value): (Metric, f64)| Sample {
+        phase: "mixed".into(),
+        metric,
+        worker: None,
+        value: value * drift,
+    };
+    let metrics = [
+        (Metric::Throughput, 40e6),
+        (Metric::ReadThroughput, 28e6),
+        (Metric::WriteThroughput, 12e6),
+        (Metric::DurableThroughput, 11.5e6),
+        (Metric::OpsRate, 9766.0),
+        (Metric::ReadOpsRate, 6836.0),
+        (Metric::WriteOpsRate, 2930.0),
+        (Metric::UserTime, 3e7),
+        (Metric::SystemTime, 2.6e8),
+        (Metric::UserTimePerOp, 310.0),
+        (Metric::SystemTimePerOp, 2650.0),
+        (Metric::SwitchesPerOp, 1.02),
+        (Metric::UserShare, 0.003),
+        (Metric::SystemShare, 0.026),
+        (Metric::DeviceRead, 2e8),
+        (Metric::DeviceWritten, 1.4e8),
+        (Metric::CachedShare, 0.28),
+        (Metric::FlushCalls, 200.0),
+        (Metric::StartSkew, 41_000.0),
+        (Metric::EndSkew, 82_000.0),
+    ];
+    let times = |of, nanos: u64, count: u64| {
+        let mut histogram = Histogram::new();
+        for step in 0..count {
+            histogram.record(nanos + nanos * (step % 100) / 20 + 97 * u64::from(repeat));
+        }
+        Times { phase: "mixed".into(), of, histogram }
+    };
+    TrialRecord {
+        cell: 0,
+        repeat,
+        started_unix: Nanos(0),
+        elapsed: Nanos(1),
+        outcome: Outcome::Measured,
+        samples: metrics.map(sample).into(),
+        histograms: vec![
+            times(TimesOf::All, 81_000, 97_660),
+            times(TimesOf::Read, 92_000, 68_360),
+            times(TimesOf::Write, 31_000, 29_300),
+            times(TimesOf::Service, 61_000, 97_660),
+            times(TimesOf::Flush, 1_210_000, 200),
+        ],
+        series: Vec::new(),
+        warnings: Vec::new(),
+        actions: Vec::new(),
+        environment: Environment::default(),
+    }
+}
+
+fn subject() -> Subject {
+    Subject {
+        name: "oltp-8k".into(),
+        title: "Reads and writes of 8 KiB at random places, as a database makes them.".into(),
+        source: "own choice".into(),
+        parameters: vec![("file".into(), "4GiB".into()), ("time".into(), "30s".into())],
+    }
+}
+
+fn plain(width: usize) -> TerminalOptions {
+    TerminalOptions { width, color: false, detail: false }
+}
+
+#[test]
+fn one_repeat_and_several_are_as_agreed() {
+    let one = bench(&record(1), &subject(), &plain(80));
+    let several = bench(&record(8), &subject(), &plain(80));
+    expect_file!["../../golden/bench.txt"].assert_eq(&format!("{one}\n{several}"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [80, 120] {
+        for line in bench(&record(8), &subject(), &plain(width)).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn color_changes_nothing_else() {
+    let options = TerminalOptions { color: true, ..plain(80) };
+    let mut colored = bench(&record(1), &subject(), &options);
+    assert!(colored.contains("\u{1b}[1m"));
+    for code in ["\u{1b}[1;33m", "\u{1b}[1m", "\u{1b}[0m"] {
+        colored = colored.replace(code, "");
+    }
+    assert_eq!(colored, bench(&record(1), &subject(), &plain(80)));
+}
+
+#[test]
+fn a_failed_trial_says_why_and_gives_no_numbers() {
+    let mut record = record(1);
+    record.trials[0].outcome = Outcome::Failed { reason: "mixed: write: no space".into() };
+    let text = bench(&record, &subject(), &plain(80));
+    assert!(text.contains("mixed: write: no space") && !text.contains("rates"), "{text}");
+}
