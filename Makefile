@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test check docs ci prepare clean-machine
+.PHONY: demo test bench check docs ci prepare clean-machine
 
 demo: prepare            ## measure this machine's filesystems on image files; ends with a report
 	cargo build --release --locked -p fslab
@@ -10,6 +10,10 @@ demo: prepare            ## measure this machine's filesystems on image files; e
 
 test: prepare            ## the whole test suite; as root also what needs root
 	scripts/test
+
+bench:                   ## what the load generator costs, against bare loops and fio; minutes
+	scripts/prepare fio
+	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator.md
 
 check:                   ## format, lints, reference pages in step
 	cargo fmt --all --check

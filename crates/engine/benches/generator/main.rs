@@ -1,0 +1,377 @@
+//! What the generator costs, against bare loops and fio: `make bench`.
+//!
+//! Called by `cargo bench` (which passes `--bench`) it measures in full and writes the page named
+//! by the last argument. Called by `cargo test` it does everything once, in a size that says
+//! nothing but that it works. As `worker` it is a worker process of its own streams.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+
+mod bare;
+mod fio;
+mod ours;
+mod page;
+mod rate;
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bare::Counting;
+use model::{
+    Bytes,
+    phase::{Interface, Stream},
+};
+use page::{Facts, Row, summary};
+use rate::Rate;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tempfile::TempDir;
+
+/// How much is measured.
+struct Extent {
+    rounds: usize,
+    length: Duration,
+    size: Bytes,
+    processes: u32,
+}
+
+const FULL: Extent = Extent {
+    rounds: 30,
+    length: Duration::from_millis(400),
+    size: Bytes::mib(256),
+    processes: 200,
+};
+const SMOKE: Extent =
+    Extent { rounds: 1, length: Duration::from_millis(10), size: Bytes::mib(4), processes: 4 };
+
+/// A contestant: its name, the ratio to it that we ask of ourselves, and one measurement.
+type Contestant<'a> = (&'static str, Option<f64>, Box<dyn Fn() -> Rate + Sync + 'a>);
+
+/// One thing that all contestants do; the first is ours.
+struct Contest<'a> {
+    what: &'static str,
+    ours: Box<dyn Fn() -> Rate + Sync + 'a>,
+    others: Vec<Contestant<'a>>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "worker") {
+        engine::worker_process().expect("the parent is there");
+        return;
+    }
+    let full = arguments.iter().any(|argument| argument == "--bench");
+    let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
+    // Not after minutes of measuring.
+    if let Some(path) = path {
+        let opened = File::options().create(true).append(true).open(path);
+        opened.expect("the page can be written (cargo runs this in the folder of the crate)");
+    }
+    let page = measure(if full { &FULL } else { &SMOKE }, full);
+    match path {
+        Some(path) => std::fs::write(path, page).expect("it could be opened"),
+        None if full => print!("{page}"),
+        None => assert!(page.contains("| 4 KiB"), "a page without rows: {page}"),
+    }
+}
+
+/// Where the shared file lies: in memory altogether, and in the page cache of a filesystem. A ring
+/// is not at home on tmpfs, which hands every operation to a thread of the kernel.
+struct Places {
+    tmpfs: TempDir,
+    cached: TempDir,
+}
+
+impl Places {
+    fn new(size: Bytes) -> Self {
+        let tmpfs = if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" };
+        let make = |parent: &str| TempDir::new_in(parent).expect("a directory for a file");
+        let places = Self { tmpfs: make(tmpfs), cached: make(env!("CARGO_TARGET_TMPDIR")) };
+        ours::lay_out(size, places.tmpfs.path());
+        ours::lay_out(size, places.cached.path());
+        places
+    }
+}
+
+fn measure(extent: &Extent, fio: bool) -> String {
+    let places = Places::new(extent.size);
+    let all = sched_getaffinity(None).expect("the CPUs of this process");
+    let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| all.is_set(*cpu)).unwrap_or(0);
+    let fio = fio.then(fio::version).flatten();
+
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one).expect("one CPU of those allowed");
+    let (rows, null) = contests(extent, &places, fio.is_some(), cpu);
+    let clock = clock();
+    sched_setaffinity(None, &all).expect("the CPUs as before");
+
+    let facts = Facts {
+        conditions: conditions(extent, fio.as_deref()),
+        clock,
+        null,
+        findings: vec![memory(extent), processes(extent, all.count())],
+    };
+    page::render(&rows, &facts)
+}
+
+/// Mean cost of a clock read over many: finer than the median of single ones.
+fn clock() -> f64 {
+    let reads = 1_000_000u32;
+    let before = engine::now();
+    for _ in 0..reads {
+        std::hint::black_box(engine::now());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds")]
+    let elapsed = (engine::now() - before).0 as f64;
+    elapsed / f64::from(reads)
+}
+
+/// All rows, and the median cost of an operation on the null engine.
+fn contests(extent: &Extent, places: &Places, fio: bool, cpu: usize) -> (Vec<Row>, f64) {
+    let mut all = cached(extent, places.cached.path(), cpu);
+    all.extend(sequential(extent, places.tmpfs.path(), cpu));
+    let mut rows = Vec::new();
+    let mut null = 0.0;
+    for (index, mut contest) in all.into_iter().enumerate() {
+        contest.others.retain(|(name, ..)| fio || !name.starts_with("fio"));
+        let (ours, new) = rounds(&contest, extent.rounds);
+        if index == 0 {
+            null = ours;
+        }
+        rows.extend(new);
+    }
+    (rows, null)
+}
+
+/// One measurement of ours.
+fn ours<'a>(stream: Stream, directory: &'a Path) -> Box<dyn Fn() -> Rate + Sync + 'a> {
+    Box::new(move || ours::rate(&ours::phase(&stream, directory)))
+}
+
+/// One measurement of fio, on the shared file if `file`.
+fn peer<'a>(
+    options: &'static [&'static str],
+    file: Option<&'a Path>,
+    extent: &'a Extent,
+    cpu: usize,
+) -> Box<dyn Fn() -> Rate + Sync + 'a> {
+    let size = format!("--size={}", extent.size.0);
+    Box::new(move || fio::run(&[options, &[&size]].concat(), file, cpu, extent.length))
+}
+
+fn open(directory: &Path) -> (PathBuf, File) {
+    let path = directory.join(ours::FILE);
+    let file = File::options().read(true).write(true).open(&path).expect("laid out");
+    (path, file)
+}
+
+/// 4 KiB at random places: no file, and a file in the page cache.
+fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
+    let (size, length, depth) = (extent.size, extent.length, 32);
+    let shared = || open(directory).1;
+    let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
+    let random = |interface| ours(ours::random_4k(interface, size, length), directory);
+    let nops = |counting| Box::new(move || bare::ring(None, depth, counting, length));
+    let (one, two) = (shared(), shared());
+    vec![
+        Contest {
+            what: "4 KiB random read, null engine",
+            ours: random(Interface::Null),
+            others: vec![("fio null", Some(3.0), peer(&NULL, None, extent, cpu))],
+        },
+        Contest {
+            what: "4 KiB random pread, page cache",
+            ours: random(Interface::Offset),
+            others: vec![
+                (BARE, Some(0.97), Box::new(move || bare::pread_4k(&one, size.0, length))),
+                ("fio psync", Some(1.25), peer(&PSYNC, Some(path), extent, cpu)),
+            ],
+        },
+        Contest {
+            what: "4 KiB random read, io_uring, depth 32, page cache",
+            ours: random(ours::ring(depth, false)),
+            others: vec![
+                (
+                    BARE,
+                    Some(0.95),
+                    Box::new(move || {
+                        bare::ring(Some((&two, size.0)), depth, Counting::Nothing, length)
+                    }),
+                ),
+                ("fio io_uring", Some(1.2), peer(&RING, Some(path), extent, cpu)),
+            ],
+        },
+        Contest {
+            what: "io_uring NOP, depth 32",
+            ours: random(ours::ring(depth, true)),
+            others: vec![
+                ("bare loop with statistics", Some(0.95), nops(Counting::Each)),
+                ("bare loop without", None, nops(Counting::Nothing)),
+            ],
+        },
+    ]
+}
+
+/// 1 MiB, one after the other, on tmpfs.
+fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
+    let (size, length) = (extent.size, extent.length);
+    let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
+    let contest = |what, writes, options| {
+        let file = open(directory).1;
+        let bare = move || bare::sequential_1m(&file, size.0, writes, length);
+        Contest {
+            what,
+            ours: ours(ours::sequential_1m(writes, size, length), directory),
+            others: vec![
+                (BARE, Some(0.98), Box::new(bare)),
+                ("fio psync", Some(1.0), peer(options, Some(path), extent, cpu)),
+            ],
+        }
+    };
+    vec![
+        contest("1 MiB sequential write, tmpfs", true, &WRITE),
+        contest("1 MiB sequential read, tmpfs", false, &READ),
+    ]
+}
+
+const BARE: &str = "bare loop";
+// Without its map of blocks already visited: ours draws independently, too.
+const NULL: [&str; 4] = ["--ioengine=null", "--rw=randread", "--bs=4k", "--norandommap"];
+const PSYNC: [&str; 4] = ["--ioengine=psync", "--rw=randread", "--bs=4k", "--norandommap"];
+const WRITE: [&str; 3] = ["--ioengine=psync", "--rw=write", "--bs=1m"];
+const READ: [&str; 3] = ["--ioengine=psync", "--rw=read", "--bs=1m"];
+
+/// What fio is told about a ring that ours does, too: registered file and buffers, and whatever is
+/// ready is taken at once.
+const RING: [&str; 10] = [
+    "--ioengine=io_uring",
+    "--rw=randread",
+    "--norandommap",
+    "--bs=4k",
+    "--iodepth=32",
+    "--fixedbufs",
+    "--registerfiles",
+    "--iodepth_batch_submit=32",
+    "--iodepth_batch_complete_min=1",
+    "--iodepth_batch_complete_max=32",
+];
+
+/// Everyone in turn, the first of a round by rotation: the median cost of our operations, and a row
+/// for each of the others.
+fn rounds(contest: &Contest<'_>, rounds: usize) -> (f64, Vec<Row>) {
+    let contestants = contest.others.len() + 1;
+    let mut rates = vec![Vec::new(); contestants];
+    for round in 0..rounds {
+        for turn in 0..contestants {
+            let who = (round + turn) % contestants;
+            let rate = match who {
+                0 => (contest.ours)(),
+                other => in_a_thread(&*contest.others[other - 1].2),
+            };
+            rates[who].push(rate);
+        }
+        eprint!(".");
+    }
+    let median =
+        |rates: &[Rate]| summary(&rates.iter().map(|rate| rate.nanos()).collect::<Vec<_>>()).median;
+    let ours = median(&rates[0]);
+    let row = |(index, (other, least, _)): (usize, &Contestant<'_>)| {
+        let theirs = &rates[index + 1];
+        let pairs = rates[0].iter().zip(theirs);
+        let ratios: Vec<f64> = pairs.map(|(a, b)| a.per_second / b.per_second).collect();
+        let text = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect::<Vec<_>>().join(" ");
+        eprintln!(" {} / {other}: {text}", contest.what);
+        Row { what: contest.what, other, ratios, nanos: (ours, median(theirs)), least: *least }
+    };
+    (ours, contest.others.iter().enumerate().map(row).collect())
+}
+
+/// In a thread, as our workers are: a process with several threads pays for each call with a
+/// counted reference to the open file (`fdget` in fs/file.c), which a lone thread is spared.
+fn in_a_thread(measure: &(dyn Fn() -> Rate + Sync)) -> Rate {
+    std::thread::scope(|scope| scope.spawn(measure).join().expect("the loop runs"))
+}
+
+/// Peak memory over file size and run time.
+fn memory(extent: &Extent) -> String {
+    let peak = |size: Bytes, length: Duration| {
+        // "5" resets the peak: proc_pid_clear_refs(5).
+        std::fs::write("/proc/self/clear_refs", "5").expect("one's own peak can be reset");
+        ours::phase(&ours::random_4k(Interface::Null, size, length), Path::new("."));
+        let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+        kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a peak in KiB")
+    };
+    let short = extent.length / 4;
+    peak(Bytes::mib(1), short);
+    let (base, large, long) = (
+        peak(Bytes::mib(1), short),
+        peak(Bytes::gib(1 << 20), short),
+        peak(Bytes::mib(1), extent.length * 4),
+    );
+    format!(
+        "## Memory\n\nPeak of this process during a phase of random 4 KiB reads on the null \
+         engine: {base} KiB with a file\nof 1 MiB, {large} KiB with one of 1 PiB, {long} KiB when \
+         it runs 16 times as long."
+    )
+}
+
+/// Many processes against one for each CPU.
+fn processes(extent: &Extent, cpus: u32) -> String {
+    let directory = Path::new(".");
+    let measured = |count| ours::phase(&ours::processes(count, extent.length * 4), directory);
+    let (mut costs, mut rates, mut skews) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..extent.rounds.div_ceil(3) {
+        let (few, many) = (measured(cpus), measured(extent.processes));
+        costs.push(ours::cpu_time_per_op(&few) / ours::cpu_time_per_op(&many));
+        rates.push(ours::rate(&many).per_second / ours::rate(&few).per_second);
+        skews.push(many.start_skew().seconds() * 1e3);
+        eprint!(".");
+    }
+    eprintln!(" {} processes / {cpus}: costs {costs:.3?}, rates {rates:.3?}", extent.processes);
+    let text = |values: &[f64]| {
+        let summary = summary(values);
+        let interval = summary.interval;
+        let interval = interval.map(|i| format!(" ({:.3} to {:.3})", i.low, i.high));
+        format!("{:.3}{}", summary.median, interval.unwrap_or_default())
+    };
+    format!(
+        "## Many processes\n\nOn the null engine, {} worker processes on {cpus} CPUs against \
+         {cpus}: CPU time of one operation,\ntheirs over ours, {} (asked: 0.90); operations per \
+         second from the first start to the last end,\n{}. The last process starts {:.0} ms after \
+         the first (median): it waits for a CPU.",
+        extent.processes,
+        text(&costs),
+        text(&rates),
+        summary(&skews).median,
+    )
+}
+
+fn conditions(extent: &Extent, fio: Option<&str>) -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"));
+    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
+    let clock = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    vec![
+        format!(
+            "{model}; Linux {}; clock source {}",
+            read("/proc/sys/kernel/osrelease").trim(),
+            clock.trim()
+        ),
+        format!(
+            "peer: {}",
+            fio.map_or("none (fio is not installed)".into(), |version| format!(
+                "{version}, one thread, its default statistics"
+            ))
+        ),
+        format!(
+            "{} rounds of {} ms each, everyone on the same single CPU; a file of {}, all of it cached, for 4 KiB on the filesystem of the build folder, for 1 MiB on tmpfs",
+            extent.rounds,
+            extent.length.as_millis(),
+            extent.size
+        ),
+    ]
+}

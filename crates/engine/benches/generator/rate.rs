@@ -1,0 +1,24 @@
+//! What one measurement says.
+
+use model::Nanos;
+
+/// Operations over time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// Operations per second.
+    pub(crate) per_second: f64,
+}
+
+impl Rate {
+    /// So many operations in so long.
+    pub(crate) fn new(ops: u64, elapsed: Nanos) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a rate, far below 2^53 operations")]
+        let ops = ops as f64;
+        Self { per_second: ops / elapsed.seconds() }
+    }
+
+    /// Nanoseconds for each operation.
+    pub(crate) fn nanos(self) -> f64 {
+        1e9 / self.per_second
+    }
+}
