@@ -1,10 +1,10 @@
 //! The memory that operations are written from and read into.
 //!
 //! A pool is cut into slots, each as long as the longest operation and aligned as `O_DIRECT` asks.
-//! Slots come in three classes, used in turn within each:
+//! Slots come in three classes:
 //!
-//! - to write from, filled before the clock starts: at least [`POOL`] bytes together, so that
-//!   consecutive operations carry different data;
+//! - to write from, filled before the clock starts: at least [`POOL`] bytes together, used in turn,
+//!   so that consecutive operations carry different data;
 //! - to write from where a duplicate is wanted: all with the same content;
 //! - to read into: as many as operations may be in flight and no more, since what they hold does
 //!   not matter and a small footprint keeps the caches for the kernel.
@@ -118,14 +118,17 @@ impl Pool {
         (bytes.as_mut_ptr(), bytes.len())
     }
 
-    /// Lends out the slots. Allocates the queues of free ones here and nothing later.
+    /// Lends out the slots. Allocates the lists of free ones here and nothing later.
     pub(crate) fn slots(&mut self) -> Slots<'_> {
         let mut buffers = (0..).zip(self.pages.bytes_mut().chunks_exact_mut(self.slot));
-        let mut free = self.counts.map(|count| VecDeque::from_iter(buffers.by_ref().take(count)));
-        assert!(buffers.next().is_none(), "the pool is cut into whole slots");
-        free.iter_mut().for_each(|free| free.shrink_to_fit());
         let [write, duplicate, read] = self.counts;
-        Slots { free, borders: [write, write + duplicate], len: write + duplicate + read }
+        let mut written =
+            [write, duplicate].map(|count| VecDeque::from_iter(buffers.by_ref().take(count)));
+        let read = Vec::from_iter(buffers.by_ref().take(read));
+        assert!(buffers.next().is_none(), "the pool is cut into whole slots");
+        written.iter_mut().for_each(|free| free.shrink_to_fit());
+        let len = write + duplicate + read.len();
+        Slots { written, read, borders: [write, write + duplicate], len }
     }
 }
 
@@ -150,9 +153,12 @@ pub(crate) fn random_share(entropy: f64) -> usize {
 
 /// The slots of a pool that no operation holds.
 pub(crate) struct Slots<'p> {
-    // For each class the free ones with their numbers, first in, first out. They never grow beyond
-    // what they start with, as only what was taken is given back.
-    free: [VecDeque<(u32, &'p mut [u8])>; 3],
+    // The free ones with their numbers. They never grow beyond what they start with, as only what
+    // was taken is given back. To write from: first in, first out, as the data are to differ.
+    written: [VecDeque<(u32, &'p mut [u8])>; 2],
+    // To read into: last in, first out. The slot of an operation that is over is at hand for the
+    // next one, so a queue need not go through the memory of the whole list with each batch.
+    read: Vec<(u32, &'p mut [u8])>,
     // Numbers at which the second and the third class begin.
     borders: [usize; 2],
     len: usize,
@@ -167,25 +173,30 @@ impl<'p> Slots<'p> {
     /// The next free slot of a class and its number; `None` while all are in flight.
     #[inline(always)]
     pub(crate) fn take(&mut self, class: Class) -> Option<(u32, &'p mut [u8])> {
-        self.free[class as usize].pop_front()
+        match class {
+            Class::Write | Class::Duplicate => self.written[class as usize].pop_front(),
+            Class::Read => self.read.pop(),
+        }
     }
 
     /// Puts a slot back.
     #[inline(always)]
     pub(crate) fn give(&mut self, slot: u32, buffer: &'p mut [u8]) {
         let number = slot as usize;
-        let class = usize::from(number >= self.borders[0]) + usize::from(number >= self.borders[1]);
-        self.free[class].push_back((slot, buffer));
+        if number >= self.borders[1] {
+            self.read.push((slot, buffer));
+        } else {
+            self.written[usize::from(number >= self.borders[0])].push_back((slot, buffer));
+        }
     }
 
     /// The bytes of a slot that is free, for looking at them before the loop.
     pub(crate) fn peek(&mut self, slot: usize) -> &mut [u8] {
-        let (class, first) = match slot {
-            slot if slot < self.borders[0] => (Class::Write, 0),
-            slot if slot < self.borders[1] => (Class::Duplicate, self.borders[0]),
-            _ => (Class::Read, self.borders[1]),
+        let (number, bytes) = match slot {
+            slot if slot < self.borders[0] => &mut self.written[0][slot],
+            slot if slot < self.borders[1] => &mut self.written[1][slot - self.borders[0]],
+            _ => &mut self.read[slot - self.borders[1]],
         };
-        let (number, bytes) = &mut self.free[class as usize][slot - first];
         assert_eq!(*number as usize, slot, "before the loop all slots are free and in order");
         bytes
     }
@@ -243,7 +254,7 @@ mod tests {
         assert_eq!(slots.len(), 256 + 3 + 3);
         assert_eq!(slots.written(), (0..256, 256..259));
         let (read, buffer) = slots.take(Class::Read).unwrap();
-        assert_eq!(read, 259);
+        assert_eq!(read, 261);
         slots.give(read, buffer);
         let (duplicate, buffer) = slots.take(Class::Duplicate).unwrap();
         let copy = buffer.to_vec();

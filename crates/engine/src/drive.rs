@@ -60,13 +60,15 @@ const NEVER: Nanos = Nanos(u64::MAX);
 /// The longest sleep between two looks at the signal word.
 const NAP: Nanos = Nanos(50_000_000);
 
-/// When an operation that is in flight began, and when the kernel had it.
-#[derive(Clone, Copy, Default)]
-struct Flight {
-    // From where its latency counts.
+/// Operations of one kind that have the same times.
+#[derive(Clone, Copy)]
+struct Run {
+    kind: Kind,
+    ops: u64,
+    bytes: u64,
+    // From where their latency counts.
     begun: Nanos,
     issued: Nanos,
-    committed: Nanos,
 }
 
 /// A loop, prepared: everything it needs is allocated in [`Drive::new`].
@@ -160,13 +162,12 @@ impl<'b, 'p> Drive<'b, 'p> {
         let completion = match engine.submit(Op { kind: Kind::Read, offset: 0, len, slot, buffer })
         {
             Submitted::Done(completion) => completion,
-            Submitted::Queued => {
-                let mut completions = Vec::with_capacity(1);
-                while completions.is_empty() {
-                    engine.reap(Wait::One, &mut completions).map_err(|fault| fault.at(0))?;
+            Submitted::Queued => loop {
+                engine.reap(Wait::One).map_err(|fault| fault.at(0))?;
+                if let Some(completion) = engine.next() {
+                    break completion;
                 }
-                completions.pop().expect("one was waited for")
-            }
+            },
             Submitted::Full(_) => unreachable!("an engine with nothing in flight has room"),
         };
         let Completion { op, result } = completion;
@@ -243,7 +244,8 @@ impl<'b, 'p> Drive<'b, 'p> {
                 Submitted::Done(completion) => {
                     self.clock = now();
                     self.look()?;
-                    self.settle(completion, Flight { begun, issued, committed: issued })?;
+                    let (kind, bytes) = self.settle(completion)?;
+                    self.count(Run { kind, ops: 1, bytes, begun, issued });
                     self.publish();
                     self.ramp();
                 }
@@ -312,9 +314,9 @@ impl<'b, 'p> Drive<'b, 'p> {
         Ok(())
     }
 
-    /// One operation is over.
+    /// One operation is over: judges it and puts its slot back.
     #[inline(always)]
-    fn settle(&mut self, completion: Completion<'p>, flight: Flight) -> Result<(), Fault> {
+    fn settle(&mut self, completion: Completion<'p>) -> Result<(Kind, u64), Fault> {
         let Completion { mut op, result } = completion;
         if let Err(fault) = result {
             return Err(fault.at(op.offset));
@@ -322,28 +324,33 @@ impl<'b, 'p> Drive<'b, 'p> {
         if let (Some(check), Kind::Read) = (&self.manner.check, op.kind) {
             check.judge(op.offset, op.bytes())?;
         }
-        let bytes = op.len as u64;
         self.slots.give(op.slot, op.buffer);
+        Ok((op.kind, op.len as u64))
+    }
+
+    /// Counts operations that are over.
+    #[inline(always)]
+    fn count(&mut self, run: Run) {
+        let Run { kind, ops, bytes, begun, issued } = run;
         self.moved += bytes;
-        self.done += 1;
+        self.done += ops;
         if !self.counting {
-            if op.kind == Kind::Write && !self.tally.complete {
+            if kind == Kind::Write && !self.tally.complete {
                 self.tally.uncounted.0 += bytes;
             }
-            return Ok(());
+            return;
         }
         let latencies = &mut self.tally.latencies;
-        let (moved, latency) = match op.kind {
+        let (moved, latency) = match kind {
             Kind::Read => (&mut self.tally.read, &mut latencies.read),
             Kind::Write => (&mut self.tally.written, &mut latencies.write),
         };
-        moved.ops.0 += 1;
+        moved.ops.0 += ops;
         moved.bytes.0 += bytes;
-        latency.record(self.clock.0 - flight.begun.0);
+        latency.record_n(self.clock.0 - begun.0, ops);
         if self.manner.pacer.open() {
-            latencies.service.record(self.clock.0 - flight.issued.0);
+            latencies.service.record_n(self.clock.0 - issued.0, ops);
         }
-        Ok(())
     }
 
     /// Tells the others how far this worker is.

@@ -101,6 +101,12 @@ impl Pacer {
         matches!(self, Self::Schedule(schedule) if schedule.open)
     }
 
+    /// Whether operations may begin whenever there is room.
+    #[inline]
+    pub(crate) fn free(&self) -> bool {
+        matches!(self, Self::Free)
+    }
+
     /// When the next operation, of so many bytes, is due; `now` or earlier: at once. To be asked
     /// once for each operation.
     #[inline]

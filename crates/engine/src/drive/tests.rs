@@ -13,7 +13,7 @@ use crate::{
     EngineError, Operation,
     buffer::Pool,
     io::{
-        Completions, IoFault, Null, Offset,
+        Completion, IoFault, Null, Offset,
         conformance::{FailAt, Late, stream},
     },
     pace::Pacer,
@@ -89,8 +89,12 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for SignalAt<'_, E> {
         self.inner.submit(op)
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
-        self.inner.reap(wait, out)
+    fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
+        self.inner.reap(wait)
+    }
+
+    fn next(&mut self) -> Option<Completion<'p>> {
+        self.inner.next()
     }
 
     fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
@@ -239,8 +243,11 @@ fn a_flush_covers_all_that_was_written_before_it() {
             self.submitted += u64::from(matches!(answer, Submitted::Queued));
             answer
         }
-        fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
-            self.inner.reap(wait, out)
+        fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
+            self.inner.reap(wait)
+        }
+        fn next(&mut self) -> Option<Completion<'p>> {
+            self.inner.next()
         }
         fn flush(&mut self, _: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
             assert!(self.inner.held.is_empty(), "something was in flight");

@@ -58,8 +58,12 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for FailAt<E> {
         self.inner.commit()
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
-        self.inner.reap(wait, out)
+    fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
+        self.inner.reap(wait)
+    }
+
+    fn next(&mut self) -> Option<Completion<'p>> {
+        self.inner.next()
     }
 
     fn rewind(&mut self) -> Result<(), Fault> {
@@ -81,6 +85,8 @@ pub(crate) struct Late<'p, E> {
     pub(crate) inner: E,
     pub(crate) depth: usize,
     pub(crate) held: Vec<Completion<'p>>,
+    /// What the last reaping found.
+    pub(crate) ready: Vec<Completion<'p>>,
     pub(crate) deepest: usize,
     /// The most operations between two commits, and how many there were since the last.
     pub(crate) batch: usize,
@@ -89,7 +95,15 @@ pub(crate) struct Late<'p, E> {
 
 impl<E> Late<'_, E> {
     pub(crate) fn new(inner: E, depth: usize) -> Self {
-        Self { inner, depth, held: Vec::new(), deepest: 0, batch: usize::MAX, fresh: 0 }
+        Self {
+            inner,
+            depth,
+            held: Vec::new(),
+            ready: Vec::new(),
+            deepest: 0,
+            batch: usize::MAX,
+            fresh: 0,
+        }
     }
 }
 
@@ -114,13 +128,18 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
         Ok(())
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
+    fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
         assert!(!self.held.is_empty(), "asked to wait for what was never submitted");
+        assert!(self.ready.is_empty(), "asked for more before all was taken");
         self.fresh = 0;
         // Two where there are two, none unless waited for: the loop must take what it gets.
         let count = if wait == Wait::No { 0 } else { self.held.len().min(2) };
-        out.extend((0..count).filter_map(|_| self.held.pop()));
-        Ok(())
+        self.ready.extend(self.held.drain(self.held.len() - count..));
+        Ok(count > 0)
+    }
+
+    fn next(&mut self) -> Option<Completion<'p>> {
+        self.ready.pop()
     }
 
     fn rewind(&mut self) -> Result<(), Fault> {
@@ -149,11 +168,12 @@ fn one<'p, E: IoEngine<'p>>(
 fn wait_for<'p, E: IoEngine<'p>>(engine: &mut E, op: Op<'p>) -> Completion<'p> {
     match engine.submit(op) {
         Submitted::Done(completion) => completion,
-        Submitted::Queued => {
-            let mut out = Vec::new();
-            engine.reap(Wait::One, &mut out).unwrap();
-            out.pop().unwrap()
-        }
+        Submitted::Queued => loop {
+            assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
+            if let Some(completion) = engine.next() {
+                break completion;
+            }
+        },
         Submitted::Full(_) => panic!("an idle engine has room"),
     }
 }

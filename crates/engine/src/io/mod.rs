@@ -115,14 +115,11 @@ pub(crate) struct Completion<'p> {
 pub(crate) enum Submitted<'p> {
     /// It is over.
     Done(Completion<'p>),
-    /// It waits for [`IoEngine::commit`], and comes back through [`IoEngine::reap`].
+    /// It waits for [`IoEngine::commit`], and comes back through [`IoEngine::next`].
     Queued,
     /// There is no room: reap, then submit this again.
     Full(Op<'p>),
 }
-
-/// Where completions are collected; its capacity is that of all slots, so it never grows.
-pub(crate) type Completions<'p> = Vec<Completion<'p>>;
 
 /// How long to wait for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,10 +165,11 @@ impl IoFault {
     }
 }
 
-/// Moves bytes of one open file for one thread; never allocates in `submit`, `commit`, and `reap`.
+/// Moves bytes of one open file for one thread; never allocates in `submit`, `commit`, `reap`, and
+/// `next`.
 ///
 /// A synchronous engine does the I/O inside `submit` and answers [`Submitted::Done`]; it leaves
-/// `commit` and `reap` as they are. An asynchronous one must not wait in `submit`. Dropping an
+/// the rest of the queue as it is. An asynchronous one must not wait in `submit`. Dropping an
 /// engine waits for what is in flight.
 pub(crate) trait IoEngine<'p> {
     /// Whether it ever answers [`Submitted::Queued`].
@@ -188,14 +186,23 @@ pub(crate) trait IoEngine<'p> {
         Ok(())
     }
 
-    /// Waits for completions as told, and appends all that there are to `out`. Called only while
-    /// something is in flight; commits what was not.
+    /// Waits for answers as told, and tells whether there are any; those that came by now are what
+    /// [`IoEngine::next`] goes through. Called only while something is in flight; commits what was
+    /// not.
     ///
     /// # Errors
     /// [`IoFault`] when the queue itself failed; faults of single operations are in their
     /// completions.
-    fn reap(&mut self, _wait: Wait, _out: &mut Completions<'p>) -> Result<(), IoFault> {
-        Ok(())
+    fn reap(&mut self, _wait: Wait) -> Result<bool, IoFault> {
+        Ok(false)
+    }
+
+    /// The next completion among the answers that the last [`IoEngine::reap`] found. There may be
+    /// none in them: what is not done yet is queued again. More may be submitted in between.
+    ///
+    /// One at a time, so that a completion stays in the registers of the CPU.
+    fn next(&mut self) -> Option<Completion<'p>> {
+        None
     }
 
     /// Operations so far that `RWF_NOWAIT` refused and that were done again without it.

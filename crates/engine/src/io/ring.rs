@@ -1,9 +1,9 @@
 //! io_uring(7): operations go to the kernel in batches and come back in any order.
 //!
-//! `submit` writes one entry into the submission queue (two with a linked sync), `commit` is one
-//! io_uring_enter(2) for all of them, and `reap` reads the completion queue, entering the kernel
-//! only to wait or to have completions delivered. Operations in flight lie in a table by the number
-//! of their slot, which is also what the kernel hands back with a completion.
+//! `submit` puts an operation into a table by the number of its slot. `commit` writes the entries
+//! of the submission queue (one for each, two with a linked sync) and is one io_uring_enter(2) for
+//! all of them. `reap` looks at the completion queue, entering the kernel only to wait or to have
+//! completions delivered, and `next` reads it: the kernel hands back the number of the slot.
 //!
 //! Buffers and file are registered where the stream asks for it; how a ring is set up, and what
 //! the kernel may refuse, is in [`setup`].
@@ -34,7 +34,7 @@ use rustix::io::Errno;
 use verdict::{Verdict, again};
 
 use super::{
-    Cause, Completion, Completions, IoEngine, IoFault, Kind, Op, Submitted, Wait,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted, Wait,
     open::{self, Purpose},
     sync,
 };
@@ -117,6 +117,8 @@ pub(crate) struct Ring<'p> {
     fresh: Vec<u32>,
     // Entries that the kernel has not got.
     queued: u32,
+    // Entries of the completion queue that are left of those that `reap` found.
+    ready: usize,
 }
 
 impl<'p> Ring<'p> {
@@ -172,6 +174,7 @@ impl<'p> Ring<'p> {
             in_flight: 0,
             fresh: Vec::with_capacity(area.slots),
             queued: 0,
+            ready: 0,
         })
     }
 
@@ -216,57 +219,32 @@ impl<'p> Ring<'p> {
         }
     }
 
-    /// Appends what is done to `out`; queues again what is not done yet.
+    /// Whether there are answers; those that are there now are the ones to go through.
     #[inline]
-    fn collect(&mut self, out: &mut Completions<'p>) {
-        let (_, mut entries, completions) = self.uring.split();
-        for completion in completions {
-            let (data, answer) = (completion.user_data(), completion.result());
-            #[expect(clippy::cast_possible_truncation, reason = "the low half is the slot")]
-            let flight = &mut self.flights[data as u32 as usize];
-            let result = if answer == flight.expected && data < LINKED_WRITE {
-                Ok(())
-            } else {
-                match flight.judge(data, answer, self.manner) {
-                    Verdict::Over(result) => result,
-                    Verdict::Pending => continue,
-                    Verdict::Again => {
-                        self.queued += flight.push(&mut entries, self.manner);
-                        continue;
-                    }
-                }
-            };
-            self.in_flight -= 1;
-            let op = flight.op.take().expect("a completion is of an operation in flight");
-            out.push(Completion { op, result });
-        }
+    fn look(&mut self) -> bool {
+        self.ready = self.uring.completion().len();
+        self.ready > 0
     }
 
-    /// Waits for a completion: looks for a while where a thread polls, then sleeps.
-    fn wait(&mut self, out: &mut Completions<'p>, before: usize) -> Result<(), IoFault> {
+    /// Waits for an answer: looks for a while where a thread polls, then sleeps.
+    fn wait(&mut self) -> Result<(), IoFault> {
         let mut looks = if self.polled { LOOKS } else { 0 };
-        while out.len() == before {
+        while !self.look() {
             if self.queued > 0 || looks == 0 {
                 self.enter(1, None)?;
             } else {
                 looks -= 1;
                 std::hint::spin_loop();
             }
-            self.collect(out);
         }
         Ok(())
     }
 
-    /// Waits for a completion until an instant; as in [`crate::clock`], the last part is spent
+    /// Waits for an answer until an instant; as in [`crate::clock`], the last part is spent
     /// awake.
     #[cold]
-    fn wait_until(
-        &mut self,
-        instant: Nanos,
-        out: &mut Completions<'p>,
-        before: usize,
-    ) -> Result<(), IoFault> {
-        while out.len() == before {
+    fn wait_until(&mut self, instant: Nanos) -> Result<(), IoFault> {
+        while !self.look() {
             let clock = now();
             if clock >= instant {
                 break;
@@ -282,7 +260,6 @@ impl<'p> Ring<'p> {
             } else {
                 self.enter(0, None)?;
             }
-            self.collect(out);
         }
         Ok(())
     }
@@ -291,14 +268,13 @@ impl<'p> Ring<'p> {
     fn settle(&mut self) {
         // What was not committed the kernel never had.
         self.in_flight -= u32::try_from(self.fresh.drain(..).count()).unwrap_or(self.in_flight);
-        let mut out = Vec::new();
         while self.in_flight > 0 {
-            if self.wait(&mut out, 0).is_err() {
+            while self.next().is_some() {}
+            if self.in_flight > 0 && self.wait().is_err() {
                 // The kernel may write to buffers that are about to be given up, and there is no
                 // way to find out when it is through.
                 std::process::abort();
             }
-            out.clear();
         }
         if self.file.is_some() && self.manner.registered {
             // Refused only where nothing is registered.
@@ -454,18 +430,45 @@ impl<'p> IoEngine<'p> for Ring<'p> {
     }
 
     #[inline]
-    fn reap(&mut self, wait: Wait, out: &mut Completions<'p>) -> Result<(), IoFault> {
-        let before = out.len();
+    fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
         if self.queued > 0 || !self.fresh.is_empty() {
             self.commit()?;
         }
-        self.collect(out);
-        match wait {
-            _ if out.len() > before => Ok(()),
-            Wait::No => Ok(()),
-            Wait::One => self.wait(out, before),
-            Wait::Until(instant) => self.wait_until(instant, out, before),
+        if !self.look() {
+            match wait {
+                Wait::No => {}
+                Wait::One => self.wait()?,
+                Wait::Until(instant) => self.wait_until(instant)?,
+            }
         }
+        Ok(self.ready > 0)
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Completion<'p>> {
+        while self.ready > 0 {
+            self.ready -= 1;
+            let answer = self.uring.completion().next()?;
+            let (data, answer) = (answer.user_data(), answer.result());
+            #[expect(clippy::cast_possible_truncation, reason = "the low half is the slot")]
+            let flight = &mut self.flights[data as u32 as usize];
+            let result = if answer == flight.expected && data < LINKED_WRITE {
+                Ok(())
+            } else {
+                match flight.judge(data, answer, self.manner) {
+                    Verdict::Over(result) => result,
+                    Verdict::Pending => continue,
+                    Verdict::Again => {
+                        self.queued += flight.push(&mut self.uring.submission(), self.manner);
+                        continue;
+                    }
+                }
+            };
+            self.in_flight -= 1;
+            let op = flight.op.take().expect("a completion is of an operation in flight");
+            return Some(Completion { op, result });
+        }
+        None
     }
 
     fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {

@@ -61,7 +61,6 @@ fn the_depth_is_reached_and_completions_find_their_operations() {
     for ring in [Settings::of(8), PLAIN] {
         with(&ring, &plan(ring, Direction::Read, 32), &path, Purpose::Read, |engine, mut slots| {
             let mut engine = engine.unwrap();
-            let mut out = Vec::with_capacity(8);
             let mut seen = Vec::new();
             for (round, expected) in (0..4).zip([8, 16, 24, 32]) {
                 for record in 0..8 {
@@ -72,9 +71,8 @@ fn the_depth_is_reached_and_completions_find_their_operations() {
                 assert!(matches!(engine.submit(more), Submitted::Full(_)));
                 engine.commit().unwrap();
                 while seen.len() < expected {
-                    engine.reap(Wait::One, &mut out).unwrap();
-                    assert!(!out.is_empty(), "one was waited for");
-                    for Completion { mut op, result } in out.drain(..) {
+                    assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
+                    while let Some(Completion { mut op, result }) = engine.next() {
                         assert_eq!(result, Ok(()));
                         let record = op.offset / 4096;
                         assert!(op.bytes().iter().all(|byte| u64::from(*byte) == record));
@@ -125,9 +123,9 @@ fn a_full_batch_has_room_again_after_the_commit() {
             assert_eq!(taken, expected);
             engine.commit().unwrap();
         }
-        let mut out = Vec::new();
-        engine.reap(Wait::No, &mut out).unwrap();
-        assert_eq!(out.len(), 5, "a NOP is over as soon as the kernel has it");
+        assert!(engine.reap(Wait::No).unwrap());
+        let done = std::iter::from_fn(|| engine.next()).count();
+        assert_eq!(done, 5, "a NOP is over as soon as the kernel has it");
         assert_eq!(engine.flush(FlushCall::Fsync, (0, 0)), Ok(()));
         engine.close().unwrap();
     });
@@ -160,16 +158,15 @@ fn waiting_ends_with_the_time_or_with_a_completion() {
     }
     pipe(PLAIN, |mut engine, mut slots, mut writer| {
         assert!(queued(engine.submit(read(&mut slots, 0))));
-        let mut out = Vec::new();
-        engine.reap(Wait::No, &mut out).unwrap();
+        assert!(!engine.reap(Wait::No).unwrap());
         for wait in [1, 2_000_000] {
             let instant = Nanos(now().0 + wait);
-            engine.reap(Wait::Until(instant), &mut out).unwrap();
-            assert!(out.is_empty() && now() >= instant);
+            assert!(!engine.reap(Wait::Until(instant)).unwrap());
+            assert!(engine.next().is_none() && now() >= instant);
         }
         writer.write_all(&[7; 4096]).unwrap();
-        engine.reap(Wait::Until(Nanos(u64::MAX / 2)), &mut out).unwrap();
-        assert_eq!(out.pop().unwrap().result, Ok(()));
+        assert!(engine.reap(Wait::Until(Nanos(u64::MAX / 2))).unwrap());
+        assert_eq!(engine.next().unwrap().result, Ok(()));
     });
 }
 
@@ -210,7 +207,8 @@ fn a_linked_sync_is_part_of_its_write() {
         engine.commit().unwrap();
         let mut out = Vec::new();
         while out.len() < 8 {
-            engine.reap(Wait::One, &mut out).unwrap();
+            engine.reap(Wait::One).unwrap();
+            out.extend(std::iter::from_fn(|| engine.next()));
         }
         assert!(out.iter().all(|completion| completion.result == Ok(())));
         engine.close().unwrap();
