@@ -2,7 +2,9 @@
 //!
 //! Data enters as slices of `f64` in the base unit of one [`model::Metric`], one value for each
 //! trial, and leaves as values: [`summary::Summary`] of one cell, [`stop::Decision`] on going on,
-//! [`compare::Comparison`] of two cells, [`ranks::Ranking`] of a family of cells. Which method is
+//! [`compare::Comparison`] of two cells, [`ranks::Ranking`] of a family of cells,
+//! [`steady::Drift`] of the work of one phase over time. [`conditions`] tells what differed between
+//! two runs beside their numbers. Which method is
 //! used where, and what it costs in coverage, is argued in `docs/method/statistics.md`.
 //!
 //! Nothing here reads a clock, a file or a random device: draws come from a generator with a fixed
@@ -11,12 +13,15 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod conditions;
 mod null;
 pub mod ranks;
+pub mod steady;
 pub mod stop;
 pub mod summary;
 
 pub use compare::{Comparer, Comparison, Side, Size, Verdict};
+pub use conditions::Conditions;
 pub use ranks::{Ranking, holm};
 pub use stop::{Decision, decide};
 pub use summary::{Interval, Summary};

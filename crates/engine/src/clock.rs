@@ -74,37 +74,85 @@ pub(crate) struct Usage {
     pub(crate) voluntary: u64,
     /// Context switches because others wanted its CPU.
     pub(crate) involuntary: u64,
+    // CLOCK_THREAD_CPUTIME_ID at the reading; zero of programs.
+    clock: Nanos,
 }
 
 impl Usage {
-    /// What was used since an earlier reading.
+    /// What was used since an earlier reading. The sum is that of the thread's CPU clock; the
+    /// kernel tells the split by what its ticks have met, so of a time shorter than a tick, all
+    /// counts where the next tick will most likely be: in the kernel, where a worker works.
     pub(crate) fn since(self, before: Self) -> Self {
+        let exact = self.clock - before.clock;
+        let (user, system) = (self.user - before.user, self.system - before.system);
+        let user = match (user + system).0 {
+            0 => Nanos(0),
+            all => Nanos(part(exact.0, user.0, all)),
+        };
         Self {
-            user: self.user - before.user,
-            system: self.system - before.system,
+            user,
+            system: exact - user,
+            clock: exact,
             voluntary: self.voluntary - before.voluntary,
             involuntary: self.involuntary - before.involuntary,
         }
     }
 
+    /// At most so much CPU time: the readings stand around those of the clock, so that their own
+    /// microsecond is no part of what is timed, and of a short task that is seen.
+    pub(crate) fn within(self, elapsed: Nanos) -> Self {
+        if self.clock <= elapsed || self.clock.0 == 0 {
+            return self;
+        }
+        let user = Nanos(part(elapsed.0, self.user.0, self.clock.0));
+        Self { user, system: elapsed - user, clock: elapsed, ..self }
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            user: self.user + other.user,
+            system: self.system + other.system,
+            voluntary: self.voluntary + other.voluntary,
+            involuntary: self.involuntary + other.involuntary,
+            clock: self.clock,
+        }
+    }
+
     /// getrusage(2) with `RUSAGE_THREAD`, which serves threads and processes alike, as a worker
-    /// process works in one thread. The kernel splits an exact sum between user and system by its
-    /// ticks (`cputime_adjust` in kernel/sched/cputime.c), so the split is coarse for short times.
+    /// process works in one thread. The kernel splits a sum between user and system by its ticks
+    /// (`cputime_adjust` in kernel/sched/cputime.c), and of a running thread brings that sum up to
+    /// date at ticks only; CLOCK_THREAD_CPUTIME_ID is exact at any moment.
     pub(crate) fn of_this_thread() -> Self {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is valid for one rusage, which is all the kernel writes.
         let answer = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
         assert_eq!(answer, 0, "getrusage(RUSAGE_THREAD) with a valid pointer cannot fail");
         // SAFETY: all-zero is a valid rusage, and the kernel has filled it.
-        let usage = unsafe { usage.assume_init() };
+        let usage = Self::from_kernel(&unsafe { usage.assume_init() });
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        #[expect(clippy::cast_sign_loss, reason = "CPU times are not negative")]
+        let clock = Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+        Self { clock, ..usage }
+    }
+
+    /// What an rusage says, of a thread or of a process that has ended.
+    pub(crate) fn from_kernel(usage: &libc::rusage) -> Self {
         let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
         Self {
             user: nanos(usage.ru_utime),
             system: nanos(usage.ru_stime),
             voluntary: count(usage.ru_nvcsw),
             involuntary: count(usage.ru_nivcsw),
+            clock: Nanos(0),
         }
     }
+}
+
+/// `whole` times `some` over `all`, which is not zero and not less than `some`.
+fn part(whole: u64, some: u64, all: u64) -> u64 {
+    let part = u128::from(whole) * u128::from(some) / u128::from(all);
+    u64::try_from(part).unwrap_or(whole)
 }
 
 fn nanos(time: libc::timeval) -> Nanos {
@@ -134,13 +182,25 @@ mod tests {
     #[test]
     fn work_costs_cpu_time() {
         let before = Usage::of_this_thread();
-        let mut sum = 0u64;
-        loop {
-            (0..1_000_000u64).for_each(|n| sum = std::hint::black_box(sum ^ n));
-            let after = Usage::of_this_thread();
-            if after.user + after.system > before.user + before.system {
-                break;
-            }
-        }
+        let (mut sum, started) = (0u64, now());
+        (0..10_000u64).for_each(|n| sum = std::hint::black_box(sum ^ n));
+        let used = Usage::of_this_thread().since(before);
+        let (used, elapsed) = (used.user + used.system, now() - started);
+        // Less than a tick, and told all the same; the readings themselves are part of it.
+        assert!((1..=elapsed.0 + 1_000_000).contains(&used.0), "{used} of {elapsed}");
+    }
+
+    #[test]
+    fn the_sum_is_exact_and_the_split_is_in_proportion() {
+        let reading = |user, system, clock| Usage {
+            user: Nanos(user),
+            system: Nanos(system),
+            clock: Nanos(clock),
+            ..Usage::default()
+        };
+        let used = reading(14, 26, 1080).since(reading(10, 20, 1000));
+        assert_eq!((used.user, used.system), (Nanos(32), Nanos(48)));
+        let short = reading(10, 20, 1003).since(reading(10, 20, 1000));
+        assert_eq!((short.user, short.system), (Nanos(0), Nanos(3)));
     }
 }

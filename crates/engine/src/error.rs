@@ -3,6 +3,7 @@
 //! [`EngineError`] is the public face. Inside, a worker answers with the smaller [`Fault`], which
 //! carries no path and can be sent from a worker process to its parent; the parent adds the path.
 
+mod cure;
 mod fault;
 
 use std::{ffi::OsString, fmt, io, path::PathBuf, process::ExitStatus};
@@ -11,6 +12,7 @@ use model::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use cure::cure;
 pub(crate) use fault::{Fault, Memory};
 
 /// Why a phase has no result.
@@ -31,6 +33,47 @@ pub enum EngineError {
         problem: &'static str,
         /// What to change.
         cure: &'static str,
+    },
+    /// The task asks for something that does not exist.
+    #[error("this task cannot be done: {problem}; {cure}")]
+    Task {
+        /// What is wrong.
+        problem: String,
+        /// What to change.
+        cure: &'static str,
+    },
+    /// An archive cannot be unpacked, or must not be.
+    #[error("the archive {}: {problem}; {cure}", .path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        cure: String,
+    },
+    /// An everyday program could not be started.
+    #[error(
+        "starting {program}; install it (on Debian the package {package}), or let fslab do the task \
+         itself (method native)"
+    )]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// Where Debian has it.
+        package: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An everyday program answered with an error.
+    #[error(
+        "`{command}` {verdict}; see what it says, or let fslab do the task itself (method native)"
+    )]
+    ProgramFailed {
+        /// The command, shortened.
+        command: String,
+        /// How it ended, and what it said.
+        verdict: String,
     },
     /// The kernel refused an operation on a file.
     #[error("{operation} {}{}{}", .path.display(), at(*.offset), cure(*.operation, .source))]
@@ -256,6 +299,12 @@ pub enum Operation {
     Link,
     /// getdents64(2).
     List,
+    /// utimensat(2).
+    SetTimes,
+    /// symlink(2).
+    SymbolicLink,
+    /// wait4(2) for a program.
+    Wait,
 }
 
 impl fmt::Display for Operation {
@@ -288,95 +337,15 @@ impl fmt::Display for Operation {
             Self::Rename => "renaming",
             Self::Link => "linking",
             Self::List => "listing",
+            Self::SetTimes => "setting the times of",
+            Self::SymbolicLink => "making the symbolic link",
+            Self::Wait => "waiting for the program in",
         })
     }
 }
 
 fn at(offset: Option<Bytes>) -> String {
     offset.map(|offset| format!(" at offset {}", offset.0)).unwrap_or_default()
-}
-
-/// The cause and the cure of the refusals a benchmark meets, by errno(3); empty for others, whose
-/// own text is the source of the error.
-fn cure(operation: Operation, source: &io::Error) -> &'static str {
-    let errno = source.raw_os_error();
-    if let Some(cure) = errno.and_then(|errno| special_cure(operation, errno)) {
-        return cure;
-    }
-    match errno {
-        Some(libc::ENOSPC) => {
-            ": the filesystem is full; use a larger device or image, smaller files, or fewer \
-             workers"
-        }
-        Some(libc::EDQUOT) => ": a quota is used up; raise it, or use smaller files",
-        Some(libc::EIO) => {
-            ": the device below the filesystem failed; look for its error in the kernel log (dmesg)"
-        }
-        Some(libc::EROFS) => {
-            ": the filesystem is read-only; it was mounted so, or became so after an error that \
-             the kernel log (dmesg) names"
-        }
-        Some(libc::EFBIG) => ": the file is larger than the filesystem or ulimit -f allows",
-        Some(libc::EMFILE | libc::ENFILE) => ": too many open files; raise ulimit -n",
-        Some(libc::EACCES | libc::EPERM) => ": run as a user who may write to this directory",
-        Some(libc::EEXIST) => {
-            ": something of that name is there already; measure in an empty directory"
-        }
-        Some(libc::ENOENT) if operation == Operation::Open => {
-            ": the file or its directory is missing; run the phase that writes it first"
-        }
-        Some(libc::ENOENT) => ": the file is missing; run the phase that writes it first",
-        _ => "",
-    }
-}
-
-/// The same for refusals that mean something else, or more, in one operation.
-fn special_cure(operation: Operation, errno: i32) -> Option<&'static str> {
-    Some(match (operation, errno) {
-        (Operation::Ring, libc::ENOSYS) => {
-            ": this kernel was built without io_uring; use the interface offset and more workers"
-        }
-        (Operation::Ring, libc::EPERM | libc::EACCES) => {
-            ": io_uring is switched off here, by the sysctl kernel.io_uring_disabled or the \
-             seccomp filter of a container; set the sysctl to 0, leave the container, or \
-             use the interface offset and more workers"
-        }
-        (Operation::Ring, libc::EINVAL) => {
-            ": the queue is deeper than the kernel has (32768 entries, of which a linked sync \
-             takes two each and a polling thread twice as many), or the kernel is too \
-             old for sqpoll or iopoll; use a smaller depth, or turn them off"
-        }
-        (Operation::Ring | Operation::Register, libc::ENOMEM) => {
-            ": this is more memory than may be locked; raise ulimit -l, use a smaller record or \
-             depth, or set registered to false"
-        }
-        (Operation::Register, libc::E2BIG) => {
-            ": the kernel registers buffers of at most 1 GiB; use a smaller record, or set \
-             registered to false"
-        }
-        (Operation::PollThread, libc::EBUSY) => {
-            ": it needs a CPU beside the worker's, and the process may use only one; give it \
-             another, or set sqpoll to false"
-        }
-        (Operation::Poll, libc::EOPNOTSUPP) => {
-            ": the device has no poll queues, or its filesystem does not poll; give the driver \
-             some (nvme.poll_queues for NVMe), or set iopoll to false"
-        }
-        (Operation::CallFlags, libc::EOPNOTSUPP) => {
-            ": the filesystem or the kernel does not know one of the flags (RWF_NOWAIT, RWF_HIPRI, \
-             RWF_DSYNC, or RWF_DONTCACHE, which needs Linux 6.14); turn it off"
-        }
-        (Operation::Map, libc::ENODEV | libc::EACCES) => {
-            ": this filesystem has no shared mappings that can be written; use another interface"
-        }
-        (Operation::Advise, libc::EINVAL) => {
-            ": populating a mapping needs Linux 5.14; use another advice"
-        }
-        (Operation::Copy, libc::EXDEV | libc::EINVAL | libc::EOPNOTSUPP) => {
-            ": this filesystem does not copy so; use another call"
-        }
-        _ => return None,
-    })
 }
 
 /// How a block differs from what was written there.

@@ -37,14 +37,16 @@ mod run;
 mod seat;
 mod series;
 mod survival;
+mod task;
 mod tree;
 mod worker;
 
-pub use ceiling::{Ceiling, ceiling, write_ceiling};
+pub use ceiling::{Ceiling, ceiling, memory_ceiling, write_ceiling};
 pub use clock::{ClockFacts, clock, now};
 pub use error::{Difference, EngineError, ListProblem, Operation};
 pub use process::worker_process;
 pub use progress::{Progress, Snapshot};
 pub use run::{Context, remove, run};
 pub use survival::{Loss, Survival, survival};
+pub use task::run_task;
 pub use tree::run_tree;

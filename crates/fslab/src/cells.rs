@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Environment,
+    Bytes, Environment,
     record::{CellRecord, CellState, PhaseInfo},
     storage::Place,
 };
 use rig::{Availability, Catalogue, Host};
 
-use crate::plans::Chosen;
+use crate::{exit::Failure, plans::Chosen};
 
 /// What makes and checks the plan's filesystems: versions and commands, by filesystem. Defaults
 /// depend on them, so a run names them, and goes on only with the same.
@@ -59,6 +59,7 @@ pub(crate) fn of(
             group: phase.group.clone(),
             role: phase.role,
             primary: phase.primary(),
+            cache: Some(phase.cache),
         });
         CellRecord {
             id: cell.id(),
@@ -69,6 +70,33 @@ pub(crate) fn of(
         }
     });
     cells.collect()
+}
+
+/// Makes sure that what a workload makes finds room beside what fills the image up beforehand, with
+/// an eighth to spare for the filesystem's own structures.
+///
+/// # Errors
+/// Wrong usage, where it does not.
+pub(crate) fn roomy(chosen: &Chosen) -> Result<(), Failure> {
+    let Place::Image { size, count, .. } = &chosen.storage.place else { return Ok(()) };
+    let all = size.0.saturating_mul(u64::from(*count));
+    for labelled in &chosen.cells {
+        let (cell, full) = (&labelled.cell, labelled.cell.fullness);
+        let Some(suite) = suites::find(&cell.workload.suite) else { continue };
+        let needs = (suite.footprint)(&cell.workload).0;
+        let free = all / 100 * u64::from(100u8.saturating_sub(full.0));
+        if !full.is_empty() && needs.saturating_add(needs / 8) > free {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{}: the workload needs {} and an eighth to spare, and of {} only {} are free when \
+                 they are {full} full; make the files smaller, the image larger, or `full` less",
+                labelled.label,
+                report::bytes(Bytes(needs)),
+                report::bytes(Bytes(all)),
+                report::bytes(Bytes(free)),
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a filesystem can be made on the plan's storage at all.

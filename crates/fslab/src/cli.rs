@@ -46,6 +46,12 @@ pub(crate) enum Command {
     Show(Show),
     /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
     Report(Report),
+    /// Say what differed between the conditions of two runs, and which cells both have.
+    ///
+    /// Severe differences (kernel, processor, memory, storage, filesystem options, scale, profile,
+    /// program) can by themselves make the numbers differ. What always differs is left out: names,
+    /// times, seeds, numbers of loop devices. The numbers themselves are not compared.
+    Compare(Compare),
     /// List what there is, and for filesystems whether it can be measured here.
     List(List),
     /// Say what this machine can measure, what is missing, and how to get it.
@@ -215,7 +221,7 @@ pub(crate) struct Show {
 /// `fslab report`
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The run file.
+    /// The run file; or published results by name: tasks-2004@published, tasks-2006@published.
     pub(crate) run: PathBuf,
     /// Write the HTML report to this file instead of tables to the terminal.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
@@ -234,6 +240,27 @@ pub(crate) enum Format {
     /// One row a sample, base units.
     Csv,
     /// Summaries, verdicts and warnings.
+    Json,
+    /// The tables.
+    Md,
+}
+
+/// `fslab compare`
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// The first run file.
+    pub(crate) first: PathBuf,
+    /// The second run file.
+    pub(crate) second: PathBuf,
+    /// Print in this format instead of tables.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ComparisonFormat>,
+}
+
+/// Formats of a comparison on stdout.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ComparisonFormat {
+    /// One object.
     Json,
     /// The tables.
     Md,

@@ -13,11 +13,11 @@ use std::{
     cell::RefCell,
     io::IsTerminal,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use engine::Progress;
@@ -59,6 +59,8 @@ struct Live {
     plan: ProgressBar,
     trial: ProgressBar,
     phase: ProgressBar,
+    /// When the current phase was announced.
+    since: Arc<Mutex<Instant>>,
     stop: Arc<AtomicBool>,
     redraw: Option<JoinHandle<()>>,
 }
@@ -204,7 +206,10 @@ impl Screen {
             Event::TrialEnded { outcome, .. } if **outcome != Outcome::Measured => {
                 live.say(self.line(event));
             }
-            Event::PhaseStarted { name, .. } => live.phase.set_prefix((*name).to_owned()),
+            Event::PhaseStarted { name, .. } => {
+                live.phase.set_prefix((*name).to_owned());
+                *live.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            }
             Event::RunEnded { .. } => {
                 live.clear();
                 live.say(self.line(event));
@@ -249,11 +254,13 @@ impl Live {
         let phase = all.add(ProgressBar::new(0));
         phase.set_style(style(BAR));
         let stop = Arc::new(AtomicBool::new(false));
+        let since = Arc::new(Mutex::new(Instant::now()));
         let redraw = std::thread::spawn({
             let (stop, plan, phase) = (Arc::clone(&stop), plan.clone(), phase.clone());
-            move || redraw(&stop, &plan, &phase, &progress)
+            let since = Arc::clone(&since);
+            move || redraw(&stop, &plan, &phase, &since, &progress)
         });
-        Self { all, plan, trial, phase, stop, redraw: Some(redraw) }
+        Self { all, plan, trial, phase, since, stop, redraw: Some(redraw) }
     }
 
     /// Ends the redrawing first, which would bring a line back.
@@ -281,8 +288,16 @@ impl Drop for Live {
     }
 }
 
-/// Redraws the phase's line: a bar where the amount of work is known, else the time it has taken.
-fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: &Progress) {
+/// Redraws the phase's line: a bar where the amount of work is known, else the time it has taken,
+/// since it was announced where its operations cannot be counted as they go.
+fn redraw(
+    stop: &AtomicBool,
+    plan: &ProgressBar,
+    phase: &ProgressBar,
+    since: &Mutex<Instant>,
+    progress: &Progress,
+) {
+    let _not_the_workload = rig::Watcher::new();
     let mut watcher = Watcher::default();
     let mut bar = true;
     loop {
@@ -297,9 +312,10 @@ fn redraw(stop: &AtomicBool, plan: &ProgressBar, phase: &ProgressBar, progress: 
             phase.set_style(style(if bar { BAR } else { TIME }));
         }
         let rate = reading.map_or(0.0, |reading| reading.bytes_per_second);
-        let elapsed = reading.map_or(Duration::ZERO, |reading| reading.elapsed);
+        let since = *since.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = reading.map_or_else(|| since.elapsed(), |reading| reading.elapsed);
         let mut message = String::new();
-        if !bar && elapsed > Duration::ZERO {
+        if !bar {
             message.push_str(&format!("  {}", report::duration(elapsed.into())));
         }
         if rate > 0.0 {

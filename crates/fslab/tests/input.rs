@@ -81,6 +81,23 @@ fn an_impossible_size() {
 }
 
 #[test]
+fn a_workload_that_does_not_fit_beside_what_fills_the_image() {
+    let bench = Bench::new();
+    let file = SMALL.replace("1MiB", "16MiB").replace("[axes]", "[axes]\nfull = [0, 80]");
+    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{file}"));
+    for command in ["run", "show"] {
+        let said = bench.ends(2, &[command, &plan]);
+        expect![[r"
+            error: iozone full=80%: the workload needs 16.0 MiB and an eighth to spare, and of 64.0 MiB only 12.8 MiB are free when they are 80 % full; make the files smaller, the image larger, or `full` less
+        "]]
+        .assert_eq(&said.stderr);
+        assert_eq!(said.stdout, "");
+    }
+    let said = bench.ends(0, &["show", &plan, "--set", "full=0,50"]);
+    assert!(said.stdout.contains("full      0 %, 50 % before each workload"), "{}", said.stdout);
+}
+
+#[test]
 fn text_that_is_no_plan() {
     refused(
         "this is not TOML",

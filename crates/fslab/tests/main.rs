@@ -11,6 +11,8 @@
 
 mod bench;
 mod cli;
+mod compare;
+mod evidence;
 mod input;
 mod kill;
 mod pipeline;

@@ -40,6 +40,32 @@ pub struct Cell {
     /// The I/O scheduler of every device, if the plan sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
+    /// How full the filesystem is before the workload starts.
+    #[serde(default, skip_serializing_if = "Fullness::is_empty")]
+    pub fullness: Fullness,
+}
+
+/// How much of the space that an ordinary user can have is taken, in whole percent.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Fullness(pub u8);
+
+impl Fullness {
+    /// The most a plan may ask for: above it, many filesystems refuse work as small as removing.
+    pub const MOST: Self = Self(95);
+
+    /// Nothing but what mkfs has put there.
+    pub fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Display for Fullness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0)
+    }
 }
 
 /// The first 64 bits of the SHA-256 of a cell's canonical JSON (keys sorted, no white space): the

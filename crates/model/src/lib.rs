@@ -8,6 +8,7 @@
 
 pub mod cell;
 pub mod environment;
+pub mod evidence;
 pub mod histogram;
 pub mod matrix;
 pub mod metric;
@@ -22,8 +23,9 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
-pub use cell::{Cell, CellId, FilesystemLevel};
+pub use cell::{Cell, CellId, FilesystemLevel, Fullness};
 pub use environment::Environment;
+pub use evidence::Evidence;
 pub use histogram::Histogram;
 pub use metric::Metric;
 pub use phase::{Phase, PhaseResult};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cell::Cell,
+    cell::{Cell, Fullness},
     plan::{Plan, PlanError, WorkloadEntry},
     storage::{Place, Storage},
     units::{Bytes, Scale},
@@ -30,7 +30,7 @@ pub struct Labelled {
 
 impl Plan {
     /// Every cell of the plan at a scale. Filesystems vary slowest, then workloads, then
-    /// schedulers; equal cells appear once.
+    /// schedulers, then how full; equal cells appear once.
     ///
     /// # Errors
     /// [`PlanError`] at the workload whose combination of parameters a suite refuses.
@@ -52,25 +52,18 @@ impl Plan {
                 }
             }
         }
-        let schedulers: Vec<Option<String>> = match self.schedulers.as_slice() {
-            [] => vec![None],
-            names => names.iter().cloned().map(Some).collect(),
-        };
         let labels = labels(&named);
         let mut cells = Vec::new();
         for filesystem in &self.filesystems {
             for (Named { point, .. }, label) in named.iter().zip(&labels) {
-                for scheduler in &schedulers {
+                for (scheduler, fullness, suffix) in self.conditions() {
                     let cell = Cell {
                         filesystem: filesystem.clone(),
                         workload: point.clone(),
-                        scheduler: scheduler.clone(),
+                        scheduler,
+                        fullness,
                     };
-                    let label = match (scheduler, schedulers.len()) {
-                        (Some(name), 2..) => format!("{label} scheduler={name}"),
-                        _ => label.clone(),
-                    };
-                    let labelled = Labelled { cell, label };
+                    let labelled = Labelled { cell, label: format!("{label}{suffix}") };
                     if !cells.contains(&labelled) {
                         cells.push(labelled);
                     }
@@ -78,6 +71,33 @@ impl Plan {
             }
         }
         Ok(cells)
+    }
+
+    /// Every combination of scheduler and fullness, with what a label says of it: what does not
+    /// vary is not told.
+    fn conditions(&self) -> Vec<(Option<String>, Fullness, String)> {
+        let schedulers: Vec<Option<String>> = match self.schedulers.as_slice() {
+            [] => vec![None],
+            names => names.iter().cloned().map(Some).collect(),
+        };
+        let levels = match self.fullness.as_slice() {
+            [] => &[Fullness(0)],
+            levels => levels,
+        };
+        let mut conditions = Vec::new();
+        for scheduler in &schedulers {
+            for fullness in levels {
+                let mut suffix = String::new();
+                if let (Some(name), 2..) = (scheduler, schedulers.len()) {
+                    suffix += &format!(" scheduler={name}");
+                }
+                if levels.len() > 1 {
+                    suffix += &format!(" full={}%", fullness.0);
+                }
+                conditions.push((scheduler.clone(), *fullness, suffix));
+            }
+        }
+        conditions
     }
 
     /// The plan's storage at a scale: memory shrinks with the work, an image at most to 512 MiB.

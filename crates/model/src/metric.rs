@@ -22,6 +22,10 @@ pub enum Unit {
     Count,
     /// A part of a whole; 1 is all of it.
     Share,
+    /// How many times one thing is another; may be above 1.
+    Ratio,
+    /// Cycles per second.
+    Hertz,
 }
 
 impl Unit {
@@ -34,6 +38,8 @@ impl Unit {
             Self::Nanoseconds => "ns",
             Self::Count => "count",
             Self::Share => "share",
+            Self::Ratio => "ratio",
+            Self::Hertz => "hertz",
         }
     }
 }
@@ -166,6 +172,8 @@ metrics! {
         "The longest flush inside the loop.";
     Elapsed "elapsed" Nanoseconds Lower
         "Wall-clock time of the whole step.";
+    DurableElapsed "durable_elapsed" Nanoseconds Lower
+        "Wall-clock time of the step until the flush that followed had returned.";
     LoopTime "loop_time" Nanoseconds Lower
         "From the first operation to the end of the last.";
     FlushTime "flush_time" Nanoseconds Lower
@@ -173,7 +181,7 @@ metrics! {
     CloseTime "close_time" Nanoseconds Lower
         "Length of the close after the flush.";
     UserTime "user_time" Nanoseconds Neither
-        "CPU time of the workers in user mode.";
+        "CPU time of the workers in user mode; the sum with the time in the kernel is exact, and the kernel splits it by its ticks, which is coarse below about 0.1 s.";
     SystemTime "system_time" Nanoseconds Neither
         "CPU time of the workers in the kernel.";
     UserTimePerOp "user_time_per_op" Nanoseconds Lower
@@ -184,6 +192,48 @@ metrics! {
         "CPU time in user mode over wall-clock time times workers.";
     SystemShare "system_share" Share Neither
         "CPU time in the kernel over wall-clock time times workers.";
+    CpuShare "cpu_share" Share Neither
+        "CPU time of the workers and the programs they ran, over elapsed time; 100 % is one processor, as the classic tools have it.";
+    KernelTime "kernel_time" Nanoseconds Neither
+        "CPU time of the kernel threads that the work caused: journal, writeback, workers of the filesystem, block layer, loop devices, reclaim.";
+    CausedTime "caused_time" Nanoseconds Lower
+        "CPU time of the work and of the kernel threads it caused.";
+    CausedTimePerOp "caused_time_per_op" Nanoseconds Lower
+        "CPU time of the work and of the kernel threads it caused, for each operation.";
+    CausedShare "caused_share" Share Neither
+        "CPU time of the work and of the kernel threads it caused, over the time in which it was counted, which includes making the workers ready and the flush; 100 % is one processor.";
+    HostShare "host_share" Share Neither
+        "Time in which the processors of the machine were not idle, over elapsed time times processors.";
+    OtherShare "other_share" Share Neither
+        "CPU time of processes that have nothing to do with the work, over elapsed time times processors.";
+    UnattributedShare "unattributed_share" Share Neither
+        "Busy time of the machine that no task accounts for, as interrupts do not, over all its busy time; below zero by what the two ways of counting disagree.";
+    IowaitShare "iowait_share" Share Neither
+        "Time in which processors were idle while requests were outstanding, over elapsed time times processors.";
+    StealShare "steal_share" Share Neither
+        "Time that the hypervisor gave to others, over elapsed time times processors.";
+    MinorFaults "minor_faults" Count Neither
+        "Page faults of the work that were served without reading a device.";
+    MajorFaults "major_faults" Count Neither
+        "Page faults of the work that had to read a device.";
+    PressureCpu "pressure_cpu" Share Neither
+        "The part of the time in which some task waited for a processor.";
+    PressureMemory "pressure_memory" Share Neither
+        "The part of the time in which some task waited for memory.";
+    PressureIo "pressure_io" Share Neither
+        "The part of the time in which some task waited for I/O.";
+    PressureIoFull "pressure_io_full" Share Neither
+        "The part of the time in which all tasks that were not idle waited for I/O.";
+    DirtyPeak "dirty_peak" Bytes Neither
+        "The most memory that waited for being written back at one time, of the whole machine.";
+    DirtyEnd "dirty_end" Bytes Neither
+        "Memory that waited for being written back at the end of the step, of the whole machine.";
+    Frequency "frequency" Hertz Neither
+        "Mean frequency of the processors.";
+    OverheadShare "overhead_share" Share Neither
+        "CPU time that looking took, over elapsed time; 100 % is one processor.";
+    OverheadMemory "overhead_memory" Bytes Neither
+        "Resident memory of this program without the buffers of the work.";
     VoluntarySwitches "voluntary_switches" Count Neither
         "Context switches because a worker waited.";
     InvoluntarySwitches "involuntary_switches" Count Neither
@@ -204,6 +254,22 @@ metrics! {
         "Bytes the devices under the filesystem read during the phase.";
     DeviceWritten "device_written" Bytes Neither
         "Bytes the devices under the filesystem wrote during the phase, flush included.";
+    DeviceReads "device_reads" Count Neither
+        "Read requests that the devices under the filesystem completed.";
+    DeviceWrites "device_writes" Count Neither
+        "Write requests that the devices under the filesystem completed.";
+    DeviceFlushes "device_flushes" Count Neither
+        "Flush requests that the devices under the filesystem completed.";
+    DeviceDiscarded "device_discarded" Bytes Neither
+        "Bytes that were discarded on the devices under the filesystem.";
+    DeviceBusy "device_busy" Share Neither
+        "The part of the time in which the busiest device under the filesystem had a request.";
+    DeviceQueue "device_queue" Count Neither
+        "Requests at the devices under the filesystem, queued or in progress, on average over the time.";
+    ReadAmplification "read_amplification" Ratio Neither
+        "Bytes the devices under the filesystem read for each byte that was read from cold caches.";
+    WriteAmplification "write_amplification" Ratio Neither
+        "Bytes the devices under the filesystem wrote for each byte that was written and flushed; below 1 where data were compressed, joined, or left out.";
     CachedShare "cached_share" Share Neither
         "The part of the bytes read that did not come from the devices; those of a ramp-up are taken to be as frequent as those counted.";
     SpaceUsable "space_usable" Bytes Higher
@@ -212,6 +278,12 @@ metrics! {
         "Size of the device or image.";
     Inodes "inodes" Count Neither
         "Inodes right after mkfs; absent where they are made on demand.";
+    SpaceUsed "space_used" Bytes Lower
+        "Space the filesystem says is taken after the phases and a flush, less what it said before them.";
+    SpaceData "space_data" Bytes Neither
+        "Sizes of all files that were there after the phases, added up.";
+    SpaceOverhead "space_overhead" Ratio Lower
+        "Space taken for each byte of the files that were there.";
 }
 
 impl Metric {

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     cell::{Cell, CellId},
     environment::Environment,
+    evidence::Evidence,
     histogram::Histogram,
     metric::Metric,
-    phase::{Role, Series},
+    phase::{Cache, Role, Series},
     plan::Profile,
     sample::Sample,
     units::{Nanos, Scale},
@@ -87,6 +88,9 @@ pub struct PhaseInfo {
     pub role: Role,
     /// The metric it is judged by.
     pub primary: Metric,
+    /// What the caches held before it; `None` in runs that did not keep it.
+    #[serde(default)]
+    pub cache: Option<Cache>,
 }
 
 /// What became of a cell.
@@ -131,6 +135,8 @@ pub struct TrialRecord {
     pub histograms: Vec<Times>,
     /// Counted work of its measured phases over time, merged over workers, by phase.
     pub series: Vec<(String, Series)>,
+    /// What the machine did meanwhile, by measured phase or life-cycle step.
+    pub evidence: Vec<(String, Evidence)>,
     /// Its warnings: the phase, or `None` for the whole trial.
     pub warnings: Vec<(Option<String>, Warning)>,
     /// What was done to the machine, in order.

@@ -25,8 +25,12 @@ pub mod lifecycle {
     pub const MOUNT: &str = "mount";
     /// Unmounting it at the end.
     pub const UMOUNT: &str = "umount";
+    /// The space it takes after the phases, before it is unmounted.
+    pub const SPACE: &str = "space";
     /// Checking it, read-only, after the end.
     pub const FSCK: &str = "fsck";
-    /// All of them, in order.
+    /// The trial as a whole, from before its filesystem is made until it is gone.
+    pub const TRIAL: &str = "trial";
+    /// The steps that take time, in order.
     pub const ALL: [&str; 4] = [MKFS, MOUNT, UMOUNT, FSCK];
 }

@@ -13,6 +13,10 @@ pub struct Storage {
     pub place: Place,
     /// Limit of the workload's memory, page cache included; `None` for all there is.
     pub memory: Option<Bytes>,
+    /// A directory on another filesystem, for tasks that copy from and to it; `None` for one in
+    /// memory.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
 }
 
 /// Where filesystems are made, or found.
@@ -73,20 +77,22 @@ impl fmt::Display for Storage {
             Place::Image { size, count: 1, allocation, .. } => {
                 write!(
                     f,
-                    "image file of {size} ({} allocation) on a loop device",
+                    "image file of {} ({} allocation) on a loop device",
+                    size.rough(),
                     allocation.name()
                 )?;
             }
             Place::Image { size, count, allocation, .. } => write!(
                 f,
-                "{count} image files of {size} ({} allocation) on loop devices",
+                "{count} image files of {} ({} allocation) on loop devices",
+                size.rough(),
                 allocation.name()
             )?,
             Place::Devices { paths } => write!(f, "{}", paths.join(" + "))?,
             Place::Directory { path } => write!(f, "directory {path}")?,
         }
         match self.memory {
-            Some(memory) => write!(f, ", memory limited to {memory}"),
+            Some(memory) => write!(f, ", memory limited to {}", memory.rough()),
             None => Ok(()),
         }
     }

@@ -162,6 +162,22 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    /// For people: the canonical spelling, unless it has more than four digits; then about, with
+    /// one decimal.
+    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+    pub fn rough(self) -> String {
+        let exact = self.to_string();
+        let unit = UNITS.into_iter().rev().find(|(_, shift)| self.0 >> shift > 0);
+        match unit {
+            Some((letter, shift)) if exact.matches(|c: char| c.is_ascii_digit()).count() > 4 => {
+                format!("about {:.1} {letter}iB", self.0 as f64 / (1u64 << shift) as f64)
+            }
+            _ => exact,
+        }
+    }
+}
+
 impl fmt::Display for Bytes {
     /// The canonical spelling: the largest binary unit that leaves a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -285,6 +301,12 @@ impl Sub for Nanos {
     }
 }
 
+impl Sum for Nanos {
+    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+        items.fold(Self(0), Add::add)
+    }
+}
+
 impl From<std::time::Duration> for Nanos {
     fn from(duration: std::time::Duration) -> Self {
         Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
@@ -348,6 +370,14 @@ mod tests {
             Err(error) => error.to_string(),
         };
         expected.assert_eq(&answer);
+    }
+
+    #[test]
+    fn long_sizes_are_told_about() {
+        let words = [1000, 107_374_182, 838_860 << 10, 24 << 30, 24105 << 20].map(Bytes);
+        let words = words.map(Bytes::rough);
+        let expected = ["1000B", "about 102.4 MiB", "about 819.2 MiB", "24GiB", "about 23.5 GiB"];
+        assert_eq!(words, expected);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The reference page `docs/reference/warnings.md` is made from this table. A warning always
 //! says what was seen and what cures it.
 
+mod examples;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos, Ratio};
@@ -113,6 +115,101 @@ pub enum Warning {
         /// How long it took.
         elapsed: Nanos,
     },
+    /// A phase that should have found its data in memory read a device.
+    NotWarm {
+        /// The part of the bytes that came from memory.
+        cached: Ratio,
+    },
+    /// Part of what was read came from memory, and part from the devices.
+    Mixed {
+        /// The part of the bytes that came from memory.
+        cached: Ratio,
+    },
+    /// Something used a processor for nearly all of the time.
+    CpuBound {
+        /// Who: the workers, or a kind of kernel thread.
+        who: String,
+        /// Its CPU time over elapsed time; 1 is one processor.
+        share: Ratio,
+    },
+    /// Others used the processors.
+    ForeignCpu {
+        /// Their part of the time of all processors.
+        share: Ratio,
+        /// Who used the most.
+        who: String,
+    },
+    /// Others used the devices.
+    ForeignIo {
+        /// The device.
+        device: String,
+        /// Bytes beyond what the workload accounts for.
+        bytes: Bytes,
+        /// The same over all bytes of the device.
+        share: Ratio,
+    },
+    /// Tasks waited for a resource.
+    Pressure {
+        /// Which: `memory` or `a processor`.
+        resource: String,
+        /// The part of the time.
+        share: Ratio,
+    },
+    /// The hypervisor gave processor time to others.
+    Steal {
+        /// The part of the time of all processors.
+        share: Ratio,
+    },
+    /// A processor was slowed down for its temperature or power.
+    Throttled {
+        /// How often.
+        events: u64,
+    },
+    /// The rate still moved when it should have been steady.
+    NotSteady {
+        /// Largest less smallest interval, over the mean.
+        range: Ratio,
+        /// How far the fitted line moves over the window, over the mean.
+        slope: Ratio,
+    },
+    /// Much of what was written was still in memory at the end.
+    Dirty {
+        /// Bytes not yet written back, of the whole machine.
+        left: Bytes,
+        /// Bytes written.
+        written: Bytes,
+    },
+    /// The devices wrote less than was flushed.
+    Shrunk {
+        /// Bytes the devices wrote for each byte flushed.
+        amplification: Ratio,
+    },
+    /// Faster than is possible.
+    Impossible {
+        /// What was seen, and what bounds it.
+        what: String,
+    },
+    /// The filesystem did what it had put off.
+    Background {
+        /// The kernel thread.
+        who: String,
+        /// Its CPU time.
+        time: Nanos,
+    },
+    /// The kernel logged something about the filesystem or its devices.
+    KernelLog {
+        /// The line; the first if there are many.
+        line: String,
+        /// How many lines.
+        lines: u64,
+    },
+    /// Evidence that the machine does not give.
+    Absent {
+        /// What.
+        what: String,
+        /// Why, and what would help.
+        why: String,
+    },
     /// The read-only check found errors after the workload.
     Damaged {
         /// The check's exit status and first words.
@@ -148,6 +245,21 @@ impl Warning {
             Self::Clock { .. } => "W-CLOCK",
             Self::GeneratorBound { .. } => "W-GENBOUND",
             Self::Short { .. } => "W-SHORT",
+            Self::NotWarm { .. } => "W-NOTWARM",
+            Self::Mixed { .. } => "W-MIXED",
+            Self::CpuBound { .. } => "W-CPUBOUND",
+            Self::ForeignCpu { .. } => "W-FOREIGN",
+            Self::ForeignIo { .. } => "W-FOREIGNIO",
+            Self::Pressure { .. } => "W-PSI",
+            Self::Steal { .. } => "W-STEAL",
+            Self::Throttled { .. } => "W-THROTTLE",
+            Self::NotSteady { .. } => "W-NOSTEADY",
+            Self::Dirty { .. } => "W-DIRTY",
+            Self::Shrunk { .. } => "W-SHRUNK",
+            Self::Impossible { .. } => "W-IMPOSSIBLE",
+            Self::Background { .. } => "W-BACKGROUND",
+            Self::KernelLog { .. } => "W-KLOG",
+            Self::Absent { .. } => "W-ABSENT",
             Self::Damaged { .. } => "W-DAMAGED",
             Self::Amended { .. } => "W-PLAN",
             Self::Resumed { .. } => "W-RESUMED",
@@ -157,8 +269,12 @@ impl Warning {
     /// What it does to the number.
     pub fn level(&self) -> Level {
         match self {
-            Self::Few { .. } | Self::Damaged { .. } => Level::Block,
-            Self::Amended { .. } => Level::Info,
+            Self::Few { .. }
+            | Self::Damaged { .. }
+            | Self::NotSteady { .. }
+            | Self::Throttled { .. }
+            | Self::Impossible { .. } => Level::Block,
+            Self::Amended { .. } | Self::Absent { .. } => Level::Info,
             Self::Resumed { differs } if differs.is_empty() => Level::Info,
             Self::Wide { .. }
             | Self::NotCold { .. }
@@ -173,15 +289,28 @@ impl Warning {
             | Self::Clock { .. }
             | Self::GeneratorBound { .. }
             | Self::Short { .. }
+            | Self::NotWarm { .. }
+            | Self::Mixed { .. }
+            | Self::CpuBound { .. }
+            | Self::ForeignCpu { .. }
+            | Self::ForeignIo { .. }
+            | Self::Pressure { .. }
+            | Self::Steal { .. }
+            | Self::Dirty { .. }
+            | Self::Shrunk { .. }
+            | Self::Background { .. }
+            | Self::KernelLog { .. }
             | Self::Resumed { .. } => Level::Warn,
         }
     }
 
     /// What was seen, one sentence without a full stop.
+    #[expect(clippy::too_many_lines, reason = "a table: one entry for each warning")]
     pub fn message(&self) -> String {
         match self {
             Self::Few { n, needed } => {
-                format!("{n} repeats give no interval; {needed} are needed for 95 %")
+                let repeats = if *n == 1 { "repeat gives" } else { "repeats give" };
+                format!("{n} {repeats} no interval; {needed} are needed for 95 %")
             }
             Self::Wide { half_width, target } => format!(
                 "the interval is ±{:.1} % wide, the target was ±{:.1} %",
@@ -194,8 +323,13 @@ impl Warning {
             ),
             Self::CacheKept { reason } => format!("the caches could not be emptied: {reason}"),
             Self::FitsMemory { working_set, memory } => {
-                format!("the files ({working_set}) fit into the workload's memory ({memory})")
+                let (files, memory) = (working_set.rough(), memory.rough());
+                format!("the files ({files}) fit into the workload's memory ({memory})")
             }
+            Self::Backing { what } if what.starts_with("the directory ") => format!(
+                "the storage is {what}, not a disk of its own, and what its disk did for others \
+                 counts as well"
+            ),
             Self::Backing { what } => format!("the storage is {what}, not a disk of its own"),
             Self::Unsynced => "written data was accepted, not made durable".into(),
             Self::Compressible => "the data written can be compressed and deduplicated".into(),
@@ -221,6 +355,64 @@ impl Warning {
             Self::Short { elapsed } => {
                 format!("over after {:.1} ms, too short to trust", elapsed.seconds() * 1e3)
             }
+            Self::NotWarm { cached } => format!(
+                "should have started warm, yet only {} of what it read came from memory",
+                percent(*cached)
+            ),
+            Self::Mixed { cached } => format!(
+                "{} of what it read came from memory and the rest from the devices; a little more \
+                 or less memory changes that much",
+                percent(*cached)
+            ),
+            Self::CpuBound { who, share } => format!(
+                "{who} used a processor for {} of the time, so the storage was not the limit",
+                percent(*share)
+            ),
+            Self::ForeignCpu { share, who } => {
+                format!(
+                    "others used {} of the processors' time, most of all {who}",
+                    percent(*share)
+                )
+            }
+            Self::ForeignIo { device, bytes, share } => format!(
+                "others moved {} on {device}, {} of all it moved",
+                bytes.rough(),
+                percent(*share)
+            ),
+            Self::Pressure { resource, share } => {
+                format!("some task waited for {resource} in {} of the time", percent(*share))
+            }
+            Self::Steal { share } => {
+                format!("the hypervisor gave {} of the processors' time to others", percent(*share))
+            }
+            Self::Throttled { events } => {
+                format!("processors were slowed down {events} times for temperature or power")
+            }
+            Self::NotSteady { range, slope } => format!(
+                "not steady: between its intervals the rate ranged over {} of its mean, and its \
+                 trend moved by {}",
+                percent(*range),
+                percent(*slope)
+            ),
+            Self::Dirty { left, written } => format!(
+                "of {} bytes written, up to {} were still in memory only at the end",
+                written.0, left.0
+            ),
+            Self::Shrunk { amplification } => format!(
+                "the devices wrote {:.2} bytes for each byte flushed: the data were compressed, \
+                 deduplicated, or left out",
+                amplification.0
+            ),
+            Self::Impossible { what } => format!("faster than is possible: {what}"),
+            Self::Background { who, time } => format!(
+                "the filesystem did what it had put off: {who} used {:.1} ms of CPU time",
+                time.seconds() * 1e3
+            ),
+            Self::KernelLog { line, lines: 1 } => format!("the kernel logged: {line}"),
+            Self::KernelLog { line, lines } => {
+                format!("the kernel logged {lines} lines, the first: {line}")
+            }
+            Self::Absent { what, why } => format!("{what} cannot be seen here: {why}"),
             Self::Damaged { verdict } => format!("the check after the workload failed: {verdict}"),
             Self::Amended { what } => format!("not run as the plan is written: {what}"),
             Self::Resumed { differs } if differs.is_empty() => {
@@ -242,6 +434,10 @@ impl Warning {
             Self::FitsMemory { .. } => {
                 "make the files at least twice as large, or set `storage.memory` below half of them"
             }
+            Self::Backing { what } if what.starts_with("the directory ") => {
+                "read it as the filesystem that is mounted there, with its disk and its neighbors; \
+                 root can make fresh ones with `storage.image` or `storage.device`"
+            }
             Self::Backing { .. } => "name a spare disk with `storage.device`",
             Self::Unsynced => "read the durable throughput beside it, or leave `compat` out",
             Self::Compressible => "leave `compat` out and set `entropy = 1.0`",
@@ -250,45 +446,46 @@ impl Warning {
             }
             Self::MemoryUnlimited { .. } => "run as root on a kernel with the memory controller",
             Self::NotIdle { .. } => "stop what else uses the device",
-            Self::Clock { .. } => "use larger records, or a machine whose clocksource is tsc",
+            Self::Clock { .. } => {
+                "time larger operations, or use a machine whose clocksource is tsc"
+            }
             Self::GeneratorBound { .. } => {
                 "use larger operations, else read the number as a lower bound"
             }
             Self::Short { .. } => "make the files larger, or the time longer",
+            Self::NotWarm { .. } => "make the files smaller than the memory, or the limit larger",
+            Self::Mixed { .. } => {
+                "make the files at least twice as large as the memory, or much smaller than it"
+            }
+            Self::CpuBound { .. } => {
+                "read it as the cost of the code; more workers, where the workload can have them, \
+                 reach the storage's limit"
+            }
+            Self::ForeignCpu { .. } => "stop what else runs",
+            Self::ForeignIo { .. } => "stop what else uses the device, or take one of its own",
+            Self::Pressure { .. } => "give the workload more of it, or stop what else runs",
+            Self::Steal { .. } => "use a machine of its own, or a quieter host",
+            Self::Throttled { .. } => "cool the machine, or fix a lower frequency",
+            Self::NotSteady { .. } => "run for longer, with a longer ramp-up",
+            Self::Dirty { .. } => "let the workload flush at its end, or read the durable figure",
+            Self::Shrunk { .. } => "use data that cannot be compressed, unless this is the point",
+            Self::Impossible { .. } => {
+                "look at the cached share, the device's counters, and the clock before believing it"
+            }
+            Self::Background { .. } => {
+                "let it settle for longer, or switch the putting off at mkfs"
+            }
+            Self::KernelLog { .. } => "read the log with dmesg",
+            Self::Absent { .. } => "read what depends on it as unknown, not as zero",
             Self::Damaged { .. } => "keep the image and report it to the filesystem's developers",
             Self::Amended { .. } => "compare only with runs amended in the same way",
             Self::Resumed { .. } => "start a new run if the difference matters",
         }
     }
+}
 
-    /// One of each, with plausible values: for the reference page and for tests that must see them
-    /// all.
-    pub fn examples() -> Vec<Self> {
-        let text = |text: &str| text.to_owned();
-        vec![
-            Self::Few { n: 3, needed: 6 },
-            Self::Wide { half_width: Ratio(0.12), target: Ratio(0.03) },
-            Self::NotCold { asked: Bytes::mib(64), from_device: Bytes::mib(8) },
-            Self::CacheKept { reason: text("not root") },
-            Self::FitsMemory { working_set: Bytes::mib(64), memory: Bytes::gib(8) },
-            Self::Backing { what: text("an image file on a loop device") },
-            Self::Unsynced,
-            Self::Compressible,
-            Self::ReadBack {
-                setting: text("scheduler of loop3"),
-                wanted: text("bfq"),
-                found: text("none"),
-            },
-            Self::MemoryUnlimited { reason: text("no memory controller") },
-            Self::NotIdle { waited: Nanos(30_000_000_000) },
-            Self::Clock { cost: Nanos(1200), median: Nanos(900) },
-            Self::GeneratorBound { share: Ratio(0.17), loop_time: Nanos(31) },
-            Self::Short { elapsed: Nanos(4_000_000) },
-            Self::Damaged { verdict: text("xfs_repair exit 1: bad magic") },
-            Self::Amended { what: text("--scale 1/64") },
-            Self::Resumed { differs: text("vm.swappiness") },
-        ]
-    }
+fn percent(share: Ratio) -> String {
+    format!("{:.1} %", share.0 * 100.0)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use analysis::Summary;
 use model::{
     Metric, RunRecord,
+    evidence::Origin,
     metric::Unit,
     phase::Role,
     record::{PhaseInfo, TimesOf},
@@ -15,7 +16,7 @@ use model::{
 use crate::{
     TerminalOptions,
     terminal::Page,
-    units::{Scale, one_line},
+    units::{Scale, alone, one_line, percent},
     view::{View, costs::percentile, pool::Pool},
 };
 
@@ -66,6 +67,9 @@ pub fn bench(record: &RunRecord, subject: &Subject, options: &TerminalOptions) -
         for phase in phases.filter(|_| measured) {
             sheet.phase(index, phase);
         }
+    }
+    for line in &view.facts.regimes {
+        sheet.page.wrapped("", "  ", line);
     }
     sheet.page.missing(&view);
     sheet.page.warnings(&view);
@@ -146,8 +150,14 @@ impl<'a> Sheet<'a> {
             (Metric::ReadOpsRate, "· reads"),
             (Metric::WriteOpsRate, "· writes"),
         ];
-        self.page.line("  rates, higher is better ↑");
-        for (metric, name) in rows {
+        let times = [(Metric::Elapsed, "elapsed"), (Metric::DurableElapsed, "until durable")];
+        // What is judged by its time has no rate.
+        let (head, rows) = match phase.primary == Metric::Elapsed {
+            true => ("  times, lower is better ↓", &times[..]),
+            false => ("  rates, higher is better ↑", &rows[..]),
+        };
+        self.page.line(head);
+        for (metric, name) in rows.iter().copied() {
             let summary = self.summary(cell, phase, metric);
             self.row(name, summary.map(|summary| with_interval(metric.spec().unit, &summary)));
         }
@@ -241,12 +251,15 @@ impl<'a> Sheet<'a> {
             [Metric::UserTime, Metric::SystemTime].into_iter().filter_map(value).sum::<f64>();
         let switches = median(Metric::SwitchesPerOp);
         let generator = median(Metric::GeneratorShare);
+        let caused = median(Metric::CausedTimePerOp);
         self.page.line("  costs, lower is better ↓");
         let words = cpu.map(|(user, system)| match seen > 0.0 {
             true => format!("{user} user, {system} system per {each}"),
             false => "too short to be seen".to_owned(),
         });
         self.row("CPU time", words);
+        let words = caused.map(|time| format!("{time} per {each}"));
+        self.row("· with kernel threads", words);
         self.row("context switches", switches.map(|count| format!("{count} per {each}")));
         let words = generator.map(|share| format!("{share} of the workers' time"));
         self.row("load generator", words);
@@ -268,8 +281,10 @@ impl<'a> Sheet<'a> {
             format!("busy {user} in user mode, {system} in the kernel, of wall time × workers")
         });
         self.row("CPUs", words);
+        self.processors(cell, phase);
         let words = device.map(|(read, written)| format!("{read} read, {written} written"));
         self.row("devices", words);
+        self.devices(cell, phase);
         self.row("page cache", cached.map(|share| format!("served {share} of the bytes read")));
         self.row("flushes in the loop", flushes.map(|count| format!("{count:.0}")));
         self.row("flush after the loop", last.map(|time| alone(Unit::Nanoseconds, time)));
@@ -281,16 +296,89 @@ impl<'a> Sheet<'a> {
         let words = clock.map(|cost| format!("{} ns for each reading", one_line(&cost)));
         self.row("clock", words);
     }
+
+    /// Who else used the processors, and what the work had to wait for.
+    fn processors(&mut self, cell: usize, phase: &'a PhaseInfo) {
+        let median = |metric| self.median(cell, phase, metric);
+        let own = median(Metric::CpuShare);
+        let threads = self.threads(cell, phase);
+        let others = median(Metric::OtherShare);
+        let untold = median(Metric::UnattributedShare);
+        let faults = median(Metric::MinorFaults).zip(median(Metric::MajorFaults));
+        let pressure = [
+            (Metric::PressureCpu, "CPU"),
+            (Metric::PressureMemory, "memory"),
+            (Metric::PressureIo, "I/O"),
+        ];
+        let pressure: Vec<String> = pressure
+            .into_iter()
+            .filter_map(|(metric, name)| Some(format!("{name} {}", median(metric)?)))
+            .collect();
+        self.row("the work itself", own.map(|share| format!("{share} of one CPU")));
+        self.row("kernel threads caused", threads);
+        let words = others.map(|share| format!("{share} of all processors"));
+        self.row("other processes", words);
+        self.row("unattributed", untold.map(|share| format!("{share} of the busy time")));
+        let words = faults.map(|(minor, major)| format!("{minor} minor, {major} major"));
+        self.row("page faults", words);
+        let told = !pressure.is_empty();
+        let words = format!("some task waited for {} of the time", pressure.join(", "));
+        self.row("pressure", told.then_some(words));
+    }
+
+    /// `5.1 % of one CPU: journal 3.1 %, writeback 2.0 %`, of medians over the repeats.
+    fn threads(&self, cell: usize, phase: &'a PhaseInfo) -> Option<String> {
+        let told = || {
+            self.pool.evidence(cell, &phase.name).filter_map(|evidence| {
+                let window = evidence.window.seconds();
+                Some((evidence.cpu.as_ref().filter(|_| window > 0.0)?, window))
+            })
+        };
+        let share = |of: &dyn Fn(&model::evidence::CpuWork) -> model::Nanos| {
+            let shares: Vec<f64> = told().map(|(cpu, window)| of(cpu).seconds() / window).collect();
+            Summary::new(&shares).ok().map(|summary| summary.median)
+        };
+        let all = share(&|cpu| cpu.attributed())?;
+        let each: Vec<String> = Origin::ALL
+            .into_iter()
+            .filter(|origin| origin.attributed())
+            .filter_map(|origin| {
+                let share = share(&|cpu| cpu.of(origin))?;
+                (share > 0.0).then(|| format!("{} {}", origin.name(), percent(share)))
+            })
+            .collect();
+        let parts = if each.is_empty() { String::new() } else { format!(": {}", each.join(", ")) };
+        Some(format!("{} of one CPU{parts}", percent(all)))
+    }
+
+    /// What the devices did beyond bytes.
+    fn devices(&mut self, cell: usize, phase: &'a PhaseInfo) {
+        let median = |metric| self.median(cell, phase, metric);
+        let requests = median(Metric::DeviceReads).zip(median(Metric::DeviceWrites));
+        let flushes = median(Metric::DeviceFlushes);
+        let busy = median(Metric::DeviceBusy);
+        let queue = median(Metric::DeviceQueue);
+        let amplification =
+            [(Metric::ReadAmplification, "read"), (Metric::WriteAmplification, "written")];
+        let amplification: Vec<String> = amplification
+            .into_iter()
+            .filter_map(|(metric, name)| Some(format!("{} {name}", median(metric)?)))
+            .collect();
+        let words = requests.map(|(reads, writes)| {
+            let flushes = flushes.map_or("flushes not told".into(), |n| format!("{n} flushes"));
+            format!("{reads} reads, {writes} writes, {flushes}")
+        });
+        self.row("· requests", words);
+        let queue = queue.map_or(String::new(), |queue| format!(", {queue} requests on average"));
+        self.row("· busy", busy.map(|busy| format!("{busy} of the time{queue}")));
+        let told = !amplification.is_empty();
+        self.row("· amplification", told.then(|| amplification.join(", ")));
+    }
 }
 
 /// Files of a tree are counted, not bytes.
 fn of_tree(phase: &PhaseInfo) -> bool {
     phase.primary == Metric::OpsRate
-}
-
-fn alone(unit: Unit, value: f64) -> String {
-    let scale = Scale::of(unit, std::iter::once(value));
-    format!("{} {}", scale.rough(value), scale.name).trim_end().to_owned()
 }
 
 fn with_interval(unit: Unit, summary: &Summary) -> String {

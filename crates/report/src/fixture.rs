@@ -2,11 +2,13 @@
 //! tests, eight repeats, one failed trial. Deterministic, with all the shapes a report must show:
 //! clear winners, ties, a wide cell, warnings, holes.
 
+pub(crate) mod tasks;
+
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Profile, RunRecord,
-    Sample, Scale, Value, Warning,
+    Bytes, Cell, Environment, FilesystemLevel, Fullness, Histogram, Metric, Nanos, Point, Profile,
+    RunRecord, Sample, Scale, Value, Warning,
     phase::Role,
     record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord},
     sample::lifecycle,
@@ -129,13 +131,14 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
         filesystem.mount = "compress_algorithm=zstd".into();
     }
     let workload = Point { suite: "iozone".into(), parameters };
-    let cell = Cell { filesystem, workload, scheduler: None };
+    let cell = Cell { filesystem, workload, scheduler: None, fullness: Fullness(0) };
     let skipped = name == "jfs";
     let phase = |(name, writes, _): &(&str, bool, f64)| PhaseInfo {
         name: (*name).into(),
         group: if *writes { "writing" } else { "reading" }.into(),
         role: Role::Measure,
         primary: if *writes { Metric::DurableThroughput } else { Metric::Throughput },
+        cache: None,
     };
     let reason = "the kernel 6.18.2 has no jfs; install linux-modules-extra, or use --guest auto";
     CellRecord {
@@ -203,6 +206,7 @@ fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng)
         samples,
         histograms,
         series: Vec::new(),
+        evidence: Vec::new(),
         warnings: if index == 2 { vec![(Some("read".into()), cold)] } else { Vec::new() },
         actions: Vec::new(),
         environment: Environment::default(),

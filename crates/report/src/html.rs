@@ -13,11 +13,12 @@ use crate::{
         intervals::{IntervalRow, Intervals},
         sweep::SweepChart,
     },
+    published,
     svg::Svg,
     units::capital,
     view::{
-        Body, Claim, Entry, Facts, Filesystem, Findings, Missing, Row, Status, Sweep, Table,
-        TableCell, Test, View, WarningRow, words,
+        Body, Claim, Entry, Facts, Filesystem, Findings, Missing, Status, Sweep, Table, TableCell,
+        Test, View, WarningRow, words,
     },
 };
 
@@ -34,7 +35,8 @@ pub fn html(view: &View) -> String {
         suites: suites(view),
         sweeps: view.sweeps.iter().map(|sweep| sweep_figure(sweep, view)).collect(),
         latency: view.latency.iter().map(|table| table_html(table, view)).collect(),
-        lifecycle: view.lifecycle.as_ref().map(|table| table_html(table, view)),
+        lifecycle: view.lifecycle.iter().map(|table| table_html(table, view)).collect(),
+        published: published::note(&view.published),
         style,
         script,
     };
@@ -44,7 +46,7 @@ pub fn html(view: &View) -> String {
 
 /// The text of a template. Writing into a string cannot fail, and our templates call nothing that
 /// can.
-fn rendered(template: &impl Template) -> String {
+pub(crate) fn rendered(template: &impl Template) -> String {
     match template.render() {
         Ok(text) => text,
         Err(error) => unreachable!("a template of plain data: {error}"),
@@ -62,7 +64,8 @@ struct Page<'a> {
     suites: Vec<SuiteSection<'a>>,
     sweeps: Vec<Figure<'a>>,
     latency: Vec<String>,
-    lifecycle: Option<String>,
+    lifecycle: Vec<String>,
+    published: Option<String>,
     style: &'static str,
     script: &'static str,
 }
@@ -72,7 +75,7 @@ struct Page<'a> {
 struct TableTemplate<'a> {
     table: &'a Table,
     conditions: &'a str,
-    /// Whether any row is one of several filesystems and shows its marker.
+    /// Whether rows and columns about a filesystem show its marker.
     marked: bool,
 }
 
@@ -85,6 +88,8 @@ struct Legend<'a> {
 struct SuiteSection<'a> {
     name: &'a str,
     by_point: Vec<String>,
+    composites: Vec<String>,
+    further: Vec<String>,
     by_filesystem: Vec<String>,
     counterparts: Vec<String>,
     points: Vec<PointSection<'a>>,
@@ -105,6 +110,8 @@ struct Figure<'a> {
     caption: String,
     conditions: &'a str,
     table: String,
+    /// Tables of what the machine did meanwhile.
+    evidence: Vec<String>,
 }
 
 impl Page<'_> {
@@ -123,20 +130,22 @@ impl TableTemplate<'_> {
         self.table.is_words(*column)
     }
 
-    fn marker(&self, row: &Row) -> String {
-        match row.filesystem {
-            Some(index) if self.marked => marker(index),
+    /// Takes a reference because the template gives one.
+    fn marker(&self, filesystem: &Option<usize>) -> String {
+        match filesystem {
+            Some(index) if self.marked => marker(*index),
             _ => String::new(),
         }
     }
 }
 
 fn table_html(table: &Table, view: &View) -> String {
-    rendered(&TableTemplate {
-        table,
-        conditions: &view.facts.conditions,
-        marked: table.rows.iter().any(|row| row.filesystem.is_some()),
-    })
+    table_under(table, &view.facts.conditions, true)
+}
+
+/// A table under its conditions, with the markers of filesystems or without.
+pub(crate) fn table_under(table: &Table, conditions: &str, marked: bool) -> String {
+    rendered(&TableTemplate { table, conditions, marked })
 }
 
 /// The marker of a filesystem as a picture that a screen reader skips: the name stands beside it.
@@ -153,23 +162,30 @@ fn legend((index, filesystem): (usize, &Filesystem)) -> Legend<'_> {
 fn suites(view: &View) -> Vec<SuiteSection<'_>> {
     let html = |tables: &[Table]| tables.iter().map(|table| table_html(table, view)).collect();
     let mut sections = Vec::new();
-    for ((suite, overview), ranked) in view.suites.iter().zip(&view.overviews).zip(&view.ranked) {
-        let mut tables = ranked.iter();
+    let of_tests = view.ranked.iter().zip(&view.evidence);
+    for ((suite, overview), (ranked, evidence)) in
+        view.suites.iter().zip(&view.overviews).zip(of_tests)
+    {
+        let mut tables = ranked.iter().zip(evidence);
         let mut points = Vec::new();
         for point in &suite.points {
             // Tests stand on the left: `zip` asks the right side only after the left gave
             // something.
             let figures = point.tests.iter().zip(tables.by_ref());
+            let figures =
+                figures.map(|(test, (table, evidence))| test_figure(test, table, evidence, view));
             points.push(PointSection {
                 id: &point.id,
                 label: &point.label,
                 parameters: point.all_parameters(),
-                figures: figures.map(|(test, table)| test_figure(test, table, view)).collect(),
+                figures: figures.collect(),
             });
         }
         sections.push(SuiteSection {
             name: &suite.name,
             by_point: html(&overview.by_point),
+            composites: html(&overview.composites),
+            further: html(&overview.further),
             by_filesystem: html(&overview.by_filesystem),
             counterparts: html(&overview.counterparts),
             points,
@@ -178,7 +194,12 @@ fn suites(view: &View) -> Vec<SuiteSection<'_>> {
     sections
 }
 
-fn test_figure<'a>(test: &'a Test, table: &Table, view: &'a View) -> Figure<'a> {
+fn test_figure<'a>(
+    test: &'a Test,
+    table: &Table,
+    evidence: &[Table],
+    view: &'a View,
+) -> Figure<'a> {
     let better = test.metric.spec().better.words();
     let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
     let finding = |claim: &&Claim| claim.test == test.id;
@@ -203,6 +224,7 @@ fn test_figure<'a>(test: &'a Test, table: &Table, view: &'a View) -> Figure<'a> 
         ),
         conditions: &view.facts.conditions,
         table: table_html(table, view),
+        evidence: evidence.iter().map(|table| table_html(table, view)).collect(),
     }
 }
 
@@ -268,5 +290,6 @@ fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
         ),
         conditions: &view.facts.conditions,
         table: String::new(),
+        evidence: Vec::new(),
     }
 }

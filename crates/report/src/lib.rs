@@ -2,7 +2,8 @@
 //!
 //! A [`model::RunRecord`] enters; [`View::new`] summarizes, compares and ranks it once, and chooses
 //! units and digits; [`terminal()`], [`html()`], [`markdown`] and [`json`] only lay the view out,
-//! and [`csv`] gives the samples themselves. The same record gives the same bytes.
+//! and [`csv`] gives the samples themselves. The same record gives the same bytes. Results that
+//! others have published are data of this crate ([`PUBLISHED`]) and are shown apart.
 //!
 //! What is not here: no clock, no file, no environment (the caller writes what is returned), no
 //! statistics (crate `analysis`), and no number without unit, direction, n and interval. Cells that
@@ -15,6 +16,7 @@ mod charts;
 mod fixture;
 mod formats;
 mod html;
+mod published;
 mod svg;
 mod terminal;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod view;
 pub use bench::{Subject, bench};
 pub use formats::{csv::csv, json::json, markdown::markdown};
 pub use html::html;
+pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
 pub use terminal::{TerminalOptions, terminal};
 pub use units::{bandwidth, bytes, duration, quantity, stamp};
 pub use view::View;

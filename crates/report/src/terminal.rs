@@ -4,12 +4,15 @@
 //! table of every test with ratios and verdicts. Then what is missing, and the warnings with their
 //! cures. Tables wider than the terminal are continued below, never cut.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use model::warning::Level;
 
-use crate::view::{Body, Column, Row, Table, TableCell, ValueCell, View};
+use crate::{
+    published,
+    view::{Body, Column, Row, Table, TableCell, ValueCell, View},
+};
 
 /// How the report is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,10 @@ const LINES: TableStyle = TableStyle::new()
 /// What a column takes beside its content: a space on either side and one between columns.
 const CELL: usize = 3;
 
+/// Letters of words in a cell: beside short numbers, and beside numbers with intervals.
+const NARROW: usize = 16;
+const WORDS: usize = 24;
+
 /// Sentences are listed without being asked for when there are no more than this.
 const CLAIMS_MAX: usize = 12;
 
@@ -40,17 +47,30 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     page.claims(view, options.detail);
     for (index, overview) in view.overviews.iter().enumerate() {
         page.heading(&format!("Suite {}", view.suites[index].name));
-        overview.by_point.iter().for_each(|table| page.matrix(table));
+        overview.by_point.iter().chain(&overview.composites).for_each(|table| page.matrix(table));
         if options.detail {
+            overview.further.iter().for_each(|table| page.matrix(table));
             let more = overview.by_filesystem.iter().chain(&overview.counterparts);
-            more.chain(&view.ranked[index]).for_each(|table| page.table(table));
+            more.for_each(|table| page.table(table));
+            for (ranked, evidence) in view.ranked[index].iter().zip(&view.evidence[index]) {
+                page.table(ranked);
+                evidence.iter().for_each(|table| page.evidence(table));
+            }
         }
     }
     if options.detail {
-        view.latency.iter().chain(&view.lifecycle).for_each(|table| page.table(table));
+        view.latency.iter().for_each(|table| page.table(table));
+    }
+    // Where tasks are timed as a whole, what surrounds them is part of the question.
+    if options.detail || view.overviews.iter().any(|overview| !overview.composites.is_empty()) {
+        view.lifecycle.iter().for_each(|table| page.matrix(table));
     }
     page.missing(view);
     page.warnings(view);
+    if let Some(note) = published::note(&view.published).filter(|_| options.detail) {
+        page.line("");
+        page.wrapped("", "", &note);
+    }
     page.text
 }
 
@@ -59,12 +79,15 @@ pub(crate) struct Page {
     pub(crate) text: String,
     width: usize,
     color: bool,
+    /// Rows without numbers that were told why, by name and reason.
+    told: BTreeSet<(String, String)>,
 }
 
 impl Page {
     /// An empty page.
     pub(crate) fn new(options: &TerminalOptions) -> Self {
-        Self { text: String::new(), width: options.width.max(60), color: options.color }
+        let (width, color) = (options.width.max(60), options.color);
+        Self { text: String::new(), width, color, told: BTreeSet::new() }
     }
 
     /// One line, as it is.
@@ -106,6 +129,9 @@ impl Page {
         );
         self.wrapped("", "  ", &about);
         self.wrapped("", "  ", &facts.conditions);
+        for line in &facts.regimes {
+            self.wrapped("", "  ", line);
+        }
         for (key, value) in &facts.amendments {
             self.wrapped("", "  ", &format!("not as the plan is written: {key} = {value}"));
         }
@@ -148,6 +174,23 @@ impl Page {
     /// A table of numbers with both ends of their intervals.
     fn table(&mut self, table: &Table) {
         self.laid_out(table, full);
+        self.wrapped("", "", &table.caption.join("; "));
+    }
+
+    /// A table of many small numbers: medians alone, so that the parts of a whole stand below each
+    /// other.
+    fn evidence(&mut self, table: &Table) {
+        self.laid_out(table, bare);
+        let caption = table.caption.join("; ").replace(
+            "median [95 % interval of the median]",
+            "medians; the 95 % interval of each is in the HTML report",
+        );
+        self.wrapped("", "", &caption);
+    }
+
+    /// A table whose cells are shown as they are.
+    pub(crate) fn plain(&mut self, table: &Table) {
+        self.laid_out(table, bare);
         self.wrapped("", "", &table.caption.join("; "));
     }
 
@@ -223,7 +266,11 @@ impl Page {
         for (name, reason) in holes {
             let first = format!(" {name:<name_width$}  ");
             let indent = " ".repeat(name_width + 3);
-            self.wrapped(&first, &indent, reason);
+            let text = match self.told.insert((name, reason.clone())) {
+                true => reason.clone(),
+                false => again(reason),
+            };
+            self.wrapped(&first, &indent, &text);
         }
         self.line(last);
     }
@@ -275,18 +322,34 @@ fn row_title(row: &Row) -> String {
     format!("{}{unit}{below}{note}", row.title)
 }
 
-/// Title and unit of a column; long names break after their dashes.
+/// In place of a reason that stands above already.
+fn again(reason: &str) -> String {
+    let what = reason.split_once(':').map_or("not measured", |(what, _)| what);
+    format!("{what}, as told above")
+}
+
+/// Title and unit of a column; long names break after their dashes, and above numbers before their
+/// last word.
 fn header(column: &Column) -> String {
-    let title = match column.title.split_once('-') {
-        Some((first, rest)) if width_of(&column.title) > 8 => format!("{first}-\n{rest}"),
+    let long = width_of(&column.title);
+    let title = match (column.title.split_once('-'), column.title.rsplit_once(' ')) {
+        (Some((first, rest)), _) if long > 8 => format!("{first}-\n{rest}"),
+        (_, Some((rest, last))) if long > 12 && !column.unit.is_empty() => {
+            format!("{rest}\n{last}")
+        }
         _ => column.title.clone(),
     };
     if column.unit.is_empty() { title } else { format!("{title}\n{}", column.unit) }
 }
 
+/// Words of a cell in lines of so many letters, so that they do not widen their column.
+fn narrow(text: &str, width: usize) -> String {
+    text.lines().flat_map(|line| wrap(line, width, "", "")).collect::<Vec<_>>().join("\n")
+}
+
 fn compact(cell: &TableCell) -> String {
     match cell {
-        TableCell::Text(text) => text.clone(),
+        TableCell::Text(text) => narrow(text, NARROW),
         TableCell::Value(value) => {
             let mark = if value.top { "▲ " } else { "" };
             let warned = if value.codes.is_empty() { "" } else { "!" };
@@ -301,9 +364,16 @@ fn compact(cell: &TableCell) -> String {
     }
 }
 
-fn full(cell: &TableCell) -> String {
+fn bare(cell: &TableCell) -> String {
     match cell {
         TableCell::Text(text) => text.clone(),
+        TableCell::Value(value) => format!("{}{}", value.shown.value, remarks(value)),
+    }
+}
+
+fn full(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => narrow(text, WORDS),
         TableCell::Value(value) => {
             let mark = if value.top { "▲ " } else { "" };
             let mut text = format!("{mark}{}", value.shown.value);

@@ -1,16 +1,19 @@
 //! The whole report over the made-up run.
 
+mod tasks;
+
 use std::collections::BTreeSet;
 
 use expect_test::expect_file;
 use model::{
     Bytes, Profile, RunRecord,
+    metric::Unit,
     record::{CellState, Outcome},
 };
 
 use crate::{
     TerminalOptions, View, csv, fixture, html, json, markdown, terminal,
-    view::{Body, Table},
+    view::{Body, Table, TableCell},
 };
 
 fn study() -> RunRecord {
@@ -25,7 +28,8 @@ fn plain(width: usize, detail: bool) -> TerminalOptions {
 fn every_table(view: &View) -> Vec<&Table> {
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let ranked = view.ranked.iter().flatten();
-    overviews.chain(ranked).chain(&view.latency).chain(&view.lifecycle).collect()
+    let evidence = view.evidence.iter().flatten().flatten();
+    overviews.chain(ranked).chain(evidence).chain(&view.latency).chain(&view.lifecycle).collect()
 }
 
 #[test]
@@ -124,11 +128,13 @@ fn what_was_skipped_or_failed_stands_in_every_table() {
 
 #[test]
 fn every_table_says_direction_n_and_interval() {
-    let view = View::new(&fixture::record());
-    for table in every_table(&view) {
+    let views = [fixture::record(), fixture::tasks::record()].map(|record| View::new(&record));
+    for table in views.iter().flat_map(every_table) {
         let caption = table.caption.join("; ");
         let any = table.values().next().is_some();
-        for needed in ["better", "n = ", "95 % interval"] {
+        let direction = caption.contains("better") || caption.contains("evidence, no direction");
+        assert!(!any || direction, "{}: {caption}", table.title);
+        for needed in ["n = ", "95 % interval"] {
             assert!(!any || caption.contains(needed), "{}: {caption}", table.title);
         }
         for (index, column) in table.columns.iter().enumerate() {
@@ -137,6 +143,15 @@ fn every_table_says_direction_n_and_interval() {
                 .iter()
                 .all(|row| !row.unit.is_empty() || matches!(row.body, Body::Missing(_)));
             let words = table.is_words(index);
+            // Requests and inodes are plain counts.
+            let counts = |row: &crate::view::Row| match &row.body {
+                Body::Cells(cells) => match &cells[index] {
+                    TableCell::Value(value) => value.unit == Unit::Count || !row.unit.is_empty(),
+                    TableCell::Text(_) => true,
+                },
+                Body::Missing(_) => true,
+            };
+            let words = words || table.rows.iter().all(counts);
             assert!(words || rows || !column.unit.is_empty(), "{}: no unit", table.title);
         }
     }
@@ -271,9 +286,14 @@ fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_html_is_well_formed() {
-    let page = html(&View::new(&study()));
+    for record in [study(), fixture::tasks::record()] {
+        well_formed(&html(&View::new(&record)));
+    }
+}
+
+fn well_formed(page: &str) {
     let mut open = Vec::new();
-    for (closing, name) in tags(&page) {
+    for (closing, name) in tags(page) {
         if closing && ["style", "script"].contains(&name) {
             continue;
         }
@@ -284,21 +304,26 @@ fn the_html_is_well_formed() {
         }
     }
     assert!(open.is_empty(), "{open:?}");
-    let ids = attributes(&page, "id");
+    let ids = attributes(page, "id");
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(unique.len(), ids.len(), "an id stands twice");
-    for target in attributes(&page, "href") {
+    for target in attributes(page, "href") {
         let id = target.strip_prefix('#').unwrap_or_else(|| panic!("leaves the file: {target}"));
         assert!(unique.contains(id), "{target} leads nowhere");
     }
-    for ids in attributes(&page, "aria-labelledby") {
+    for ids in attributes(page, "aria-labelledby") {
         assert!(ids.split(' ').all(|id| unique.contains(id)), "{ids}");
     }
 }
 
 #[test]
 fn the_html_can_be_read_without_seeing_it() {
-    let page = html(&View::new(&study()));
+    for record in [study(), fixture::tasks::record()] {
+        readable(&html(&View::new(&record)));
+    }
+}
+
+fn readable(page: &str) {
     let count = |text: &str| page.matches(text).count();
     assert_eq!(count("<table"), count("<caption"));
     assert_eq!(count("<svg class=\"chart\" role=\"img\""), count("<svg class=\"chart\""));
@@ -308,7 +333,7 @@ fn the_html_can_be_read_without_seeing_it() {
     assert!(!page.contains("<th>"), "every header cell has a scope");
     assert!(page.contains("class=\"skip\"") && page.contains("<main ") && page.contains("<nav "));
     let mut level = 0;
-    for (_, name) in tags(&page).into_iter().filter(|(closing, _)| !closing) {
+    for (_, name) in tags(page).into_iter().filter(|(closing, _)| !closing) {
         if let ["h", digit] = [&name[..1], &name[1..]]
             && let Ok(next) = digit.parse::<usize>()
         {

@@ -14,6 +14,8 @@ pub(crate) struct Scale {
     divisor: f64,
     /// The unit as printed; empty for plain counts.
     pub(crate) name: &'static str,
+    /// What the base unit of the values is.
+    pub(crate) unit: Unit,
 }
 
 const KIB: f64 = 1024.0;
@@ -34,9 +36,14 @@ const BANDWIDTHS: [(f64, &str); 5] = [
 const RATES: [(f64, &str); 3] = [(1.0, "ops/s"), (1e3, "k ops/s"), (1e6, "M ops/s")];
 const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 const SHARES: [(f64, &str); 1] = [(0.01, "%")];
+const RATIOS: [(f64, &str); 1] = [(1.0, "×")];
+const FREQUENCIES: [(f64, &str); 4] = [(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")];
 const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
 impl Scale {
+    /// Seconds, however short: for tables whose rows are added up.
+    pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
+
     /// The one scale for all these values: the largest in which the largest value is at least 1,
     /// but smaller as long as the smallest value would fall below 0.1 and the largest stays below
     /// 10 000.
@@ -48,6 +55,8 @@ impl Scale {
             Unit::Nanoseconds => &TIMES,
             Unit::Count => &COUNTS,
             Unit::Share => &SHARES,
+            Unit::Ratio => &RATIOS,
+            Unit::Hertz => &FREQUENCIES,
         };
         let positive = values.filter(|value| *value > 0.0);
         let largest = positive.clone().fold(0.0, f64::max);
@@ -61,7 +70,7 @@ impl Scale {
             index -= 1;
         }
         let (divisor, name) = scales[index];
-        Self { divisor, name }
+        Self { divisor, name, unit }
     }
 
     /// A value in this unit, as a number.
@@ -71,8 +80,16 @@ impl Scale {
 
     /// A value in this unit to three significant digits: for axes and for what has no interval.
     pub(crate) fn rough(self, value: f64) -> String {
+        if self.is_whole(value) {
+            return fixed(value, 0);
+        }
         let value = self.number(value);
         fixed(value, significant(value, 3).clamp(0, 6))
+    }
+
+    /// A plain count that is shown as it is needs no decimal places.
+    fn is_whole(self, value: f64) -> bool {
+        self.unit == Unit::Count && self.name.is_empty() && value.fract() == 0.0
     }
 
     /// A summary in this unit, with the digits its interval allows.
@@ -82,7 +99,12 @@ impl Scale {
             return Shown { value: self.rough(summary.median), interval: None, relative: None };
         };
         let (low, high) = (self.number(interval.low), self.number(interval.high));
-        let decimals = decimals(value, (high - value).max(value - low));
+        let whole = self.is_whole(summary.median)
+            && [interval.low, interval.high].into_iter().all(|end| self.is_whole(end));
+        let decimals = match decimals(value, (high - value).max(value - low)) {
+            decimals if whole => decimals.min(0),
+            decimals => decimals,
+        };
         let interval = Some((fixed(low, decimals), fixed(high, decimals)));
         let relative = summary.half_width().map(|width| percent(width.0));
         Shown { value: fixed(value, decimals), interval, relative }
@@ -101,10 +123,10 @@ pub(crate) struct Shown {
 }
 
 /// Decimal places for a value known to a half-width; negative places round to tens and more. A
-/// value that did not vary at all gets four significant digits.
+/// value that did not vary at all gets four significant digits, one that hardly did at most six.
 fn decimals(value: f64, half_width: f64) -> i32 {
     if half_width > 0.0 {
-        significant(half_width, 2).min(6)
+        significant(half_width, 2).min(6).min(significant(value, 6).max(0))
     } else {
         significant(value, 4).clamp(0, 6)
     }
@@ -192,8 +214,12 @@ pub fn quantity(metric: Metric, value: f64) -> String {
     alone(metric.spec().unit, value)
 }
 
-fn alone(unit: Unit, value: f64) -> String {
+/// A value in a unit of its own; how many times is written as `×1.31`.
+pub(crate) fn alone(unit: Unit, value: f64) -> String {
     let scale = Scale::of(unit, std::iter::once(value));
+    if unit == Unit::Ratio {
+        return format!("{}{}", scale.name, scale.rough(value));
+    }
     format!("{} {}", scale.rough(value), scale.name).trim_end().to_owned()
 }
 
@@ -226,6 +252,10 @@ mod tests {
     fn single_figures_have_a_unit_of_their_own() {
         assert_eq!(bytes(Bytes::mib(640)), "640 MiB");
         assert_eq!(bandwidth(1.5 * KIB), "1.50 KiB/s");
+        assert_eq!(quantity(Metric::WriteAmplification, 1.306), "×1.31");
+        assert_eq!(quantity(Metric::WriteAmplification, 0.043), "×0.0430");
+        assert_eq!(quantity(Metric::Frequency, 2.4e9), "2.40 GHz");
+        assert_eq!(quantity(Metric::Frequency, 800e6), "800 MHz");
         assert_eq!(stamp(Nanos(1_767_225_667_000_000_000)), "20260101t000107");
     }
 
@@ -252,6 +282,19 @@ mod tests {
             "7.6 MiB/s [5.7, 8.6]"
         );
         assert_eq!(shown(Unit::Count, 65536.0, 65536.0, 65536.0), "65.54 k [65.54, 65.54]");
+    }
+
+    #[test]
+    fn counts_that_are_whole_have_no_decimals() {
+        assert_eq!(shown(Unit::Count, 210.0, 210.0, 210.0), "210  [210, 210]");
+        assert_eq!(shown(Unit::Count, 210.0, 208.0, 213.0), "210  [208, 213]");
+        assert_eq!(shown(Unit::Count, 3.2, 3.1, 3.3), "3.20  [3.10, 3.30]");
+        assert_eq!(quantity(Metric::MajorFaults, 3.0), "3");
+    }
+
+    #[test]
+    fn digits_do_not_outnumber_what_a_reader_can_use() {
+        assert_eq!(shown(Unit::Share, 0.31, 0.309_999_99, 0.31), "31.0000 % [31.0000, 31.0000]");
     }
 
     #[test]

@@ -4,15 +4,21 @@
 //! in which a report tells them; outputs lay it out and compute nothing.
 
 mod claims;
+mod composite;
 pub(crate) mod costs;
+pub(crate) mod evidence;
 mod facts;
+mod lifecycle;
 mod points;
 pub(crate) mod pool;
+mod regimes;
 mod sweeps;
 mod tables;
 mod warnings;
 
 use model::RunRecord;
+
+use crate::published;
 
 pub(crate) use claims::{Claim, Findings};
 pub(crate) use facts::{Facts, Filesystem, Missing};
@@ -44,8 +50,13 @@ pub struct View {
     pub(crate) sweeps: Vec<Sweep>,
     /// Latencies, one table for each workload point that has any.
     pub(crate) latency: Vec<Table>,
-    /// Time and space of making, mounting, unmounting, checking.
-    pub(crate) lifecycle: Option<Table>,
+    /// For each suite and test, in the order of `ranked`: who used the processors, and what the
+    /// devices did.
+    pub(crate) evidence: Vec<Vec<Vec<Table>>>,
+    /// Time, work, and space of making, mounting, unmounting, checking.
+    pub(crate) lifecycle: Vec<Table>,
+    /// Names of published results of the same suites.
+    pub(crate) published: Vec<String>,
 }
 
 impl View {
@@ -55,8 +66,13 @@ impl View {
         let facts = facts::Facts::new(record);
         let mut register = warnings::Register::new(record);
         let suites = points::suites(record, &filesystems, &mut register);
-        let overviews =
-            suites.iter().map(|suite| tables::overview(suite, &filesystems, &facts)).collect();
+        let overviews = suites.iter().map(|suite| {
+            let total =
+                |point| composite::composite(point, record, &filesystems, &facts, &mut register);
+            let composites = suite.points.iter().filter_map(total).collect();
+            Overview { composites, ..tables::overview(suite, &filesystems, &facts) }
+        });
+        let overviews = overviews.collect();
         let ranked =
             suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
         Self {
@@ -67,7 +83,9 @@ impl View {
             ranked,
             sweeps: sweeps::sweeps(&suites, &filesystems),
             latency: costs::latency(&suites, &filesystems, record),
-            lifecycle: costs::lifecycle(record, &filesystems),
+            evidence: evidence::evidence(&suites, &filesystems, record),
+            lifecycle: lifecycle::lifecycle(record, &filesystems),
+            published: suites.iter().flat_map(|suite| published::of_suite(&suite.name)).collect(),
             filesystems,
             facts,
             suites,

@@ -57,6 +57,11 @@ impl Bench {
         (answer, elapsed)
     }
 
+    /// Records something that took its time and changed nothing.
+    pub(crate) fn note(&mut self, what: impl Into<String>, elapsed: Nanos) {
+        self.actions.push(Action { what: what.into(), elapsed, trouble: String::new() });
+    }
+
     /// Runs a program to its end and records the command line.
     pub(crate) fn run(&mut self, argv: &[String]) -> Result<Output, RigError> {
         let program = argv.first().cloned().unwrap_or_default();

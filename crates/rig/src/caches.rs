@@ -1,19 +1,18 @@
-//! Emptying caches, and looking that they are empty; waiting until a device is idle.
+//! Emptying caches, and looking that they are empty; waiting until everything is at rest.
 //!
 //! Dropping the kernel's caches frees neither dirty pages nor what a mounted filesystem holds on
 //! to, so cold means unmounted in between. What could still hold data then is the page cache of the
 //! device itself and that of an image's file; both are looked at.
 
+mod rest;
+
 use std::path::{Path, PathBuf};
 
-use model::{Bytes, Nanos, Warning};
+use model::{Bytes, Warning};
 
-use crate::{
-    bench::Bench,
-    device::{self, DeviceStat},
-    error::RigError,
-    host::Host,
-};
+pub(crate) use self::rest::settle;
+
+use crate::{bench::Bench, device, error::RigError};
 
 /// Documentation/admin-guide/sysctl/vm.rst: 3 frees the page cache, dentries and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -21,12 +20,6 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// What may be in memory of an unmounted device: a probe of its superblocks by udev, no workload's
 /// data.
 const PROBED: Bytes = Bytes::mib(1);
-
-/// Time between two looks at a device that should be idle.
-const LOOK: Nanos = Nanos(20_000_000);
-
-/// Looks in a row that must be alike.
-const LOOKS: u32 = 3;
 
 /// Writes back a filesystem.
 pub(crate) fn sync(bench: &mut Bench, path: &Path) -> Result<(), RigError> {
@@ -76,31 +69,6 @@ pub(crate) fn evict(bench: &mut Bench, directory: &Path) -> Result<Option<Warnin
         reasons.push("not root, so names and inodes stay in memory".to_owned());
     }
     Ok((!reasons.is_empty()).then(|| Warning::CacheKept { reason: reasons.join("; ") }))
-}
-
-/// Waits until devices are idle, at most `limit`.
-pub(crate) fn settle(host: &dyn Host, names: &[String], limit: Nanos) -> Option<Warning> {
-    let start = host.now();
-    let look = || {
-        let stats = names.iter().map(|name| DeviceStat::read(host, name));
-        stats.collect::<Option<Vec<_>>>().filter(|stats| !stats.is_empty())
-    };
-    let mut last = look()?;
-    let mut alike = 0;
-    while alike < LOOKS {
-        host.sleep(LOOK);
-        let now = look()?;
-        let completed =
-            |stats: &[DeviceStat]| stats.iter().map(|s| s.completed).collect::<Vec<_>>();
-        let idle = now.iter().all(|stat| stat.in_flight == 0);
-        alike = if idle && completed(&now) == completed(&last) { alike + 1 } else { 0 };
-        last = now;
-        let waited = host.now() - start;
-        if waited > limit && alike < LOOKS {
-            return Some(Warning::NotIdle { waited });
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -73,6 +73,18 @@ pub struct Many {
     pub separator: Option<String>,
 }
 
+/// How to ask a filesystem what it was made with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Features {
+    /// The argument vector, with placeholders; empty where there is none.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// What the lines to keep begin with; what differs from one mkfs to the next is left out.
+    #[serde(default)]
+    pub lines: Vec<String>,
+}
+
 /// One filesystem.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,6 +123,16 @@ pub struct Filesystem {
     /// Prints the version of its tools.
     #[serde(default)]
     pub version: Vec<String>,
+    /// What it puts off, and what is done about that, in words; empty where it puts off nothing.
+    #[serde(default)]
+    pub background: String,
+    /// Names, or parts of names, of the kernel threads that do what it puts off, with `{device}`
+    /// for the kernel's name of a device.
+    #[serde(default)]
+    pub threads: Vec<String>,
+    /// How to ask what it was made with, before it is mounted.
+    #[serde(default)]
+    pub features: Features,
     /// How it spans several devices, if it can.
     pub many: Option<Many>,
     /// Distribution family to the package that has its tools.
@@ -255,6 +277,32 @@ impl Filesystem {
         (!self.fsck.is_empty()).then(|| fill(&self.fsck, devices, &[]))
     }
 
+    /// The argument vector that asks what it was made with; `None` where there is none.
+    pub fn features_argv(&self, devices: &[String]) -> Option<Vec<String>> {
+        let argv = &self.features.argv;
+        (!argv.is_empty()).then(|| fill(argv, devices, &[]))
+    }
+
+    /// What an answer to that says: the lines to keep, their white space closed up, and devices
+    /// without their names, which are others in the next run.
+    pub fn features_in(&self, text: &str, devices: &[String]) -> String {
+        let kept = |line: &&str| self.features.lines.iter().any(|start| line.starts_with(start));
+        let lines = text.lines().map(str::trim).filter(kept);
+        let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let told = words.collect::<Vec<_>>().join("; ");
+        devices.iter().fold(told, |told, device| told.replace(device, "{device}"))
+    }
+
+    /// The kernel threads that do what it puts off, on devices of these names.
+    pub fn background_threads(&self, names: &[String]) -> Vec<String> {
+        let threads = self.threads.iter();
+        let each = threads.flat_map(|thread| match thread.contains("{device}") {
+            true => names.iter().map(|name| thread.replace("{device}", name)).collect(),
+            false => vec![thread.clone()],
+        });
+        each.collect()
+    }
+
     /// What mount is told as the source.
     pub fn mount_source(&self, devices: &[String]) -> String {
         let separator = self.many.as_ref().and_then(|many| many.separator.as_deref());
@@ -304,7 +352,8 @@ impl Filesystem {
             return bad(message, "write both, or kind = \"memory\" or \"directory\"");
         }
         let many = self.many.iter().flat_map(|many| many.mkfs.iter().chain([&many.mount]));
-        let texts = self.mkfs.iter().chain(&self.fsck).chain([&self.mount]).chain(many);
+        let own = self.mkfs.iter().chain(&self.fsck).chain([&self.mount]).chain(many);
+        let texts = own.chain(&self.features.argv).chain(&self.threads);
         for name in texts.flat_map(|text| placeholders(text)) {
             if !PLACEHOLDERS.contains(&name) {
                 let cure = match nearest(name, PLACEHOLDERS) {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Allocation, Bytes, Warning};
+use model::{Allocation, Bytes, Nanos, Warning};
 
 use crate::{
     bench::Bench,
@@ -56,7 +56,8 @@ impl DeviceCounters {
     }
 }
 
-/// One line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst).
+/// One line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst); counted since the
+/// device came to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceStat {
     pub(crate) counters: DeviceCounters,
@@ -64,6 +65,38 @@ pub(crate) struct DeviceStat {
     pub(crate) completed: u64,
     /// Requests handed to the driver and not completed.
     pub(crate) in_flight: u64,
+    /// Read requests completed, and reads that were joined with others before.
+    pub(crate) reads: u64,
+    pub(crate) reads_merged: u64,
+    /// Write requests completed, and writes that were joined with others before.
+    pub(crate) writes: u64,
+    pub(crate) writes_merged: u64,
+    /// Bytes discarded; `None` before Linux 4.18.
+    pub(crate) discarded: Option<Bytes>,
+    /// Flush requests completed; `None` before Linux 5.5.
+    pub(crate) flushes: Option<u64>,
+    /// Time with at least one request; the kernel shows its lower 32 bits of milliseconds.
+    pub(crate) busy: Milliseconds,
+    /// Time that requests spent in device and queue, summed; likewise.
+    pub(crate) queue_time: Milliseconds,
+}
+
+/// A time of the block layer, which the kernel shows as 32 bits of milliseconds
+/// (`part_stat_show` in block/genhd.c), so that it begins anew after 49.7 days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Milliseconds(u64);
+
+impl Milliseconds {
+    /// What passed from `earlier` to now, if it began anew no more than once.
+    pub(crate) fn since(self, earlier: Self) -> Nanos {
+        let range = 1 << 32;
+        let passed = match self.0.checked_sub(earlier.0) {
+            Some(passed) => passed,
+            None if earlier.0 < range => self.0 + range - earlier.0,
+            None => 0,
+        };
+        Nanos(passed.saturating_mul(1_000_000))
+    }
 }
 
 impl DeviceStat {
@@ -83,6 +116,14 @@ impl DeviceStat {
             counters: DeviceCounters { read: bytes(field(2)?), written: bytes(field(6)?) },
             completed: field(0)? + field(4)? + field(11).unwrap_or(0) + field(15).unwrap_or(0),
             in_flight: field(8)?,
+            reads: field(0)?,
+            reads_merged: field(1)?,
+            writes: field(4)?,
+            writes_merged: field(5)?,
+            discarded: field(13).map(bytes),
+            flushes: field(15),
+            busy: Milliseconds(field(9)?),
+            queue_time: Milliseconds(field(10)?),
         })
     }
 }

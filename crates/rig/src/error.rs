@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use model::Bytes;
+use model::{Bytes, Fullness};
 use thiserror::Error;
 
 use crate::{catalogue::CatalogueError, guard::Refusal, mount::MountRefusal, undo::Stuck};
@@ -153,6 +153,31 @@ pub enum RigError {
         wanted: u64,
         /// As `statfs(2)` says.
         found: u64,
+    },
+    /// The filesystem could not be filled up as the plan wants it.
+    #[error(
+        "cannot fill {directory} to {wanted}: it came to {reached}; ask for less, or make the \
+         storage larger"
+    )]
+    Fill {
+        /// The mount point.
+        directory: PathBuf,
+        /// As in the plan.
+        wanted: Fullness,
+        /// How far it came, in words.
+        reached: String,
+        /// Why not further.
+        source: io::Error,
+    },
+    /// The directory on another filesystem is none, or not on another one.
+    #[error(
+        "cannot use {path} as the directory elsewhere: {why}; set `elsewhere` to another place"
+    )]
+    Elsewhere {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: String,
     },
     /// The filesystem does not come off.
     #[error("cannot unmount {target}; `fuser -vm {target}` tells who uses it")]

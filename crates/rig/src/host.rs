@@ -5,20 +5,26 @@
 //! done, and scripted answers, so that the logic above runs in tests without root. No method
 //! decides anything or journals anything; both are the callers' work.
 
+mod data;
 mod fake;
+mod kmsg;
 mod real;
+mod walk;
 
 use std::{
     fmt, io,
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 
 use model::{Allocation, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::data::Random;
 pub use self::{fake::FakeHost, real::RealHost};
 use crate::{
     guard::Roots,
+    instance::ProgramTime,
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
@@ -66,6 +72,8 @@ pub struct Output {
     pub stderr: String,
     /// Wall-clock time from start to exit.
     pub elapsed: Nanos,
+    /// CPU time of it and of the programs it waited for; `None` where nobody told.
+    pub cpu: Option<ProgramTime>,
 }
 
 impl Output {
@@ -118,10 +126,19 @@ pub struct Statistics {
     pub magic: u64,
     /// Size of the data area.
     pub total: Bytes,
+    /// What is not taken (`f_bfree`), of which root may have a part for itself.
+    pub free: Bytes,
     /// What an ordinary user may still fill (`f_bavail`).
     pub usable: Bytes,
     /// Inodes in all; 0 where the filesystem makes them on demand.
     pub inodes: u64,
+}
+
+impl Statistics {
+    /// What is taken, by files and by the filesystem itself.
+    pub fn used(&self) -> Bytes {
+        self.total - self.free
+    }
 }
 
 /// What stayed in memory of a directory tree that should have left it.
@@ -133,6 +150,49 @@ pub struct Kept {
     pub files: u64,
     /// Files that could not be opened or asked.
     pub unknown: u64,
+}
+
+/// A file or directory that cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot look at {path}")]
+pub struct Unread {
+    /// Which.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+/// What this process has used since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time of all of its threads, those that have ended included.
+    pub process: Nanos,
+    /// The part of that which threads used while a [`Watcher`](crate::Watcher) stood for them.
+    pub watching: Nanos,
+    /// CPU time of its children that have ended and were waited for, and of theirs.
+    pub children: Nanos,
+    /// Page faults without I/O, of the process and of such children.
+    pub minor_faults: u64,
+    /// Page faults that read a device, likewise.
+    pub major_faults: u64,
+}
+
+/// Records of the kernel's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    /// As they come from `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg), oldest first.
+    pub lines: Vec<String>,
+    /// Whether the kernel threw records away before they were read.
+    pub lost: bool,
+}
+
+/// The kernel's log from where it ended when [`Host::kernel_log`] opened it.
+pub trait KernelLog: Send + fmt::Debug {
+    /// What was added since it was opened, or since the last call.
+    ///
+    /// # Errors
+    /// When the log cannot be read on.
+    fn records(&mut self) -> io::Result<Records>;
 }
 
 /// A machine. Paths are absolute; errors are the operating system's.
@@ -156,7 +216,25 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// When it cannot be started; its own failure is in [`Output::status`].
     fn run(&self, argv: &[String]) -> io::Result<Output>;
 
-    /// The text of a file.
+    /// CPU time of any process since its start, ended threads included: the scheduler's sum, not
+    /// ticks.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    fn process_time(&self, process: u32) -> io::Result<Nanos>;
+    /// CPU time of the calling thread since its start.
+    fn thread_time(&self) -> Nanos;
+    /// What this process has used.
+    fn usage(&self) -> io::Result<Usage>;
+    /// Opens the kernel's log at its end.
+    ///
+    /// # Errors
+    /// `EPERM` where only the privileged may read it, `ENOENT` where there is no `/dev/kmsg`.
+    fn kernel_log(&self) -> io::Result<Box<dyn KernelLog>>;
+
+    /// The bytes of a file.
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// The text of a file, bytes that are not UTF-8 replaced.
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Writes a text to an existing file in one `write(2)`, as sysfs and cgroups want it.
     fn write(&self, path: &Path, text: &str) -> io::Result<()>;
@@ -216,6 +294,22 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn unmount(&self, target: &Path) -> io::Result<()>;
     /// What `statfs(2)` says.
     fn statistics(&self, path: &Path) -> io::Result<Statistics>;
+    /// Makes a folder, with its parents, and in it files of these sizes with incompressible data;
+    /// the same seed gives the same data.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] once `stop` is set; it is looked at before each file.
+    fn make_files(
+        &self,
+        folder: &Path,
+        sizes: &[Bytes],
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<()>;
+    /// Sizes of all regular files below a directory together, each file once however many names it
+    /// has; links are not followed, and what `except` names is left out where it stands in the
+    /// directory itself.
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread>;
     /// Writes back the filesystem that holds a path (`syncfs(2)`).
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// Bytes the page cache holds of a file or block device.

@@ -1,45 +1,61 @@
 //! One instance: a freshly made filesystem, mounted for one trial, and taken away again.
 
+mod fill;
+mod make;
+mod step;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
 };
 
-use model::{
-    Bytes, Environment, FilesystemLevel, Nanos, Warning, record::Action, sample::lifecycle,
-};
+use model::{Bytes, Environment, Nanos, Warning, record::Action, sample::lifecycle};
 
+use self::step::Running;
+pub use self::step::{ProgramTime, Step};
 use crate::{
     bench::Bench,
     caches,
-    catalogue::{Filesystem, Kind},
-    device::{Backing, DeviceCounters, DeviceStat, name_of},
+    device::{DeviceCounters, DeviceStat},
     error::RigError,
-    guard,
-    host::Host,
-    knobs,
-    mount::{MountRequest, holder},
-    probe,
-    storage::{Rig, Shared},
-    undo::{PREFIX, Step},
+    evidence::{Listener, Watch},
+    host::{Host, Statistics, Unread},
+    mount::MountRequest,
+    storage::Shared,
+    undo,
 };
 
-/// What a filesystem offers right after it was made.
+/// What a filesystem offers right after it was made, and what filling it up leaves of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// What an ordinary user can fill.
     pub usable: Bytes,
+    /// What of it is left when the workload starts: all, unless the plan fills the filesystem up.
+    pub left: Bytes,
     /// The devices together, or without devices what the filesystem says of itself.
     pub total: Bytes,
     /// Inodes; `None` where they are made on demand.
     pub inodes: Option<u64>,
 }
 
+/// What the files of a workload take.
+///
+/// The two are not asked of the same source: `used` is statfs(2)'s, which counts metadata, journal
+/// and whatever the filesystem sets aside for later; it is 0 where less is taken than before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Space taken beyond what was taken when the workload started: right after the first mount, or
+    /// after filling up.
+    pub used: Bytes,
+    /// Sizes of all regular files together, each once however many names it has.
+    pub data: Bytes,
+}
+
 /// How an instance ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finish {
     /// The steps around the phases, named as in [`model::sample::lifecycle`], in their order.
-    pub lifecycle: Vec<(&'static str, Nanos)>,
+    pub lifecycle: Vec<Step>,
     /// What the check found, if it found damage.
     pub damage: Option<String>,
 }
@@ -53,186 +69,36 @@ pub struct Mounted {
     directory: PathBuf,
     /// How it is mounted; `None` for a directory of somebody else's filesystem.
     request: Option<MountRequest>,
-    mounted: Option<Step>,
+    mounted: Option<undo::Step>,
     /// Further changes, oldest first.
-    steps: Vec<(Step, String)>,
+    steps: Vec<(undo::Step, String)>,
     /// Devices it lies on; empty when it has none, or none of its own.
     devices: Vec<PathBuf>,
     images: Vec<PathBuf>,
     /// Names of the devices whose counters tell what it moves.
     counted: Vec<String>,
+    /// Names of the kernel threads that do what the filesystem puts off.
+    threads: Vec<String>,
     in_memory: bool,
     fsck: Option<(Vec<String>, Vec<i32>)>,
-    lifecycle: Vec<(&'static str, Nanos)>,
+    lifecycle: Vec<Step>,
     space: Space,
+    /// Space taken when the workload starts.
+    used_before: Bytes,
     options: String,
     environment: Environment,
     warnings: Vec<Warning>,
 }
 
 impl Mounted {
-    /// Makes the instance. Whatever fails, dropping the half-made one undoes it and frees the
-    /// storage.
-    pub(crate) fn make(
-        rig: &Rig,
-        filesystem: &Filesystem,
-        level: &FilesystemLevel,
-        scheduler: Option<&str>,
-    ) -> Result<Self, RigError> {
-        let devices = match filesystem.kind {
-            Kind::Block => rig.backing.devices(),
-            Kind::Memory | Kind::Directory => Vec::new(),
-        };
-        let mut mounted = Self {
-            shared: Arc::clone(&rig.shared),
-            directory: rig.mount_point.clone(),
-            request: None,
-            mounted: None,
-            steps: Vec::new(),
-            counted: devices.iter().map(|device| name_of(device)).collect(),
-            images: rig.backing.images().iter().map(|image| image.path.clone()).collect(),
-            devices,
-            in_memory: filesystem.kind == Kind::Memory,
-            fsck: None,
-            lifecycle: Vec::new(),
-            space: Space::default(),
-            options: String::new(),
-            environment: Environment::default(),
-            warnings: Vec::new(),
-        };
-        fits(rig, filesystem, mounted.devices.len())?;
-        mounted.set_scheduler(scheduler)?;
-        match &rig.backing {
-            Backing::Directory(parent) => mounted.make_directory(rig, parent)?,
-            Backing::Images(_) | Backing::Devices(_) => {
-                mounted.make_filesystem(rig, filesystem, level)?;
-            }
-        }
-        mounted.look(rig)?;
-        Ok(mounted)
-    }
-
-    fn set_scheduler(&mut self, scheduler: Option<&str>) -> Result<(), RigError> {
-        let shared = Arc::clone(&self.shared);
-        let Some(scheduler) = scheduler else { return Ok(()) };
-        if self.counted.is_empty() {
-            self.warnings.push(Warning::ReadBack {
-                setting: "scheduler".into(),
-                wanted: scheduler.into(),
-                found: "no device of its own".into(),
-            });
-        }
-        for name in &self.counted {
-            let mut bench = shared.bench();
-            let (step, warning) = knobs::set_scheduler(&mut bench, &*shared.host, name, scheduler)?;
-            self.steps.extend(step.map(|step| (step, format!("scheduler of {name}"))));
-            self.warnings.extend(warning);
-        }
-        Ok(())
-    }
-
-    fn make_directory(&mut self, rig: &Rig, parent: &Path) -> Result<(), RigError> {
-        let run_id = &rig.options.run_id;
-        let tree = parent.join(format!("{PREFIX}{run_id}"));
-        // The marker lies beside the workload's directory, not in it.
-        self.directory = tree.join("data");
-        let mut bench = self.shared.bench();
-        let step = bench.tree(&tree, run_id)?;
-        self.steps.push((step, format!("directory {}", tree.display())));
-        let (made, _) = bench.act(format!("mkdir {}", self.directory.display()), |host| {
-            host.make_directory(&self.directory)
-        });
-        made.map_err(|source| RigError::Directory { path: self.directory.clone(), source })?;
-        drop(bench);
-        self.counted = probe::device_of(&*self.shared.host, parent).into_iter().collect();
-        Ok(())
-    }
-
-    fn make_filesystem(
-        &mut self,
-        rig: &Rig,
-        filesystem: &Filesystem,
-        level: &FilesystemLevel,
-    ) -> Result<(), RigError> {
-        let devices: Vec<String> =
-            self.devices.iter().map(|device| device.display().to_string()).collect();
-        let size = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
-        let shared = Arc::clone(&self.shared);
-        let mut bench = shared.bench();
-        if filesystem.kind == Kind::Block {
-            rig.backing.renew(&mut bench)?;
-            rig.backing.recheck(&mut bench)?;
-            let argv = filesystem.mkfs_argv(&devices, level);
-            let output = bench.run(&argv)?;
-            if !output.success() {
-                let (command, verdict) = (argv.join(" "), output.verdict());
-                return Err(RigError::Mkfs { command, verdict });
-            }
-            self.lifecycle.push((lifecycle::MKFS, output.elapsed));
-        }
-        let request = MountRequest {
-            source: filesystem.mount_source(&devices),
-            target: self.directory.clone(),
-            fstype: filesystem.fstype.clone(),
-            options: filesystem.mount_options(&devices, size, level),
-        };
-        let (step, elapsed) = bench.mount(&request)?;
-        self.mounted = Some(step);
-        self.request = Some(request);
-        self.lifecycle.push((lifecycle::MOUNT, elapsed));
-        self.fsck =
-            filesystem.fsck_argv(&devices).map(|argv| (argv, filesystem.fsck_clean.clone()));
-        drop(bench);
-        self.check_magic(filesystem)?;
-        self.warnings.extend(rig.backing.unreserved(&*self.shared.host));
-        Ok(())
-    }
-
-    fn check_magic(&self, filesystem: &Filesystem) -> Result<(), RigError> {
-        let found = statistics(&*self.shared.host, &self.directory)?.magic;
-        if filesystem.magic == 0 || filesystem.magic == found {
-            return Ok(());
-        }
-        Err(RigError::Magic {
-            filesystem: filesystem.name.clone(),
-            target: self.directory.clone(),
-            wanted: filesystem.magic,
-            found,
-        })
-    }
-
-    /// Reads back what came of it: options, space, settings.
-    fn look(&mut self, rig: &Rig) -> Result<(), RigError> {
-        let host = Arc::clone(&self.shared.host);
-        guard::store_outside(&rig.options.store_file, &self.directory)?;
-        let statistics = statistics(&*host, &self.directory)?;
-        let devices: Bytes = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
-        self.space = Space {
-            usable: statistics.usable,
-            total: if self.devices.is_empty() { statistics.total } else { devices },
-            inodes: Some(statistics.inodes).filter(|inodes| *inodes > 0),
-        };
-        if let Ok(mounts) = host.mounts()
-            && let Some(mount) = holder(&mounts, &self.directory)
-        {
-            self.options = mount.resolved_options();
-            self.environment.set("mount.options", &self.options);
-            self.environment.set("mount.fstype", &mount.fstype);
-        }
-        for name in &self.counted {
-            self.environment.merge(probe::device(&*host, name));
-        }
-        Ok(())
-    }
-
     /// The directory below which workloads work. It may hold what the filesystem itself put there,
-    /// such as `lost+found`.
+    /// such as `lost+found`, and `fslab-fill` if it was filled up.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The steps so far: mkfs and mount, where there were any.
-    pub fn lifecycle(&self) -> &[(&'static str, Nanos)] {
+    pub fn lifecycle(&self) -> &[Step] {
         &self.lifecycle
     }
 
@@ -273,6 +139,65 @@ impl Mounted {
         (!self.counted.is_empty()).then_some(sum)
     }
 
+    /// Begins to listen to the kernel's log.
+    pub fn listen(&self) -> Listener {
+        Listener::start(Arc::clone(&self.shared.host), &self.counted, &self.shared.roster)
+    }
+
+    /// Begins to look at the machine.
+    pub fn watch(&self) -> Watch {
+        Watch::start(Arc::clone(&self.shared.host), &self.counted, &self.shared.roster)
+    }
+
+    /// Begins a step.
+    fn begin(&self, name: &'static str) -> Running {
+        Running::begin(name, self.watch())
+    }
+
+    /// Mounts, and keeps it as a step.
+    fn mount_timed(&mut self, bench: &mut Bench) -> Result<(), RigError> {
+        let running = self.begin(lifecycle::MOUNT);
+        let elapsed = self.mount(bench)?;
+        self.lifecycle.push(running.called(elapsed));
+        Ok(())
+    }
+
+    fn mount(&mut self, bench: &mut Bench) -> Result<Nanos, RigError> {
+        let Some(request) = &self.request else { return Ok(Nanos(0)) };
+        let (step, elapsed) = bench.mount(request)?;
+        self.mounted = Some(step);
+        Ok(elapsed)
+    }
+
+    fn unmount(&mut self, bench: &mut Bench) -> Result<Nanos, RigError> {
+        let target = || self.directory.clone();
+        let step = self.mounted.ok_or_else(|| RigError::NotMounted { target: target() })?;
+        let elapsed = bench.unmount(step, &self.directory)?;
+        self.mounted = None;
+        Ok(elapsed)
+    }
+
+    /// What the files that are there now take, after a flush; `None` where the filesystem is
+    /// somebody else's. Looking at every file leaves their inodes in memory, where an unmount then
+    /// finds them.
+    ///
+    /// # Errors
+    /// [`RigError::Ask`] when the filesystem or a directory cannot be read, and
+    /// [`RigError::Caches`] when writing back fails.
+    pub fn occupancy(&mut self) -> Result<Option<Occupancy>, RigError> {
+        if self.request.is_none() {
+            return Ok(None);
+        }
+        let mut bench = self.shared.bench();
+        caches::sync(&mut bench, &self.directory)?;
+        let used = statistics(&*self.shared.host, &self.directory)?.used() - self.used_before;
+        let what = format!("add up the files below {}", self.directory.display());
+        let (data, _) =
+            bench.act(what, |host| host.sizes(&self.directory, &["lost+found", fill::FOLDER]));
+        let data = data.map_err(|Unread { path, source }| RigError::Ask { path, source })?;
+        Ok(Some(Occupancy { used, data }))
+    }
+
     /// Leaves nothing of the filesystem in memory, and looks that it is so.
     ///
     /// With devices: written back, unmounted, device caches flushed, kernel caches dropped, mounted
@@ -290,30 +215,37 @@ impl Mounted {
         }
         let shared = Arc::clone(&self.shared);
         let mut bench = shared.bench();
-        let Some(request) = &self.request else {
+        if self.request.is_none() {
             return caches::evict(&mut bench, &self.directory);
-        };
-        let target = || self.directory.clone();
-        let step = self.mounted.ok_or_else(|| RigError::NotMounted { target: target() })?;
+        }
+        if self.mounted.is_none() {
+            return Err(RigError::NotMounted { target: self.directory.clone() });
+        }
         caches::sync(&mut bench, &self.directory)?;
-        bench.unmount(step, &request.target)?;
-        self.mounted = None;
+        self.unmount(&mut bench)?;
         let kept = caches::drop_devices(&mut bench, &self.devices, &self.images)?;
-        let (step, _) = bench.mount(request)?;
-        self.mounted = Some(step);
+        self.mount(&mut bench)?;
         Ok(kept)
     }
 
-    /// Writes back and waits until the devices are idle: nothing in flight, and nothing completed
-    /// over three short looks in a row. `Some` when that does not come within `limit`.
+    /// Writes back and waits until the devices are idle (nothing in flight, and nothing completed
+    /// over three short looks in a row), and until the kernel threads that do what the filesystem
+    /// has put off use next to no CPU time over the same looks. `Some` when that does not come
+    /// within `limit`.
     ///
     /// # Errors
     /// [`RigError::Caches`] when writing back fails.
     pub fn settle(&mut self, limit: Nanos) -> Result<Option<Warning>, RigError> {
-        let mut bench = self.shared.bench();
+        let shared = Arc::clone(&self.shared);
+        let mut bench = shared.bench();
         caches::sync(&mut bench, &self.directory)?;
-        drop(bench);
-        Ok(caches::settle(&*self.shared.host, &self.counted, limit))
+        let rest = caches::settle(&*shared.host, &self.counted, &self.threads, limit);
+        if !rest.restless.is_empty() {
+            let names = rest.restless.into_iter().collect::<Vec<_>>().join(" ");
+            self.environment.set("background.waited_for", &names);
+            bench.note(format!("wait for {names}"), rest.waited);
+        }
+        Ok(rest.warning)
     }
 
     /// Unmounts, checks if asked to, and undoes what was changed for this instance.
@@ -324,15 +256,16 @@ impl Mounted {
     pub fn finish(mut self, fsck: bool) -> Result<Finish, RigError> {
         let shared = Arc::clone(&self.shared);
         let mut bench = shared.bench();
-        if let (Some(step), Some(request)) = (self.mounted, &self.request) {
-            let elapsed = bench.unmount(step, &request.target)?;
-            self.mounted = None;
-            self.lifecycle.push((lifecycle::UMOUNT, elapsed));
+        if self.mounted.is_some() {
+            let running = self.begin(lifecycle::UMOUNT);
+            let elapsed = self.unmount(&mut bench)?;
+            self.lifecycle.push(running.called(elapsed));
         }
         let mut damage = None;
         if let Some((argv, clean)) = self.fsck.take().filter(|_| fsck) {
+            let running = self.begin(lifecycle::FSCK);
             let output = bench.run(&argv)?;
-            self.lifecycle.push((lifecycle::FSCK, output.elapsed));
+            self.lifecycle.push(running.ran(&output));
             let is_clean = output.status.is_some_and(|status| clean.contains(&status));
             damage = (!is_clean).then(|| format!("{} {}", argv[0], output.verdict()));
         }
@@ -365,37 +298,8 @@ impl Drop for Mounted {
     }
 }
 
-fn statistics(host: &dyn Host, path: &Path) -> Result<crate::host::Statistics, RigError> {
+fn statistics(host: &dyn Host, path: &Path) -> Result<Statistics, RigError> {
     host.statistics(path).map_err(|source| RigError::Ask { path: path.to_owned(), source })
-}
-
-/// Whether the filesystem can be made on the storage at all.
-fn fits(rig: &Rig, filesystem: &Filesystem, devices: usize) -> Result<(), RigError> {
-    let unfit = |cure| {
-        let (filesystem, storage) = (filesystem.name.clone(), rig.describe());
-        Err(RigError::Storage { filesystem, storage, cure })
-    };
-    match (&rig.backing, filesystem.kind) {
-        (Backing::Directory(_), Kind::Directory) => {}
-        (Backing::Directory(_), Kind::Block | Kind::Memory) => {
-            return unfit("name an image or devices as storage, or take filesystem `directory`");
-        }
-        (Backing::Images(_) | Backing::Devices(_), Kind::Directory) => {
-            return unfit("name a directory as storage");
-        }
-        (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Memory) => {}
-    }
-    if devices > 1 && filesystem.many.is_none() {
-        return unfit("it takes one device; name one");
-    }
-    let small = rig.backing.sizes().into_iter().find(|(_, size)| *size < filesystem.min);
-    match small {
-        Some((device, size)) => {
-            let (filesystem, min) = (filesystem.name.clone(), filesystem.min);
-            Err(RigError::TooSmall { filesystem, device, size, min })
-        }
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

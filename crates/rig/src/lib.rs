@@ -5,6 +5,8 @@
 //! filesystems there are says the [`Catalogue`]; whether this machine can make them says
 //! [`Catalogue::availability`].
 //!
+//! While a step runs, a [`Watch`] collects what the machine does meanwhile.
+//!
 //! Everything that touches the machine goes through the trait [`Host`], so that the logic can be
 //! tested on a [`FakeHost`], and every change is written to the undo journal ([`undo`]) before it
 //! is made. What a killed run left behind, [`undo::clean`] puts back. What may be formatted at all,
@@ -20,6 +22,7 @@ mod caches;
 pub mod catalogue;
 mod device;
 mod error;
+mod evidence;
 pub mod guard;
 pub mod host;
 mod instance;
@@ -35,6 +38,7 @@ pub use availability::Availability;
 pub use catalogue::{Catalogue, CatalogueError, Filesystem};
 pub use device::DeviceCounters;
 pub use error::RigError;
+pub use evidence::{Listener, Watch, Watcher, watching};
 pub use host::{FakeHost, Host, RealHost};
-pub use instance::{Finish, Mounted, Space};
+pub use instance::{Finish, Mounted, Occupancy, ProgramTime, Space, Step};
 pub use storage::{Rig, RigOptions};

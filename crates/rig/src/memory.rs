@@ -33,6 +33,46 @@ enum Version {
     V2,
 }
 
+impl Version {
+    /// Its name in facts.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+
+    /// The file of the limit.
+    const fn limit(self) -> &'static str {
+        match self {
+            Self::V1 => "memory.limit_in_bytes",
+            Self::V2 => "memory.max",
+        }
+    }
+}
+
+/// From here on a limit of version 1 is none: it reads as the largest number of whole pages that
+/// fits into 63 bits (`PAGE_COUNTER_MAX`, `include/linux/page_counter.h`).
+const UNLIMITED: u64 = 1 << 62;
+
+/// The memory that this process may use, read back from its control group, or from the one it was
+/// put into: the least of the group's own limit and those above it. With the version of the groups;
+/// `None` where there is no limit.
+pub(crate) fn limit(host: &dyn Host, group: Option<&Group>) -> Option<(Bytes, &'static str)> {
+    let (version, path) = match group {
+        Some(group) => (group.version, group.path.clone()),
+        None => home(host).ok()?,
+    };
+    // The root of version 2, and whatever lies above the hierarchy, has no such file. `max` is no
+    // number.
+    let limits = path.ancestors().map_while(|group| {
+        let text = host.read(&group.join(version.limit()));
+        text.ok().or_else(|| host.entry(&group.join("cgroup.procs")).ok().map(|_| String::new()))
+    });
+    let least = limits.filter_map(|text| text.trim().parse().ok()).min()?;
+    (least < UNLIMITED).then(|| (Bytes(least), version.name()))
+}
+
 /// Which versions of control groups the machine has mounted: `v1`, `v2`, `v1 and v2`, or `none`.
 pub(crate) fn versions(mounts: &[MountEntry]) -> &'static str {
     let has = |fstype: &str| mounts.iter().any(|mount| mount.fstype == fstype);
@@ -81,12 +121,13 @@ impl Group {
 
     fn set(&self, host: &dyn Host, limit: Bytes) -> io::Result<()> {
         let bytes = limit.0.to_string();
-        let (memory, swap, most) = match self.version {
+        let (swap, most) = match self.version {
             // Memory and swap together are limited to the same amount.
-            Version::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes.as_str()),
-            Version::V2 => ("memory.max", "memory.swap.max", "0"),
+            Version::V1 => ("memory.memsw.limit_in_bytes", bytes.as_str()),
+            Version::V2 => ("memory.swap.max", "0"),
         };
-        let (memory, swap) = (self.path.join(memory), self.path.join(swap));
+        let memory = self.path.join(self.version.limit());
+        let swap = self.path.join(swap);
         if host.entry(&swap).is_err() {
             return host.write(&memory, &bytes);
         }

@@ -1,53 +1,24 @@
 //! Facts about the machine, as it tells them itself. A fact it does not tell is absent.
 //!
 //! Names are dotted and stable, since runs are compared by them: `kernel.*`, `cpu.*`, `memory.*`,
-//! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`.
+//! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`. Serial numbers are told as the
+//! beginning of their hash: enough to tell whether two runs had the same device, and no more.
+
+mod device;
+mod machine;
 
 use std::path::Path;
 
 use model::Environment;
+use sha2::{Digest, Sha256};
 
+pub(crate) use self::device::disks;
+pub use self::{device::device, machine::machine};
 use crate::{
     host::{Host, Statistics},
-    knobs, memory,
     mount::{MountEntry, holder as mount_of},
     undo::selected,
 };
-
-/// Facts that are the text of one file.
-const FILES: [(&str, &str); 15] = [
-    ("kernel.release", "/proc/sys/kernel/osrelease"),
-    ("kernel.version", "/proc/sys/kernel/version"),
-    ("kernel.command_line", "/proc/cmdline"),
-    ("clock.source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    ("cpu.governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-    ("cpu.turbo_off", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
-    ("cpu.smt", "/sys/devices/system/cpu/smt/control"),
-    ("memory.huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
-    ("vm.dirty_ratio", "/proc/sys/vm/dirty_ratio"),
-    ("vm.dirty_bytes", "/proc/sys/vm/dirty_bytes"),
-    ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
-    ("vm.dirty_background_bytes", "/proc/sys/vm/dirty_background_bytes"),
-    ("vm.dirty_expire_centisecs", "/proc/sys/vm/dirty_expire_centisecs"),
-    ("vm.dirty_writeback_centisecs", "/proc/sys/vm/dirty_writeback_centisecs"),
-    ("vm.swappiness", "/proc/sys/vm/swappiness"),
-];
-
-/// Facts of a device's queue (Documentation/ABI/stable/sysfs-block).
-const QUEUE: [&str; 12] = [
-    "rotational",
-    "scheduler",
-    "nr_requests",
-    "read_ahead_kb",
-    "logical_block_size",
-    "physical_block_size",
-    "write_cache",
-    "fua",
-    "wbt_lat_usec",
-    "discard_max_bytes",
-    "max_sectors_kb",
-    "nomerges",
-];
 
 fn put(environment: &mut Environment, name: impl Into<String>, text: &str) {
     let text = selected(text);
@@ -62,117 +33,9 @@ fn put_file(host: &dyn Host, environment: &mut Environment, name: impl Into<Stri
     }
 }
 
-/// Facts about kernel, processors, memory and the machine as a whole.
-pub fn machine(host: &dyn Host) -> Environment {
-    let mut facts = Environment::default();
-    for (name, path) in FILES {
-        // The command line and the version may hold brackets that choose nothing.
-        if let Ok(text) = host.read(Path::new(path)) {
-            let text = if name.starts_with("kernel.") { text.trim() } else { selected(&text) };
-            if !text.is_empty() {
-                facts.set(name, text);
-            }
-        }
-    }
-    processors(host, &mut facts);
-    memory_facts(host, &mut facts);
-    if let Ok(release) = host.read(Path::new("/etc/os-release"))
-        && let Some(name) = field(&release, "PRETTY_NAME=")
-    {
-        put(&mut facts, "host.distribution", name.trim_matches('"'));
-    }
-    let dmi = |name: &str| {
-        let text = host.read(&Path::new("/sys/class/dmi/id").join(name)).unwrap_or_default();
-        text.trim().to_owned()
-    };
-    put(
-        &mut facts,
-        "host.product",
-        format!("{} {}", dmi("sys_vendor"), dmi("product_name")).trim(),
-    );
-    put_file(host, &mut facts, "host.hypervisor", Path::new("/sys/hypervisor/type"));
-    if let Ok(mounts) = host.mounts() {
-        facts.set("host.cgroup", memory::versions(&mounts));
-    }
-    facts
-}
-
-fn processors(host: &dyn Host, facts: &mut Environment) {
-    let text = host.read(Path::new("/proc/cpuinfo")).unwrap_or_default();
-    let count = text.lines().filter(|line| line.starts_with("processor")).count();
-    if count > 0 {
-        facts.set("cpu.count", count.to_string());
-    }
-    let value = |key: &str| {
-        let line = text.lines().find(|line| line.starts_with(key))?;
-        line.split_once(':').map(|(_, value)| value.trim().to_owned())
-    };
-    if let Some(model) = value("model name") {
-        facts.set("cpu.model", model);
-    }
-    if value("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")) {
-        facts.set("cpu.virtual", "yes");
-    }
-    let folder = Path::new("/sys/devices/system/cpu/vulnerabilities");
-    for name in host.list(folder).unwrap_or_default() {
-        put_file(host, facts, format!("cpu.mitigation.{name}"), &folder.join(&name));
-    }
-}
-
-fn memory_facts(host: &dyn Host, facts: &mut Environment) {
-    let text = host.read(Path::new("/proc/meminfo")).unwrap_or_default();
-    for (key, name) in [("MemTotal:", "memory.total_bytes"), ("SwapTotal:", "memory.swap_bytes")] {
-        let kib = field(&text, key).and_then(|rest| rest.split_whitespace().next());
-        if let Some(kib) = kib.and_then(|kib| kib.parse::<u64>().ok()) {
-            facts.set(name, (kib << 10).to_string());
-        }
-    }
-}
-
-/// The rest of the first line that begins with `key`.
-fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
-}
-
-/// Facts about a block device: a disk, a partition with its disk's queue, a loop device, or a
-/// stack, whose lower devices follow.
-pub fn device(host: &dyn Host, name: &str) -> Environment {
-    let mut facts = Environment::default();
-    let node = Path::new("/sys/class/block").join(name);
-    let queue = knobs::queue(host, name);
-    let disk = queue.parent().unwrap_or(&node).to_owned();
-    let key = |fact: &str| format!("device.{name}.{fact}");
-    if let Ok(sectors) = host.read(&node.join("size"))
-        && let Ok(sectors) = sectors.trim().parse::<u64>()
-    {
-        // Always units of 512 bytes.
-        facts.set(key("size_bytes"), sectors.saturating_mul(512).to_string());
-    }
-    for fact in QUEUE {
-        put_file(host, &mut facts, key(&format!("queue.{fact}")), &queue.join(fact));
-    }
-    let identity = [
-        ("model", "device/model"),
-        ("vendor", "device/vendor"),
-        ("firmware", "device/firmware_rev"),
-        ("serial", "device/serial"),
-        ("serial", "serial"),
-        ("wwid", "wwid"),
-        ("queue_depth", "device/queue_depth"),
-        ("loop.backing_file", "loop/backing_file"),
-        ("loop.direct", "loop/dio"),
-        ("mapper.name", "dm/name"),
-    ];
-    for (fact, file) in identity {
-        put_file(host, &mut facts, key(fact), &disk.join(file));
-    }
-    let below = host.list(&node.join("slaves")).unwrap_or_default();
-    if !below.is_empty() {
-        facts.set(key("below"), below.join(" "));
-    }
-    // Stacks are trees: a device is never below itself.
-    below.iter().for_each(|name| facts.merge(device(host, name)));
-    facts
+/// The first 32 bits of the SHA-256 of some bytes, in hexadecimal.
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Facts about the filesystem that holds a path, and its device: what lies under an image or

@@ -1,6 +1,8 @@
 //! The storage of a run: claimed, made and described once; instances are made on it again and
 //! again.
 
+mod elsewhere;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -10,19 +12,22 @@ use std::{
 };
 
 use model::{
-    Allocation, Bytes, Environment, FilesystemLevel, Place, Storage, Warning, record::Action,
+    Allocation, Bytes, Environment, FilesystemLevel, Fullness, Place, Storage, Warning,
+    record::Action,
 };
 
+use self::elsewhere::Elsewhere;
 use crate::{
     bench::Bench,
     catalogue::Filesystem,
     device::{Backing, Image, name_of},
     error::RigError,
+    evidence::Roster,
     guard::{self, ClaimedImage, Permission},
     host::Host,
     instance::Mounted,
     knobs,
-    memory::Group,
+    memory::{self, Group},
     probe,
     undo::{self, Journal, PREFIX, Stuck},
 };
@@ -40,6 +45,9 @@ pub struct RigOptions {
     pub store_file: PathBuf,
     /// Where images are made when the plan names no directory; made if it is missing.
     pub default_image_directory: PathBuf,
+    /// Set by the caller, from any thread or signal handler, to stop what takes long: filling a
+    /// filesystem up.
+    pub interrupt: Arc<AtomicBool>,
 }
 
 /// What the rig and its instance share.
@@ -49,6 +57,8 @@ pub(crate) struct Shared {
     bench: Mutex<Bench>,
     /// Whether an instance is alive.
     pub(crate) occupied: AtomicBool,
+    /// What watches know of the tasks of the machine.
+    pub(crate) roster: Roster,
 }
 
 impl Shared {
@@ -69,6 +79,7 @@ pub struct Rig {
     storage: Storage,
     warnings: Vec<Warning>,
     group: Option<Group>,
+    elsewhere: Option<Elsewhere>,
     closed: bool,
 }
 
@@ -106,6 +117,7 @@ impl Rig {
             host: Arc::clone(&host),
             bench: Mutex::new(Bench::new(host, journal)),
             occupied: AtomicBool::new(false),
+            roster: Roster::default(),
         };
         let mut rig = Self {
             shared: Arc::new(shared),
@@ -115,6 +127,7 @@ impl Rig {
             options,
             warnings: Vec::new(),
             group: None,
+            elsewhere: None,
             closed: false,
         };
         // From here on dropping `rig` undoes.
@@ -237,12 +250,13 @@ impl Rig {
         filesystem: &Filesystem,
         level: &FilesystemLevel,
         scheduler: Option<&str>,
+        fullness: Fullness,
     ) -> Result<Mounted, RigError> {
         if self.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
         }
         // From here on it is the instance that gives the storage free, when it is dropped.
-        Mounted::make(self, filesystem, level, scheduler)
+        Mounted::make(self, filesystem, level, scheduler, fullness)
     }
 
     /// Limits the memory of this process, or changes the limit; `Some` says why it cannot be.
@@ -288,6 +302,13 @@ impl Rig {
         for device in self.backing.devices() {
             environment.merge(probe::device(host, &name_of(&device)));
         }
+        if let Some((limit, version)) = memory::limit(host, self.group.as_ref()) {
+            environment.set("memory.limit_bytes", limit.0.to_string());
+            environment.set("memory.group", version);
+        }
+        if let Some(there) = &self.elsewhere {
+            environment.merge(there.facts.clone());
+        }
         environment
     }
 
@@ -318,3 +339,6 @@ impl Drop for Rig {
 fn follow(host: &dyn Host, path: &Path) -> Result<PathBuf, RigError> {
     host.follow(path).map_err(|source| RigError::Directory { path: path.to_owned(), source })
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,10 +33,10 @@ pub use write::Store;
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
-const SCHEMA: i32 = 2;
+const SCHEMA: i32 = 3;
 
 /// What makes a file of the version before into one of the version after, from version 1 on.
-const MIGRATIONS: [&str; 1] = [
+const MIGRATIONS: [&str; 2] = [
     // One histogram for each phase became one for each thing timed; series are new.
     "CREATE TABLE histogram_2 (
          trial_id INTEGER NOT NULL REFERENCES trial (id),
@@ -52,6 +52,14 @@ const MIGRATIONS: [&str; 1] = [
          trial_id INTEGER NOT NULL REFERENCES trial (id),
          phase    TEXT NOT NULL,
          counts   BLOB NOT NULL,
+         PRIMARY KEY (trial_id, phase)
+     ) STRICT;",
+    // Evidence is new, and the state of the caches is told for each phase.
+    "ALTER TABLE phase ADD COLUMN cache TEXT;
+     CREATE TABLE evidence (
+         trial_id INTEGER NOT NULL REFERENCES trial (id),
+         phase    TEXT NOT NULL,
+         body     TEXT NOT NULL,
          PRIMARY KEY (trial_id, phase)
      ) STRICT;",
 ];

@@ -143,19 +143,28 @@ impl Reader<'_> {
     }
 
     fn phases(&self, cells: &mut [CellRecord]) -> Result<(), StoreError> {
-        let query = "SELECT cell_idx, name, heading, role, primary_metric FROM phase
-                     ORDER BY cell_idx, position";
-        let rows: Vec<(usize, String, String, String, String)> =
-            self.rows("reading the phases", query, |row| {
-                let cell = row.get::<_, u32>(0)? as usize;
-                Ok((cell, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-            })?;
-        for (cell, name, group, role, primary) in rows {
+        let query = match self.schema {
+            1 | 2 => {
+                "SELECT cell_idx, name, heading, role, primary_metric, NULL FROM phase
+                 ORDER BY cell_idx, position"
+            }
+            _ => {
+                "SELECT cell_idx, name, heading, role, primary_metric, cache FROM phase
+                 ORDER BY cell_idx, position"
+            }
+        };
+        type Row = (usize, String, String, String, String, Option<String>);
+        let rows: Vec<Row> = self.rows("reading the phases", query, |row| {
+            let cell = row.get::<_, u32>(0)? as usize;
+            Ok((cell, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        })?;
+        for (cell, name, group, role, primary, cache) in rows {
             let phase = PhaseInfo {
                 name,
                 group,
                 role: self.word("phase role", &role)?,
                 primary: self.word("phase metric", &primary)?,
+                cache: cache.map(|cache| self.word("phase cache", &cache)).transpose()?,
             };
             let cell = cells.get_mut(cell).ok_or_else(|| self.damaged("a phase of no cell"))?;
             cell.phases.push(phase);
@@ -180,6 +189,7 @@ impl Reader<'_> {
                 samples: Vec::new(),
                 histograms: Vec::new(),
                 series: Vec::new(),
+                evidence: Vec::new(),
                 warnings: Vec::new(),
                 actions: Vec::new(),
                 environment: Environment::default(),
@@ -206,6 +216,7 @@ impl Reader<'_> {
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
         }
         self.times(trials, indexes)?;
+        self.evidence(trials, indexes)?;
         let query = "SELECT trial_id, what, elapsed_ns, trouble FROM action
                      ORDER BY trial_id, position";
         let actions: Vec<(i64, Action)> = self.rows("reading the actions", query, |row| {
@@ -253,6 +264,27 @@ impl Reader<'_> {
             let series = Series::decode(&bytes)
                 .map_err(|error| self.damaged(format!("series of {phase}: {error}")))?;
             trials[self.at(indexes, trial)?].series.push((phase, series));
+        }
+        Ok(())
+    }
+
+    /// A file of schema 1 or 2 has none.
+    fn evidence(
+        &self,
+        trials: &mut [TrialRecord],
+        indexes: &BTreeMap<i64, usize>,
+    ) -> Result<(), StoreError> {
+        if self.schema < 3 {
+            return Ok(());
+        }
+        let query = "SELECT trial_id, phase, body FROM evidence ORDER BY rowid";
+        let bodies: Vec<(i64, String, String)> =
+            self.rows("reading the evidence", query, |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        for (trial, phase, body) in bodies {
+            let evidence = self.json("evidence", &body)?;
+            trials[self.at(indexes, trial)?].evidence.push((phase, evidence));
         }
         Ok(())
     }

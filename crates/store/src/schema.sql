@@ -27,6 +27,7 @@ CREATE TABLE phase (
     heading        TEXT NOT NULL,     -- the group tables collect it under
     role           TEXT NOT NULL,     -- prepare, measure
     primary_metric TEXT NOT NULL,     -- what the phase is judged by
+    cache          TEXT,              -- cold, warm, as-left; null where an older run did not keep it
     PRIMARY KEY (cell_idx, position)
 ) STRICT;
 
@@ -72,6 +73,16 @@ CREATE TABLE series (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
     counts   BLOB NOT NULL,
+    PRIMARY KEY (trial_id, phase)
+) STRICT;
+
+-- What the machine did during a phase or a life-cycle step, as JSON: devices, CPU time by who used it,
+-- pressure, gauges over time, lines of the kernel's log, what it cost to look, and what could not be seen.
+-- Times in nanoseconds, sizes in bytes; what the kernel does not tell is null or missing, never 0.
+CREATE TABLE evidence (
+    trial_id INTEGER NOT NULL REFERENCES trial (id),
+    phase    TEXT NOT NULL,
+    body     TEXT NOT NULL,
     PRIMARY KEY (trial_id, phase)
 ) STRICT;
 

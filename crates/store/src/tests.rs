@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Cell, Environment, FilesystemLevel, Histogram, Metric, Nanos, Point, Ratio, Sample, Scale,
-    Value, Warning,
-    phase::{Role, Series},
+    Cell, Environment, Evidence, FilesystemLevel, Fullness, Histogram, Metric, Nanos, Point, Ratio,
+    Sample, Scale, Value, Warning,
+    evidence::DeviceWork,
+    phase::{Cache, Role, Series},
     plan::Profile,
     record::{
         Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord,
@@ -36,12 +37,14 @@ fn cell(filesystem: &str) -> CellRecord {
         filesystem: FilesystemLevel::plain(filesystem),
         workload: Point { suite: "toy".into(), parameters },
         scheduler: None,
+        fullness: Fullness(50),
     };
     let phases = vec![PhaseInfo {
         name: "write".into(),
         group: "writing".into(),
         role: Role::Measure,
         primary: Metric::DurableThroughput,
+        cache: Some(Cache::Cold),
     }];
     CellRecord { id: cell.id(), cell, label: "toy".into(), state: CellState::Open, phases }
 }
@@ -67,6 +70,7 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
             .map(|of| Times { phase: "write".into(), of, histogram: latency.clone() })
             .into(),
         series: vec![("write".into(), series())],
+        evidence: vec![("write".into(), evidence())],
         warnings: vec![
             (None, Warning::Unsynced),
             (Some("write".into()), Warning::Wide { half_width: Ratio(0.125), target: Ratio(0.03) }),
@@ -78,6 +82,11 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
         }],
         environment,
     }
+}
+
+fn evidence() -> Evidence {
+    let device = DeviceWork { name: "sdb".into(), flushes: Some(3), ..DeviceWork::default() };
+    Evidence { window: Nanos(7), devices: vec![device], ..Evidence::default() }
 }
 
 fn series() -> Series {
@@ -99,6 +108,8 @@ fn turn_back(path: &Path) {
              DROP TABLE histogram;
              ALTER TABLE old RENAME TO histogram;
              DROP TABLE series;
+             DROP TABLE evidence;
+             ALTER TABLE phase DROP COLUMN cache;
              PRAGMA user_version = 1;",
         )
         .unwrap();
@@ -135,6 +146,7 @@ fn a_run_reads_back_as_it_was_written() {
     assert_eq!(read.samples, written.samples);
     assert_eq!(read.histograms, written.histograms);
     assert_eq!(read.series, written.series);
+    assert_eq!(read.evidence, written.evidence);
     assert_eq!(read.warnings, written.warnings);
     assert_eq!(read.actions, written.actions);
     assert_eq!(read.environment, written.environment);
@@ -157,6 +169,8 @@ fn a_file_of_the_first_schema_is_read_as_it_is_and_goes_on_as_a_new_one() {
     let old = read(&path).unwrap();
     assert_eq!(old.trials[0].histograms, trial(0, 0).histograms[..1]);
     assert!(old.trials[0].series.is_empty());
+    assert!(old.trials[0].evidence.is_empty());
+    assert_eq!(old.cells[0].phases[0].cache, None);
     assert_eq!(version(), 1, "reading changes nothing");
     let (mut store, _) = Store::resume(&path).unwrap();
     store.trial(&trial(0, 1), None).unwrap();
@@ -166,6 +180,7 @@ fn a_file_of_the_first_schema_is_read_as_it_is_and_goes_on_as_a_new_one() {
     assert_eq!(new.trials[0].histograms, old.trials[0].histograms);
     assert_eq!(new.trials[1].histograms, trial(0, 1).histograms);
     assert_eq!(new.trials[1].series, trial(0, 1).series);
+    assert_eq!(new.trials[1].evidence, trial(0, 1).evidence);
     let tables = |path: &Path| -> Vec<(String, String)> {
         let connection = Connection::open(path).unwrap();
         let mut columns = connection

@@ -9,6 +9,7 @@ use std::{
 
 use model::{
     Environment, Nanos, RunRecord, Warning,
+    phase::Cache,
     record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
@@ -262,7 +263,8 @@ fn put_phases(
     cell: usize,
     phases: &[PhaseInfo],
 ) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare("INSERT INTO phase VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    let mut insert =
+        transaction.prepare("INSERT INTO phase VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
     for (position, phase) in phases.iter().enumerate() {
         insert.execute(params![
             cell_index(cell),
@@ -271,6 +273,7 @@ fn put_phases(
             phase.group,
             json(&phase.role)?.as_str(),
             phase.primary.name(),
+            phase.cache.map(Cache::name),
         ])?;
     }
     Ok(())
@@ -308,6 +311,10 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
     let mut series = transaction.prepare("INSERT INTO series VALUES (?1, ?2, ?3)")?;
     for (phase, counts) in &trial.series {
         series.execute(params![id, phase, counts.encode()])?;
+    }
+    let mut evidence = transaction.prepare("INSERT INTO evidence VALUES (?1, ?2, ?3)")?;
+    for (phase, seen) in &trial.evidence {
+        evidence.execute(params![id, phase, json(seen)?.to_string()])?;
     }
     for (phase, warning) in &trial.warnings {
         put_warning(transaction, Some(id), phase.as_deref(), warning)?;

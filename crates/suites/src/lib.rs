@@ -100,6 +100,7 @@ fn described(phase: &Phase) -> String {
                 tree.name, workers.count
             );
         }
+        Work::Task(task) => line += &format!(" {:?} {:?}", task.method, task.deed),
         Work::Remove { .. } => line += " remove",
     }
     line + "\n"

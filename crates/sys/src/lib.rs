@@ -1,5 +1,5 @@
-//! Kernel calls that rustix lacks: loop devices, block device ioctls, and what of a file is in
-//! memory.
+//! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
+//! and what tasks have used.
 //!
 //! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
 //! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Nothing here
@@ -12,8 +12,10 @@
 
 pub mod block;
 pub mod cache;
+pub mod child;
 pub mod loop_device;
 pub mod orders;
+pub mod usage;
 
 use std::ffi::c_long;
 

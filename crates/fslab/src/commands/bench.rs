@@ -37,17 +37,18 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     session::free(place.path())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let interrupt = session::listen()?;
-    let surroundings = Surroundings { catalogue: &catalogue, host: &host, state, destroy: &[] };
+    let (catalogue, host, interrupt) = (&catalogue, &host, &interrupt);
+    let surroundings = Surroundings { catalogue, host, state, destroy: &[], interrupt };
     // What was asked for is the plan: nothing about it is amended.
     let prepared = session::begin(&chosen, place.path(), Vec::new(), &surroundings)?;
     let progress = Progress::default();
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
     let conducting = Conducting {
-        catalogue: &catalogue,
+        catalogue,
         screen: &screen,
         progress: &progress,
-        interrupt: &interrupt,
+        interrupt,
         fail_fast: false,
         crash_state: arguments.crash_state.as_deref(),
     };
@@ -336,8 +337,7 @@ impl Kept {
                 state.display()
             )
         })?;
-        let name = format!("bench-{}-{:08x}.fslab", std::process::id(), fastrand::u32(..));
-        Ok(Self::Scratch(state.join(name)))
+        Ok(Self::Scratch(state.join(super::keeping::scratch())))
     }
 
     fn path(&self) -> &Path {

@@ -15,6 +15,8 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     lines.extend(report.undone.iter().map(|what| format!("undone: {what}")));
     lines.extend(report.live.iter().map(|run| format!("left alone, still running: {run}")));
     lines.extend(report.stuck.iter().map(|it| format!("could not undo {}: {}", it.what, it.why)));
+    let forgotten = super::keeping::forget(state);
+    lines.extend(forgotten.iter().map(|path| format!("removed: {}", path.display())));
     if lines.is_empty() {
         lines.push("nothing to undo".into());
     }

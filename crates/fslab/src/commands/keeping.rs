@@ -112,6 +112,36 @@ fn relocate(from: &Path, to: &Path) -> anyhow::Result<()> {
     moved.with_context(|| format!("moving {} to {}", from.display(), to.display()))
 }
 
+/// Removes what killed runs of `fslab bench` left: run files that nobody asked for. Names them.
+pub(super) fn forget(state: &Path) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let folders = [state.to_owned(), Path::new(MEMORY).join(format!("fslab-{user}"))];
+    let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+    let files = files.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let left = files.filter(|path| owner(path).is_some_and(|process| !alive(process)));
+    left.filter(|path| fs::remove_file(path).is_ok()).collect()
+}
+
+/// The process in the name of a run file that nobody asked for; see [`scratch`].
+fn owner(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    // SQLite's own files beside it end in `-wal` and `-shm`.
+    let rest = name.strip_prefix(SCRATCH).filter(|rest| rest.contains(".fslab"))?;
+    rest.split('-').next()?.parse().ok()
+}
+
+fn alive(process: u32) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
+}
+
+/// How names of run files begin that nobody asked for.
+const SCRATCH: &str = "bench-";
+
+/// A name for a run file that nobody asked for, of this process.
+pub(super) fn scratch() -> String {
+    format!("{SCRATCH}{}-{:08x}.fslab", std::process::id(), fastrand::u32(..))
+}
+
 fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(place).context("asking for the current directory")?;
     let mut hasher = DefaultHasher::new();
@@ -149,6 +179,23 @@ mod tests {
         assert_eq!(elsewhere.working, place);
         let device = Place::Devices { paths: vec!["/dev/sdb".into()] };
         assert_eq!(Keeping::choose(&place, &device).unwrap().working, place);
+    }
+
+    #[test]
+    fn what_a_killed_bench_left_is_removed_and_nothing_else() {
+        let state = tempfile::tempdir_in("/var/tmp").unwrap();
+        // Process ids end well below this (PID_MAX_LIMIT, include/linux/threads.h).
+        let dead = ["bench-4294967294-0a.fslab", "bench-4294967294-0a.fslab-wal"];
+        let kept =
+            [scratch(), "run.fslab".into(), "bench-x.fslab".into(), "bench-4294967294".into()];
+        for name in dead.iter().copied().chain(kept.iter().map(String::as_str)) {
+            fs::write(state.path().join(name), "").unwrap();
+        }
+        let mut gone = forget(state.path());
+        gone.retain(|path| path.starts_with(state.path()));
+        gone.sort();
+        assert_eq!(gone, dead.map(|name| state.path().join(name)));
+        assert!(kept.iter().all(|name| state.path().join(name).exists()));
     }
 
     #[test]

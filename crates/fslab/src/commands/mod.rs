@@ -2,6 +2,7 @@
 
 mod bench;
 mod clean;
+mod compare;
 mod demo;
 mod docs;
 mod doctor;
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(bench) => bench::run(bench, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
+        Command::Compare(compare) => compare::run(compare),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),
         Command::Verify(verify) => verify::run(verify),

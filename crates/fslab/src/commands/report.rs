@@ -1,10 +1,11 @@
-//! `fslab report`: everything from the run file alone.
+//! `fslab report`: everything from the run file alone; or, by their names, results that others have
+//! published.
 
 use std::{fs, path::Path};
 
 use anyhow::Context;
 use model::RunRecord;
-use report::{TerminalOptions, View};
+use report::{PUBLISHED, PUBLISHED_SUFFIX, Published, TerminalOptions, View};
 use store::StoreError;
 
 use super::keeping::Keeping;
@@ -15,6 +16,9 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
+    if let Some(name) = arguments.run.to_str().filter(|name| name.ends_with(PUBLISHED_SUFFIX)) {
+        return published(name, arguments);
+    }
     let record = read(&Keeping::find(&arguments.run))?;
     if let Some(Format::Csv) = arguments.format {
         output::result(&report::csv(&record))?;
@@ -34,6 +38,37 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         Some(Format::Csv) | None => {
             let (width, color) = (output::width(), output::color());
             report::terminal(&view, &TerminalOptions { width, color, detail: arguments.detail })
+        }
+    };
+    output::result(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Shows results that others have published.
+///
+/// # Errors
+/// When none have this name, or the report cannot be written.
+fn published(name: &str, arguments: &Report) -> Result<Exit, Failure> {
+    let Some(set) = report::published(name) else {
+        let known: Vec<String> = PUBLISHED.iter().map(Published::full_name).collect();
+        return Err(Failure::usage(anyhow::anyhow!(
+            "no published results are called `{name}`; there are {}",
+            known.join(" and ")
+        )));
+    };
+    if let Some(path) = &arguments.html {
+        let written = fs::write(path, set.html());
+        written.with_context(|| format!("writing the report {}", path.display()))?;
+        output::message(&format!("report {}", path.display()));
+        return Ok(Exit::Done);
+    }
+    let text = match arguments.format {
+        Some(Format::Csv) => set.csv(),
+        Some(Format::Json) => set.json(),
+        Some(Format::Md) => set.markdown(),
+        None => {
+            let (width, color) = (output::width(), output::color());
+            set.terminal(&TerminalOptions { width, color, detail: arguments.detail })
         }
     };
     output::result(&text)?;

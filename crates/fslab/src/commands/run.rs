@@ -10,7 +10,7 @@ use anyhow::Context;
 use engine::Progress;
 use model::{RunRecord, Warning, record::CellState, storage::Place};
 use report::{TerminalOptions, View};
-use rig::{Catalogue, Host, RealHost};
+use rig::{Host, RealHost};
 use store::Store;
 
 use super::{
@@ -30,13 +30,20 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let interrupt = session::listen()?;
+    let surroundings = Surroundings {
+        catalogue: &catalogue,
+        host: &host,
+        state,
+        destroy: &arguments.destroy,
+        interrupt: &interrupt,
+    };
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
             output::message(&format!("{} has ended; nothing is left to do", path.display()));
             return Ok(Exit::Done);
         }
-        Some(path) => resume(path, arguments, &catalogue, &host, state)?,
-        None => start(arguments, &catalogue, &host, state)?,
+        Some(path) => resume(path, arguments, &surroundings)?,
+        None => start(arguments, &surroundings)?,
     };
     let progress = Progress::default();
     let screen = Screen::new(&arguments.view, &progress);
@@ -55,12 +62,8 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
 
 /// A new run. Nothing is changed on the machine before the plan, the storage and the run file are
 /// all known to be good.
-fn start(
-    arguments: &Run,
-    catalogue: &Catalogue,
-    host: &Arc<dyn Host>,
-    state: &Path,
-) -> Result<Prepared, Failure> {
+fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, Failure> {
+    let catalogue = surroundings.catalogue;
     let chosen =
         Chosen::new(arguments.plan.as_deref().unwrap_or_default(), &arguments.changes, catalogue)?;
     let path = match &arguments.output {
@@ -76,8 +79,7 @@ fn start(
         )));
     }
     let amended = amended(&chosen);
-    let surroundings = Surroundings { catalogue, host, state, destroy: &arguments.destroy };
-    session::begin(&chosen, &path, amended, &surroundings)
+    session::begin(&chosen, &path, amended, surroundings)
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
@@ -89,9 +91,7 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
 fn resume(
     path: &Path,
     arguments: &Run,
-    catalogue: &Catalogue,
-    host: &Arc<dyn Host>,
-    state: &Path,
+    surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
     arguments.html(path)?;
     let record = super::report::read(&Keeping::find(path))?;
@@ -103,21 +103,22 @@ fn resume(
         info.plan_text.clone(),
         info.amendments.clone(),
         info.scale,
-        catalogue,
+        surroundings.catalogue,
     )?;
     let now = format!("{}-{:x}", info.id, fastrand::u16(..));
     let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
     let (mut store, record) = Store::resume(&keeping.working)?;
-    let surroundings = Surroundings { catalogue, host, state, destroy: &arguments.destroy };
-    let rig = surroundings.rig(&chosen, &now, &keeping.working)?;
+    let mut rig = surroundings.rig(&chosen, &now, &keeping.working)?;
+    session::elsewhere(&mut rig, &record.cells, record.info.seed)?;
     let fresh = resumed(&record, &surroundings.facts(&rig, &chosen))?;
     let known = |warning: &Warning| record.warnings.contains(warning);
     let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
     store.warn(&[rigged, fresh].concat())?;
+    let memory_limited = chosen.storage.memory.is_some();
     let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
-    Ok(Prepared { rig, store, record, keeping, place, fsck })
+    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited })
 }
 
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not

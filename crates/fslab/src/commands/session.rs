@@ -16,7 +16,8 @@ use std::{
 use anyhow::Context;
 use engine::Progress;
 use model::{
-    Bytes, RunRecord, Warning,
+    Bytes, Phase, RunRecord, Warning,
+    phase::{Cache, Role, Work},
     record::{CellRecord, CellState, RunInfo},
     storage::Place,
 };
@@ -26,7 +27,7 @@ use store::{Store, StoreError};
 use super::keeping::Keeping;
 use crate::{
     cells,
-    conductor::{Conductor, Settings, Tally, Watch, events::Event, now_unix},
+    conductor::{Conductor, MEMORY_RATE, Settings, Tally, Watch, events::Event, now_unix},
     exit::Failure,
     output,
     plans::Chosen,
@@ -47,6 +48,8 @@ pub(super) struct Prepared {
     pub(super) place: Place,
     /// Check each filesystem after its trial.
     pub(super) fsck: bool,
+    /// Whether the memory of the workload is limited.
+    pub(super) memory_limited: bool,
 }
 
 /// What a run is made in.
@@ -59,6 +62,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) state: &'a Path,
     /// Devices that may be overwritten, by model or serial.
     pub(super) destroy: &'a [String],
+    /// Set by a signal.
+    pub(super) interrupt: &'a Arc<AtomicBool>,
 }
 
 /// Makes a new run ready. Nothing is changed on the machine before the storage and the run file are
@@ -73,15 +78,17 @@ pub(super) fn begin(
     surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
     writable(path)?;
+    cells::roomy(chosen)?;
     let Surroundings { catalogue, host, .. } = surroundings;
     let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = run_id(seed);
-    let rig = surroundings.rig(chosen, &id, &keeping.working)?;
+    let mut rig = surroundings.rig(chosen, &id, &keeping.working)?;
     warnings.extend(rig.warnings());
+    let cells = cells::of(chosen, catalogue, host.as_ref(), seed);
+    elsewhere(&mut rig, &cells, seed)?;
     let environment = surroundings.facts(&rig, chosen);
     warnings.extend(fits_memory(chosen, &environment));
-    let cells = cells::of(chosen, catalogue, host.as_ref(), seed);
     let info = RunInfo {
         id,
         title: chosen.plan.title.clone(),
@@ -105,7 +112,24 @@ pub(super) fn begin(
     let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
     let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
     let (place, fsck) = (chosen.storage.place.clone(), chosen.plan.fsck);
-    Ok(Prepared { rig, store, record, keeping, place, fsck })
+    let memory_limited = chosen.storage.memory.is_some();
+    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited })
+}
+
+/// Makes the second place that some tasks need, so that a run that cannot have it does not begin.
+///
+/// # Errors
+/// When it cannot be had.
+pub(super) fn elsewhere(rig: &mut Rig, cells: &[CellRecord], seed: u64) -> Result<(), Failure> {
+    let open = cells.iter().filter(|cell| cell.state == CellState::Open);
+    let mut suites = open.filter_map(|cell| {
+        let workload = &cell.cell.workload;
+        suites::find(&workload.suite).map(|suite| (suite.phases)(workload, seed))
+    });
+    if suites.any(|phases| phases.iter().any(crate::conductor::deeds::needs_elsewhere)) {
+        rig.elsewhere().context("making a directory on another filesystem")?;
+    }
+    Ok(())
 }
 
 /// Whoever watches a session, and how it is told to stop.
@@ -139,13 +163,14 @@ pub(super) struct Ended {
 /// # Errors
 /// When the run file cannot be written, or the machine not be put back.
 pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Result<Ended> {
-    let Prepared { rig, store, record, keeping, place, fsck } = prepared;
+    let Prepared { rig, store, record, keeping, place, fsck, memory_limited } = prepared;
     let observer = |event: &Event<'_>| with.screen.show(event);
     let settings = Settings {
         profile: record.info.profile,
         repeats: record.info.repeats,
         seed: record.info.seed,
         fsck,
+        memory_limited,
         fail_fast: with.fail_fast,
         crash_state: with.crash_state.map(Path::to_path_buf),
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
@@ -199,6 +224,7 @@ impl Surroundings<'_> {
             destroy: self.destroy.to_vec(),
             store_file: std::path::absolute(store_file)?,
             default_image_directory: "/var/tmp".into(),
+            interrupt: Arc::clone(self.interrupt),
         };
         let rig = Rig::open(Arc::clone(self.host), &chosen.storage, options);
         Ok(rig.context("preparing the storage")?)
@@ -217,6 +243,11 @@ impl Surroundings<'_> {
             let cost = format!("{:.0}", ceiling.nanos_per_op());
             environment.set("generator.null_engine_4KiB_ns_per_op", cost);
         }
+        // A quarter of the limit, which holds for this process too.
+        let most = chosen.storage.memory.map_or(Bytes(u64::MAX), |memory| Bytes(memory.0 / 4));
+        if let Some(rate) = engine::memory_ceiling(most) {
+            environment.set(MEMORY_RATE, format!("{rate:.0}"));
+        }
         environment
     }
 }
@@ -232,14 +263,30 @@ pub(super) fn free(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Files below twice the memory can be served and accepted from memory alone.
+/// Files below twice the memory can be served and accepted from memory alone, unless they are moved
+/// around it, or are meant to be there.
 fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warning> {
     let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
     let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
     let memory = chosen.storage.memory.or(total.map(whole_mib))?;
-    let working_set = chosen.footprint();
+    let points = chosen.cells.iter().map(|labelled| &labelled.cell.workload);
+    let concerned = points.filter_map(|point| {
+        let suite = suites::find(&point.suite)?;
+        let phases = (suite.phases)(point, 0);
+        phases.iter().any(meets_memory).then(|| (suite.footprint)(point))
+    });
+    let working_set = concerned.max()?;
     (working_set.0 > 0 && working_set.0 < memory.0.saturating_mul(2))
         .then_some(Warning::FitsMemory { working_set, memory })
+}
+
+/// Whether a result of this phase depends on how much memory there is.
+fn meets_memory(phase: &Phase) -> bool {
+    let around = match &phase.work {
+        Work::Stream(stream) => stream.open.direct || !stream.moves(),
+        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => false,
+    };
+    phase.role == Role::Measure && phase.cache != Cache::Warm && !around
 }
 
 fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
@@ -272,4 +319,30 @@ fn writable(path: &Path) -> Result<(), Failure> {
 fn run_id(seed: u64) -> String {
     let stamp = report::stamp(now_unix());
     format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::phase::{Files, Open, Stream, Timed};
+
+    use super::*;
+
+    #[test]
+    fn memory_matters_to_what_goes_through_it_and_is_not_meant_to_stay_there() {
+        let stream = Stream::new(Files::One("f".into()), Bytes::mib(1), Bytes::kib(4));
+        let mut phase = Phase {
+            name: "read".into(),
+            group: "reading".into(),
+            role: Role::Measure,
+            cache: Cache::Cold,
+            work: Work::Stream(stream.clone()),
+            timed: Timed::default(),
+        };
+        assert!(meets_memory(&phase));
+        phase.cache = Cache::Warm;
+        assert!(!meets_memory(&phase));
+        let open = Open { direct: true, ..Open::default() };
+        let direct = Work::Stream(Stream { open, ..stream });
+        assert!(!meets_memory(&Phase { cache: Cache::Cold, work: direct, ..phase }));
+    }
 }

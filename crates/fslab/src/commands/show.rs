@@ -16,6 +16,7 @@ use rig::{
 use crate::{
     cells,
     cli::Show,
+    conductor::deeds::needs_elsewhere,
     exit::{Exit, Failure, chain},
     output,
     plans::Chosen,
@@ -28,8 +29,10 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
         output::result(&chosen.text)?;
         return Ok(Exit::Done);
     }
+    cells::roomy(&chosen)?;
     let cells = cells::of(&chosen, &catalogue, &RealHost, 0);
     let mut lines = head(&chosen);
+    lines.extend(elsewhere(&chosen, &cells));
     storage(&chosen, &mut lines);
     filesystems(&chosen, &catalogue, &cells, &mut lines);
     workloads(&cells, &mut lines);
@@ -40,12 +43,28 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
 
 fn head(chosen: &Chosen) -> Vec<String> {
     let plan = &chosen.plan;
-    vec![
+    let mut lines = vec![
         plan.title.clone(),
         format!("storage   {}", chosen.storage),
         format!("repeats   {} (profile {})", plan.repeats_in_words(), plan.profile.name()),
         format!("scale     {}", chosen.scale),
-    ]
+    ];
+    if !plan.fullness.is_empty() {
+        let levels: Vec<_> = plan.fullness.iter().map(ToString::to_string).collect();
+        lines.push(format!("full      {} before each workload", levels.join(", ")));
+    }
+    lines
+}
+
+/// The second place, if a task needs one.
+fn elsewhere(chosen: &Chosen, cells: &[CellRecord]) -> Option<String> {
+    let needs = |record: &CellRecord| {
+        let suite = suites::find(&record.cell.workload.suite);
+        let phases = suite.map(|suite| (suite.phases)(&record.cell.workload, 0));
+        phases.is_some_and(|phases| phases.iter().any(needs_elsewhere))
+    };
+    let place = chosen.storage.elsewhere.as_deref().unwrap_or("in memory");
+    cells.iter().any(needs).then(|| format!("elsewhere {place}, for copies from and to it"))
 }
 
 /// What the guard says of the storage as it is now.
@@ -144,10 +163,25 @@ fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
         });
         let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
         let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        lines.push(format!("{} {}", point.suite, own.join(" ")));
-        lines.push(format!("  {}", phases.join(", ")));
+        lines.extend(wrapped(&format!("{} {}", point.suite, own.join(" ")), 0));
+        lines.extend(wrapped(&phases.join(", "), 2));
     }
     lines.push(String::new());
+}
+
+/// A text in lines of 98 columns, further lines indented by two more.
+fn wrapped(text: &str, indent: usize) -> Vec<String> {
+    let mut lines = vec![" ".repeat(indent)];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.trim().is_empty() || line.chars().count() + 1 + word.chars().count() <= 98 {
+            let gap = if line.trim().is_empty() { "" } else { " " };
+            *line = format!("{line}{gap}{word}");
+        } else {
+            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
+        }
+    }
+    lines
 }
 
 fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
@@ -166,15 +200,18 @@ fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
     ));
     let space = match &chosen.storage.place {
         Place::Image { size, count, .. } => {
-            format!("{} on disk", Bytes(size.0.saturating_mul(u64::from(*count))))
+            format!("{} on disk", Bytes(size.0.saturating_mul(u64::from(*count))).rough())
         }
         Place::Devices { .. } => "the devices named".into(),
-        Place::Directory { .. } => format!("{} in the directory", chosen.footprint()),
+        Place::Directory { .. } => format!("{} in the directory", chosen.footprint().rough()),
     };
-    let all = report::bytes(Bytes(moved.0.saturating_mul(u64::from(least))));
-    lines.push(format!(
-        "space: {space}; at least {all} read and written. The first trials tell how long that takes."
-    ));
+    let all = Bytes(moved.0.saturating_mul(u64::from(least)));
+    let all = match all.0 {
+        // What everyday tasks move is known when they are done.
+        0 => String::new(),
+        _ => format!("; at least {} read and written", report::bytes(all)),
+    };
+    lines.push(format!("space: {space}{all}. The first trials tell how long that takes."));
 }
 
 /// Bytes that one trial reads and writes.
@@ -192,7 +229,7 @@ fn moved(point: &Point) -> Bytes {
             let files = tree.files.saturating_mul(u64::from(tree.workers.count));
             Bytes(each.saturating_mul(files))
         }
-        Work::Remove { .. } => Bytes(0),
+        Work::Task(_) | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()
 }

@@ -6,6 +6,7 @@
 //! to the store only between trials, never during one.
 
 mod ceilings;
+pub(crate) mod deeds;
 pub(crate) mod events;
 mod name;
 mod order;
@@ -21,13 +22,15 @@ use std::{
 };
 
 use ceilings::Ceilings;
-use engine::{ClockFacts, Progress};
+use engine::Progress;
 use events::Event;
 use model::{
     Environment, Nanos, Warning,
+    evidence::Absent,
     plan::Profile,
-    record::{CellRecord, CellState, Outcome, RunRecord},
+    record::{CellRecord, CellState, Outcome, RunRecord, TrialRecord},
 };
+use name::Always;
 use progress::CellProgress;
 use rig::{Catalogue, Rig};
 use store::Store;
@@ -45,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Check each filesystem after its trial.
     pub(crate) fsck: bool,
+    /// Whether the plan limits the memory of the workload.
+    pub(crate) memory_limited: bool,
     /// Stop at the first cell that fails.
     pub(crate) fail_fast: bool,
     /// Where the last measured phase that writes keeps what is needed to judge its files after a
@@ -86,8 +91,12 @@ pub(crate) struct Conductor<'a> {
     cells: Vec<CellRecord>,
     progress: Vec<CellProgress>,
     environment: Environment,
-    clock: ClockFacts,
     ceilings: Ceilings,
+    always: Always,
+    /// The directory on another filesystem, once a trial needed it.
+    elsewhere: Option<PathBuf>,
+    /// What is known to be unseen on this machine: each is told once.
+    absent: BTreeSet<Absent>,
     catalogue: &'a Catalogue,
     settings: Settings,
     watch: Watch<'a>,
@@ -117,14 +126,27 @@ impl<'a> Conductor<'a> {
         watch: Watch<'a>,
     ) -> Self {
         let progress = progress::of(&record);
+        let memory_rate = record.environment.get(MEMORY_RATE).and_then(|rate| rate.parse().ok());
+        let always = Always {
+            clock_cost: engine::clock().cost,
+            memory_rate,
+            memory_limited: settings.memory_limited,
+            profile: settings.profile,
+        };
+        let told = record.warnings.iter().filter_map(|warning| {
+            let Warning::Absent { what, why } = warning else { return None };
+            Some(Absent { what: what.clone(), why: why.clone() })
+        });
         Self {
             rig,
             store,
             progress,
+            absent: told.collect(),
             cells: record.cells,
             environment: record.environment,
-            clock: engine::clock(),
             ceilings: Ceilings::default(),
+            always,
+            elsewhere: None,
             catalogue,
             settings,
             watch,
@@ -193,6 +215,7 @@ impl<'a> Conductor<'a> {
             Outcome::Failed { reason } => Some(CellState::Failed { reason: reason.clone() }),
         };
         self.store.trial(&trial, failed.as_ref())?;
+        self.tell_absent(&trial)?;
         let record = &self.cells[cell];
         (self.watch.observer)(&Event::TrialEnded {
             filesystem: &record.cell.filesystem.name,
@@ -206,6 +229,18 @@ impl<'a> Conductor<'a> {
             self.cells[cell].state = state;
         }
         Ok(true)
+    }
+
+    /// Says of the run what its evidence lacks, where that was not said before.
+    fn tell_absent(&mut self, trial: &TrialRecord) -> anyhow::Result<()> {
+        let lacking = trial.evidence.iter().flat_map(|(_, evidence)| &evidence.absent);
+        let new = lacking.filter(|absent| self.absent.insert((*absent).clone()));
+        let warn = |Absent { what, why }: &Absent| Warning::Absent {
+            what: what.clone(),
+            why: why.clone(),
+        };
+        let warnings: Vec<Warning> = new.map(warn).collect();
+        Ok(self.store.warn(&warnings)?)
     }
 
     /// Looks at every open cell, closes those that have enough, and says how many trials there will
@@ -284,6 +319,9 @@ impl<'a> Conductor<'a> {
         }
     }
 }
+
+/// The fact of a run that says how many bytes per second one processor copies from memory.
+pub(crate) const MEMORY_RATE: &str = "generator.memory_copy_bytes_per_second";
 
 /// The time of day, in nanoseconds since 1970-01-01 UTC.
 pub(crate) fn now_unix() -> Nanos {

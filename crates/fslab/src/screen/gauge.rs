@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use engine::{Progress, Snapshot};
@@ -40,6 +40,8 @@ struct Current {
     time: Option<Nanos>,
     /// Number of the phase before, whose counters are still shown until this one begins.
     before: u64,
+    /// When it was announced.
+    since: Option<Instant>,
 }
 
 impl Gauge {
@@ -63,8 +65,12 @@ impl Gauge {
     pub(super) fn show(&self, event: &Event<'_>, line: Option<String>) {
         if let Event::PhaseStarted { name, time } = event {
             let before = self.progress.snapshot().phase;
-            *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
-                Current { name: (*name).to_owned(), time: *time, before };
+            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
+                name: (*name).to_owned(),
+                time: *time,
+                before,
+                since: Some(Instant::now()),
+            };
         }
         if let Some(line) = line {
             self.line.println(line);
@@ -96,6 +102,7 @@ fn redraw(
     current: &Mutex<Current>,
     workload: &str,
 ) {
+    let _not_the_workload = rig::Watcher::new();
     let mut watcher = Watcher::default();
     let mut history = VecDeque::with_capacity(LOOKS);
     loop {
@@ -116,20 +123,27 @@ fn redraw(
                 history.push_back(reading.ops_per_second);
             }
         }
-        line.set_message(words(workload, &current, snapshot, reading, &history));
+        let waited = current.since.map(|since| since.elapsed()).unwrap_or_default();
+        line.set_message(words(workload, &current, snapshot, reading.ok_or(waited), &history));
     }
 }
 
-/// The line, 80 columns at most for names of usual length.
+/// The line, 80 columns at most for names of usual length. Without a reading, as where the work
+/// cannot be counted as it goes, it has the time since the phase was announced.
 fn words(
     workload: &str,
     current: &Current,
     snapshot: Snapshot,
-    reading: Option<Reading>,
+    reading: Result<Reading, Duration>,
     history: &VecDeque<f64>,
 ) -> String {
     let Current { name, time, .. } = current;
-    let Some(reading) = reading else { return format!("{workload} · {name}  …") };
+    let reading = match reading {
+        Ok(reading) => reading,
+        Err(waited) => {
+            return format!("{workload} · {name}  … {}", report::duration(waited.into()));
+        }
+    };
     let elapsed = report::duration(reading.elapsed.into());
     let far = match (time, snapshot.total.0) {
         (Some(time), _) => format!("{elapsed} of {}", report::duration(*time)),
@@ -164,8 +178,6 @@ fn bars(history: &VecDeque<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use model::{Bytes, Ops};
 
     use super::*;
@@ -179,22 +191,26 @@ mod tests {
             ops_per_second: 256.0,
         };
         let snapshot = Snapshot { phase: 2, ops: Ops(8), done: Bytes::mib(1), total: Bytes(0) };
-        let mut current =
-            Current { name: "read".into(), time: Some(Nanos(10_000_000_000)), before: 1 };
+        let mut current = Current {
+            name: "read".into(),
+            time: Some(Nanos(10_000_000_000)),
+            ..Current::default()
+        };
         let line = |current: &Current, snapshot, reading| {
             words("oltp-8k", current, snapshot, reading, &history)
         };
         assert_eq!(
-            line(&current, snapshot, Some(reading)),
+            line(&current, snapshot, Ok(reading)),
             "oltp-8k · read  3.2 s of 10.0 s  1.00 MiB/s  256 ops/s  ▁▅█"
         );
         current.time = None;
         let half = Snapshot { total: Bytes::mib(2), ..snapshot };
         assert_eq!(
-            line(&current, half, Some(reading)),
+            line(&current, half, Ok(reading)),
             "oltp-8k · read  3.2 s, 50 %  1.00 MiB/s  256 ops/s  ▁▅█"
         );
-        assert_eq!(line(&current, snapshot, None), "oltp-8k · read  …");
+        let waited = Duration::from_millis(1500);
+        assert_eq!(line(&current, snapshot, Err(waited)), "oltp-8k · read  … 1.5 s");
         assert_eq!(bars(&VecDeque::from([0.0])), "▁");
     }
 }

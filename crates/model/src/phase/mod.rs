@@ -14,6 +14,7 @@
 
 mod result;
 mod stream;
+mod task;
 mod tree;
 mod workers;
 
@@ -24,6 +25,7 @@ pub use stream::{
     Access, Advice, Amount, Arrivals, Bound, CallFlags, CopyCall, Direction, Files, Fill, Flush,
     FlushCall, FlushEvery, Interface, Length, Open, Pace, Presence, Rate, Ring, Stream,
 };
+pub use task::{At, Compression, Deed, Method, Spot, Task};
 pub use tree::{Tree, TreeOrder, TreeStep};
 pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, Workers};
 
@@ -49,7 +51,7 @@ pub struct Phase {
 impl Phase {
     /// The metric this phase is judged by: durable throughput where all workers write a given
     /// amount and flush, unless the suite follows a classic tool that takes a tick off its times;
-    /// files of a tree per second; else the throughput of the timed region.
+    /// files of a tree per second; the time of a task; else the throughput of the timed region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
@@ -63,7 +65,7 @@ impl Phase {
             Work::Stream(stream) if !stream.moves() => Metric::OpsRate,
             Work::Stream(_) => Metric::Throughput,
             Work::Tree(_) => Metric::OpsRate,
-            Work::Remove { .. } => Metric::Elapsed,
+            Work::Task(_) | Work::Remove { .. } => Metric::Elapsed,
         }
     }
 }
@@ -85,8 +87,22 @@ pub enum Cache {
     /// Nothing of the filesystem under test in memory: written back, remounted or dropped,
     /// verified.
     Cold,
+    /// All that the phase reads is in memory, since a phase before has read or written it;
+    /// verified by what the devices read.
+    Warm,
     /// Whatever the phase before left there; part of what the phase measures.
     AsLeft,
+}
+
+impl Cache {
+    /// Its word in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::AsLeft => "as-left",
+        }
+    }
 }
 
 /// What a phase does.
@@ -97,6 +113,8 @@ pub enum Work {
     Stream(Stream),
     /// Workers do the same steps to each of many files.
     Tree(Tree),
+    /// One worker does one everyday task.
+    Task(Task),
     /// Removes the files of a stream.
     Remove {
         /// Which files.

@@ -18,7 +18,7 @@ pub use keys::{KEYS, KeySpec};
 pub use profile::Profile;
 
 use crate::{
-    cell::FilesystemLevel,
+    cell::{FilesystemLevel, Fullness},
     storage::Storage,
     workload::{Point, Recipe, SuiteSpec, Value},
 };
@@ -55,6 +55,8 @@ pub struct Plan {
     pub workloads: Vec<WorkloadEntry>,
     /// The I/O scheduler axis; empty when the plan leaves the scheduler alone.
     pub schedulers: Vec<String>,
+    /// The axis of how full the filesystem is beforehand; empty when it is as mkfs left it.
+    pub fullness: Vec<Fullness>,
 }
 
 /// One entry of the workload axis: a suite or a recipe and, for the parameters the plan names, the

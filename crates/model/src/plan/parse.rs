@@ -4,6 +4,8 @@
     reason = "a TOML value of whatever other kind is the same mistake"
 )]
 
+mod conditions;
+
 use std::ops::Range;
 
 use toml::{
@@ -48,7 +50,8 @@ impl Plan {
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             filesystems: filesystems(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, vocabulary)?,
-            schedulers: schedulers(&axes, &storage)?,
+            schedulers: conditions::schedulers(&axes, &storage)?,
+            fullness: conditions::fullness(&axes, &storage)?,
             storage,
         })
     }
@@ -188,7 +191,11 @@ fn storage(table: &Table<'_>) -> Result<Storage> {
             return Err(PlanError::new(message, item.span()).cure("take one of them out"));
         }
     }
-    Ok(Storage { place, memory: table.get("memory").map(size).transpose()? })
+    Ok(Storage {
+        place,
+        memory: table.get("memory").map(size).transpose()?,
+        elsewhere: table.get("elsewhere").map(string).transpose()?,
+    })
 }
 
 fn image(table: &Table<'_>) -> Result<Place> {
@@ -270,17 +277,6 @@ fn filesystems(
         return Err(PlanError::new("the list is empty", items.0.span()));
     }
     Ok(levels)
-}
-
-fn schedulers(axes: &Table<'_>, storage: &Storage) -> Result<Vec<String>> {
-    match axes.get("scheduler") {
-        None => Ok(Vec::new()),
-        Some(item) if matches!(storage.place, Place::Directory { .. }) => {
-            Err(PlanError::new("a directory has no device of its own to schedule", item.span())
-                .cure("take `scheduler` out, or name an image or a device"))
-        }
-        Some(item) => strings(item),
-    }
 }
 
 fn array<'a>(item: Item<'a>) -> Result<&'a [Spanned<DeValue<'a>>]> {

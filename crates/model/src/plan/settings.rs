@@ -2,7 +2,7 @@
 
 use super::{Plan, PlanError, Vocabulary, parse};
 use crate::{
-    cell::FilesystemLevel,
+    cell::{FilesystemLevel, Fullness},
     plan::Profile,
     storage::{Allocation, Place},
     suggest::nearest,
@@ -11,14 +11,16 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "filesystem",
     "scheduler",
+    "full",
     "profile",
     "repeats",
     "seed",
     "fsck",
     "memory",
+    "elsewhere",
     "image",
     "images",
     "image_directory",
@@ -58,6 +60,14 @@ impl Plan {
                 self.filesystems = words().map(level).collect();
             }
             "scheduler" => self.schedulers = words().collect(),
+            "full" => {
+                let level = |word: String| {
+                    let percent = word.parse().ok().filter(|n| *n <= Fullness::MOST.0);
+                    percent.map(Fullness).ok_or_else(|| bad(key, &word))
+                };
+                self.fullness = words().map(level).collect::<Result<_, _>>()?;
+            }
+            "elsewhere" => self.storage.elsewhere = Some(text.to_owned()),
             "profile" => self.profile = parse::profile(text, 0..0).map_err(plain)?,
             "repeats" => {
                 let repeats = number(text)?;
@@ -105,6 +115,10 @@ impl Plan {
         if directory && !self.schedulers.is_empty() {
             return Err(ValueError::new("a directory has no device of its own to schedule")
                 .cure("take `scheduler` out of the plan"));
+        }
+        if directory && self.fullness.iter().any(|full| !full.is_empty()) {
+            return Err(ValueError::new("somebody else's filesystem is not filled up")
+                .cure("take `full` out of the plan"));
         }
         Ok(())
     }

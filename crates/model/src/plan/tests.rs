@@ -283,6 +283,7 @@ fn a_cell_has_the_same_id_everywhere() {
         Plan::parse(&text, *VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap().remove(0).cell;
     expect![[r#"{"filesystem":{"base":"ext4","name":"ext4"},"workload":{"parameters":{"direct":{"flag":false},"file":{"size":1048576},"record":{"size":65536},"tests":{"words":["write","read"]}},"suite":"toy"}}"#]]
         .assert_eq(&cell.canonical());
+    expect!["8c5b97314a6245fc"].assert_eq(&cell.id().to_string());
     let back: Cell = serde_json::from_str(&cell.canonical()).unwrap();
     assert_eq!(back.id(), cell.id());
 }
@@ -373,4 +374,89 @@ fn a_recipe_scales_and_says_so_when_it_cannot() {
     assert_eq!(cells[0].label, "tiny-read");
     let error = plan.cells(Scale::parse("1/1024").unwrap(), &small).unwrap_err();
     assert!(error.message.contains("would be 64B; the least is 512B"), "{error}");
+}
+
+const FULL: &str = "filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]\n";
+
+#[test]
+fn how_full_is_an_axis() {
+    check(
+        &axes(&format!("{FULL}full = [0, 50, 90]")),
+        expect![[r#"
+            ext4: toy full=0%
+            ext4: toy full=50%
+            ext4: toy full=90%
+        "#]],
+    );
+    check(
+        &axes(&format!("{FULL}full = [50]\nscheduler = [\"none\", \"bfq\"]")),
+        expect![[r#"
+            ext4: toy scheduler=none
+            ext4: toy scheduler=bfq
+        "#]],
+    );
+    let cells = |plan: &str| {
+        Plan::parse(&axes(plan), *VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap()
+    };
+    let full = cells(&format!("{FULL}full = [0, 50]"));
+    let levels: Vec<_> = full.iter().map(|cell| cell.cell.fullness.0).collect();
+    assert_eq!(levels, [0, 50]);
+    assert_ne!(full[0].cell.id(), full[1].cell.id());
+    assert_eq!(full[0].cell.id(), cells(FULL)[0].cell.id(), "nothing is as if not said");
+}
+
+#[test]
+fn mistakes_about_how_full_have_a_place_and_a_cure() {
+    check(
+        &axes(&format!("{FULL}full = [96]")),
+        expect![[r#"
+            6:9 [96] 96 is not within 0..=95
+              write whole percents: full = [0, 50, 90]
+        "#]],
+    );
+    check(
+        &axes(&format!("{FULL}full = 50")),
+        expect![[r#"
+            6:8 [50] expected a list, found integer
+              write whole percents: full = [0, 50, 90]
+        "#]],
+    );
+    check(
+        "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]\nfull = [50]",
+        expect![[r#"
+            5:8 [[50]] somebody else's filesystem is not filled up
+              take `full` out, or name an image or a device
+        "#]],
+    );
+    check(
+        &axes(&format!("{FULL}elsewhere = \"/mnt\"")),
+        expect![[r#"
+        6:1 [elsewhere] `axes` has no key `elsewhere`
+          `elsewhere` belongs into `[storage]`
+    "#]],
+    );
+}
+
+#[test]
+fn how_full_and_elsewhere_are_settings() {
+    let mut plan = Plan::parse(&axes(FULL), *VOCABULARY).unwrap();
+    plan.set("full", "50", *VOCABULARY).unwrap();
+    assert_eq!(plan.fullness, [Fullness(50)]);
+    plan.set("full", "0, 90", *VOCABULARY).unwrap();
+    assert_eq!(plan.cells(Scale::ONE, &small).unwrap().len(), 2);
+    for bad in ["96", "-1", "half", "", "50%"] {
+        assert!(plan.set("full", bad, *VOCABULARY).is_err(), "{bad}");
+    }
+    assert_eq!(plan.fullness.len(), 2, "a refused setting changes nothing");
+    plan.set("elsewhere", "/mnt", *VOCABULARY).unwrap();
+    assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
+    assert_eq!(plan.consistent(), Ok(()));
+    plan.set("directory", "/srv", *VOCABULARY).unwrap();
+    let error = plan.consistent().unwrap_err();
+    assert_eq!(error.cure.as_deref(), Some("take `full` out of the plan"));
+    plan.set("full", "0", *VOCABULARY).unwrap();
+    assert_eq!(plan.consistent(), Ok(()));
+    let text = axes(FULL).replace("image =", "elsewhere = \"/mnt\"\nimage =");
+    let plan = Plan::parse(&text, *VOCABULARY).unwrap();
+    assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
 }

@@ -1,6 +1,8 @@
 use expect_test::expect_file;
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Histogram, Nanos, Point, Sample, Warning,
+    Bytes, Cell, Environment, Evidence, FilesystemLevel, Fullness, Histogram, Nanos, Point, Sample,
+    Warning,
+    evidence::{Absent, CpuWork, KernelThread},
     record::{CellRecord, CellState, Outcome, Times, TrialRecord},
 };
 
@@ -21,11 +23,13 @@ fn record(repeats: u32) -> RunRecord {
         group: "mixed".into(),
         role,
         primary: Metric::Throughput,
+        cache: None,
     };
     let cell = Cell {
         filesystem: FilesystemLevel::plain("directory"),
         workload: Point { suite: "stream".into(), parameters: Default::default() },
         scheduler: None,
+        fullness: Fullness(0),
     };
     record.cells.push(CellRecord {
         id: cell.id(),
@@ -38,7 +42,7 @@ fn record(repeats: u32) -> RunRecord {
     record
 }
 
-fn trial(repeat: u32) -> TrialRecord {
+fn samples(repeat: u32) -> Vec<Sample> {
     let drift = 1.0 + f64::from(repeat) / 200.0;
     let sample = |(metric, value): (Metric, f64)| Sample {
         phase: "mixed".into(),
@@ -67,7 +71,26 @@ fn trial(repeat: u32) -> TrialRecord {
         (Metric::FlushCalls, 200.0),
         (Metric::StartSkew, 41_000.0),
         (Metric::EndSkew, 82_000.0),
+        (Metric::CausedTimePerOp, 3310.0),
+        (Metric::OtherShare, 0.004),
+        (Metric::UnattributedShare, 0.021),
+        (Metric::MinorFaults, 412.0),
+        (Metric::MajorFaults, 3.0),
+        (Metric::PressureCpu, 0.01),
+        (Metric::PressureIo, 0.83),
+        (Metric::DeviceReads, 48_830.0),
+        (Metric::DeviceWrites, 2411.0),
+        (Metric::DeviceBusy, 0.88),
+        (Metric::DeviceQueue, 3.1),
+        (Metric::ReadAmplification, 1.02),
+        (Metric::WriteAmplification, 1.31),
+        (Metric::OverheadShare, 0.0012),
+        (Metric::OverheadMemory, 12.5e6),
     ];
+    metrics.map(sample).into()
+}
+
+fn trial(repeat: u32) -> TrialRecord {
     let times = |of, nanos: u64, count: u64| {
         let mut histogram = Histogram::new();
         for step in 0..count {
@@ -81,7 +104,7 @@ fn trial(repeat: u32) -> TrialRecord {
         started_unix: Nanos(0),
         elapsed: Nanos(1),
         outcome: Outcome::Measured,
-        samples: metrics.map(sample).into(),
+        samples: samples(repeat),
         histograms: vec![
             times(TimesOf::All, 81_000, 97_660),
             times(TimesOf::Read, 92_000, 68_360),
@@ -90,9 +113,30 @@ fn trial(repeat: u32) -> TrialRecord {
             times(TimesOf::Flush, 1_210_000, 200),
         ],
         series: Vec::new(),
+        evidence: vec![("mixed".into(), seen())],
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+    }
+}
+
+/// Kernel threads that were caused, and what is not told: pressure of memory and flush requests
+/// have no samples either.
+fn seen() -> Evidence {
+    let thread = |origin, time| KernelThread { origin, name: "k".into(), time: Nanos(time) };
+    let kernel = vec![
+        thread(Origin::Journal, 310_000_000),
+        thread(Origin::Writeback, 204_000_000),
+        thread(Origin::Other, 17_000_000),
+    ];
+    Evidence {
+        window: Nanos(10_000_000_000),
+        cpu: Some(CpuWork { kernel, ..CpuWork::default() }),
+        absent: vec![Absent {
+            what: "flush counts of vda".into(),
+            why: "they came with Linux 5.5".into(),
+        }],
+        ..Evidence::default()
     }
 }
 

@@ -4,7 +4,7 @@ use analysis::{Interval, Side, Size, Summary, Verdict};
 use model::Metric;
 use serde_json::{Value, json};
 
-use crate::view::{Claim, Entry, Status, Test, View};
+use crate::view::{Body, Claim, Entry, Row, Status, Table, TableCell, Test, View};
 
 /// Version of this format; a key that changes its meaning raises it.
 const FORMAT: u32 = 1;
@@ -13,6 +13,7 @@ const FORMAT: u32 = 1;
 pub fn json(view: &View) -> String {
     let facts = &view.facts;
     let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
+    let mut evidence = view.evidence.iter().flatten();
     let workloads: Vec<Value> = points
         .map(|(suite, point)| {
             let parameters: serde_json::Map<String, Value> = point
@@ -20,11 +21,16 @@ pub fn json(view: &View) -> String {
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value.to_string())))
                 .collect();
+            // Tests stand on the left: `zip` asks the right side only after the left gave
+            // something.
+            let tests = point.tests.iter().zip(evidence.by_ref());
+            let tests: Vec<Value> =
+                tests.map(|(test, tables)| of_test(view, test, tables)).collect();
             json!({
                 "suite": suite.name,
                 "label": point.label,
                 "parameters": parameters,
-                "tests": point.tests.iter().map(|test| of_test(view, test)).collect::<Vec<_>>(),
+                "tests": tests,
                 "filesystems_without_results": holes(view, &point.statuses),
             })
         })
@@ -40,7 +46,11 @@ pub fn json(view: &View) -> String {
         "threshold": facts.profile.threshold().0,
         "program": facts.program,
         "conditions": facts.conditions,
+        "regimes": facts.regimes,
         "workloads": workloads,
+        "totals": tables(view.overviews.iter().flat_map(|overview| &overview.composites)),
+        "life_cycle": tables(view.lifecycle.iter()),
+        "published": view.published,
         "claims": claims.map(of_claim).collect::<Vec<_>>(),
         "warnings": view.warnings.iter().map(|row| json!({
             "code": row.code,
@@ -60,6 +70,47 @@ pub fn json(view: &View) -> String {
     format!("{document:#}\n")
 }
 
+/// Tables as they are shown, with medians and intervals in base units.
+pub(crate) fn tables<'a>(tables: impl Iterator<Item = &'a Table>) -> Value {
+    tables.map(of_table).collect()
+}
+
+fn of_table(table: &Table) -> Value {
+    json!({
+        "title": table.title,
+        "caption": table.caption,
+        "corner": table.corner,
+        "columns": table.columns.iter().map(|column| &column.title).collect::<Vec<_>>(),
+        "rows": table.rows.iter().map(of_row).collect::<Vec<_>>(),
+    })
+}
+
+fn of_row(row: &Row) -> Value {
+    let mut value = json!({"title": row.title, "note": row.note});
+    match &row.body {
+        Body::Cells(cells) => {
+            value["cells"] = cells.iter().map(of_cell).collect();
+        }
+        Body::Missing(reason) => value["missing"] = json!(reason),
+    }
+    value
+}
+
+fn of_cell(cell: &TableCell) -> Value {
+    match cell {
+        TableCell::Text(text) => json!({"text": text.replace('\n', " ")}),
+        TableCell::Value(value) => json!({
+            "median": value.sort,
+            "interval": value.interval.map(of_interval),
+            "n": value.n,
+            "unit": value.unit.name(),
+            "top_group": value.top,
+            "note": value.note,
+            "warnings": value.codes,
+        }),
+    }
+}
+
 fn of_claim(claim: &Claim) -> Value {
     json!({"template": claim.template, "test": claim.test, "text": claim.text})
 }
@@ -74,7 +125,7 @@ fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
     Value::Object(named.collect())
 }
 
-fn of_test(view: &View, test: &Test) -> Value {
+fn of_test(view: &View, test: &Test, evidence: &[Table]) -> Value {
     let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
     let entries: Vec<Value> = test
         .entries
@@ -120,6 +171,8 @@ fn of_test(view: &View, test: &Test) -> Value {
         "unit": test.metric.spec().unit.name(),
         "better": test.metric.spec().better.words(),
         "counterpart_metric": test.counterpart.map(|metric| metric.name()),
+        "cache": test.cache.map(model::phase::Cache::name),
+        "evidence": tables(evidence.iter()),
         "results": entries,
         "pairs": pairs,
     })

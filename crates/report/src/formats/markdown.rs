@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::view::{Body, Column, Row, Table, TableCell, View};
+use crate::{
+    published,
+    view::{Body, Column, Row, Table, TableCell, View},
+};
 
 /// All tables of the view with their captions, after a heading with the conditions.
 pub fn markdown(view: &View) -> String {
@@ -19,6 +22,10 @@ pub fn markdown(view: &View) -> String {
         escaped(&facts.program),
         escaped(&facts.conditions)
     );
+    for line in &facts.regimes {
+        let _ = writeln!(text, "- {}", escaped(line));
+    }
+    text.push_str(if facts.regimes.is_empty() { "" } else { "\n" });
     for point in view.findings.by_point.iter().filter(|point| !point.claims.is_empty()) {
         let _ = writeln!(text, "## Findings: {}\n", escaped(&point.label));
         for claim in point.claims.iter().chain(&point.open) {
@@ -29,7 +36,13 @@ pub fn markdown(view: &View) -> String {
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let ranked = view.ranked.iter().flatten();
     for table in overviews.chain(ranked).chain(&view.latency).chain(&view.lifecycle) {
-        write_table(&mut text, table);
+        write_table(&mut text, table, "##");
+    }
+    if view.evidence.iter().flatten().any(|tables| !tables.is_empty()) {
+        text.push_str("## Evidence: processors and devices\n\n");
+    }
+    for table in view.evidence.iter().flatten().flatten() {
+        write_table(&mut text, table, "###");
     }
     if !view.warnings.is_empty() {
         text.push_str("## Warnings\n\n| code | level | seen | message | cure |\n");
@@ -46,13 +59,17 @@ pub fn markdown(view: &View) -> String {
             );
         }
     }
+    if let Some(note) = published::note(&view.published) {
+        let _ = writeln!(text, "\n{}", escaped(&note));
+    }
     text
 }
 
-fn write_table(text: &mut String, table: &Table) {
-    let _ = writeln!(text, "## {}\n", escaped(&table.title));
+/// A table with its title at a level of heading, and its caption.
+pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
+    let _ = writeln!(text, "{level} {}\n", escaped(&table.title));
     let _ = write!(text, "| {} |", table.corner);
-    for Column { title, unit } in &table.columns {
+    for Column { title, unit, .. } in &table.columns {
         let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
         let _ = write!(text, " {}{unit} |", escaped(title));
     }
@@ -106,7 +123,7 @@ fn shown(cell: &TableCell) -> String {
 }
 
 /// Text that cannot end its cell or start markup.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

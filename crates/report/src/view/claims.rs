@@ -50,9 +50,8 @@ pub(crate) fn findings(suites: &[Suite], filesystems: &[Filesystem], facts: &Fac
     Findings {
         by_point,
         scope: format!(
-            "These numbers hold for these conditions: {}. Not tested: other devices, kernels, \
-             memory sizes, fill levels and ages.",
-            facts.conditions
+            "These numbers hold for these conditions: {}. Not tested: {}.",
+            facts.conditions, facts.untested
         ),
     }
 }

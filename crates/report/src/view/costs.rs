@@ -1,7 +1,7 @@
-//! Costs beside throughput: latencies, and the life cycle of a filesystem.
+//! Costs beside throughput: latencies.
 
 use analysis::Summary;
-use model::{Metric, RunRecord, metric::Unit, record::TimesOf, sample::lifecycle};
+use model::{RunRecord, metric::Unit, record::TimesOf};
 
 use super::{
     facts::Filesystem,
@@ -61,10 +61,7 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
                 .into(),
         ],
         corner: "test · filesystem",
-        columns: shown
-            .iter()
-            .map(|at| Column { title: PERCENTILES[*at].0.into(), unit: "" })
-            .collect(),
+        columns: shown.iter().map(|at| Column::new(PERCENTILES[*at].0, "")).collect(),
         rows: lines.iter().map(|line| line_row(line, &lines, &shown, filesystems)).collect(),
     };
     if !withheld.is_empty() {
@@ -119,95 +116,4 @@ pub(crate) fn percentile(
     };
     let values: Option<Vec<f64>> = of_phase.iter().map(|times| value(&times.histogram)).collect();
     Summary::new(&values?).ok()
-}
-
-/// Columns of the life cycle: step, metric, title.
-const STEPS: [(&str, Metric, &str); 7] = [
-    (lifecycle::MKFS, Metric::Elapsed, "mkfs"),
-    (lifecycle::MKFS, Metric::DeviceWritten, "mkfs writes"),
-    (lifecycle::MOUNT, Metric::Elapsed, "mount"),
-    (lifecycle::UMOUNT, Metric::Elapsed, "umount"),
-    (lifecycle::FSCK, Metric::Elapsed, "fsck"),
-    (lifecycle::MKFS, Metric::SpaceUsable, "usable space"),
-    (lifecycle::MKFS, Metric::Inodes, "inodes"),
-];
-
-/// Filesystems × steps, over all trials of a filesystem; `None` if nothing was recorded.
-pub(crate) fn lifecycle(record: &RunRecord, filesystems: &[Filesystem]) -> Option<Table> {
-    let pool = Pool::new(record);
-    let cells = |name: &str| -> Vec<usize> {
-        let all = 0..record.cells.len();
-        all.filter(|cell| record.cells[*cell].cell.filesystem.name == name).collect()
-    };
-    let summary = |filesystem: &Filesystem, step: &str, metric: Metric| {
-        let of_cell = |cell: usize| values_of(&pool, cell, step, metric);
-        let values: Vec<f64> = cells(&filesystem.name).into_iter().flat_map(of_cell).collect();
-        Summary::new(&values).ok()
-    };
-    let mut columns = Vec::new();
-    let mut rows: Vec<Vec<TableCell>> = vec![Vec::new(); filesystems.len()];
-    for (step, metric, title) in STEPS {
-        let summaries: Vec<Option<Summary>> =
-            filesystems.iter().map(|filesystem| summary(filesystem, step, metric)).collect();
-        if summaries.iter().all(Option::is_none) {
-            continue;
-        }
-        let scale = scale_of(metric.spec().unit, summaries.iter().flatten());
-        columns.push(Column { title: title.into(), unit: scale.name });
-        for (row, summary) in rows.iter_mut().zip(&summaries) {
-            row.push(match summary {
-                Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),
-                None => TableCell::Text("not recorded".into()),
-            });
-        }
-    }
-    if columns.is_empty() {
-        return None;
-    }
-    let row = |(index, cells): (usize, Vec<TableCell>)| {
-        let nothing = cells.iter().all(|cell| matches!(cell, TableCell::Text(_)));
-        let reason = nothing.then(|| reason(record, &filesystems[index].name)).flatten();
-        Row {
-            title: filesystems[index].name.clone(),
-            unit: "",
-            filesystem: Some(index),
-            note: String::new(),
-            body: reason.map_or(Body::Cells(cells), Body::Missing),
-        }
-    };
-    let mut table = Table {
-        id: "life-cycle-table".into(),
-        title: "Life cycle".into(),
-        caption: vec![
-            "Elapsed time, lower is better ↓; usable space, higher is better ↑; inodes and bytes \
-             written, evidence without direction"
-                .into(),
-            "over all repeats of a filesystem, whatever their workload".into(),
-        ],
-        corner: "filesystem",
-        columns,
-        rows: rows.into_iter().enumerate().map(row).collect(),
-    };
-    table.state_n();
-    Some(table)
-}
-
-fn values_of(pool: &Pool, cell: usize, step: &str, metric: Metric) -> Vec<f64> {
-    let samples = pool.measured(cell).flat_map(|trial| &trial.samples);
-    let wanted = samples.filter(|sample| {
-        sample.phase == step && sample.metric == metric && sample.worker.is_none()
-    });
-    wanted.map(|sample| sample.value).collect()
-}
-
-/// Why a filesystem has no result anywhere.
-fn reason(record: &RunRecord, name: &str) -> Option<String> {
-    use model::record::CellState;
-    let cells = record.cells.iter().filter(|cell| cell.cell.filesystem.name == name);
-    let reasons = cells.filter_map(|cell| match &cell.state {
-        CellState::Skipped { reason } => Some(format!("skipped: {reason}")),
-        CellState::Failed { reason } => Some(format!("failed: {reason}")),
-        CellState::Open | CellState::Done { .. } => None,
-    });
-    reasons.map(|reason| crate::units::one_line(&reason)).next()
 }

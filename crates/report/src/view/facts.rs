@@ -6,6 +6,7 @@ use model::{
     record::{CellState, Outcome},
 };
 
+use super::regimes;
 use crate::units::{Scale, capital, duration, one_line, utc};
 
 /// What was run, when, by what, under which conditions.
@@ -22,6 +23,11 @@ pub(crate) struct Facts {
     pub(crate) when: String,
     /// What qualifies every number: storage, kernel, memory, scale.
     pub(crate) conditions: String,
+    /// What else stands beside them once: background work, the cost of looking, what could not be
+    /// seen.
+    pub(crate) regimes: Vec<String>,
+    /// What the numbers do not hold for.
+    pub(crate) untested: &'static str,
     /// How it was done, from the actual parameters, one paragraph each.
     pub(crate) method: Vec<String>,
     /// Facts of the host by name.
@@ -68,6 +74,8 @@ impl Facts {
             program: one_line(&info.program),
             when,
             conditions: conditions(record),
+            regimes: regimes::lines(record),
+            untested: untested(record),
             method: method(record),
             environment: environment.collect(),
         }
@@ -91,7 +99,8 @@ fn conditions(record: &RunRecord) -> String {
         Some(format!("scale {}", record.info.scale)),
         Some(format!("a fresh {} for every repeat", instance(record))),
     ];
-    capital(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+    let parts = parts.into_iter().flatten().chain(regimes::conditions(record));
+    capital(&parts.collect::<Vec<_>>().join(" · "))
 }
 
 /// What a measured directory is on: `ext4 on /dev/sda1 (rw,relatime)`.
@@ -104,6 +113,15 @@ fn below(record: &RunRecord) -> Option<String> {
     let (kind, source) = (fact("backing.fstype")?, fact("backing.source")?);
     let options = fact("backing.options").map(|options| format!(" ({options})"));
     Some(format!("{kind} on {source}{}", options.unwrap_or_default()))
+}
+
+/// What the numbers do not hold for. How full a filesystem is may have been an axis.
+fn untested(record: &RunRecord) -> &'static str {
+    let filled = record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
+    match filled {
+        true => "other devices, kernels, memory sizes, and ages",
+        false => "other devices, kernels, memory sizes, fill levels, and ages",
+    }
 }
 
 /// What a repeat has for itself: a filesystem, unless whatever is mounted there was measured.
@@ -157,9 +175,14 @@ fn method(record: &RunRecord) -> Vec<String> {
          operations of every repeat lie beyond it. They count from when the \
          worker turned to an operation, and in open loops from when it was due."
             .into(),
-        "Not tested here, and not implied: other devices, kernels, memory sizes, fill levels, ages \
-         of the filesystem, and drift over the run."
+        "Beside each number stands what the machine did meanwhile: CPU time of each task as the \
+         scheduler sums it, kernel threads attributed by their names, and the counters of the \
+         devices. What the kernel does not tell is said to be not told; it is never a zero."
             .into(),
+        format!(
+            "Not tested here, and not implied: {} of the filesystem, and drift over the run.",
+            untested(record)
+        ),
     ]
 }
 

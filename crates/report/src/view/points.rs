@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{
-    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, metric, phase::Role, record::CellState,
+    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, metric,
+    phase::{Cache, Role},
+    record::{CellState, PhaseInfo},
     warning::Level,
 };
 
@@ -62,6 +64,8 @@ pub(crate) struct Test {
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) metric: Metric,
+    /// What the caches held before it, if the run kept it.
+    pub(crate) cache: Option<Cache>,
     /// Its counterpart where writes are concerned: accepted beside durable throughput or the
     /// reverse.
     pub(crate) counterpart: Option<Metric>,
@@ -110,23 +114,33 @@ pub(crate) struct Family {
     pub(crate) first: Vec<Ratio>,
 }
 
+/// Parameters that say how much work there is without being sizes.
+const AMOUNTS: [&str; 3] = ["files", "source_files", "copies"];
+
 impl WorkPoint {
     /// Every parameter in words, for the page of the point.
     pub(crate) fn all_parameters(&self) -> String {
         words_of(self.parameters.iter())
     }
 
-    /// The actual sizes and the cache regime, for captions. Bounds of a sweep are no sizes of work.
+    /// The actual sizes, and the cache regime where the tests do not tell it, for captions. Bounds
+    /// of a sweep are no sizes of work.
     pub(crate) fn sizes(&self) -> String {
         let bound = |name: &str| name.ends_with("_min") || name.ends_with("_max");
+        let told = self.tests.iter().any(|test| test.cache.is_some());
         words_of(self.parameters.iter().filter(|(name, value)| {
-            name.as_str() == "cache" || matches!(value, Value::Size(_)) && !bound(name)
+            name.as_str() == "cache" && !told
+                || matches!(value, Value::Size(_)) && !bound(name)
+                || AMOUNTS.contains(&name.as_str())
         }))
     }
 }
 
 fn words_of<'a>(parameters: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
-    let each = parameters.map(|(name, value)| format!("{name} {}", one_line(&value.to_string())));
+    let words = |value: &Value| {
+        if let Value::Size(size) = value { size.rough() } else { one_line(&value.to_string()) }
+    };
+    let each = parameters.map(|(name, value)| format!("{name} {}", words(value)));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -197,8 +211,11 @@ impl Builder<'_, '_> {
                 None => groups.push(vec![cell]),
             }
         }
-        let parameters: Vec<_> =
-            groups.iter().map(|group| parameters(&self.record.cells[group[0]].cell)).collect();
+        let filled = self.record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
+        let parameters: Vec<_> = groups
+            .iter()
+            .map(|group| parameters(&self.record.cells[group[0]].cell, filled))
+            .collect();
         let swept = swept(&parameters);
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by_cached_key(|index| {
@@ -239,19 +256,14 @@ impl Builder<'_, '_> {
         };
         let cells: Vec<Option<usize>> = self.filesystems.iter().map(of).collect();
         let statuses = cells.iter().map(|cell| cell.map(|cell| self.status(cell))).collect();
-        let mut names: Vec<(String, String, Metric)> = Vec::new();
-        for cell in group {
-            for phase in &self.record.cells[*cell].phases {
-                let known = names.iter().any(|(name, ..)| *name == phase.name);
-                if phase.role == Role::Measure && !known {
-                    names.push((phase.name.clone(), phase.group.clone(), phase.primary));
-                }
+        let mut phases: Vec<&PhaseInfo> = Vec::new();
+        for phase in group.iter().flat_map(|cell| &self.record.cells[*cell].phases) {
+            let known = phases.iter().any(|known| known.name == phase.name);
+            if phase.role == Role::Measure && !known {
+                phases.push(phase);
             }
         }
-        let tests = names
-            .into_iter()
-            .map(|(name, group, metric)| self.test(&id, &label, &cells, name, group, metric))
-            .collect();
+        let tests = phases.into_iter().map(|phase| self.test(&id, &label, &cells, phase)).collect();
         WorkPoint { id, label, parameters, statuses, tests }
     }
 
@@ -279,22 +291,20 @@ impl Builder<'_, '_> {
         point_id: &str,
         label: &str,
         cells: &[Option<usize>],
-        name: String,
-        group: String,
-        metric: Metric,
+        phase: &PhaseInfo,
     ) -> Test {
+        let (name, metric) = (phase.name.as_str(), phase.primary);
         let counterpart = counterpart(metric).filter(|other| {
-            let has = |cell: &usize| !self.pool.values(*cell, &name, *other).is_empty();
-            let durable = |cell: &usize| {
-                !self.pool.values(*cell, &name, Metric::DurableThroughput).is_empty()
-            };
+            let has = |cell: &usize| !self.pool.values(*cell, name, *other).is_empty();
+            let durable =
+                |cell: &usize| !self.pool.values(*cell, name, Metric::DurableThroughput).is_empty();
             cells.iter().flatten().any(|cell| has(cell) && durable(cell))
         });
         let mut entries = Vec::new();
         for (filesystem, cell) in cells.iter().enumerate() {
             if let Some(cell) = *cell {
                 let place = format!("{} · {label} · {name}", self.filesystems[filesystem].name);
-                entries.push(self.entry(filesystem, cell, &name, metric, counterpart, &place));
+                entries.push(self.entry(filesystem, cell, name, metric, counterpart, &place));
             }
         }
         let family = self.family(&mut entries, metric);
@@ -302,11 +312,12 @@ impl Builder<'_, '_> {
             [&entry.summary, &entry.counterpart].into_iter().flatten().map(|summary| summary.median)
         });
         Test {
-            id: format!("{point_id}-{}", slug(&name)),
+            id: format!("{point_id}-{}", slug(name)),
             scale: Scale::of(metric.spec().unit, medians.collect::<Vec<_>>().into_iter()),
-            name,
-            group,
+            name: name.to_owned(),
+            group: phase.group.clone(),
             metric,
+            cache: phase.cache,
             counterpart,
             entries,
             family,
@@ -415,13 +426,19 @@ fn phase_of<'a>(record: &'a model::record::CellRecord, name: &str) -> &'a str {
 }
 
 fn same_work(one: &Cell, other: &Cell) -> bool {
-    one.workload == other.workload && one.scheduler == other.scheduler
+    one.workload == other.workload
+        && one.scheduler == other.scheduler
+        && one.fullness == other.fullness
 }
 
-fn parameters(cell: &Cell) -> BTreeMap<String, Value> {
+/// How full the filesystem was stands among them where any of the run was filled.
+fn parameters(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
     let mut parameters = cell.workload.parameters.clone();
     if let Some(scheduler) = &cell.scheduler {
         parameters.insert("scheduler".into(), Value::Word(scheduler.clone()));
+    }
+    if filled {
+        parameters.insert("full".into(), Value::Word(cell.fullness.to_string()));
     }
     parameters
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Metric, RunRecord, Warning,
+    Evidence, Metric, RunRecord, Warning,
     record::{Outcome, TrialRecord},
+    warning::Level,
 };
 
 /// Samples of all workers together, of measured trials, by repeat.
@@ -44,6 +45,12 @@ impl<'a> Pool<'a> {
         self.trials[cell].iter().copied().filter(|trial| trial.outcome == Outcome::Measured)
     }
 
+    /// What the machine did during a phase or step, over the measured trials of a cell.
+    pub(crate) fn evidence(&self, cell: usize, phase: &str) -> impl Iterator<Item = &'a Evidence> {
+        let all = self.measured(cell).flat_map(|trial| &trial.evidence);
+        all.filter(move |(at, _)| at == phase).map(|(_, evidence)| evidence)
+    }
+
     /// All trials of a cell, and the reasons of those that failed.
     pub(crate) fn failures(&self, cell: usize) -> (usize, Vec<&'a str>) {
         let reasons = self.trials[cell].iter().filter_map(|trial| match &trial.outcome {
@@ -65,7 +72,9 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// The codes of warnings, each once, in alphabetical order.
+/// The codes of warnings that stand at a number, each once, in alphabetical order. What is merely
+/// worth knowing does not.
 pub(crate) fn codes<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<&'static str> {
-    warnings.map(Warning::code).collect::<BTreeSet<_>>().into_iter().collect()
+    let grave = warnings.filter(|warning| warning.level() > Level::Info);
+    grave.map(Warning::code).collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -2,19 +2,25 @@
 //!
 //! A table is built from points that are already summarized; it chooses one scale for each column
 //! and the words of its caption. The overview of a suite: for each point, filesystems × tests, one
-//! table for each group; for each filesystem and swept parameter, tests × values. And for each test
-//! the ranked list of filesystems.
+//! table for each group; for each filesystem and swept parameter, tests × values. Where tests are
+//! judged by how long they take, tests × filesystems. And for each test the ranked list of
+//! filesystems.
 
 mod overview;
 mod ranked;
+mod tasks;
 
-use analysis::Summary;
-use model::{Metric, metric::Unit};
+use analysis::{Interval, Summary};
+use model::{Metric, metric::Unit, phase::Cache};
 
 pub(crate) use overview::{Overview, overview, slices};
-pub(crate) use ranked::ranked;
+pub(crate) use ranked::{ranked, said_of};
+pub(crate) use tasks::timed;
 
-use crate::units::{Scale, Shown};
+use crate::{
+    units::{Scale, Shown},
+    view::points::Test,
+};
 
 /// A table with row headers.
 #[derive(Clone, Debug)]
@@ -37,6 +43,8 @@ pub(crate) struct Column {
     pub(crate) title: String,
     /// Unit of all its values; empty for words.
     pub(crate) unit: &'static str,
+    /// The filesystem it is about.
+    pub(crate) filesystem: Option<usize>,
 }
 
 /// One row.
@@ -80,10 +88,28 @@ pub(crate) struct ValueCell {
     /// Belongs to the top group of its test.
     pub(crate) top: bool,
     pub(crate) codes: Vec<&'static str>,
-    /// In base units, for sorting.
+    /// The median in base units, for sorting and for programs.
     pub(crate) sort: f64,
+    /// Its interval in base units.
+    pub(crate) interval: Option<Interval>,
+    /// The base unit.
+    pub(crate) unit: Unit,
     /// What qualifies this number alone, such as failed repeats; often empty.
     pub(crate) note: String,
+}
+
+impl Column {
+    /// A column about no filesystem.
+    pub(crate) fn new(title: impl Into<String>, unit: &'static str) -> Self {
+        Self { title: title.into(), unit, filesystem: None }
+    }
+}
+
+impl Row {
+    /// A row about a filesystem, without a note.
+    pub(crate) fn of(title: impl Into<String>, filesystem: Option<usize>, body: Body) -> Self {
+        Self { title: title.into(), unit: "", filesystem, note: String::new(), body }
+    }
 }
 
 impl ValueCell {
@@ -96,6 +122,8 @@ impl ValueCell {
             top: false,
             codes: Vec::new(),
             sort: summary.median,
+            interval: summary.interval,
+            unit: scale.unit,
             note: String::new(),
         }
     }
@@ -164,8 +192,8 @@ impl Table {
 
 /// A metric in words: `durable throughput`.
 pub(crate) fn words(metric: Metric) -> String {
-    // Percentiles are the one place where a name in words is more than its underscores replaced.
-    metric.name().replace("p999", "p99.9").replace('_', " ")
+    // Percentiles and CPUs are where a name in words is more than its underscores replaced.
+    metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ")
 }
 
 /// Quantities and directions of some metrics: `throughput, higher is better ↑`.
@@ -187,4 +215,30 @@ pub(crate) fn directions(metrics: impl Iterator<Item = Metric>) -> String {
 pub(crate) fn scale_of<'a>(unit: Unit, summaries: impl Iterator<Item = &'a Summary>) -> Scale {
     let medians: Vec<f64> = summaries.map(|summary| summary.median).collect();
     Scale::of(unit, medians.into_iter())
+}
+
+/// What the caches held before tests, as far as it is known: `caches cold before the test`.
+///
+/// Where tests differ, the most frequent state is told first and the others with their tests.
+pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
+    let mut kinds: Vec<(Cache, Vec<&str>)> = Vec::new();
+    for test in tests {
+        let Some(cache) = test.cache else { continue };
+        match kinds.iter_mut().find(|(known, _)| *known == cache) {
+            Some((_, names)) => names.push(&test.name),
+            None => kinds.push((cache, vec![&test.name])),
+        }
+    }
+    // Stable: of equally frequent states the first seen stands first.
+    kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let ((usual, _), others) = kinds.split_first()?;
+    let state = |cache: Cache| match cache {
+        Cache::Cold => "cold",
+        Cache::Warm => "warm",
+        Cache::AsLeft => "as the step before left them",
+    };
+    let others = others
+        .iter()
+        .map(|(cache, names)| format!(", but {} before {}", state(*cache), names.join(", ")));
+    Some(format!("caches {}{}", state(*usual), others.collect::<String>()))
 }

@@ -35,8 +35,11 @@ impl Register {
         register
     }
 
-    /// Notes one warning at one place.
+    /// Notes one warning at one place; not what cannot be seen, which stands among the conditions.
     pub(crate) fn add(&mut self, warning: &Warning, place: &str) {
+        if matches!(warning, Warning::Absent { .. }) {
+            return;
+        }
         let row = self.rows.entry(warning.code()).or_insert_with(|| WarningRow {
             code: warning.code(),
             level: warning.level(),

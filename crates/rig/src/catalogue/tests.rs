@@ -27,6 +27,8 @@ fn the_argument_vectors_of_every_filesystem() {
             line("from2", &format!("{} {options}", filesystem.mount_source(&devices)));
         }
         line("ver", &filesystem.version.join(" "));
+        line("feat", &filesystem.features_argv(one).unwrap_or_default().join(" "));
+        line("wait", &filesystem.background_threads(&["A".into()]).join(" "));
         line(
             "least",
             &if filesystem.min.0 > 0 { filesystem.min.to_string() } else { String::new() },
@@ -84,7 +86,7 @@ fn mistakes_are_told_with_line_and_cure() {
     check(
         &format!("{HEAD}mkfz = []\n"),
         expect![
-            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min`, `mkfs`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `many`, `package`, `kernel`, `source`; did you mean `mkfs`?"
+            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min`, `mkfs`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `background`, `threads`, `features`, `many`, `package`, `kernel`, `source`; did you mean `mkfs`?"
         ],
     );
     check(
@@ -174,4 +176,33 @@ source = \"mine\"
     assert_eq!(Catalogue::with_file(&path).unwrap().all(), catalogue.all());
     let missing = Catalogue::with_file(&folder.path().join("none")).unwrap_err();
     assert!(matches!(missing, CatalogueError::Read { .. }), "{missing}");
+}
+
+#[test]
+fn features_are_told_without_what_differs_each_time() {
+    let catalogue = Catalogue::embedded();
+    let told = |name: &str, text: &str| {
+        catalogue.get(name).unwrap().features_in(text, &["/dev/loop0".into()])
+    };
+    let ext4 =
+        "Filesystem UUID:   1-2\nFilesystem features:   has_journal  extent\nBlock size:  4096\n";
+    assert_eq!(told("ext4", ext4), "Filesystem features: has_journal extent; Block size: 4096");
+    let btrfs = "fsid\t1-2\nflags\t0x1\n\t\t( WRITTEN )\nincompat_flags\t0x341\n\t\t( MIXED_BACKREF |\n\t\t  EXTENDED_IREF |\n\t\t  NO_HOLES )\n";
+    let words = "incompat_flags 0x341; ( MIXED_BACKREF |; EXTENDED_IREF |; NO_HOLES )";
+    assert_eq!(told("btrfs", btrfs), words);
+    let xfs = "meta-data=/dev/loop0 isize=512\n         =    sectsz=512\n";
+    assert_eq!(told("xfs", xfs), "meta-data={device} isize=512; = sectsz=512");
+    assert_eq!(catalogue.get("vfat").unwrap().features_argv(&["/dev/A".into()]), None);
+}
+
+#[test]
+fn threads_that_carry_a_device_in_their_name_are_those_of_each_device() {
+    let catalogue = Catalogue::embedded();
+    let threads = |name: &str, devices: &[&str]| {
+        let devices: Vec<_> = devices.iter().map(|device| (*device).to_owned()).collect();
+        catalogue.get(name).unwrap().background_threads(&devices)
+    };
+    assert_eq!(threads("ext4", &["a", "b"]), ["ext4lazyinit"]);
+    assert_eq!(threads("xfs", &["a", "b"])[..2], ["xfsaild/a", "xfsaild/b"]);
+    assert_eq!(threads("tmpfs", &[]), [""; 0]);
 }

@@ -9,8 +9,20 @@ fn statistics_of_every_age_are_read() {
     assert_eq!((old.completed, old.in_flight), (30, 3));
     let new = DeviceStat::parse(&format!("{line} 1 0 8 0 4 2\n")).unwrap();
     assert_eq!((new.completed, new.counters), (35, old.counters));
+    assert_eq!((old.discarded, old.flushes), (None, None));
+    assert_eq!((new.discarded, new.flushes), (Some(Bytes(8 * 512)), Some(4)));
+    assert_eq!((new.reads, new.reads_merged, new.writes, new.writes_merged), (10, 0, 20, 0));
+    assert_eq!((new.busy, new.queue_time), (Milliseconds(9), Milliseconds(12)));
     assert_eq!(DeviceStat::parse("1 2 3"), None);
     assert_eq!(DeviceStat::parse(""), None);
+}
+
+#[test]
+fn times_that_began_anew_go_on() {
+    let passed = |earlier, later| Milliseconds(later).since(Milliseconds(earlier));
+    assert_eq!(passed(5, 8), Nanos(3_000_000));
+    assert_eq!(passed((1 << 32) - 2, 1), Nanos(3_000_000));
+    assert_eq!(passed(1 << 40, 1), Nanos(0), "more than 32 bits do not begin anew");
 }
 
 #[test]

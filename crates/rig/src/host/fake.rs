@@ -4,12 +4,18 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use model::{Allocation, Bytes, Nanos};
 
-use super::{Entry, Erased, Host, Identity, Kept, Loop, Output, RealHost, Statistics};
+use super::{
+    Entry, Erased, Host, Identity, Kept, KernelLog, Loop, Output, RealHost, Statistics, Unread,
+    Usage, kmsg::Kmsg,
+};
 use crate::{
     guard::Roots,
     mount::{MountEntry, MountRefusal, MountRequest},
@@ -36,7 +42,15 @@ struct State {
     magics: BTreeMap<String, u64>,
     loops: BTreeMap<PathBuf, Identity>,
     busy: BTreeMap<PathBuf, u32>,
+    /// What files made since the last mkfs take, and the most there is room for.
+    taken: Bytes,
+    room: Option<Bytes>,
+    /// Files that read as the clock does, until a time.
+    working: BTreeMap<PathBuf, Nanos>,
     clock: Nanos,
+    refused: BTreeMap<PathBuf, i32>,
+    times: BTreeMap<u32, Nanos>,
+    usage: Usage,
 }
 
 impl FakeHost {
@@ -78,9 +92,42 @@ impl FakeHost {
         self
     }
 
+    /// From now on the file answers this error number to who would read it.
+    pub fn refuse(&self, path: &Path, error: i32) {
+        self.lock().refused.insert(self.at(path), error);
+    }
+
+    /// What a process has used by now; `None` ends it.
+    pub fn set_process_time(&self, process: u32, time: Option<Nanos>) {
+        let times = &mut self.lock().times;
+        match time {
+            Some(time) => times.insert(process, time),
+            None => times.remove(&process),
+        };
+    }
+
+    /// What this process has used by now.
+    pub fn set_usage(&self, usage: Usage) {
+        self.lock().usage = usage;
+    }
+
     /// The next `times` unmounts of this path answer `EBUSY`.
     pub fn keep_busy(&self, path: &Path, times: u32) {
         self.lock().busy.insert(path.to_owned(), times);
+    }
+
+    /// Files do not fit any more once they would take more than this.
+    #[must_use]
+    pub fn room(self, room: Bytes) -> Self {
+        self.lock().room = Some(room);
+        self
+    }
+
+    /// A file that reads as the clock does, as CPU time of somebody who works until then.
+    #[must_use]
+    pub fn working(self, path: &str, until: Nanos) -> Self {
+        self.lock().working.insert(path.into(), until);
+        self
     }
 
     /// Everything done so far that would have changed a machine, in order, and empties the list.
@@ -103,6 +150,13 @@ impl FakeHost {
 
     fn note(&self, what: String) {
         self.lock().done.push(what);
+    }
+
+    fn permit(&self, path: &Path) -> io::Result<()> {
+        match self.lock().refused.get(path) {
+            Some(error) => Err(io::Error::from_raw_os_error(*error)),
+            None => Ok(()),
+        }
     }
 
     /// A change of the folder: noted when it came off.
@@ -156,8 +210,36 @@ impl Host for FakeHost {
         Ok(answer)
     }
 
+    fn process_time(&self, process: u32) -> io::Result<Nanos> {
+        let time = self.lock().times.get(&process).copied();
+        time.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    fn thread_time(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    fn usage(&self) -> io::Result<Usage> {
+        Ok(self.lock().usage)
+    }
+
+    fn kernel_log(&self) -> io::Result<Box<dyn KernelLog>> {
+        let path = self.at(Path::new("/dev/kmsg"));
+        self.permit(&path)?;
+        Ok(Box::new(Kmsg::open(&path)?))
+    }
+
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(self.at(path))
+    }
+
     fn read(&self, path: &Path) -> io::Result<String> {
-        fs::read_to_string(self.at(path))
+        self.permit(&self.at(path))?;
+        let state = self.lock();
+        match state.working.get(path) {
+            Some(until) => Ok(format!("{} 0 0\n", state.clock.min(*until).0)),
+            None => fs::read_to_string(self.at(path)),
+        }
     }
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
@@ -223,6 +305,7 @@ impl Host for FakeHost {
         size: Bytes,
         allocation: Allocation,
     ) -> io::Result<()> {
+        self.lock().taken = Bytes(0);
         // The folder may lie on a small disk: sparse in truth, whatever is asked for.
         let answer = RealHost.renew_image(&self.at(path), identity, size, Allocation::Sparse);
         self.change(&format!("renew {size} {}", allocation.name()), path, answer)
@@ -262,6 +345,7 @@ impl Host for FakeHost {
     }
 
     fn erase_device(&self, device: &Path) -> io::Result<Erased> {
+        self.lock().taken = Bytes(0);
         self.note(format!("discard {}", device.display()));
         Ok(Erased::Discarded)
     }
@@ -306,8 +390,33 @@ impl Host for FakeHost {
         let state = self.lock();
         let holder = crate::mount::holder(&state.mounts, path);
         let magic = holder.and_then(|mount| state.magics.get(&mount.fstype)).copied();
-        let (total, usable) = (Bytes::gib(1), Bytes::mib(900));
-        Ok(Statistics { magic: magic.unwrap_or(0), total, usable, inodes: 65536 })
+        let (total, inodes) = (Bytes::gib(1), 65536);
+        let (free, usable) = (Bytes::mib(1000) - state.taken, Bytes::mib(900) - state.taken);
+        Ok(Statistics { magic: magic.unwrap_or(0), total, free, usable, inodes })
+    }
+
+    fn make_files(
+        &self,
+        folder: &Path,
+        sizes: &[Bytes],
+        _seed: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let mut state = self.lock();
+        let taken = state.taken + sizes.iter().copied().sum();
+        if state.room.is_some_and(|room| taken > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.taken = taken;
+        state.done.push(format!("make {} files in {}", sizes.len(), folder.display()));
+        Ok(())
+    }
+
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread> {
+        RealHost.sizes(&self.at(directory), except)
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {

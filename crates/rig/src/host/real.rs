@@ -3,23 +3,30 @@
 use std::{
     env,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Seek as _, Write as _},
     os::{
         fd::OwnedFd,
         unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
+    sync::{OnceLock, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
 use model::{Allocation, Bytes, Nanos};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 
-use super::{Entry, EntryKind, Erased, Host, Identity, Kept, Loop, Output, Statistics};
+use super::{
+    Entry, EntryKind, Erased, Host, Identity, Kept, KernelLog, Loop, Output, Statistics, Unread,
+    Usage, data,
+    kmsg::Kmsg,
+    walk::{self, each_file},
+};
 use crate::{
+    evidence,
     guard::Roots,
+    instance::ProgramTime,
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
@@ -73,16 +80,52 @@ impl Host for RealHost {
         let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
         let (program, arguments) = argv.split_first().ok_or_else(|| missing("empty command"))?;
         let path = self.find(program).ok_or_else(|| missing("no such program"))?;
+        // Files in memory take all that is said without anybody reading along, so that this thread
+        // can wait for the program, and a child that it leaves behind holds nothing up.
+        let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
         let mut command = Command::new(path);
         command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        sys::child::dies_with_parent(&mut command);
         let start = Instant::now();
-        let answer = command.output()?;
+        let ended = sys::child::wait(command.spawn()?)?;
+        let elapsed = start.elapsed().into();
         Ok(Output {
-            status: answer.status.code(),
-            stdout: String::from_utf8_lossy(&answer.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&answer.stderr).into_owned(),
-            elapsed: start.elapsed().into(),
+            status: ended.status.code(),
+            stdout: said(&mut stdout)?,
+            stderr: said(&mut stderr)?,
+            elapsed,
+            cpu: Some(ProgramTime { user: ended.user.into(), system: ended.system.into() }),
         })
+    }
+
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn process_time(&self, process: u32) -> io::Result<Nanos> {
+        sys::usage::process_time(process).map(Nanos)
+    }
+
+    fn thread_time(&self) -> Nanos {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::try_from(time).unwrap_or_default().into()
+    }
+
+    fn usage(&self) -> io::Result<Usage> {
+        use sys::usage::{Whose, resources};
+        let (own, children) = (resources(Whose::This)?, resources(Whose::EndedChildren)?);
+        Ok(Usage {
+            process: self.process_time(self.pid())?,
+            watching: evidence::watching(),
+            children: Nanos(children.time),
+            minor_faults: own.minor_faults.saturating_add(children.minor_faults),
+            major_faults: own.major_faults.saturating_add(children.major_faults),
+        })
+    }
+
+    fn kernel_log(&self) -> io::Result<Box<dyn KernelLog>> {
+        Ok(Box::new(Kmsg::open(Path::new("/dev/kmsg"))?))
     }
 
     fn read(&self, path: &Path) -> io::Result<String> {
@@ -283,9 +326,24 @@ impl Host for RealHost {
         Ok(Statistics {
             magic,
             total: bytes(statistics.f_blocks),
+            free: bytes(statistics.f_bfree),
             usable: bytes(statistics.f_bavail),
             inodes: statistics.f_files,
         })
+    }
+
+    fn make_files(
+        &self,
+        folder: &Path,
+        sizes: &[Bytes],
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        data::make_files(folder, sizes, seed, stop)
+    }
+
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread> {
+        walk::sizes(directory, except)
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
@@ -393,19 +451,15 @@ fn open_quietly(path: &Path) -> io::Result<File> {
     open(OFlags::NOATIME).or_else(|_| open(OFlags::empty()))
 }
 
-/// Calls `visit` with every regular file below a directory; links are not followed.
-fn each_file(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
-    let mut pending = vec![directory.to_owned()];
-    while let Some(directory) = pending.pop() {
-        for entry in directory.read_dir()? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                pending.push(entry.path());
-            } else if kind.is_file() {
-                visit(&entry.path());
-            }
-        }
-    }
-    Ok(())
+/// An empty file in memory without a name (`memfd_create(2)`).
+fn anonymous(name: &str) -> io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
+/// What a program wrote into a file.
+fn said(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,15 +1,19 @@
 use std::{fs, os::unix::fs::MetadataExt as _};
 
 use expect_test::expect;
-use model::{Allocation, Place, Storage};
+use model::{Allocation, FilesystemLevel, Fullness, Place, Storage};
 
 use super::*;
 use crate::{
-    Catalogue, FakeHost, RealHost, RigOptions,
+    Catalogue, FakeHost, RealHost, Rig, RigOptions,
+    device::{Backing, name_of},
     guard::Refusal,
     host::Output,
     undo::{CleanReport, clean},
 };
+
+/// As mkfs leaves it.
+const EMPTY: Fullness = Fullness(0);
 
 /// A place for images on a disk filesystem, since tmpfs has no direct I/O.
 fn place() -> tempfile::TempDir {
@@ -23,17 +27,22 @@ fn options(folder: &Path, run_id: &str) -> RigOptions {
         destroy: Vec::new(),
         store_file: "/dev/shm/run.fslab".into(),
         default_image_directory: folder.join("images"),
+        interrupt: Arc::default(),
     }
 }
 
 fn image(size: Bytes, count: u32) -> Storage {
     let place =
         Place::Image { size, count, directory: None, file: None, allocation: Allocation::Full };
-    Storage { place, memory: None }
+    Storage { place, memory: None, elsewhere: None }
 }
 
 fn directory(path: &Path) -> Storage {
-    Storage { place: Place::Directory { path: path.display().to_string() }, memory: None }
+    Storage {
+        place: Place::Directory { path: path.display().to_string() },
+        memory: None,
+        elsewhere: None,
+    }
 }
 
 /// Opens a rig on images, or tells why this machine cannot.
@@ -84,7 +93,7 @@ fn life(name: &str, size: Bytes, count: u32) {
     }
     let level = FilesystemLevel { mount: "noatime".into(), ..FilesystemLevel::plain(name) };
     for _ in 0..2 {
-        let mut mounted = rig.instance(filesystem, &level, Some("none")).unwrap();
+        let mut mounted = rig.instance(filesystem, &level, Some("none"), EMPTY).unwrap();
         // A kernel may offer other schedulers than this one.
         let of_scheduler = |warning: &Warning| {
             let Warning::ReadBack { setting, .. } = warning else { return false };
@@ -94,7 +103,7 @@ fn life(name: &str, size: Bytes, count: u32) {
         assert!(mounted.options().contains("noatime"), "{}", mounted.options());
         assert_eq!(mounted.space().total, Bytes(size.0 * u64::from(count)));
         assert!((1..size.0 * u64::from(count)).contains(&mounted.space().usable.0));
-        assert!(matches!(rig.instance(filesystem, &level, None), Err(RigError::Busy)));
+        assert!(matches!(rig.instance(filesystem, &level, None, EMPTY), Err(RigError::Busy)));
 
         let before = mounted.counters().unwrap();
         let file = mounted.directory().join("file");
@@ -108,14 +117,24 @@ fn life(name: &str, size: Bytes, count: u32) {
         assert!(mounted.counters().unwrap().since(before).read >= Bytes::mib(8));
         assert_eq!(mounted.settle(Nanos(20_000_000_000)).unwrap(), None);
 
-        let names: Vec<_> = mounted.lifecycle().iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = mounted.lifecycle().iter().map(|step| step.name).collect();
         assert_eq!(names, [lifecycle::MKFS, lifecycle::MOUNT]);
+        let program = mounted.lifecycle()[0].program.unwrap();
+        assert!(program.user + program.system > Nanos(0));
+        assert!(mounted.environment().get("filesystem.features").is_some_and(|f| f.len() > 20));
         let done: Vec<_> = mounted.take_actions().into_iter().map(|action| action.what).collect();
         assert!(done.iter().any(|what| what.starts_with("mkfs.")), "{done:#?}");
         let finish = mounted.finish(true).unwrap();
         assert_eq!(finish.damage, None);
-        let names: Vec<_> = finish.lifecycle.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = finish.lifecycle.iter().map(|step| step.name).collect();
         assert_eq!(names, lifecycle::ALL);
+        for step in &finish.lifecycle {
+            assert_eq!(
+                step.program.is_some(),
+                [lifecycle::MKFS, lifecycle::FSCK].contains(&step.name)
+            );
+            assert!(step.evidence.as_ref().unwrap().window >= step.elapsed, "{step:?}");
+        }
     }
     assert_eq!(rig.close(), []);
     assert_nothing_left(folder.path());
@@ -174,11 +193,11 @@ fn an_image_of_the_users_name_is_kept_and_then_protected() {
         file: Some("mine.img".into()),
         allocation: Allocation::Sparse,
     };
-    let storage = Storage { place, memory: None };
+    let storage = Storage { place, memory: None, elsewhere: None };
     let Some(rig) = open(folder.path(), "kept", &storage) else { return };
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap().finish(true).unwrap();
+    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap().finish(true).unwrap();
     drop(rig);
     assert_nothing_left(folder.path());
     let image = folder.path().join("mine.img");
@@ -190,7 +209,7 @@ fn an_image_of_the_users_name_is_kept_and_then_protected() {
     let destroy = vec![image.display().to_string()];
     let named = RigOptions { destroy, ..again() };
     let rig = Rig::open(Arc::new(RealHost), &storage, named).unwrap();
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap();
+    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
     assert_eq!(rig.close(), []);
     assert_nothing_left(folder.path());
     assert!(image.exists());
@@ -205,7 +224,7 @@ fn a_loop_device_that_was_given_another_file_is_spared() {
     RealHost.detach_loop(&device, identity).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None);
+    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY);
     assert!(matches!(instance().unwrap_err(), RigError::Detached { .. }));
     let other = folder.path().join("other");
     fs::write(&other, vec![7; 32 << 20]).unwrap();
@@ -245,7 +264,7 @@ fn a_named_image_outside_the_folder_of_images_must_fit_where_it_lies() {
         file: Some(small.join("mine.img").display().to_string()),
         allocation: Allocation::Sparse,
     };
-    let storage = Storage { place, memory: None };
+    let storage = Storage { place, memory: None, elsewhere: None };
     let error = Rig::open(Arc::new(RealHost), &storage, options(folder.path(), "far"));
     RealHost.unmount(&small).unwrap();
     let error = error.unwrap_err();
@@ -264,13 +283,14 @@ fn a_block_device_is_emptied_for_every_instance() {
     RealHost.renew_image(&image, identity, Bytes::mib(32), Allocation::Sparse).unwrap();
     let attached = RealHost.attach_loop(&image, identity).unwrap();
     let paths = vec![attached.path.display().to_string()];
-    let storage = Storage { place: Place::Devices { paths: paths.clone() }, memory: None };
+    let storage =
+        Storage { place: Place::Devices { paths: paths.clone() }, memory: None, elsewhere: None };
     let rig = Rig::open(Arc::new(RealHost), &storage, options(folder.path(), "devices")).unwrap();
     assert!(matches!(&rig.warnings()[..], [Warning::Backing { what }] if what.contains("loop")));
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     for _ in 0..2 {
-        let mut mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap();
+        let mut mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
         assert_eq!(mounted.make_cold().unwrap(), None);
         assert_eq!(mounted.finish(true).unwrap().damage, None);
         let done = rig.take_actions();
@@ -278,7 +298,7 @@ fn a_block_device_is_emptied_for_every_instance() {
     }
     assert_eq!(rig.close(), []);
     let twice = vec![paths[0].clone(), paths[0].clone()];
-    let storage = Storage { place: Place::Devices { paths: twice }, memory: None };
+    let storage = Storage { place: Place::Devices { paths: twice }, memory: None, elsewhere: None };
     let named = RigOptions {
         destroy: vec![image.display().to_string()],
         ..options(folder.path(), "twice")
@@ -296,7 +316,7 @@ fn tmpfs_needs_no_device_and_stays_warm() {
     let Some(rig) = open(folder.path(), "memory", &image(Bytes::mib(32), 1)) else { return };
     let catalogue = Catalogue::embedded();
     let tmpfs = catalogue.get("tmpfs").unwrap();
-    let mut mounted = rig.instance(tmpfs, &FilesystemLevel::plain("tmpfs"), None).unwrap();
+    let mut mounted = rig.instance(tmpfs, &FilesystemLevel::plain("tmpfs"), None, EMPTY).unwrap();
     assert_eq!(mounted.space().total, Bytes::mib(32));
     assert_eq!(mounted.counters(), None);
     assert!(matches!(mounted.make_cold().unwrap(), Some(Warning::CacheKept { .. })));
@@ -312,17 +332,17 @@ fn a_refused_option_says_what_the_kernel_says_and_frees_the_storage() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     let level = FilesystemLevel { mount: "nosuchopt".into(), ..FilesystemLevel::plain("ext4") };
-    let error = rig.instance(ext4, &level, None).unwrap_err();
+    let error = rig.instance(ext4, &level, None, EMPTY).unwrap_err();
     let RigError::Mount { source, .. } = &error else { panic!("{error}") };
     assert!(source.words.contains("nosuchopt"), "{source}");
     let level =
         FilesystemLevel { mkfs: vec!["--nonsense".into()], ..FilesystemLevel::plain("ext4") };
-    let error = rig.instance(ext4, &level, None).unwrap_err();
+    let error = rig.instance(ext4, &level, None, EMPTY).unwrap_err();
     assert!(matches!(error, RigError::Mkfs { .. }), "{error}");
     let xfs = catalogue.get("xfs").unwrap();
-    let error = rig.instance(xfs, &FilesystemLevel::plain("xfs"), None).unwrap_err();
+    let error = rig.instance(xfs, &FilesystemLevel::plain("xfs"), None, EMPTY).unwrap_err();
     assert!(error.to_string().starts_with("xfs needs at least 300MiB, "), "{error}");
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap();
+    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
     drop(rig);
     assert_nothing_left(folder.path());
 }
@@ -333,7 +353,7 @@ fn what_a_dead_run_left_is_cleaned_and_a_live_run_is_left_alone() {
     let Some(rig) = open(folder.path(), "dead", &image(Bytes::mib(32), 1)) else { return };
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap();
+    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
     let state = folder.path().join("state");
     let report = clean(&RealHost, &state).unwrap();
     assert_eq!(report, CleanReport { live: vec!["dead".into()], ..CleanReport::default() });
@@ -357,9 +377,9 @@ fn a_directory_needs_no_root_and_is_removed() {
     let catalogue = Catalogue::embedded();
     let any = catalogue.get("directory").unwrap();
     let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap_err();
+    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap_err();
     assert!(matches!(error, RigError::Storage { .. }), "{error}");
-    let mut mounted = rig.instance(any, &FilesystemLevel::plain("directory"), None).unwrap();
+    let mut mounted = rig.instance(any, &FilesystemLevel::plain("directory"), None, EMPTY).unwrap();
     assert_eq!(fs::read_dir(mounted.directory()).unwrap().count(), 0);
     fs::create_dir(mounted.directory().join("sub")).unwrap();
     let file = mounted.directory().join("sub/file");
@@ -409,15 +429,18 @@ fn every_change_of_a_trial_in_order() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     let level = FilesystemLevel { mount: "noatime".into(), ..FilesystemLevel::plain("ext4") };
-    let mut mounted = rig.instance(ext4, &level, Some("bfq")).unwrap();
-    assert_eq!(mounted.lifecycle()[0], (lifecycle::MKFS, Nanos(5_000)));
+    let mut mounted = rig.instance(ext4, &level, Some("bfq"), EMPTY).unwrap();
+    let mkfs = &mounted.lifecycle()[0];
+    assert_eq!((mkfs.name, mkfs.elapsed, mkfs.program), (lifecycle::MKFS, Nanos(5_000), None));
     assert_eq!(mounted.space().inodes, Some(65536));
     let moved = DeviceCounters { read: Bytes(8 * 512), written: Bytes(16 * 512) };
     assert_eq!(mounted.counters(), Some(moved));
     assert_eq!(mounted.make_cold().unwrap(), None);
     let finish = mounted.finish(true).unwrap();
     assert_eq!(finish.damage.as_deref(), Some("e2fsck exit 4: Pass 1; Inode 12 is bad"));
-    assert_eq!(finish.lifecycle[3], (lifecycle::FSCK, Nanos(7_000)));
+    let fsck = &finish.lifecycle[3];
+    assert_eq!((fsck.name, fsck.elapsed), (lifecycle::FSCK, Nanos(7_000)));
+    assert!(finish.lifecycle.iter().all(|step| step.evidence.is_some()));
     assert_eq!(rig.close(), []);
     let done = host.done().join("\n").replace(&root.display().to_string(), "ROOT");
     expect![[r#"
@@ -431,6 +454,7 @@ fn every_change_of_a_trial_in_order() {
         renew 32MiB full ROOT/images/fslab-paper-0.img
         flush /dev/loop0
         mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -L fslab /dev/loop0
+        flush /dev/loop0
         mount -t ext4 -o noatime /dev/loop0 ROOT/state/fslab-paper
         syncfs ROOT/state/fslab-paper
         umount ROOT/state/fslab-paper
@@ -459,7 +483,7 @@ fn another_filesystem_than_asked_for_is_refused_and_taken_away() {
     let rig = Rig::open(shared, &image(Bytes::mib(32), 1), options(&root, "magic")).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None).unwrap_err();
+    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap_err();
     assert!(matches!(error, RigError::Magic { wanted: 0xef53, found: 0x1234, .. }), "{error}");
     assert_eq!(host.mounts().unwrap(), []);
 }
@@ -486,7 +510,7 @@ fn what_does_not_come_off_keeps_the_storage() {
     let rig = Rig::open(shared, &image(Bytes::mib(32), 1), options(&root, "stuck")).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None);
+    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY);
     let mounted = instance().unwrap();
     host.keep_busy(mounted.directory(), 120);
     let error = mounted.finish(true).unwrap_err();
@@ -494,4 +518,167 @@ fn what_does_not_come_off_keeps_the_storage() {
     assert!(matches!(instance().unwrap_err(), RigError::Busy));
     assert_eq!(rig.close(), []);
     assert_eq!(host.mounts().unwrap(), []);
+}
+
+/// A machine of paper with an ext4 that answers, and a rig on it.
+fn paper(
+    root: &Path,
+    run_id: &str,
+    change: impl FnOnce(FakeHost) -> FakeHost,
+) -> (Arc<FakeHost>, Rig) {
+    let fake = FakeHost::new(root).magic("ext4", 0xef53).program("mkfs.ext4", []);
+    let host = Arc::new(change(fake));
+    let shared = Arc::clone(&host) as Arc<dyn Host>;
+    let rig = Rig::open(shared, &image(Bytes::mib(32), 1), options(root, run_id)).unwrap();
+    (host, rig)
+}
+
+#[test]
+fn filling_up_comes_before_the_mount_that_is_timed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = paper(&root, "full", |host| host);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    host.done();
+    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, Fullness(50)).unwrap();
+    // What the fake offers: 900 MiB.
+    let Space { usable, left, .. } = mounted.space();
+    assert_eq!(usable, Bytes::mib(900));
+    assert!((Bytes::mib(448)..Bytes::mib(452)).contains(&left), "{left}");
+    assert_eq!(mounted.environment().get("fill.reached_percent"), Some("50.0"));
+    let of_reading = |warning: &&Warning| matches!(warning, Warning::ReadBack { setting, .. } if setting == "full");
+    assert_eq!(mounted.warnings().iter().find(of_reading), None);
+    let names: Vec<_> = mounted.lifecycle().iter().map(|step| step.name).collect();
+    assert_eq!(names, [lifecycle::MKFS, lifecycle::MOUNT]);
+    let done = host.done().join("\n").replace(&root.display().to_string(), "ROOT");
+    expect![[r#"
+        renew 32MiB full ROOT/images/fslab-full-0.img
+        flush /dev/loop0
+        mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -L fslab /dev/loop0
+        flush /dev/loop0
+        mount -t ext4 /dev/loop0 ROOT/state/fslab-full
+        make 256 files in ROOT/state/fslab-full/fslab-fill/00000
+        syncfs ROOT/state/fslab-full
+        make 256 files in ROOT/state/fslab-full/fslab-fill/00001
+        syncfs ROOT/state/fslab-full
+        make 147 files in ROOT/state/fslab-full/fslab-fill/00002
+        syncfs ROOT/state/fslab-full
+        make 7 files in ROOT/state/fslab-full/fslab-fill/00003
+        syncfs ROOT/state/fslab-full
+        umount ROOT/state/fslab-full
+        flush /dev/loop0
+        mount -t ext4 /dev/loop0 ROOT/state/fslab-full"#]]
+    .assert_eq(&done);
+}
+
+#[test]
+fn a_filesystem_in_memory_is_filled_and_stays_mounted() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = paper(&root, "memory", |host| host.magic("tmpfs", 0x0102_1994));
+    let catalogue = Catalogue::embedded();
+    let tmpfs = catalogue.get("tmpfs").unwrap();
+    let mounted =
+        rig.instance(tmpfs, &FilesystemLevel::plain("tmpfs"), None, Fullness(10)).unwrap();
+    assert_eq!(mounted.environment().get("fill.reached_percent"), Some("10.0"));
+    assert!(!host.done().iter().any(|what| what.starts_with("umount")));
+}
+
+#[test]
+fn files_that_do_not_fit_end_the_trial_and_say_how_far_it_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = paper(&root, "over", |host| host.room(Bytes::mib(500)));
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let error =
+        rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, Fullness(90)).unwrap_err();
+    let RigError::Fill { reached, source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+    let percent: f64 = reached.strip_suffix(" %").unwrap().parse().unwrap();
+    assert!((30.0..56.0).contains(&percent), "{error}");
+    assert_eq!(host.mounts().unwrap(), []);
+    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+}
+
+/// Half full is half full, as the filesystem itself says, and the workload's files are told apart
+/// from those that filled it up.
+fn half_full(name: &str, size: Bytes) {
+    let folder = place();
+    let run_id = format!("half-{name}");
+    let Some(rig) = open(folder.path(), &run_id, &image(size, 1)) else { return };
+    let catalogue = Catalogue::embedded();
+    let filesystem = catalogue.get(name).unwrap();
+    if let crate::Availability::Missing { reason, .. } =
+        catalogue.availability(filesystem, &RealHost)
+    {
+        return skipped(&reason);
+    }
+    let level = FilesystemLevel::plain(name);
+    let mut mounted = rig.instance(filesystem, &level, None, Fullness(50)).unwrap();
+    let reached = mounted.environment().get("fill.reached_percent").unwrap();
+    assert!((48.0..52.0).contains(&reached.parse::<f64>().unwrap()), "{reached} %");
+    let Space { usable, left, .. } = mounted.space();
+    assert!(left < usable && left.0 > usable.0 / 3, "{left} of {usable}");
+    let filled = mounted.directory().join("fslab-fill/00000");
+    assert!(fs::read_dir(&filled).unwrap().count() > 10);
+    let first = filled.join("000");
+    assert_eq!(RealHost.resident(&first).unwrap(), Bytes(0), "the caches are empty again");
+    assert_known_files(&mut mounted);
+    assert_eq!(mounted.settle(Nanos(20_000_000_000)).unwrap(), None);
+    assert_eq!(mounted.finish(true).unwrap().damage, None);
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(folder.path());
+}
+
+/// Writes files of known sizes, and finds them in the occupancy.
+fn assert_known_files(mounted: &mut Mounted) {
+    let nothing = mounted.occupancy().unwrap().unwrap();
+    assert_eq!(nothing.data, Bytes(0));
+    let sub = mounted.directory().join("sub");
+    fs::create_dir(&sub).unwrap();
+    for index in 0..4 {
+        fs::write(sub.join(index.to_string()), vec![7; (1 << 20) + 1]).unwrap();
+    }
+    let occupancy = mounted.occupancy().unwrap().unwrap();
+    assert_eq!(occupancy.data, Bytes(4 * ((1 << 20) + 1)));
+    let (least, most) = (nothing.used + Bytes::mib(4), nothing.used + Bytes::mib(8));
+    assert!((least..most).contains(&occupancy.used), "{occupancy:?} after {nothing:?}");
+}
+
+#[test]
+fn ext4_is_half_full() {
+    half_full("ext4", Bytes::mib(64));
+}
+
+#[test]
+fn xfs_is_half_full() {
+    half_full("xfs", Bytes::mib(320));
+}
+
+#[test]
+fn btrfs_is_half_full() {
+    half_full("btrfs", Bytes::mib(256));
+}
+
+#[test]
+fn what_mkfs_leaves_to_the_kernel_is_on_the_device_when_watching_ends() {
+    let folder = place();
+    let Some(rig) = open(folder.path(), "mkfs", &image(Bytes::mib(64), 1)) else { return };
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
+    let name = name_of(&images[0].device);
+    let written = || DeviceStat::read(&RealHost, &name).unwrap().counters.written;
+    let before = written();
+    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    let evidence = mounted.lifecycle()[0].evidence.as_ref().unwrap();
+    let seen: Bytes = evidence.devices.iter().filter(|d| d.name == name).map(|d| d.written).sum();
+    // The journal alone is a mebibyte and more, and mount writes next to nothing.
+    assert!(written() - before > Bytes::mib(1), "{} written", written() - before);
+    assert!(evidence.devices.is_empty() || seen > Bytes::mib(1), "{seen} seen");
+    drop(mounted);
+    drop(rig);
+    assert_nothing_left(folder.path());
 }

@@ -103,3 +103,57 @@ fn why_there_is_no_limit_is_told() {
     mounted(&elsewhere, "cgroup2", "/sys/fs/cgroup", "rw");
     assert!(enter(&elsewhere).contains("not in version 2"));
 }
+
+#[test]
+fn the_limit_that_holds_is_the_least_on_the_way_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "0::/outer/inner\n")
+        .file("/sys/fs/cgroup/cgroup.procs", "")
+        .file("/sys/fs/cgroup/outer/cgroup.procs", "")
+        .file("/sys/fs/cgroup/outer/memory.max", "67108864\n")
+        .file("/sys/fs/cgroup/outer/inner/cgroup.procs", "4711")
+        .file("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    mounted(&host, "cgroup2", "/sys/fs/cgroup", "rw");
+    assert_eq!(limit(&host, None), Some((Bytes::mib(64), "v2")));
+    let path = PathBuf::from("/sys/fs/cgroup/outer/fslab-run");
+    let group = Group { path, version: Version::V2 };
+    let host = host.file("/sys/fs/cgroup/outer/fslab-run/memory.max", "33554432\n");
+    assert_eq!(limit(&host, Some(&group)), Some((Bytes::mib(32), "v2")));
+    let host = host.file("/sys/fs/cgroup/outer/memory.max", "max\n");
+    assert_eq!(limit(&host, None), None);
+}
+
+#[test]
+fn version_1_says_none_by_a_huge_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "4:memory:/me\n")
+        .file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+        .file("/sys/fs/cgroup/memory/me/memory.limit_in_bytes", "9223372036854771712\n");
+    mounted(&host, "cgroup", "/sys/fs/cgroup/memory", "rw,memory");
+    assert_eq!(limit(&host, None), None);
+    let host = host.file("/sys/fs/cgroup/memory/me/memory.limit_in_bytes", "1048576\n");
+    assert_eq!(limit(&host, None), Some((Bytes::mib(1), "v1")));
+    assert_eq!(limit(&FakeHost::new(folder.path().join("none")), None), None);
+}
+
+#[test]
+fn a_limit_of_version_2_denies_swap_too_and_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(folder.path())
+        .file("/proc/self/cgroup", "0::/\n")
+        .file("/sys/fs/cgroup/cgroup.procs", "4711")
+        .file("/sys/fs/cgroup/cgroup.subtree_control", "memory\n");
+    mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
+    let (host, mut bench) = bench(folder.path(), fake);
+    let group = Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
+    assert_eq!(limit(&*host, Some(&group)), Some((Bytes::mib(64), "v2")));
+    host.done();
+    let swap = Path::new("/sys/fs/cgroup/fslab-run/memory.swap.max");
+    host.create(swap, "max").unwrap();
+    group.change(&mut bench, Bytes::mib(32)).unwrap();
+    assert_eq!(limit(&*host, Some(&group)), Some((Bytes::mib(32), "v2")));
+    assert_eq!(host.read(swap).unwrap(), "0");
+    assert_eq!(bench.close(), []);
+}

@@ -17,7 +17,7 @@ fn facts_of_the_machine_and_no_others() {
             "/proc/cpuinfo",
             "processor : 0\nmodel name : Some CPU\nflags : fpu hypervisor\n\nprocessor : 1\n",
         )
-        .file("/proc/meminfo", "MemTotal:  1024 kB\nSwapTotal:  0 kB\n")
+        .file("/proc/meminfo", "MemTotal:  1024 kB\nSwapTotal:  0 kB\nSwapFree:  0 kB\n")
         .file("/proc/sys/vm/dirty_ratio", "20\n")
         .file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
         .file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n")
@@ -103,4 +103,114 @@ fn what_lies_under_a_path() {
     // With a second device its counters alone would not tell what the filesystem moves.
     let host = host.file("/sys/fs/btrfs/u-u/devices/sdb", "");
     assert_eq!(device_of(&host, Path::new("/srv/images")), None);
+}
+
+#[test]
+fn facts_of_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(folder.path())
+        .file("/proc/sys/kernel/osrelease", "6.18.4\n")
+        .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Tue\n")
+        .file("/proc/sys/kernel/tainted", "4097\n")
+        .file("/proc/sys/vm/overcommit_memory", "0\n")
+        .file("/boot/config-6.18.4", "abc")
+        .file("/proc/modules", "xfs 1 0 - Live 0x0\nbtrfs 2 1 a, Live 0x0\n")
+        .file("/proc/pressure/cpu", "some avg10=0.00")
+        .file("/proc/meminfo", "SwapTotal:  1024 kB\nSwapFree:  1000 kB\n")
+        .file("/sys/devices/system/node/node0/x", "")
+        .file("/sys/devices/system/node/node1/x", "")
+        .file("/sys/devices/system/node/online", "0-1\n")
+        .file("/sys/devices/system/cpu/online", "0-1\n")
+        .file("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "intel_pstate\n")
+        .file("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n")
+        .file("/sys/devices/system/cpu/cpufreq/policy1/scaling_driver", "intel_pstate\n")
+        .file("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "performance\n");
+    // SHA-256 of `abc` begins so (FIPS 180-4, example).
+    expect![[r#"
+        cpu.driver = intel_pstate
+        cpu.governor = policy0 powersave, policy1 performance
+        cpu.online = 0-1
+        host.cgroup = none
+        kernel.config = ba7816bf of /boot/config-6.18.4
+        kernel.modules = btrfs xfs
+        kernel.preemption = dynamic
+        kernel.psi = on
+        kernel.release = 6.18.4
+        kernel.taint = 4097
+        kernel.version = #1 SMP PREEMPT_DYNAMIC Tue
+        memory.numa_nodes = 2
+        memory.swap_bytes = 1048576
+        memory.swap_in_use = yes
+        vm.overcommit_memory = 0
+    "#]]
+    .assert_eq(&text(&machine(&host)));
+    let host = host.file("/sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n");
+    assert_eq!(machine(&host).get("kernel.preemption"), Some("full"));
+}
+
+/// A disk in the tree of devices, with the links that lead there.
+fn linked(host: FakeHost, place: &str, name: &str) -> FakeHost {
+    let host = host.file(&format!("{place}/size"), "8\n").file("/sys/class/block/.keep", "");
+    let link = host.at(&Path::new("/sys/class/block").join(name));
+    std::os::unix::fs::symlink(host.at(Path::new(place)), link).unwrap();
+    host
+}
+
+#[test]
+fn facts_of_an_nvme_device_and_the_way_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let pci = "/sys/devices/pci0000:00/0000:00:01.0";
+    let disk = format!("{pci}/nvme/nvme0/nvme0n1");
+    let host = FakeHost::new(root)
+        .file(&format!("{pci}/current_link_speed"), "8.0 GT/s PCIe\n")
+        .file(&format!("{pci}/current_link_width"), "4\n")
+        .file(&format!("{pci}/numa_node"), "-1\n")
+        .file(&format!("{disk}/device/model"), "Some SSD\n")
+        .file(&format!("{disk}/device/firmware_rev"), "1.2  \n")
+        .file(&format!("{disk}/device/serial"), "abc   \n")
+        .file(&format!("{disk}/wwid"), "eui.0025\n")
+        .file(&format!("{disk}/queue/zoned"), "none\n")
+        .file(&format!("{disk}/queue/rq_affinity"), "1\n");
+    let host = linked(host, &disk, "nvme0n1");
+    let facts = device(&host, "nvme0n1");
+    assert!(!text(&facts).contains("abc") && !text(&facts).contains("eui"), "serials are private");
+    expect![[r#"
+        device.nvme0n1.firmware = 1.2
+        device.nvme0n1.link_speed = 8.0 GT/s PCIe
+        device.nvme0n1.link_width = 4
+        device.nvme0n1.model = Some SSD
+        device.nvme0n1.queue.rq_affinity = 1
+        device.nvme0n1.queue.zoned = none
+        device.nvme0n1.serial_hash = ba7816bf
+        device.nvme0n1.size_bytes = 4096
+        device.nvme0n1.wwid_hash = 6473119d
+    "#]]
+    .assert_eq(&text(&facts));
+}
+
+#[test]
+fn a_device_leads_down_to_its_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let host = FakeHost::new(root)
+        .file("/sys/class/block/dm-0/slaves/sda1", "")
+        .file("/sys/class/block/dm-0/slaves/sdb", "")
+        .file("/sys/class/block/sdb/size", "8\n")
+        .file("/sys/devices/sda/sda1/partition", "1\n")
+        .file("/sys/class/block/loop0/loop/backing_file", "/srv/image\n")
+        .file("/dev/dm-0", "");
+    let host = linked(host, "/sys/devices/sda/sda1", "sda1");
+    let mount = MountRequest {
+        source: "/dev/dm-0".into(),
+        target: "/srv".into(),
+        fstype: "ext4".into(),
+        options: String::new(),
+    };
+    host.mount(&mount).unwrap();
+    let told = |name: &str| disks(&host, name).into_iter().collect::<Vec<_>>();
+    assert_eq!(told("sdb"), ["sdb"]);
+    assert_eq!(told("sda1"), ["sda"]);
+    assert_eq!(told("dm-0"), ["sda", "sdb"]);
+    assert_eq!(told("loop0"), ["sda", "sdb"]);
 }

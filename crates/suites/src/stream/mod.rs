@@ -56,7 +56,11 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
         }
         .into(),
         role: Role::Measure,
-        cache: if point.word("cache") == "cold" { Cache::Cold } else { Cache::AsLeft },
+        cache: match point.word("cache") {
+            "cold" => Cache::Cold,
+            "warm" if laid_out(point) => Cache::Warm,
+            _ => Cache::AsLeft,
+        },
         work: Work::Stream(measured),
         timed: Timed::default(),
     });

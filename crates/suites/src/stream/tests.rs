@@ -88,7 +88,7 @@ fn a_copy_has_sources_of_the_names_that_the_engine_expects() {
         expect![[r#"
             layout Prepare AsLeft One("file.source") 512MiB/1MiB direction="write" flush="fsync" open={presence:"fresh"}
             warm Prepare AsLeft One("file.source") 512MiB/1MiB
-            copy Measure AsLeft Split("file") 512MiB/4KiB direction="write" flush="fsync" interface={"copy":"copy-file-range"} open={presence:"any"} workers={count:2}
+            copy Measure Warm Split("file") 512MiB/4KiB direction="write" flush="fsync" interface={"copy":"copy-file-range"} open={presence:"any"} workers={count:2}
         "#]],
     );
 }
@@ -182,10 +182,10 @@ fn the_parameters_of_other_engines_and_paces_reach_their_fields() {
     shown(
         &[("access", "replay"), ("list", "/tmp/list"), ("cache", "warm")],
         expect![[r#"
-        layout Prepare AsLeft PerWorker("file") 512MiB/1MiB direction="write" flush="fsync" open={presence:"fresh"}
-        warm Prepare AsLeft PerWorker("file") 512MiB/1MiB
-        replay Measure AsLeft PerWorker("file") 512MiB/4KiB access="replay" direction={"mixed":0.5} flush="fsync" list="/tmp/list"
-    "#]],
+            layout Prepare AsLeft PerWorker("file") 512MiB/1MiB direction="write" flush="fsync" open={presence:"fresh"}
+            warm Prepare AsLeft PerWorker("file") 512MiB/1MiB
+            replay Measure Warm PerWorker("file") 512MiB/4KiB access="replay" direction={"mixed":0.5} flush="fsync" list="/tmp/list"
+        "#]],
     );
 }
 

@@ -1,13 +1,10 @@
 //! What the work cost, and what speaks for or against its numbers.
 
-use model::{
-    Metric, Phase, PhaseResult,
-    phase::{Work, WorkerResult},
-};
+use model::{Metric, PhaseResult, phase::WorkerResult};
 
-use super::{Evidence, Named, beyond_counting, float, generator_share, nanos, sum};
+use super::{Known, Named, beyond_counting, float, generator_share, nanos, sum};
 
-pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult, evidence: &Evidence) {
+pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult, known: &Known) {
     cpu(named, result);
     let reads: u64 = result.workers.iter().map(|worker| worker.read.ops.0).sum();
     let blocked: u64 = result.workers.iter().map(|worker| worker.would_block.0).sum();
@@ -17,22 +14,8 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult, evidence: &Eviden
         let all = float(reads) * beyond_counting(named.phase, result);
         named.add(Metric::WouldBlockShare, (float(blocked) / all).min(1.0));
     }
-    if let Some(share) = generator_share(named.phase, result, evidence.generator) {
+    if let Some(share) = generator_share(named.phase, result, known.generator) {
         named.add(Metric::GeneratorShare, share.0);
-    }
-    let read: u64 = result.workers.iter().map(|worker| worker.read.bytes.0).sum();
-    if let (Some(device), 1.., true) = (evidence.device, read, uses_page_cache(named.phase)) {
-        let asked = float(read) * beyond_counting(named.phase, result);
-        // The device also reads metadata, and ahead: it may have read more than was asked for.
-        named.add(Metric::CachedShare, (1.0 - float(device.read.0) / asked).max(0.0));
-    }
-}
-
-/// Whether reads of this phase can be served from the page cache at all.
-fn uses_page_cache(phase: &Phase) -> bool {
-    match &phase.work {
-        Work::Stream(stream) => !stream.open.direct && stream.moves(),
-        Work::Tree(_) | Work::Remove { .. } => true,
     }
 }
 
@@ -52,8 +35,10 @@ fn cpu(named: &mut Named<'_>, result: &PhaseResult) {
         named.add(Metric::SystemTimePerOp, system / ops);
         named.add(Metric::SwitchesPerOp, (voluntary + involuntary) / ops);
     }
-    let wall = nanos(result.wall_time) * float(result.workers.len() as u64);
+    let elapsed = nanos(super::elapsed(named.phase, result));
+    let wall = elapsed * float(result.workers.len() as u64);
     if wall > 0.0 {
+        named.add(Metric::CpuShare, (user + system) / elapsed);
         named.add(Metric::UserShare, user / wall);
         named.add(Metric::SystemShare, system / wall);
     }

@@ -1,50 +1,71 @@
 //! The one place where results become samples: names, units and the arithmetic between counters and
 //! rates.
 //!
-//! A phase with its [`PhaseResult`] and the [`Evidence`] from around it enters; samples,
-//! histograms, and warnings leave. Nothing is measured here, and nothing summarized over repeats.
+//! A phase with its [`PhaseResult`] and what is [`Known`] beside it enters; samples, histograms,
+//! and warnings leave. Nothing is measured here, and nothing summarized over repeats.
 
 mod costs;
+mod evidence;
+mod lifecycle;
+mod moved;
 mod rates;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod times;
 mod warnings;
 
 use model::{
-    Metric, Nanos, Phase, PhaseResult, Ratio, Sample,
-    phase::{Bound, Direction, Pace, Work, WorkerResult},
+    Evidence, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample,
+    phase::{Bound, Direction, Moved, Pace, Work, WorkerResult},
 };
-use rig::DeviceCounters;
 
+pub(super) use lifecycle::{looking, occupied, offered, step, step_warnings};
 pub(super) use times::histograms;
-pub(super) use warnings::warnings;
+pub(super) use warnings::{across, warnings};
 
-/// What is known of a phase beside its result.
+/// What holds for all phases of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Evidence {
-    /// What the devices did meanwhile; `None` where they cannot be told.
-    pub(super) device: Option<DeviceCounters>,
+pub(super) struct Always {
     /// What reading the clock costs.
     pub(super) clock_cost: Nanos,
+    /// Bytes per second that one processor copies from memory; `None` where that was not measured.
+    pub(super) memory_rate: Option<f64>,
+    /// Whether the plan limits the memory of the workload, so that waiting for it is meant.
+    pub(super) memory_limited: bool,
+    /// How sure the run wants to be.
+    pub(super) profile: Profile,
+}
+
+/// What is known of a phase beside its result.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// What holds for all phases of the run.
+    pub(super) always: Always,
+    /// What the machine did meanwhile.
+    pub(super) evidence: Evidence,
     /// Nanoseconds that the loop itself takes for an operation; `None` where that was not measured.
     pub(super) generator: Option<f64>,
 }
 
 /// The samples of a measured phase.
-pub(super) fn samples(phase: &Phase, result: &PhaseResult, evidence: &Evidence) -> Vec<Sample> {
+pub(super) fn samples(phase: &Phase, result: &PhaseResult, known: &Known) -> Vec<Sample> {
     let mut named = Named { phase, samples: Vec::new() };
-    named.add(Metric::Elapsed, nanos(result.wall_time));
-    if let Some(device) = evidence.device {
-        named.add(Metric::DeviceRead, float(device.read.0));
-        named.add(Metric::DeviceWritten, float(device.written.0));
-    }
+    rates::elapsed(&mut named, result);
+    evidence::add(&mut named, result, &known.evidence);
     if !result.workers.is_empty() {
         rates::add(&mut named, result);
         times::add(&mut named, result);
-        costs::add(&mut named, result, evidence);
+        costs::add(&mut named, result, known);
+        moved::add(&mut named, result, &known.evidence);
     }
     named.samples
+}
+
+/// The value of a metric over all workers.
+pub(super) fn value(samples: &[Sample], metric: Metric) -> Option<f64> {
+    let found = samples.iter().find(|sample| sample.metric == metric && sample.worker.is_none());
+    found.map(|sample| sample.value)
 }
 
 /// Part of the workers' time that the loop itself took: its cost for an operation over the workers'
@@ -70,24 +91,34 @@ fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
             Bound::Time { ramp, .. } => ramp,
             Bound::Once | Bound::Ops(_) => Nanos(0),
         },
-        Work::Tree(_) | Work::Remove { .. } => Nanos(0),
+        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => Nanos(0),
     };
     let counted = nanos(sum(result, |worker| worker.loop_time));
     let rest = nanos(sum(result, |worker| worker.uncounted_time + ramp));
     if counted > 0.0 { 1.0 + rest / counted } else { 1.0 }
 }
 
-/// Whether workers of this phase read or write, as far as what they did tells.
-fn mixed(result: &PhaseResult) -> bool {
-    let any = |moved: fn(&WorkerResult) -> u64| result.workers.iter().any(|w| moved(w) > 0);
-    any(|worker| worker.read.ops.0) && any(|worker| worker.written.ops.0)
+/// Whether workers of this phase both read and wrote, by the amount named.
+fn mixed(result: &PhaseResult, amount: impl Fn(&Moved) -> u64) -> bool {
+    let workers = &result.workers;
+    workers.iter().any(|worker| amount(&worker.read) > 0)
+        && workers.iter().any(|worker| amount(&worker.written) > 0)
+}
+
+/// How long the work took as the shares of its CPU time are told over it: of a task without the
+/// flush that follows, which its CPU time does not cover either.
+fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
+    match &phase.work {
+        Work::Task(_) => window(result.workers.iter(), |worker| worker.loop_time),
+        Work::Stream(_) | Work::Tree(_) | Work::Remove { .. } => result.wall_time,
+    }
 }
 
 /// Who reads and who writes; a tree does whatever its steps say.
 fn direction(phase: &Phase) -> Option<Direction> {
     match &phase.work {
         Work::Stream(stream) => Some(stream.direction),
-        Work::Tree(_) | Work::Remove { .. } => None,
+        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => None,
     }
 }
 
@@ -129,4 +160,14 @@ fn nanos(time: Nanos) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "relative error 1e-16 above 2^53")]
 fn float(number: u64) -> f64 {
     number as f64
+}
+
+/// A size or a time again, rounded down.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "below 2^53, and not negative"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
 }

@@ -5,11 +5,25 @@ use model::{
     phase::{Access, Bound, Flush, Stream, Work, WorkerResult},
 };
 
-use super::{Named, direction, float, mixed, nanos, until_durable, window};
+use super::{Named, direction, float, mixed, moved::flushed, nanos, until_durable, window};
 
 /// The classic tool's clock tick, gettimeofday(2)'s microsecond, which it takes off every time; a
 /// shorter time counts as one tick.
 const TICK: Nanos = Nanos(1000);
+
+/// How long it took. A task is over with its loop, as at the prompt; the flush that follows is told
+/// beside it.
+pub(super) fn elapsed(named: &mut Named<'_>, result: &PhaseResult) {
+    if !matches!(named.phase.work, Work::Task(_)) || result.workers.is_empty() {
+        named.add(Metric::Elapsed, nanos(result.wall_time));
+        return;
+    }
+    let longest = |time: fn(&WorkerResult) -> Nanos| window(result.workers.iter(), time);
+    named.add(Metric::Elapsed, nanos(longest(|worker| worker.loop_time)));
+    if flushed(result) {
+        named.add(Metric::DurableElapsed, nanos(longest(until_durable)));
+    }
+}
 
 pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
     let timed = named.phase.timed;
@@ -20,13 +34,17 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
         if timed.tick_subtracted { (elapsed - TICK).max(TICK) } else { elapsed }
     };
     let window = window(result.workers.iter(), counted);
-    // A tree of empty files moves nothing, and is not slow for that.
-    let moves = result.bytes().0 > 0 || direction(named.phase).is_some();
+    // A tree of empty files moves nothing, and is not slow for that. A task that both reads and
+    // writes moves the same bytes twice; they are told apart.
+    let task = matches!(named.phase.work, Work::Task(_));
+    let both_ways = mixed(result, |moved| if task { moved.bytes.0 } else { moved.ops.0 });
+    let copies = task && both_ways;
+    let moves = !copies && (result.bytes().0 > 0 || direction(named.phase).is_some());
     if moves {
         named.add(Metric::Throughput, per_second(result.bytes().0, window));
     }
     named.add(Metric::OpsRate, per_second(result.ops().0, window));
-    if mixed(result) {
+    if both_ways {
         both(named, result, window);
     }
     if let Work::Stream(stream) = &named.phase.work {
@@ -43,6 +61,10 @@ fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
         |part: fn(&WorkerResult) -> u64| per_second(result.workers.iter().map(part).sum(), window);
     named.add(Metric::ReadThroughput, all(|worker| worker.read.bytes.0));
     named.add(Metric::WriteThroughput, all(|worker| worker.written.bytes.0));
+    // The operations of a task are entries or copies, each of which is read and written.
+    if matches!(named.phase.work, Work::Task(_)) {
+        return;
+    }
     named.add(Metric::ReadOpsRate, all(|worker| worker.read.ops.0));
     named.add(Metric::WriteOpsRate, all(|worker| worker.written.ops.0));
 }
@@ -62,7 +84,7 @@ fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
 
 /// Whether what is written is not overwritten before it is flushed: bytes that only the page cache
 /// ever saw were not made durable.
-fn writes_once(stream: &Stream) -> bool {
+pub(super) fn writes_once(stream: &Stream) -> bool {
     let drawn = match stream.access {
         Access::Random | Access::Zipf { .. } | Access::Pareto { .. } | Access::Hot { .. } => true,
         Access::Sequential

@@ -1,4 +1,9 @@
-use model::{Bytes, Histogram, Ops, Warning, phase::*, record::TimesOf};
+//! Samples and warnings from constructed results and evidence.
+
+mod evidence;
+mod judged;
+
+use model::{Bytes, Histogram, Ops, Warning, evidence::DeviceWork, phase::*, record::TimesOf};
 
 use super::*;
 
@@ -35,14 +40,28 @@ fn result() -> PhaseResult {
     }
 }
 
-/// No device, no ceiling, and a clock that costs nothing to speak of.
-fn nothing() -> Evidence {
-    Evidence { device: None, clock_cost: Nanos(20), generator: None }
+/// What was written was read instead.
+fn as_reads(result: &mut PhaseResult) {
+    result.workers.iter_mut().for_each(|worker| worker.read = std::mem::take(&mut worker.written));
 }
 
-fn device(read: Bytes) -> Evidence {
-    let device = Some(DeviceCounters { read, written: Bytes(0) });
-    Evidence { device, ..nothing() }
+/// No device, no ceiling, and a clock that costs nothing to speak of.
+fn nothing() -> Known {
+    let always = Always {
+        clock_cost: Nanos(20),
+        memory_rate: None,
+        memory_limited: false,
+        profile: Profile::Standard,
+    };
+    Known { always, evidence: Evidence::default(), generator: None }
+}
+
+/// One device under the filesystem that read so much.
+fn device(read: Bytes) -> Known {
+    let device = DeviceWork { name: "vda".into(), read, ..DeviceWork::default() };
+    let mut known = nothing();
+    known.evidence.devices.push(device);
+    known
 }
 
 /// So many operations of so many nanoseconds each.
@@ -57,12 +76,9 @@ fn stream(phase: &mut Phase) -> &mut Stream {
     stream
 }
 
-fn codes(phase: &Phase, result: &PhaseResult, evidence: &Evidence) -> Vec<&'static str> {
-    warnings(phase, result, evidence).iter().map(Warning::code).collect()
-}
-
-fn value(samples: &[Sample], metric: Metric) -> Option<f64> {
-    samples.iter().find(|s| s.metric == metric && s.worker.is_none()).map(|s| s.value)
+fn codes(phase: &Phase, result: &PhaseResult, known: &Known) -> Vec<&'static str> {
+    let samples = samples(phase, result, known);
+    warnings(phase, result, known, &samples).iter().map(Warning::code).collect()
 }
 
 #[test]
@@ -106,23 +122,27 @@ fn a_tick_is_taken_off_in_the_original_way() {
 #[test]
 fn a_cold_read_must_reach_the_device() {
     let phase = phase(Direction::Read, Timed::default());
-    assert_eq!(codes(&phase, &result(), &device(Bytes::mib(2))), Vec::<&str>::new());
-    assert_eq!(codes(&phase, &result(), &device(Bytes::mib(1))), ["W-CACHE"]);
+    let mut result = result();
+    as_reads(&mut result);
+    assert_eq!(codes(&phase, &result, &device(Bytes::mib(2))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &device(Bytes::mib(1))), ["W-CACHE"]);
+    assert_eq!(codes(&phase, &result, &nothing()), Vec::<&str>::new());
 }
 
 #[test]
 fn reads_that_are_drawn_or_start_over_ask_for_no_more_than_there_is() {
     let mut phase = phase(Direction::Read, Timed::default());
     let mut result = result();
-    // 20 MiB from two files of 1 MiB each.
-    result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes::mib(10));
+    as_reads(&mut result);
+    // 20 MiB from two files of 1 MiB each: most of it comes from memory, and rightly so.
+    result.workers.iter_mut().for_each(|worker| worker.read.bytes = Bytes::mib(10));
     stream(&mut phase).bound = Bound::Time { ramp: Nanos(0), run: Nanos(1_000_000_000) };
-    assert_eq!(codes(&phase, &result, &device(Bytes::mib(2))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &device(Bytes::mib(2))), ["W-MIXED"]);
     assert_eq!(codes(&phase, &result, &device(Bytes::mib(1))), ["W-CACHE"]);
     stream(&mut phase).access = Access::Random;
-    result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes::mib(1));
+    result.workers.iter_mut().for_each(|worker| worker.read.bytes = Bytes::mib(1));
     // As many draws as records: 1 - 1/e of 2 MiB, 1.26 MiB.
-    assert_eq!(codes(&phase, &result, &device(Bytes::kib(1260))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &device(Bytes::kib(1260))), ["W-MIXED"]);
     assert_eq!(codes(&phase, &result, &device(Bytes::kib(1200))), ["W-CACHE"]);
 }
 
@@ -214,7 +234,7 @@ fn the_generator_is_judged_by_its_part_of_the_workers_time() {
     let mut phase = phase(Direction::Write, Timed::default());
     let mut result = result();
     // 512 operations in 3 s of two workers: 5.86 ms each.
-    let of = |nanos| Evidence { generator: Some(nanos), ..nothing() };
+    let of = |nanos| Known { generator: Some(nanos), ..nothing() };
     let share = |phase: &Phase, nanos| {
         value(&samples(phase, &self::result(), &of(nanos)), Metric::GeneratorShare)
     };

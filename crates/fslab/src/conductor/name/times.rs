@@ -46,7 +46,7 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
         named.add(Metric::LatencyMean, nanos(mean));
         named.add(Metric::LatencyMax, nanos(max));
     }
-    if mixed(result) {
+    if mixed(result, |moved| moved.ops.0) {
         percentiles(named, &latencies.read, &READS);
         percentiles(named, &latencies.write, &WRITES);
     }

@@ -4,7 +4,9 @@
 use analysis::Summary;
 use model::{Metric, Value};
 
-use super::{Body, Column, Row, Table, TableCell, ValueCell, directions, scale_of, words};
+use super::{
+    Body, Column, Row, Table, TableCell, ValueCell, caches, directions, scale_of, tasks, words,
+};
 use crate::{
     units::{Scale, capital, one_line},
     view::{
@@ -16,8 +18,13 @@ use crate::{
 /// The overview tables of a suite.
 #[derive(Clone, Debug)]
 pub(crate) struct Overview {
-    /// For each point and group: filesystems × tests.
+    /// For each point and group: filesystems × tests. Where tests are judged by their time: tests ×
+    /// filesystems, seconds and CPU.
     pub(crate) by_point: Vec<Table>,
+    /// For each point whose tests are judged by their time: the totals.
+    pub(crate) composites: Vec<Table>,
+    /// For each such point: the same until all is durable, and with the kernel threads it caused.
+    pub(crate) further: Vec<Table>,
     /// For each filesystem, swept parameter and group: tests × values.
     pub(crate) by_filesystem: Vec<Table>,
     /// As `by_point`, of the other throughput of writes.
@@ -27,15 +34,22 @@ pub(crate) struct Overview {
 impl Overview {
     /// All tables in the order of the report.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Table> {
-        self.by_point.iter().chain(&self.by_filesystem).chain(&self.counterparts)
+        let first = self.by_point.iter().chain(&self.composites).chain(&self.further);
+        first.chain(&self.by_filesystem).chain(&self.counterparts)
     }
 }
 
-/// All overview tables of a suite, in the order of the study where the plan reproduces it.
+/// All overview tables of a suite but the totals, in the order of the study where the plan
+/// reproduces it.
 pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Overview {
     let groups = groups(suite);
-    let mut by_point = Vec::new();
+    let (mut by_point, mut further) = (Vec::new(), Vec::new());
     for point in &suite.points {
+        if tasks::timed(point) {
+            by_point.extend(tasks::first(point, filesystems, facts));
+            further.extend(tasks::further(point, filesystems));
+            continue;
+        }
         // Groups of other points have nothing to show here; without any test the reasons must
         // stand.
         let any = |group: &str| point.tests.iter().any(|test| test.group == group);
@@ -58,7 +72,7 @@ pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts)
             others.extend(counterparts(point, group, filesystems));
         }
     }
-    Overview { by_point, by_filesystem, counterparts: others }
+    Overview { by_point, composites: Vec::new(), further, by_filesystem, counterparts: others }
 }
 
 /// Groups of phases in the order they first appear.
@@ -163,10 +177,8 @@ fn grid(
         let note = failed.unwrap_or_default();
         rows.push(Row { title, unit: "", filesystem, note, body });
     }
-    let columns = tests
-        .iter()
-        .map(|test| Column { title: test.name.clone(), unit: scale(test).name })
-        .collect();
+    let columns =
+        tests.iter().map(|test| Column::new(test.name.clone(), scale(test).name)).collect();
     let mut table = Table {
         id: String::new(),
         title: String::new(),
@@ -183,12 +195,18 @@ fn grid(
     if !sizes.is_empty() {
         table.caption.push(sizes);
     }
+    table.caption.extend(caches(tests));
     table.state_n();
     table
 }
 
 /// The cell of an entry: a number, or why there is none.
-fn value_cell(entry: &Entry, summary: Option<&Summary>, scale: Scale, primary: bool) -> TableCell {
+pub(super) fn value_cell(
+    entry: &Entry,
+    summary: Option<&Summary>,
+    scale: Scale,
+    primary: bool,
+) -> TableCell {
     match (summary, &entry.status) {
         (Some(summary), _) => TableCell::Value(ValueCell {
             top: primary && entry.top,
@@ -243,10 +261,9 @@ fn of_filesystem(
 ) -> Table {
     let level =
         |point: &WorkPoint| point.parameters.get(parameter).map_or(String::new(), Value::to_string);
-    let columns = points.iter().map(|point| Column {
-        title: format!("{parameter} {}", one_line(&level(point))),
-        unit: "",
-    });
+    let columns = points
+        .iter()
+        .map(|point| Column::new(format!("{parameter} {}", one_line(&level(point))), ""));
     let reasons: Vec<&String> = points
         .iter()
         .filter_map(|point| match &point.statuses[index] {

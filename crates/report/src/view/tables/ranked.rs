@@ -3,7 +3,7 @@
 use analysis::{Interval, Side, Size, Verdict, ranks::Pair};
 use model::Metric;
 
-use super::{Body, Column, Row, Table, TableCell, ValueCell, directions};
+use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions};
 use crate::{
     units::{capital, ratio},
     view::{
@@ -30,14 +30,14 @@ fn of_test(
     facts: &Facts,
 ) -> Table {
     let mut columns = vec![
-        Column { title: "median".into(), unit: test.scale.name },
-        Column { title: "letters".into(), unit: "" },
-        Column { title: "against the best".into(), unit: "" },
-        Column { title: "verdict".into(), unit: "" },
+        Column::new("median", test.scale.name),
+        Column::new("letters", ""),
+        Column::new("against the best", ""),
+        Column::new("verdict", ""),
     ];
     if let Some(other) = test.counterpart {
         let title = if other == Metric::Throughput { "accepted" } else { "durable" };
-        columns.push(Column { title: title.into(), unit: test.scale.name });
+        columns.push(Column::new(title, test.scale.name));
     }
     let row = |(place, entry): (usize, &Entry)| Row {
         title: filesystems[entry.filesystem].name.clone(),
@@ -54,6 +54,7 @@ fn of_test(
         columns,
         rows: test.entries.iter().enumerate().map(row).collect(),
     };
+    table.caption.extend(caches(&[test]));
     table.state_n();
     if let Some(family) = &test.family {
         table.caption.push(format!(
@@ -121,7 +122,7 @@ fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (Str
 }
 
 /// The verdict on the other of a pair whose better one is the best of its family.
-fn said_of(pair: &Pair, facts: &Facts) -> String {
+pub(crate) fn said_of(pair: &Pair, facts: &Facts) -> String {
     let delta = format!("{:.0} %", facts.profile.threshold().0 * 100.0);
     match pair.comparison.verdict {
         Verdict::Equivalent => format!("equivalent within {delta}"),

@@ -1,0 +1,224 @@
+//! Data of single files: cp, dd, split, cat.
+//!
+//! Everything is a loop of read(2) and write(2) with one buffer. Today's cp(1) prefers to let the
+//! filesystem share or copy the data by itself (FICLONE, copy_file_range(2)), which compares how
+//! filesystems avoid the work; this compares how they do it.
+
+use std::{
+    fmt::Write as _,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use model::{Bytes, phase::At};
+use rustix::{
+    fs::{CWD, Mode, OFlags, Stat, fstat, openat},
+    io::{read as read_some, write as write_some},
+    path::Arg,
+};
+
+use super::{
+    Place,
+    entries::make_directory,
+    hand::{Hand, again, close, failed},
+};
+use crate::{EngineError, error::Operation};
+
+/// What cp(1), dd(1), split(1), and the shell ask for; the umask applies.
+const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// A file that must not exist, open for writing.
+pub(super) fn create(
+    directory: impl AsFd,
+    name: impl Arg,
+    mode: Mode,
+    path: &Path,
+) -> Result<OwnedFd, EngineError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    openat(directory, name, flags, mode).map_err(|errno| failed(Operation::Open, path, errno))
+}
+
+/// A file open for reading, symbolic links not followed, and what fstat(2) says of it.
+pub(super) fn open(
+    directory: impl AsFd,
+    name: impl Arg,
+    path: &Path,
+) -> Result<(OwnedFd, Stat), EngineError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::empty())
+        .map_err(|errno| failed(Operation::Open, path, errno))?;
+    let status = fstat(&file).map_err(|errno| failed(Operation::Examine, path, errno))?;
+    Ok((file, status))
+}
+
+/// The permission bits of a mode.
+pub(super) fn permissions(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o777)
+}
+
+/// Reads what comes next, at most a buffer; 0 at the end.
+pub(super) fn get(
+    file: &OwnedFd,
+    from: &Place,
+    most: usize,
+    hand: &mut Hand<'_>,
+) -> Result<usize, EngineError> {
+    let most = most.min(hand.buffer.len());
+    let buffer = &mut hand.buffer[..most];
+    let done = again(|| read_some(file, &mut *buffer))
+        .map_err(|errno| failed(Operation::Read, &from.path, errno))?;
+    hand.has_read(from.at, done as u64)?;
+    Ok(done)
+}
+
+/// Writes the first bytes of the buffer.
+pub(super) fn put(
+    file: &OwnedFd,
+    len: usize,
+    to: (At, &Path),
+    hand: &mut Hand<'_>,
+) -> Result<(), EngineError> {
+    let mut written = 0;
+    while written < len {
+        let buffer = &hand.buffer[written..len];
+        let done = again(|| write_some(file, buffer))
+            .map_err(|errno| failed(Operation::Write, to.1, errno))?;
+        written += done;
+        hand.has_written(to.0, done as u64)?;
+    }
+    Ok(())
+}
+
+/// Copies what is left of a file.
+pub(super) fn pump(
+    from: &OwnedFd,
+    source: &Place,
+    to: &OwnedFd,
+    target: (At, &Path),
+    hand: &mut Hand<'_>,
+) -> Result<(), EngineError> {
+    loop {
+        match get(from, source, usize::MAX, hand)? {
+            0 => return Ok(()),
+            len => put(to, len, target, hand)?,
+        }
+    }
+}
+
+/// As `cp --reflink=never --sparse=never`: the copy gets the mode of the file, less the umask.
+pub(super) fn copy(from: &Place, to: &Place, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    let (source, status) = open(CWD, &from.path, &from.path)?;
+    let target = create(CWD, &to.path, permissions(status.st_mode), &to.path)?;
+    pump(&source, from, &target, (to.at, &to.path), hand)?;
+    close(target, &to.path)
+}
+
+/// As `dd if=/dev/zero`.
+pub(super) fn zeros(file: &Place, size: Bytes, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    let target = create(CWD, &file.path, MODE, &file.path)?;
+    let mut left = size.0;
+    while left > 0 {
+        let len = length(left, hand);
+        put(&target, len, (file.at, &file.path), hand)?;
+        left -= len as u64;
+    }
+    close(target, &file.path)?;
+    hand.done(1)
+}
+
+/// A buffer, or what is left.
+fn length(left: u64, hand: &Hand<'_>) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(hand.buffer.len())
+}
+
+/// Bytes of a fast generator, which no compressor makes smaller.
+pub(super) fn random(
+    file: &Place,
+    size: Bytes,
+    seed: u64,
+    hand: &mut Hand<'_>,
+) -> Result<(), EngineError> {
+    let target = create(CWD, &file.path, MODE, &file.path)?;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut left = size.0;
+    while left > 0 {
+        let len = length(left, hand);
+        random.fill(&mut hand.buffer[..len]);
+        put(&target, len, (file.at, &file.path), hand)?;
+        left -= len as u64;
+    }
+    close(target, &file.path)?;
+    hand.done(1)
+}
+
+/// As cat(1) to /dev/null, but without the writes.
+pub(super) fn read(file: &Place, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    let (source, _) = open(CWD, &file.path, &file.path)?;
+    while get(&source, file, usize::MAX, hand)? > 0 {}
+    hand.done(1)
+}
+
+/// Digits of the names of so many pieces.
+pub(super) fn digits(pieces: u64) -> usize {
+    pieces.saturating_sub(1).to_string().len()
+}
+
+/// As split(1) with numbers as names: the file is read by the buffer, and a piece is written in as
+/// many calls as parts of it were read, which is one for most pieces that are shorter.
+pub(super) fn split(
+    file: &Place,
+    piece: Bytes,
+    into: &Place,
+    hand: &mut Hand<'_>,
+) -> Result<(), EngineError> {
+    let directory = make_directory(&into.path)?;
+    let (source, status) = open(CWD, &file.path, &file.path)?;
+    let size = u64::try_from(status.st_size).unwrap_or(0);
+    let width = digits(size.div_ceil(piece.0));
+    let mut name = String::new();
+    let (mut number, mut room) = (0u64, 0u64);
+    let mut open: Option<OwnedFd> = None;
+    loop {
+        let len = get(&source, file, usize::MAX, hand)?;
+        let mut start = 0;
+        while start < len {
+            let target = match open.take() {
+                Some(target) => target,
+                None => {
+                    name.clear();
+                    // Writing to a string cannot fail.
+                    let _ = write!(name, "{number:0width$}");
+                    room = piece.0;
+                    number += 1;
+                    create(&directory, name.as_str(), MODE, &into.path.join(&name))?
+                }
+            };
+            let end = len.min(start.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+            let part = end - start;
+            let mut written = 0;
+            while written < part {
+                let bytes = &hand.buffer[start + written..end];
+                let done = again(|| write_some(&target, bytes))
+                    .map_err(|errno| failed(Operation::Write, &into.path.join(&name), errno))?;
+                written += done;
+                hand.has_written(into.at, done as u64)?;
+            }
+            start = end;
+            room -= part as u64;
+            if room == 0 {
+                close(target, &into.path)?;
+                hand.done(1)?;
+            } else {
+                open = Some(target);
+            }
+        }
+        if len == 0 {
+            break;
+        }
+    }
+    if let Some(last) = open {
+        close(last, &into.path)?;
+        hand.done(1)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! A tree of source code, drawn from a seed, as an archive.
+//!
+//! Data enters as a number of files and leaves as a tar archive of a tree with the shape of a
+//! kernel's ([`table`]): directories and files by depth, files by directory, sizes, lengths of
+//! names, and a few symbolic links. Sizes are those of the distribution, each part of it once, in
+//! drawn order; so trees of different seeds have the same sizes. Contents are cut out of [`text`].
+//!
+//! Not here: names and contents of any real tree.
+
+mod table;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use model::phase::Compression;
+use tar::EntryType;
+
+use self::table::{DEPTHS, DIRECTORIES, FILES, LINKS, NAMES, PER_DIRECTORY, SIZES, part, quantile};
+use super::{
+    Place,
+    archive::Output,
+    hand::Hand,
+    pack::{Facts, Tape},
+};
+use crate::EngineError;
+
+/// Name of the tree in the archive.
+const ROOT: &str = "source";
+/// When everything was modified: 2006-01-01 00:00:00 UTC.
+const MODIFIED: u64 = 1_136_073_600;
+/// Bytes of a file that are cut out of the text at once.
+const CUT: usize = 64 << 10;
+
+/// A tree before it has contents.
+struct Shape {
+    /// Directories; each comes after its parent, and the first one is the root.
+    directories: Vec<Directory>,
+    /// Sizes of the files, in the order of directories.
+    sizes: Vec<u64>,
+}
+
+struct Directory {
+    files: u64,
+    links: u64,
+    children: Vec<usize>,
+}
+
+/// Writes the archive, which must not exist.
+pub(super) fn write(
+    archive: &Place,
+    files: u64,
+    compression: Compression,
+    seed: u64,
+    hand: &mut Hand<'_>,
+) -> Result<(), EngineError> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let shape = Shape::new(files, &mut random);
+    let text = text::text(&mut random);
+    let mut tape = Tape::new(Output::create(archive, compression, hand)?);
+    let mut writer = Writer { shape: &shape, text: &text, random, path: ROOT.into(), next: 0 };
+    writer.directory(0, &mut tape, hand)?;
+    tape.finish(hand)
+}
+
+impl Shape {
+    fn new(files: u64, random: &mut fastrand::Rng) -> Self {
+        let (directories, in_depth) = levels(files);
+        let mut all: Vec<Directory> = Vec::new();
+        let mut above = 0..0;
+        for (depth, (count, files)) in directories.iter().zip(&in_depth).enumerate() {
+            let first = all.len();
+            for files in spread(*count, *files, random) {
+                // The fourth power lets few directories have most of the others.
+                let draw = random.f64().powi(4);
+                let parent = above.start + text::place(draw, above.len());
+                if depth > 0 {
+                    let child = all.len();
+                    all[parent].children.push(child);
+                }
+                all.push(Directory { files, links: 0, children: Vec::new() });
+            }
+            above = first..all.len();
+        }
+        for _ in 0..scaled(files, LINKS) {
+            let filled: Vec<_> = all.iter_mut().filter(|directory| directory.files > 0).collect();
+            let len = filled.len();
+            if let Some(directory) = filled.into_iter().nth(random.usize(0..len.max(1))) {
+                directory.links += 1;
+            }
+        }
+        let mut sizes: Vec<u64> =
+            (0..files).map(|index| quantile(&SIZES, part(index, files))).collect();
+        random.shuffle(&mut sizes);
+        Self { directories: all, sizes }
+    }
+}
+
+/// So many for so many files as the table has them for its files; halves are rounded up.
+fn scaled(files: u64, of_table: u64) -> u64 {
+    let product = u128::from(files) * u128::from(of_table) * 2 + u128::from(FILES);
+    u64::try_from(product / (2 * u128::from(FILES))).unwrap_or(u64::MAX)
+}
+
+/// Directories and files of each depth.
+fn levels(files: u64) -> (Vec<u64>, Vec<u64>) {
+    let below_root = scaled(files, DIRECTORIES).saturating_sub(1);
+    let weights = DEPTHS[1..].iter().map(|(directories, _)| *directories);
+    let mut directories = vec![1];
+    directories.extend(apportion(below_root, &weights.collect::<Vec<_>>()));
+    // No depth is reached without those above it.
+    for depth in 1..directories.len() {
+        let deepest = directories.iter().rposition(|count| *count > 0).unwrap_or(0);
+        if directories[depth] == 0 && deepest > depth {
+            directories[deepest] -= 1;
+            directories[depth] = 1;
+        }
+    }
+    let weight = |(there, (_, files)): (&u64, &(u64, u64))| if *there > 0 { *files } else { 0 };
+    let weights: Vec<_> = directories.iter().zip(&DEPTHS).map(weight).collect();
+    let files = apportion(files, &weights);
+    (directories, files)
+}
+
+/// Parts of a total in the ratio of weights, by the largest remainders; the first of equals gets
+/// more.
+fn apportion(total: u64, weights: &[u64]) -> Vec<u64> {
+    let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    if sum == 0 {
+        return vec![0; weights.len()];
+    }
+    let product = |weight: &u64| u128::from(total) * u128::from(*weight);
+    let whole = |weight| u64::try_from(product(weight) / sum).unwrap_or(u64::MAX);
+    let mut parts: Vec<u64> = weights.iter().map(whole).collect();
+    let left = total - parts.iter().sum::<u64>();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(product(&weights[*index]) % sum));
+    order.iter().zip(0..left).for_each(|(index, _)| parts[*index] += 1);
+    parts
+}
+
+/// Files of each directory of one depth.
+fn spread(directories: u64, files: u64, random: &mut fastrand::Rng) -> Vec<u64> {
+    let weight = |index| quantile(&PER_DIRECTORY, part(index, directories));
+    let mut weights: Vec<u64> = (0..directories).map(weight).collect();
+    if weights.iter().all(|weight| *weight == 0) {
+        weights.fill(1);
+    }
+    random.shuffle(&mut weights);
+    apportion(files, &weights)
+}
+
+/// Writes a shape, directory by directory, depth first.
+struct Writer<'a> {
+    shape: &'a Shape,
+    text: &'a [u8],
+    random: fastrand::Rng,
+    path: Vec<u8>,
+    /// Which size comes next.
+    next: usize,
+}
+
+impl Writer<'_> {
+    fn directory(
+        &mut self,
+        index: usize,
+        tape: &mut Tape<'_>,
+        hand: &mut Hand<'_>,
+    ) -> Result<(), EngineError> {
+        let shape = self.shape;
+        let directory = &shape.directories[index];
+        self.path.push(b'/');
+        self.header(EntryType::Directory, None, 0, tape, hand)?;
+        if index > 0 {
+            hand.done(1)?;
+        }
+        let end = self.path.len();
+        let mut first = Vec::new();
+        for number in 0..directory.files {
+            let name = self.name(number);
+            self.path.extend_from_slice(&name);
+            self.file(tape, hand)?;
+            self.path.truncate(end);
+            if number == 0 {
+                first = name;
+            }
+            hand.done(1)?;
+        }
+        for number in 0..directory.links {
+            self.path.extend_from_slice(format!("link{number}").as_bytes());
+            self.header(EntryType::Symlink, Some(&first), 0, tape, hand)?;
+            self.path.truncate(end);
+            hand.done(1)?;
+        }
+        for (number, child) in directory.children.iter().enumerate() {
+            self.path.extend_from_slice(format!("dir{number}").as_bytes());
+            self.directory(*child, tape, hand)?;
+            self.path.truncate(end);
+        }
+        self.path.truncate(end - 1);
+        Ok(())
+    }
+
+    /// A name that no other file of the directory has: letters, its number, and a suffix.
+    fn name(&mut self, number: u64) -> Vec<u8> {
+        let end = format!("{number}.c");
+        let wanted = quantile(&NAMES, self.random.f64());
+        let letters = usize::try_from(wanted).unwrap_or(0).saturating_sub(end.len());
+        let mut name: Vec<u8> = (0..letters).map(|_| self.random.u8(b'a'..=b'z')).collect();
+        name.extend_from_slice(end.as_bytes());
+        name
+    }
+
+    fn header(
+        &self,
+        kind: EntryType,
+        link: Option<&[u8]>,
+        size: u64,
+        tape: &mut Tape<'_>,
+        hand: &mut Hand<'_>,
+    ) -> Result<(), EngineError> {
+        let mode = if kind == EntryType::Directory {
+            0o755
+        } else if link.is_some() {
+            0o777
+        } else {
+            0o644
+        };
+        let (path, mtime) = (&self.path, MODIFIED);
+        tape.header(&Facts { kind, path, link, mode, owner: (0, 0), mtime, size }, hand)
+    }
+
+    fn file(&mut self, tape: &mut Tape<'_>, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+        let size = self.shape.sizes[self.next];
+        self.next += 1;
+        self.header(EntryType::Regular, None, size, tape, hand)?;
+        let mut left = usize::try_from(size).unwrap_or(usize::MAX);
+        while left > 0 {
+            let len = left.min(CUT);
+            let start = self.random.usize(0..=self.text.len() - len);
+            tape.put(&self.text[start..start + len], hand)?;
+            left -= len;
+        }
+        tape.pad(hand)
+    }
+}

@@ -1,0 +1,72 @@
+//! What is wrong with the numbers of a measured phase. The thresholds are in [`super::thresholds`].
+
+mod caches;
+mod machine;
+mod plausible;
+mod writes;
+
+use model::{
+    Metric, Phase, PhaseResult, Sample, Warning,
+    phase::{Bound, Series, Work, WorkerResult},
+};
+
+pub(super) use machine::logged;
+pub(in crate::conductor) use plausible::across;
+
+use super::{
+    Known, Nanos, float, generator_share,
+    thresholds::{CLOCK_SHARE, GENERATOR_SHARE, SHORT},
+    until_durable, whole, window,
+};
+
+/// What is wrong with the numbers of a measured phase; `samples` are its own.
+pub(in crate::conductor) fn warnings(
+    phase: &Phase,
+    result: &PhaseResult,
+    known: &Known,
+    samples: &[Sample],
+) -> Vec<Warning> {
+    let mut warnings = machine::of(phase, result, known, samples);
+    if result.workers.is_empty() {
+        return warnings;
+    }
+    let durable = phase.primary() == Metric::DurableThroughput;
+    let judged = |worker: &WorkerResult| {
+        if durable { until_durable(worker) } else { worker.loop_time }
+    };
+    let elapsed = window(result.workers.iter(), judged);
+    if elapsed < SHORT {
+        warnings.push(Warning::Short { elapsed });
+    }
+    timing(&mut warnings, phase, result, known);
+    caches::of(&mut warnings, phase, result, known, samples);
+    writes::of(&mut warnings, phase, result, known, samples);
+    warnings.extend(plausible::of(phase, result, known, samples));
+    warnings
+}
+
+/// Whether the loop could be timed, and came to a steady rate.
+fn timing(warnings: &mut Vec<Warning>, phase: &Phase, result: &PhaseResult, known: &Known) {
+    let cost = known.always.clock_cost;
+    if let Some(median) = result.latencies().operations().quantile(0.5)
+        && float(cost.0) > CLOCK_SHARE * float(median.0)
+    {
+        warnings.push(Warning::Clock { cost, median });
+    }
+    if let (Some(share), Some(nanos)) =
+        (generator_share(phase, result, known.generator), known.generator)
+        && share > GENERATOR_SHARE
+    {
+        warnings.push(Warning::GeneratorBound { share, loop_time: Nanos(whole(nanos.round())) });
+    }
+    let Work::Stream(stream) = &phase.work else { return };
+    if !matches!(stream.bound, Bound::Time { .. }) {
+        return;
+    }
+    let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
+    if let Some(drift) = analysis::steady::drift(&series)
+        && !drift.within(analysis::steady::limits(known.always.profile))
+    {
+        warnings.push(Warning::NotSteady { range: drift.range, slope: drift.slope });
+    }
+}

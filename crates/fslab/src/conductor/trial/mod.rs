@@ -1,0 +1,204 @@
+//! One trial: a fresh filesystem, its phases, its end.
+
+mod phases;
+mod verdict;
+
+use std::{path::Path, sync::atomic::Ordering, time::Instant};
+
+use model::{
+    Environment, Evidence, Phase, Sample, Warning,
+    phase::Series,
+    record::{Action, Outcome, Times, TrialRecord},
+    sample::lifecycle,
+};
+use phases::Workload;
+use rig::{Mounted, Step};
+
+use super::{
+    Conductor, Located,
+    deeds::{Scratch, needs_elsewhere},
+    events::Event,
+    name, now_unix, reason,
+};
+
+/// What a trial gathers on its way.
+#[derive(Default)]
+struct Gathered {
+    samples: Vec<Sample>,
+    histograms: Vec<Times>,
+    series: Vec<(String, Series)>,
+    evidence: Vec<(String, Evidence)>,
+    warnings: Vec<Located>,
+    actions: Vec<Action>,
+    environment: Environment,
+}
+
+/// Why a trial stopped early.
+enum Stop {
+    Interrupted,
+    Failed(String),
+}
+
+impl Stop {
+    fn failed(step: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::Failed(reason(step, error))
+    }
+}
+
+impl Conductor<'_> {
+    /// Measures one trial; `None` when a signal ended it, and then the machine is as before and
+    /// nothing is kept.
+    pub(super) fn measure(&mut self, cell: usize, repeat: u32) -> Option<TrialRecord> {
+        let (started, started_unix) = (Instant::now(), now_unix());
+        let mut gathered = Gathered::default();
+        let watched = rig::watching();
+        let steps = self.steps(cell, &mut gathered);
+        let watched = rig::watching() - watched;
+        let looks = name::looking(watched, started.elapsed().into(), &gathered.evidence);
+        gathered.samples.extend(looks);
+        gathered.actions = self.rig.take_actions();
+        let outcome = match steps {
+            Ok(()) => Outcome::Measured,
+            Err(Stop::Failed(reason)) if !self.watch.interrupt.load(Ordering::Relaxed) => {
+                Outcome::Failed { reason }
+            }
+            Err(Stop::Failed(_) | Stop::Interrupted) => return None,
+        };
+        Some(TrialRecord {
+            cell,
+            repeat,
+            started_unix,
+            elapsed: started.elapsed().into(),
+            outcome,
+            samples: gathered.samples,
+            histograms: gathered.histograms,
+            series: gathered.series,
+            evidence: gathered.evidence,
+            warnings: gathered.warnings,
+            actions: gathered.actions,
+            environment: gathered.environment.beyond(&self.environment),
+        })
+    }
+
+    fn steps(&mut self, index: usize, gathered: &mut Gathered) -> Result<(), Stop> {
+        let cell = self.cells[index].cell.clone();
+        let filesystem = self.catalogue.get(&cell.filesystem.base);
+        let filesystem = filesystem.map_err(|error| Stop::failed("the catalogue", &error))?;
+        let suite = suites::find(&cell.workload.suite).ok_or_else(|| {
+            Stop::Failed(format!("this program has no suite `{}`", cell.workload.suite))
+        })?;
+        let phases = (suite.phases)(&cell.workload, self.settings.seed);
+        // Before anything is made: the machine is as idle as it gets, and no cache is warm yet.
+        let generator: Vec<_> = phases.iter().map(|phase| self.ceilings.of(phase)).collect();
+        let scratch = self.scratch(&phases)?;
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
+        let mounted = self.rig.instance(
+            filesystem,
+            &cell.filesystem,
+            cell.scheduler.as_deref(),
+            cell.fullness,
+        );
+        let mut mounted = mounted.map_err(|error| Stop::failed("making the filesystem", &error))?;
+        schedulers_hold(&mounted)?;
+        let workload = Workload {
+            phases: &phases,
+            generator: &generator,
+            watch: self.watch,
+            worker_command: &self.settings.worker_command,
+            crash_state: self.settings.crash_state.as_deref(),
+            elsewhere: scratch.as_ref().map(Scratch::path),
+            always: self.always,
+        };
+        let ran = workload.run(&mut mounted, &mut self.restless, gathered);
+        gathered.environment.merge(mounted.environment().clone());
+        gathered.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
+        gathered.samples.extend(name::offered(mounted.space()));
+        ran?;
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::SPACE, time: None });
+        let taken = mounted.occupancy();
+        let taken = taken.map_err(|error| Stop::failed("looking at the space taken", &error))?;
+        gathered.samples.extend(taken.map(name::occupied).unwrap_or_default());
+        (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT, time: None });
+        let finished = mounted.finish(self.settings.fsck);
+        let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
+        if let Some(verdict) = finished.damage {
+            gathered.warnings.push((None, Warning::Damaged { verdict }));
+        }
+        finished.lifecycle.into_iter().try_for_each(|step| around(step, gathered))
+    }
+
+    /// A directory of the trial's own on another filesystem, if a phase needs one.
+    fn scratch(&mut self, phases: &[Phase]) -> Result<Option<Scratch>, Stop> {
+        if !phases.iter().any(needs_elsewhere) {
+            return Ok(None);
+        }
+        if self.elsewhere.is_none() {
+            let made = self.rig.elsewhere();
+            self.elsewhere =
+                Some(made.map_err(|error| Stop::failed("a directory elsewhere", &error))?);
+        }
+        let made = self.elsewhere.as_deref().map(Scratch::new).transpose();
+        made.map_err(|error| Stop::failed("a directory elsewhere", &error))
+    }
+}
+
+/// Keeps what a step around the phases took, and what was seen of it.
+fn around(step: Step, gathered: &mut Gathered) -> Result<(), Stop> {
+    gathered.samples.extend(name::step(&step));
+    let located = |warning| (Some(step.name.to_owned()), warning);
+    gathered.warnings.extend(name::step_warnings(&step).into_iter().map(located));
+    let Some(evidence) = step.evidence else { return Ok(()) };
+    let stands = verdict::stands(&evidence.log);
+    gathered.evidence.push((step.name.to_owned(), evidence));
+    stands.map_err(|why| Stop::Failed(format!("{}: {why}", step.name)))
+}
+
+/// A setting that is an axis of the plan must hold, or the number would stand under a wrong name.
+fn schedulers_hold(mounted: &Mounted) -> Result<(), Stop> {
+    let broken = mounted.warnings().iter().find(|warning| {
+        matches!(warning, Warning::ReadBack { setting, .. } if setting.contains("scheduler"))
+    });
+    match broken {
+        None => Ok(()),
+        Some(warning) => Err(Stop::Failed(format!("{}; {}", warning.message(), warning.cure()))),
+    }
+}
+
+/// Whether the directory under test can still be written to after a phase.
+fn writable(phase: &str, directory: &Path) -> Result<(), Stop> {
+    let flags = rustix::fs::statvfs(directory).map(|told| told.f_flag);
+    let flags = flags.map_err(|error| Stop::failed(&format!("looking after {phase}"), &error))?;
+    verdict::still_writable(flags).map_err(|why| Stop::Failed(format!("{phase}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Metric, Nanos, evidence::LogLine};
+    use rig::ProgramTime;
+
+    use super::*;
+
+    fn step(log: Vec<LogLine>) -> Step {
+        Step {
+            name: lifecycle::UMOUNT,
+            elapsed: Nanos(1_000_000),
+            program: Some(ProgramTime { user: Nanos(1), system: Nanos(2) }),
+            evidence: Some(Evidence { log, ..Evidence::default() }),
+        }
+    }
+
+    #[test]
+    fn a_fatal_line_in_a_step_fails_the_trial_and_what_was_seen_is_kept() {
+        let line = |fatal| LogLine { level: 3, fatal, text: "EXT4-fs error (device loop3)".into() };
+        let mut gathered = Gathered::default();
+        assert!(around(step(vec![line(false)]), &mut gathered).is_ok());
+        assert!(matches!(&gathered.warnings[..], [(Some(at), Warning::KernelLog { .. })]
+            if at == lifecycle::UMOUNT));
+        let failed = around(step(vec![line(true)]), &mut gathered);
+        assert!(matches!(failed, Err(Stop::Failed(why))
+            if why.starts_with("umount: ") && why.contains("EXT4-fs error (device loop3)")));
+        assert_eq!(gathered.evidence.len(), 2);
+        let elapsed = |sample: &&Sample| sample.metric == Metric::Elapsed;
+        assert_eq!(gathered.samples.iter().filter(elapsed).count(), 2);
+    }
+}

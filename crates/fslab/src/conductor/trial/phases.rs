@@ -1,0 +1,166 @@
+//! The phases of a trial: each made ready, watched, carried out, judged, and named.
+
+use std::path::Path;
+
+use engine::{Context, EngineError};
+use model::{
+    Nanos, Phase, PhaseResult, Warning,
+    phase::{Bound, Cache, Role, Series, Stream, Work},
+};
+use rig::Mounted;
+
+use super::{Gathered, Stop, verdict, writable};
+use crate::conductor::{
+    Watch,
+    events::Event,
+    name::{self, Always, Known},
+};
+
+/// How long a device may take to come to rest before a phase.
+const SETTLE_LIMIT: Nanos = Nanos(5_000_000_000);
+
+/// The same once a device was found busy with what others do: waiting longer would not help.
+const RESTLESS_LIMIT: Nanos = Nanos(500_000_000);
+
+/// The phases of a trial and what they need.
+pub(super) struct Workload<'a> {
+    pub(super) phases: &'a [Phase],
+    /// What the loop of each phase costs for an operation, in nanoseconds.
+    pub(super) generator: &'a [Option<f64>],
+    pub(super) watch: Watch<'a>,
+    pub(super) worker_command: &'a [std::ffi::OsString],
+    pub(super) crash_state: Option<&'a Path>,
+    /// The trial's directory on another filesystem, if a phase needs it.
+    pub(super) elsewhere: Option<&'a Path>,
+    pub(super) always: Always,
+}
+
+impl Workload<'_> {
+    /// Carries all phases out, and gathers what the measured ones gave.
+    pub(super) fn run(
+        &self,
+        mounted: &mut Mounted,
+        restless: &mut bool,
+        gathered: &mut Gathered,
+    ) -> Result<(), Stop> {
+        for (phase, generator) in self.phases.iter().zip(self.generator) {
+            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time(phase) });
+            let ready = ready(phase, mounted, restless)?;
+            let (result, stands) = match phase.role {
+                Role::Measure => self.measured(phase, *generator, mounted, ready, gathered),
+                Role::Prepare => {
+                    let listener = mounted.listen();
+                    let result = self.engine(phase, mounted.directory());
+                    (result.map(|_| ()), verdict::stands(&listener.end()))
+                }
+            };
+            // What the kernel tells says more than the call that failed for it.
+            stands.map_err(|why| Stop::Failed(format!("{}: {why}", phase.name)))?;
+            result?;
+            writable(&phase.name, mounted.directory())?;
+        }
+        gathered.warnings.extend(name::across(self.phases, &gathered.samples));
+        Ok(())
+    }
+
+    /// Carries a measured phase out under watch; whether it went through, and whether the kernel
+    /// lets it stand.
+    fn measured(
+        &self,
+        phase: &Phase,
+        generator: Option<f64>,
+        mounted: &Mounted,
+        ready: Vec<Warning>,
+        gathered: &mut Gathered,
+    ) -> (Result<(), Stop>, Result<(), String>) {
+        let watch = mounted.watch();
+        let result = self.engine(phase, mounted.directory());
+        let evidence = watch.end();
+        let stands = verdict::stands(&evidence.log);
+        let known = Known { always: self.always, evidence, generator };
+        if let Ok(result) = &result {
+            self.keep(phase, result, &known, ready, gathered);
+        }
+        gathered.evidence.push((phase.name.clone(), known.evidence));
+        (result.map(|_| ()), stands)
+    }
+
+    /// Names what a measured phase gave; `warnings` are those of making it ready.
+    fn keep(
+        &self,
+        phase: &Phase,
+        result: &PhaseResult,
+        known: &Known,
+        warnings: Vec<Warning>,
+        gathered: &mut Gathered,
+    ) {
+        let samples = name::samples(phase, result, known);
+        let metric = phase.primary();
+        if let Some(value) = name::value(&samples, metric) {
+            let name = phase.name.as_str();
+            (self.watch.observer)(&Event::PhaseEnded { name, metric, value });
+        }
+        let own = name::warnings(phase, result, known, &samples);
+        let located = |warning| (Some(phase.name.clone()), warning);
+        gathered.warnings.extend(warnings.into_iter().chain(own).map(located));
+        gathered.samples.extend(samples);
+        gathered.histograms.extend(name::histograms(&phase.name, result));
+        let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
+        if !series.ops.is_empty() {
+            gathered.series.push((phase.name.clone(), series));
+        }
+    }
+
+    fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
+        let Watch { progress, interrupt, .. } = self.watch;
+        let state = self.crash_state.filter(|_| leaves_a_state(phase));
+        let worker_command = self.worker_command;
+        let context = Context { directory, progress, interrupt, state, worker_command };
+        let result = match &phase.work {
+            Work::Stream(stream) => engine::run(stream, &context),
+            Work::Tree(tree) => engine::run_tree(tree, &context),
+            Work::Task(task) => engine::run_task(task, self.elsewhere, &context),
+            Work::Remove { files, workers } => engine::remove(files, *workers, &context),
+        };
+        result.map_err(|error| {
+            if matches!(error, EngineError::Interrupted) {
+                return Stop::Interrupted;
+            }
+            Stop::failed(&phase.name, &error)
+        })
+    }
+}
+
+/// Whether a phase is one whose files can be judged after a crash.
+fn leaves_a_state(phase: &Phase) -> bool {
+    let writes =
+        |stream: &Stream| (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
+    phase.role == Role::Measure && matches!(&phase.work, Work::Stream(stream) if writes(stream))
+}
+
+/// Brings the caches into the state the phase asks for, and the device to rest. A warm phase comes
+/// after those that read or wrote its files, and is judged by what it reads.
+fn ready(phase: &Phase, mounted: &mut Mounted, restless: &mut bool) -> Result<Vec<Warning>, Stop> {
+    let mut warnings = Vec::new();
+    if phase.cache == Cache::Cold {
+        let cold =
+            mounted.make_cold().map_err(|error| Stop::failed("emptying the caches", &error))?;
+        warnings.extend(cold);
+    }
+    let settled = mounted.settle(if *restless { RESTLESS_LIMIT } else { SETTLE_LIMIT });
+    let busy = settled.map_err(|error| Stop::failed("waiting for the device", &error))?;
+    *restless |= busy.is_some();
+    warnings.extend(busy);
+    Ok(warnings)
+}
+
+/// How long the workers of a phase work, where that is given.
+fn time(phase: &Phase) -> Option<Nanos> {
+    match &phase.work {
+        Work::Stream(stream) => match stream.bound {
+            Bound::Time { ramp, run } => Some(ramp + run),
+            Bound::Once | Bound::Ops(_) => None,
+        },
+        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => None,
+    }
+}

@@ -1,0 +1,53 @@
+//! One of each warning, with plausible values.
+
+use super::Warning;
+use crate::units::{Bytes, Nanos, Ratio};
+
+impl Warning {
+    /// One of each, with plausible values: for the reference page and for tests that must see them
+    /// all.
+    pub fn examples() -> Vec<Self> {
+        let text = |text: &str| text.to_owned();
+        vec![
+            Self::Few { n: 3, needed: 6 },
+            Self::Wide { half_width: Ratio(0.12), target: Ratio(0.03) },
+            Self::NotCold { asked: Bytes::mib(64), from_device: Bytes::mib(8) },
+            Self::CacheKept { reason: text("not root") },
+            Self::FitsMemory { working_set: Bytes::mib(64), memory: Bytes::gib(8) },
+            Self::Backing { what: text("an image file on a loop device") },
+            Self::Unsynced,
+            Self::Compressible,
+            Self::ReadBack {
+                setting: text("scheduler of loop3"),
+                wanted: text("bfq"),
+                found: text("none"),
+            },
+            Self::MemoryUnlimited { reason: text("no memory controller") },
+            Self::NotIdle { waited: Nanos(30_000_000_000) },
+            Self::Clock { cost: Nanos(1200), median: Nanos(900) },
+            Self::GeneratorBound { share: Ratio(0.17), loop_time: Nanos(31) },
+            Self::Short { elapsed: Nanos(4_000_000) },
+            Self::NotWarm { cached: Ratio(0.61) },
+            Self::Mixed { cached: Ratio(0.45) },
+            Self::CpuBound { who: text("kworker btrfs-endio-write"), share: Ratio(0.98) },
+            Self::ForeignCpu { share: Ratio(0.24), who: text("updatedb (/system.slice)") },
+            Self::ForeignIo { device: text("sdb"), bytes: Bytes::mib(18), share: Ratio(0.07) },
+            Self::Pressure { resource: text("memory"), share: Ratio(0.04) },
+            Self::Steal { share: Ratio(0.011) },
+            Self::Throttled { events: 3 },
+            Self::NotSteady { range: Ratio(0.42), slope: Ratio(0.18) },
+            Self::Dirty { left: Bytes::mib(180), written: Bytes::mib(256) },
+            Self::Shrunk { amplification: Ratio(0.04) },
+            Self::Impossible { what: text("12 GB/s read by 1 worker where memory gives 9 GB/s") },
+            Self::Background { who: text("ext4lazyinit"), time: Nanos(81_000_000) },
+            Self::KernelLog { line: text("EXT4-fs (loop3): mounted without journal"), lines: 1 },
+            Self::Absent {
+                what: text("pressure"),
+                why: text("the kernel keeps no account of it; boot with psi=1"),
+            },
+            Self::Damaged { verdict: text("xfs_repair exit 1: bad magic") },
+            Self::Amended { what: text("--scale 1/64") },
+            Self::Resumed { differs: text("vm.swappiness") },
+        ]
+    }
+}

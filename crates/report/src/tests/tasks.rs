@@ -1,0 +1,332 @@
+//! Tables of tasks, their totals, evidence, life cycle, and regimes.
+
+use expect_test::expect_file;
+use model::{Fullness, Metric, RunRecord, Warning, record::Outcome};
+
+use super::{every_table, plain};
+use crate::{
+    View,
+    fixture::tasks::{self, TASKS},
+    html, json, markdown, terminal,
+    view::{Body, Row, Table, TableCell, ValueCell},
+};
+
+fn row<'a>(table: &'a Table, title: &str) -> &'a Row {
+    table.rows.iter().find(|row| row.title == title).unwrap()
+}
+
+fn cells(row: &Row) -> &[TableCell] {
+    match &row.body {
+        Body::Cells(cells) => cells,
+        Body::Missing(reason) => panic!("{}: {reason}", row.title),
+    }
+}
+
+fn value(cell: &TableCell) -> &ValueCell {
+    match cell {
+        TableCell::Value(value) => value,
+        TableCell::Text(text) => panic!("{text}"),
+    }
+}
+
+fn missing(row: &Row) -> &str {
+    match &row.body {
+        Body::Missing(reason) => reason,
+        Body::Cells(_) => panic!("{} has numbers", row.title),
+    }
+}
+
+/// Takes the samples of one task of one filesystem out of some repeats.
+fn without(record: &mut RunRecord, cell: usize, task: &str, repeats: std::ops::Range<u32>) {
+    for trial in record.trials.iter_mut().filter(|trial| trial.cell == cell) {
+        if repeats.contains(&trial.repeat) {
+            trial.samples.retain(|sample| sample.phase != task);
+        }
+    }
+}
+
+#[test]
+fn the_terminal_report_of_tasks_is_as_agreed() {
+    let view = View::new(&tasks::record());
+    let text = terminal(&view, &plain(80, false));
+    expect_file!["../../golden/tasks.txt"].assert_eq(&text);
+    let text = terminal(&view, &plain(80, true));
+    expect_file!["../../golden/tasks-detail.txt"].assert_eq(&text);
+    expect_file!["../../golden/tasks.md"].assert_eq(&markdown(&view));
+}
+
+#[test]
+fn no_line_of_it_is_wider_than_the_terminal() {
+    let mut one = tasks::record();
+    one.cells.truncate(1);
+    one.trials.retain(|trial| trial.cell == 0);
+    for record in [tasks::record(), one, many()] {
+        let view = View::new(&record);
+        for width in [80, 100, 120] {
+            for detail in [false, true] {
+                for line in terminal(&view, &plain(width, detail)).lines() {
+                    assert!(line.chars().count() <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+}
+
+/// The run with four further filesystems, one of which loses a repeat.
+fn many() -> RunRecord {
+    let mut record = tasks::record();
+    let mut rng = fastrand::Rng::with_seed(6);
+    for name in ["xfs", "nilfs2-small-segments", "f2fs", "bcachefs"] {
+        record.cells.push(tasks::cell(name, Fullness(0)));
+        for repeat in 0..8 {
+            let mut trial = tasks::trial(record.cells.len() % 2, repeat, &mut rng);
+            trial.cell = record.cells.len() - 1;
+            record.trials.push(trial);
+        }
+    }
+    if let Some(trial) = record.trials.last_mut() {
+        trial.outcome = Outcome::Failed { reason: "002-find-files: Input/output error (5)".into() };
+    }
+    record
+}
+
+#[test]
+fn a_filesystem_with_a_failed_repeat_is_shown_and_not_ranked() {
+    let view = View::new(&many());
+    let seconds = &view.overviews[0].by_point[0];
+    assert_eq!(seconds.columns.len(), 6);
+    let caption = seconds.caption.join("; ");
+    assert!(caption.contains("bcachefs: 1 of 8 repeats failed, not ranked"), "{caption}");
+    let total = row(&view.overviews[0].composites[0], "bcachefs");
+    assert_eq!(total.note, "1 of 8 repeats failed");
+    assert!(!value(&cells(total)[0]).top && value(&cells(total)[0]).n == 7);
+    assert!(matches!(&cells(total)[2],
+        TableCell::Text(text) if text == "not ranked: repeats failed"));
+    // Rows stand by their totals, the best first.
+    let rows = view.overviews[0].composites[0].rows.iter();
+    let totals: Vec<f64> = rows
+        .filter_map(|row| match &row.body {
+            Body::Cells(cells) => Some(value(&cells[0]).sort),
+            Body::Missing(_) => None,
+        })
+        .collect();
+    assert!(totals.len() == 6 && totals.is_sorted());
+}
+
+#[test]
+fn tasks_are_rows_in_seconds_whatever_their_length() {
+    let view = View::new(&tasks::record());
+    let titles: Vec<&str> =
+        view.overviews[0].by_point.iter().map(|table| table.title.as_str()).collect();
+    assert_eq!(titles, ["Seconds: tasks", "CPU %: tasks"]);
+    let seconds = &view.overviews[0].by_point[0];
+    assert!(seconds.columns.iter().all(|column| column.unit == "s"));
+    let find = value(&cells(row(seconds, "002-find-files"))[0]);
+    assert!(find.shown.value.starts_with("0.0034"), "{}", find.shown.value);
+    let caption = seconds.caption.join("; ");
+    let caches = "caches as the step before left them, but cold before 021-read-file";
+    assert!(caption.contains(caches), "{caption}");
+    assert!(missing(row(seconds, "reiser4")).starts_with("skipped: no kernel"));
+    let titles: Vec<&str> =
+        view.overviews[0].further.iter().map(|table| table.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        ["Seconds until durable: tasks", "CPU % with the kernel threads it caused: tasks"]
+    );
+}
+
+#[test]
+fn the_total_of_a_repeat_is_the_sum_of_its_tasks() {
+    let mut record = tasks::record();
+    // Times that can be added up in one's head: ext4 100, 2, 50 and btrfs 150, 1, 50 seconds.
+    for trial in &mut record.trials {
+        let times = if trial.cell == 0 { [100.0, 2.0, 50.0] } else { [150.0, 1.0, 50.0] };
+        for sample in trial.samples.iter_mut().filter(|sample| sample.metric == Metric::Elapsed) {
+            if let Some(at) = TASKS.iter().position(|(name, ..)| *name == sample.phase) {
+                sample.value = times[at] * 1e9 * (1.0 + f64::from(trial.repeat) / 1000.0);
+            }
+        }
+    }
+    let view = View::new(&record);
+    let table = &view.overviews[0].composites[0];
+    let medians = |name: &str| {
+        let cells = cells(row(table, name));
+        [0, 3, 4].map(|at| value(&cells[at]).sort)
+    };
+    let near = |value: f64, wanted: f64| assert!((value / wanted - 1.0).abs() < 1e-9, "{value}");
+    let drift = 1.0035;
+    // Best medians: 100, 1, 50.
+    for (name, sum, rest, product) in [("ext4", 152.0, 52.0, 2.0f64), ("btrfs", 201.0, 51.0, 1.5)] {
+        let [total, without, ratios] = medians(name);
+        near(total, sum * 1e9 * drift);
+        near(without, rest * 1e9 * drift);
+        near(ratios, product.cbrt());
+    }
+    assert_eq!(table.columns[3].title, "without 001-touch-files");
+    // The sum prefers ext4, the mean of ratios btrfs: the caption says that the order depends.
+    assert!(value(&cells(row(table, "ext4"))[0]).top && !value(&cells(row(table, "btrfs"))[0]).top);
+    assert!(!value(&cells(row(table, "ext4"))[4]).top && value(&cells(row(table, "btrfs"))[4]).top);
+    let caption = table.caption.join("; ");
+    for needed in ["do not have the same top group", "001-touch-files, 66 to 75 %", "long tasks"] {
+        assert!(caption.contains(needed), "{needed}: {caption}");
+    }
+    match &cells(row(table, "btrfs"))[1] {
+        TableCell::Text(text) => assert!(text.starts_with("×1.32"), "{text}"),
+        TableCell::Value(_) => panic!("a ratio is words"),
+    }
+}
+
+#[test]
+fn a_filesystem_without_a_task_has_no_total_and_says_so() {
+    let mut record = tasks::record();
+    without(&mut record, 1, "021-read-file", 0..8);
+    let view = View::new(&record);
+    let table = &view.overviews[0].composites[0];
+    assert_eq!(missing(row(table, "btrfs")), "no total: it lacks 021-read-file");
+    assert!(missing(row(table, "reiser4")).starts_with("skipped"));
+    let ext4 = cells(row(table, "ext4"));
+    assert!(!value(&ext4[0]).top, "one alone is not compared");
+    // The other filesystem's tasks take no part in the best medians.
+    assert!((value(&ext4[4]).sort - 1.0).abs() < 0.02);
+}
+
+#[test]
+fn a_repeat_without_a_task_counts_in_no_total() {
+    let mut record = tasks::record();
+    without(&mut record, 1, "002-find-files", 0..2);
+    let view = View::new(&record);
+    let table = &view.overviews[0].composites[0];
+    assert_eq!(value(&cells(row(table, "btrfs"))[0]).n, 6);
+    assert_eq!(value(&cells(row(table, "ext4"))[0]).n, 8);
+}
+
+#[test]
+fn three_repeats_give_totals_without_claims() {
+    let mut record = tasks::record();
+    record.trials.retain(|trial| trial.repeat < 3);
+    let view = View::new(&record);
+    let table = &view.overviews[0].composites[0];
+    assert!(!table.has_top() && table.values().all(|value| value.shown.interval.is_none()));
+    assert!(matches!(&cells(row(table, "ext4"))[2],
+        TableCell::Text(text) if text == "not ranked: see warnings"));
+    // Every code that stands at a number leads somewhere.
+    let page = html(&view);
+    for code in view.overviews[0].all().flat_map(Table::values).flat_map(|value| &value.codes) {
+        assert!(page.contains(&format!("id=\"{code}\"")), "{code}");
+    }
+}
+
+#[test]
+fn what_the_kernel_does_not_tell_is_not_a_zero() {
+    let view = View::new(&tasks::record());
+    let of_read = &view.evidence[0][2];
+    let cpu = row(&of_read[0], "the workload");
+    assert!(matches!(&cells(cpu)[1], TableCell::Text(text) if text == "not told"));
+    assert_eq!(value(&cells(cpu)[0]).shown.value, "31.00");
+    let flushes = row(&of_read[1], "flush requests");
+    assert_eq!(value(&cells(flushes)[0]).sort, 0.0);
+    assert!(matches!(&cells(flushes)[1], TableCell::Text(text) if text == "not told"));
+    let page = html(&view);
+    assert!(page.contains("<summary>Evidence: processors and devices"));
+    assert!(page.contains(">not told</td>"));
+}
+
+#[test]
+fn parts_of_the_cpu_time_stand_below_the_machine_s_own_count() {
+    let view = View::new(&tasks::record());
+    let table = &view.evidence[0][0][0];
+    let share = |title: &str| value(&cells(row(table, title))[0]).sort;
+    let parts = ["the workload", "kernel threads it caused", "other kernel threads"];
+    let others = ["other processes", "fslab, looking", "unattributed"];
+    let sum: f64 = parts.into_iter().chain(others).map(share).sum();
+    assert!((sum - share("the machine")).abs() < 1e-6, "{sum}");
+    let caused = share("· journal") + share("· writeback");
+    assert!((caused - share("kernel threads it caused")).abs() < 1e-6);
+    assert!(table.rows.iter().all(|row| row.title != "· reclaim"), "nothing was used there");
+    let joined = row(&view.evidence[0][0][1], "joined with a neighbor");
+    assert!((value(&cells(joined)[0]).sort - 630.0 / 841.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_life_cycle_has_a_row_for_each_fullness_where_it_varies() {
+    let mut record = tasks::record();
+    let view = View::new(&record);
+    let titles = |view: &View| -> Vec<String> {
+        view.lifecycle[0].rows.iter().map(|row| row.title.clone()).collect()
+    };
+    assert_eq!(titles(&view), ["ext4", "btrfs", "reiser4"]);
+    let work = &view.lifecycle[1];
+    assert_eq!(cells(row(work, "ext4 · mkfs")).len(), 4);
+    assert!(matches!(&cells(row(work, "ext4 · mount"))[0],
+        TableCell::Text(text) if text == "no program"));
+    let space = &view.lifecycle[2];
+    assert!((value(&cells(row(space, "ext4"))[1]).sort - 0.9).abs() < 1e-9);
+    assert!(matches!(&cells(row(space, "btrfs"))[2],
+        TableCell::Text(text) if text == "on demand"));
+
+    for name in ["ext4", "btrfs"] {
+        let mut cell = tasks::cell(name, Fullness(80));
+        cell.label = "tasks full=80%".into();
+        record.cells.push(cell);
+    }
+    let mut rng = fastrand::Rng::with_seed(3);
+    for repeat in 0..8 {
+        for (at, cell) in [(0, 3), (1, 4)] {
+            let mut trial = tasks::trial(at, repeat, &mut rng);
+            trial.cell = cell;
+            record.trials.push(trial);
+        }
+    }
+    let view = View::new(&record);
+    assert_eq!(
+        titles(&view),
+        ["ext4 · empty", "ext4 · 80 % full", "btrfs · empty", "btrfs · 80 % full", "reiser4"]
+    );
+    assert_eq!(view.suites[0].points.len(), 2, "another fullness is another point");
+    assert_eq!(view.overviews[0].composites.len(), 2);
+    let text = terminal(&view, &plain(80, true));
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}\n{text}");
+    }
+}
+
+#[test]
+fn regimes_and_what_cannot_be_seen_stand_once() {
+    let record = tasks::record();
+    let view = View::new(&record);
+    let conditions = &view.facts.conditions;
+    assert!(conditions.contains("memory limited to 768 MiB"), "{conditions}");
+    assert!(conditions.contains("copies from and to tmpfs"), "{conditions}");
+    let lines = view.facts.regimes.join("\n");
+    assert!(lines.contains("background work: ext4: switched off at mkfs; btrfs: waited for"));
+    assert!(lines.contains("cost of looking: 0.12 % of one processor"), "{lines}");
+    assert!(lines.contains("at most 11.9 MiB of memory"), "{lines}");
+    for what in ["pressure", "frequency", "CPU time of tasks"] {
+        assert_eq!(lines.matches(&format!("{what} cannot be seen here")).count(), 1, "{lines}");
+    }
+    let code = Warning::Absent { what: String::new(), why: String::new() }.code();
+    assert!(view.warnings.iter().all(|row| row.code != code));
+    for table in every_table(&view) {
+        assert!(table.values().all(|value| !value.codes.contains(&code)), "{}", table.title);
+    }
+    let texts = [html(&view), terminal(&view, &plain(80, true)), markdown(&view)];
+    for text in texts {
+        assert_eq!(text.matches("boot with psi=1").count(), 1);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("fslab report tasks-2006@published"));
+    }
+}
+
+#[test]
+fn json_has_totals_life_cycle_and_evidence_in_base_units() {
+    let text = json(&View::new(&tasks::record()));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let total = &value["totals"][0]["rows"][0]["cells"][0];
+    assert_eq!(total["unit"], "ns");
+    assert!(total["median"].as_f64().unwrap() > 2e9);
+    assert_eq!(value["life_cycle"].as_array().map(Vec::len), Some(4));
+    let tests = value["workloads"][0]["tests"].as_array().unwrap();
+    assert_eq!(tests[2]["cache"], "cold");
+    assert_eq!(tests[2]["evidence"][0]["rows"][0]["cells"][1]["text"], "not told");
+    assert_eq!(value["published"][1], "tasks-2006@published");
+}

@@ -1,0 +1,153 @@
+//! Tests that are judged by how long they take: tests × filesystems, in seconds and in CPU time.
+//!
+//! The layout of the published studies of everyday tasks: one row for each task, since there are
+//! many of them, and two tables, seconds and CPU %. Beside each stands its honest double: the time
+//! until all was durable, and the CPU time with the kernel threads that the task caused. Their
+//! totals are the work of [`crate::view::composite`].
+
+use analysis::Summary;
+use model::{Metric, metric::Unit};
+
+use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, overview::value_cell};
+use crate::{
+    units::{Scale, capital},
+    view::{
+        facts::{Facts, Filesystem},
+        points::{Entry, Status, Test, WorkPoint},
+        tables::{directions, scale_of},
+    },
+};
+
+/// Whether all tests of a point are judged by how long they take.
+pub(crate) fn timed(point: &WorkPoint) -> bool {
+    !point.tests.is_empty() && point.tests.iter().all(|test| test.metric == Metric::Elapsed)
+}
+
+/// Seconds, and CPU time of the tasks themselves.
+pub(super) fn first(point: &WorkPoint, filesystems: &[Filesystem], facts: &Facts) -> Vec<Table> {
+    let mut seconds = grid(point, filesystems, Metric::Elapsed, "seconds", "Seconds");
+    if let Some(table) = seconds.as_mut().filter(|table| table.has_top()) {
+        let families = point.tests.iter().filter_map(|test| test.family.as_ref());
+        let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
+        table.caption.push(format!(
+            "▲ top group of its row: m = {most} comparisons, Holm at 5 %, δ = {:.0} %",
+            facts.profile.threshold().0 * 100.0
+        ));
+    }
+    let mut cpu = grid(point, filesystems, Metric::CpuShare, "cpu", "CPU %");
+    if let Some(table) = &mut cpu {
+        table.caption.push("the task and the programs it ran; 100 % is one processor".into());
+    }
+    seconds.into_iter().chain(cpu).collect()
+}
+
+/// Seconds until all was durable, and CPU time with the kernel threads that were caused.
+pub(super) fn further(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Table> {
+    let title = "Seconds until durable";
+    let mut durable = grid(point, filesystems, Metric::DurableElapsed, "durable", title);
+    if let Some(table) = &mut durable {
+        table.caption.push("the task and the flush after it".into());
+    }
+    let title = "CPU % with the kernel threads it caused";
+    let mut caused = grid(point, filesystems, Metric::CausedShare, "caused", title);
+    if let Some(table) = &mut caused {
+        table.caption.push(
+            "the task, the programs it ran, and the threads of journal, writeback, filesystem, \
+             block layer, loop devices, and reclaim, over the time until the flush had returned, \
+             making the worker ready included; 100 % is one processor"
+                .into(),
+        );
+    }
+    durable.into_iter().chain(caused).collect()
+}
+
+/// Tests × filesystems; `None` where nobody measured the metric, unless it is the one all are
+/// judged by.
+fn grid(
+    point: &WorkPoint,
+    filesystems: &[Filesystem],
+    metric: Metric,
+    id: &str,
+    title: &str,
+) -> Option<Table> {
+    let entries = || point.tests.iter().flat_map(|test| &test.entries);
+    let measured = || entries().filter_map(|entry| of(entry, metric));
+    if measured().next().is_none() && metric != Metric::Elapsed {
+        return None;
+    }
+    let unit = metric.spec().unit;
+    let seconds = unit == Unit::Nanoseconds;
+    let scale = if seconds { Scale::SECONDS } else { scale_of(unit, measured()) };
+    let (mut columns, mut holes, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, filesystem) in filesystems.iter().enumerate() {
+        match &point.statuses[index] {
+            None => {}
+            Some(Status::Nothing(reason)) => {
+                let body = Body::Missing(reason.clone());
+                holes.push(Row::of(filesystem.name.clone(), Some(index), body));
+            }
+            Some(Status::Measured) => {
+                shown.push(index);
+                columns.push(Column {
+                    filesystem: Some(index),
+                    ..Column::new(filesystem.name.clone(), scale.name)
+                });
+            }
+        }
+    }
+    let row = |test: &Test| {
+        let cells = shown.iter().map(|index| cell(test, *index, metric, scale));
+        Row::of(test.name.clone(), None, Body::Cells(cells.collect()))
+    };
+    let rows = match shown.is_empty() {
+        true => holes,
+        false => point.tests.iter().map(row).chain(holes).collect(),
+    };
+    let mut table = Table {
+        id: format!("{}--{id}", point.id),
+        title: format!("{title}: {}", point.label),
+        caption: vec![capital(&directions(std::iter::once(metric)))],
+        corner: "task",
+        columns,
+        rows,
+    };
+    table.caption.extend(Some(point.sizes()).filter(|sizes| !sizes.is_empty()));
+    table.caption.extend(caches(&point.tests.iter().collect::<Vec<_>>()));
+    table.caption.extend(lost(point, filesystems));
+    table.state_n();
+    Some(table)
+}
+
+fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
+    let found = entry.metrics.iter().find(|(known, _)| *known == metric);
+    found.map(|(_, summary)| summary)
+}
+
+fn cell(test: &Test, filesystem: usize, metric: Metric, scale: Scale) -> TableCell {
+    let Some(entry) = test.entry(filesystem) else {
+        return TableCell::Text("not part of this cell".into());
+    };
+    let primary = metric == test.metric;
+    match value_cell(entry, of(entry, metric), scale, primary) {
+        // The codes stand once, at the number the task is judged by.
+        TableCell::Value(value) if metric == Metric::CpuShare => {
+            TableCell::Value(ValueCell { codes: Vec::new(), ..value })
+        }
+        cell @ (TableCell::Value(_) | TableCell::Text(_)) => cell,
+    }
+}
+
+/// Filesystems that lost repeats, which have no room in the head of a column.
+fn lost(point: &WorkPoint, filesystems: &[Filesystem]) -> Option<String> {
+    let entries = point.tests.first()?.entries.iter();
+    let mut lost: Vec<(usize, String)> = entries
+        .filter(|entry| entry.failed.is_some() && entry.summary.is_some())
+        .map(|entry| {
+            let name = &filesystems[entry.filesystem].name;
+            (entry.filesystem, format!("{name}: {}, not ranked", entry.failed_repeats()))
+        })
+        .collect();
+    lost.sort();
+    let words: Vec<String> = lost.into_iter().map(|(_, words)| words).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}

@@ -1,0 +1,90 @@
+//! Reading the kernel's log: `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
+//!
+//! Each `read(2)` gives one record; what the records say is the business of the callers. The same
+//! code reads a plain file, which stands for the log on a [`FakeHost`](super::FakeHost).
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use rustix::{fs::OFlags, io::Errno};
+
+use super::{KernelLog, Records};
+
+/// The longest record with its dictionary: `PRINTKRB_RECORD_MAX` of kernel/printk/internal.h is
+/// 1 KiB, `CONSOLE_EXT_LOG_MAX` of older kernels 8 KiB; a smaller buffer would be refused.
+const LONGEST: usize = 8192;
+
+/// Records in one reading; a log that grows faster than it is read would never end.
+const MOST: usize = 100_000;
+
+/// The log after the place where it ended when it was opened.
+#[derive(Debug)]
+pub(super) struct Kmsg(File);
+
+impl Kmsg {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        // `devkmsg_llseek`: the next record that will be written.
+        file.seek(SeekFrom::End(0))?;
+        Ok(Self(file))
+    }
+}
+
+impl KernelLog for Kmsg {
+    fn records(&mut self) -> io::Result<Records> {
+        let (mut text, mut lost) = (String::new(), false);
+        let mut buffer = vec![0; LONGEST];
+        for _ in 0..MOST {
+            match self.0.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => text.push_str(&String::from_utf8_lossy(&buffer[..length])),
+                // EPIPE: records were overwritten; the next read goes on with the oldest there is.
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN) => break,
+                    Some(Errno::PIPE) => lost = true,
+                    Some(Errno::INTR) => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+        // Lines that begin with a blank belong to the dictionary of the record before them.
+        let lines = text.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned);
+        Ok(Records { lines: lines.collect(), lost })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn only_what_comes_after_opening_is_read_and_only_once() {
+        let mut log = tempfile::NamedTempFile::new().unwrap();
+        log.write_all(b"6,1,5,-;old\n").unwrap();
+        let mut kmsg = Kmsg::open(log.path()).unwrap();
+        assert_eq!(kmsg.records().unwrap(), Records::default());
+        log.write_all(b"6,2,7,-;new\n SUBSYSTEM=block\n DEVICE=b7:0\n3,3,8,-;newer\n").unwrap();
+        let lines = ["6,2,7,-;new", "3,3,8,-;newer"].map(String::from).to_vec();
+        assert_eq!(kmsg.records().unwrap(), Records { lines, lost: false });
+        assert_eq!(kmsg.records().unwrap(), Records::default());
+    }
+
+    #[test]
+    fn the_kernels_own_log_ends() {
+        // Where it may not be read, the reason is told.
+        match Kmsg::open(Path::new("/dev/kmsg")) {
+            Ok(mut kmsg) => {
+                let records = kmsg.records().unwrap();
+                assert!(records.lines.iter().all(|line| line.contains(';')), "{records:?}");
+            }
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Making an instance: settings, mkfs, mount, filling up, reading back.
+
+use std::{
+    path::Path,
+    sync::{Arc, MutexGuard, atomic::AtomicBool},
+};
+
+use model::{Bytes, Environment, FilesystemLevel, Fullness, Warning, sample::lifecycle};
+
+use super::{Mounted, Space, fill, statistics};
+use crate::{
+    bench::Bench,
+    catalogue::{Filesystem, Kind},
+    device::{self, Backing, name_of},
+    error::RigError,
+    guard, knobs,
+    mount::{MountRequest, holder},
+    probe,
+    storage::Rig,
+    undo::PREFIX,
+};
+
+/// How far the fullness may be off what the plan asks for, in points of percent.
+const TOLERANCE: f64 = 2.0;
+
+impl Mounted {
+    /// Makes the instance. Whatever fails, dropping the half-made one undoes it and frees the
+    /// storage.
+    pub(crate) fn make(
+        rig: &Rig,
+        filesystem: &Filesystem,
+        level: &FilesystemLevel,
+        scheduler: Option<&str>,
+        fullness: Fullness,
+    ) -> Result<Self, RigError> {
+        let devices = match filesystem.kind {
+            Kind::Block => rig.backing.devices(),
+            Kind::Memory | Kind::Directory => Vec::new(),
+        };
+        let counted: Vec<String> = devices.iter().map(|device| name_of(device)).collect();
+        let mut mounted = Self {
+            shared: Arc::clone(&rig.shared),
+            directory: rig.mount_point.clone(),
+            request: None,
+            mounted: None,
+            steps: Vec::new(),
+            threads: filesystem.background_threads(&counted),
+            counted,
+            images: rig.backing.images().iter().map(|image| image.path.clone()).collect(),
+            devices,
+            in_memory: filesystem.kind == Kind::Memory,
+            fsck: None,
+            lifecycle: Vec::new(),
+            space: Space::default(),
+            used_before: Bytes(0),
+            options: String::new(),
+            environment: Environment::default(),
+            warnings: Vec::new(),
+        };
+        fits(rig, filesystem, mounted.devices.len())?;
+        mounted.set_scheduler(scheduler)?;
+        match &rig.backing {
+            Backing::Directory(parent) => {
+                mounted.make_directory(rig, parent)?;
+                mounted.weigh(rig)?;
+            }
+            Backing::Images(_) | Backing::Devices(_) => {
+                mounted.make_filesystem(rig, filesystem, level, fullness)?;
+            }
+        }
+        mounted.look(filesystem);
+        Ok(mounted)
+    }
+
+    fn set_scheduler(&mut self, scheduler: Option<&str>) -> Result<(), RigError> {
+        let shared = Arc::clone(&self.shared);
+        let Some(scheduler) = scheduler else { return Ok(()) };
+        if self.counted.is_empty() {
+            self.warnings.push(Warning::ReadBack {
+                setting: "scheduler".into(),
+                wanted: scheduler.into(),
+                found: "no device of its own".into(),
+            });
+        }
+        for name in &self.counted {
+            let mut bench = shared.bench();
+            let (step, warning) = knobs::set_scheduler(&mut bench, &*shared.host, name, scheduler)?;
+            self.steps.extend(step.map(|step| (step, format!("scheduler of {name}"))));
+            self.warnings.extend(warning);
+        }
+        Ok(())
+    }
+
+    fn make_directory(&mut self, rig: &Rig, parent: &Path) -> Result<(), RigError> {
+        let run_id = &rig.options.run_id;
+        let tree = parent.join(format!("{PREFIX}{run_id}"));
+        // The marker lies beside the workload's directory, not in it.
+        self.directory = tree.join("data");
+        let mut bench = self.shared.bench();
+        let step = bench.tree(&tree, run_id)?;
+        self.steps.push((step, format!("directory {}", tree.display())));
+        let (made, _) = bench.act(format!("mkdir {}", self.directory.display()), |host| {
+            host.make_directory(&self.directory)
+        });
+        made.map_err(|source| RigError::Directory { path: self.directory.clone(), source })?;
+        drop(bench);
+        self.counted = probe::device_of(&*self.shared.host, parent).into_iter().collect();
+        Ok(())
+    }
+
+    fn make_filesystem(
+        &mut self,
+        rig: &Rig,
+        filesystem: &Filesystem,
+        level: &FilesystemLevel,
+        fullness: Fullness,
+    ) -> Result<(), RigError> {
+        let devices: Vec<String> =
+            self.devices.iter().map(|device| device.display().to_string()).collect();
+        let size = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
+        let shared = Arc::clone(&self.shared);
+        let mut bench = shared.bench();
+        if filesystem.kind == Kind::Block {
+            rig.backing.renew(&mut bench)?;
+            rig.backing.recheck(&mut bench)?;
+            self.mkfs(&mut bench, &filesystem.mkfs_argv(&devices, level))?;
+            self.features(&mut bench, filesystem, &devices)?;
+        }
+        self.request = Some(MountRequest {
+            source: filesystem.mount_source(&devices),
+            target: self.directory.clone(),
+            fstype: filesystem.fstype.clone(),
+            options: filesystem.mount_options(&devices, size, level),
+        });
+        self.fsck =
+            filesystem.fsck_argv(&devices).map(|argv| (argv, filesystem.fsck_clean.clone()));
+        if fullness.is_empty() || self.in_memory {
+            self.mount_timed(&mut bench)?;
+        } else {
+            self.mount(&mut bench)?;
+        }
+        self.check_magic(filesystem)?;
+        self.weigh(rig)?;
+        if !fullness.is_empty() {
+            self.fill(bench, fullness, &rig.options.interrupt)?;
+        }
+        self.warnings.extend(rig.backing.unreserved(&*self.shared.host));
+        Ok(())
+    }
+
+    /// Makes the filesystem. What the program leaves in the page cache of the devices is written
+    /// back before the watching ends, though the time told is the program's own: some programs
+    /// flush, and some leave that to the kernel. It also makes every first mount read the devices.
+    fn mkfs(&mut self, bench: &mut Bench, argv: &[String]) -> Result<(), RigError> {
+        let running = self.begin(lifecycle::MKFS);
+        let output = bench.run(argv)?;
+        if !output.success() {
+            let (command, verdict) = (argv.join(" "), output.verdict());
+            return Err(RigError::Mkfs { command, verdict });
+        }
+        device::flush(bench, &self.devices)?;
+        self.lifecycle.push(running.ran(&output));
+        Ok(())
+    }
+
+    /// Asks the filesystem's own tool what it was made with, before the kernel changes any of it. A
+    /// tool that is missing or fails tells nothing, and that is no reason to stop. What it has read
+    /// is dropped again.
+    fn features(
+        &mut self,
+        bench: &mut Bench,
+        filesystem: &Filesystem,
+        devices: &[String],
+    ) -> Result<(), RigError> {
+        let host = Arc::clone(&self.shared.host);
+        let there = |argv: &Vec<String>| argv.first().is_some_and(|name| host.find(name).is_some());
+        let argv = filesystem.features_argv(devices).filter(there);
+        let Some(argv) = argv else { return Ok(()) };
+        if let Ok(output) = bench.run(&argv)
+            && output.success()
+        {
+            let told = filesystem.features_in(&output.stdout, devices);
+            self.environment.set("filesystem.features", told);
+        }
+        device::flush(bench, &self.devices)
+    }
+
+    /// Fills the filesystem up; then the page cache forgets it, and its next mount is the one that
+    /// is timed. One in memory would lose its files, so it stays mounted.
+    fn fill(
+        &mut self,
+        mut bench: MutexGuard<'_, Bench>,
+        fullness: Fullness,
+        stop: &AtomicBool,
+    ) -> Result<(), RigError> {
+        let host = Arc::clone(&self.shared.host);
+        let before = statistics(&*host, &self.directory)?;
+        fill::fill(&mut bench, &*host, &self.directory, fullness, stop)?;
+        if !self.in_memory {
+            self.unmount(&mut bench)?;
+            device::flush(&mut bench, &self.devices)?;
+            self.mount_timed(&mut bench)?;
+        }
+        let now = statistics(&*host, &self.directory)?;
+        let reached = fill::reached(before, now);
+        self.space.left = now.usable;
+        self.used_before = now.used();
+        self.environment.set("fill.reached_percent", format!("{reached:.1}"));
+        if (reached - f64::from(fullness.0)).abs() > TOLERANCE {
+            self.warnings.push(Warning::ReadBack {
+                setting: "full".into(),
+                wanted: fullness.to_string(),
+                found: fill::text(reached),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_magic(&self, filesystem: &Filesystem) -> Result<(), RigError> {
+        let found = statistics(&*self.shared.host, &self.directory)?.magic;
+        if filesystem.magic == 0 || filesystem.magic == found {
+            return Ok(());
+        }
+        Err(RigError::Magic {
+            filesystem: filesystem.name.clone(),
+            target: self.directory.clone(),
+            wanted: filesystem.magic,
+            found,
+        })
+    }
+
+    /// Takes down what the filesystem offers before anything is in it.
+    fn weigh(&mut self, rig: &Rig) -> Result<(), RigError> {
+        guard::store_outside(&rig.options.store_file, &self.directory)?;
+        let statistics = statistics(&*self.shared.host, &self.directory)?;
+        let devices: Bytes = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
+        self.space = Space {
+            usable: statistics.usable,
+            left: statistics.usable,
+            total: if self.devices.is_empty() { statistics.total } else { devices },
+            inodes: Some(statistics.inodes).filter(|inodes| *inodes > 0),
+        };
+        self.used_before = statistics.used();
+        Ok(())
+    }
+
+    /// Reads back what came of it: options, settings.
+    fn look(&mut self, filesystem: &Filesystem) {
+        let host = Arc::clone(&self.shared.host);
+        if let Ok(mounts) = host.mounts()
+            && let Some(mount) = holder(&mounts, &self.directory)
+        {
+            self.options = mount.resolved_options();
+            self.environment.set("mount.options", &self.options);
+            self.environment.set("mount.fstype", &mount.fstype);
+        }
+        if !filesystem.background.is_empty() {
+            self.environment.set("background", &filesystem.background);
+        }
+        for name in &self.counted {
+            self.environment.merge(probe::device(&*host, name));
+        }
+    }
+}
+
+/// Whether the filesystem can be made on the storage at all.
+fn fits(rig: &Rig, filesystem: &Filesystem, devices: usize) -> Result<(), RigError> {
+    let unfit = |cure| {
+        let (filesystem, storage) = (filesystem.name.clone(), rig.describe());
+        Err(RigError::Storage { filesystem, storage, cure })
+    };
+    match (&rig.backing, filesystem.kind) {
+        (Backing::Directory(_), Kind::Directory) => {}
+        (Backing::Directory(_), Kind::Block | Kind::Memory) => {
+            return unfit("name an image or devices as storage, or take filesystem `directory`");
+        }
+        (Backing::Images(_) | Backing::Devices(_), Kind::Directory) => {
+            return unfit("name a directory as storage");
+        }
+        (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Memory) => {}
+    }
+    if devices > 1 && filesystem.many.is_none() {
+        return unfit("it takes one device; name one");
+    }
+    let small = rig.backing.sizes().into_iter().find(|(_, size)| *size < filesystem.min);
+    match small {
+        Some((device, size)) => {
+            let (filesystem, min) = (filesystem.name.clone(), filesystem.min);
+            Err(RigError::TooSmall { filesystem, device, size, min })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,122 @@
+//! Programs: that they do not outlive us, waiting for them, and what they used (wait4(2)).
+//!
+//! The standard library's wait tells the exit status only. `RUSAGE_CHILDREN` before and after would
+//! also count what other threads wait for meanwhile; wait4(2) tells of this one child alone.
+
+use std::{
+    io,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    process::{Child, Command, ExitStatus},
+    time::Duration,
+};
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// CPU time in user mode, of the program and of all the programs that it waited for itself
+    /// (`RUSAGE_BOTH` in `wait_task_zombie`, `kernel/exit.c`).
+    pub user: Duration,
+    /// CPU time in the kernel, likewise. The sum of both is the scheduler's own; how it divides
+    /// into the two is scaled from ticks unless the kernel accounts every crossing
+    /// (`cputime_adjust`, `kernel/sched/cputime.c`).
+    pub system: Duration,
+}
+
+/// Has a program killed when the thread that starts it ends, as it does with a process that is
+/// killed: nobody would wait for it then, and it might work on what is being put back
+/// (`PR_SET_PDEATHSIG`, prctl(2)). Programs that change their user or rights are not killed.
+pub fn dies_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: the closure runs between fork and exec and makes two system calls, which are
+    // async-signal-safe; it neither allocates nor takes locks.
+    unsafe {
+        command.pre_exec(move || {
+            let signal = libc::c_ulong::try_from(libc::SIGKILL).unwrap_or(9);
+            if libc::prctl(libc::PR_SET_PDEATHSIG, signal) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // The parent may have died before that call.
+            if libc::getppid().cast_unsigned() != parent {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Waits for a child's end. It takes the child, since it cannot be waited for again.
+///
+/// # Errors
+/// `ECHILD` when somebody else has waited for it, or children are not kept (`SIGCHLD` ignored).
+pub fn wait(child: Child) -> io::Result<Ended> {
+    let pid = child.id().cast_signed();
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live memory of the type that the call writes; the process
+        // is our child, which nobody else waits for, as `child` is ours alone.
+        let answer = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+        if answer == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: a struct of integers, zeroed before and written by the call.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Ended {
+        status: ExitStatus::from_raw(status),
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+    })
+}
+
+/// The kernel's times are neither negative nor have a million microseconds.
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, time::Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_program_ends_with_the_thread_that_started_it() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let start = || {
+            let mut command = Command::new("sleep");
+            command.arg("600");
+            dies_with_parent(&mut command);
+            command.spawn().unwrap()
+        };
+        let child = std::thread::spawn(start).join().unwrap();
+        assert_eq!(wait(child).unwrap().status.signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_program_tells_its_status_and_its_own_time() {
+        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; exit 3";
+        let start = Instant::now();
+        let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let ended = wait(child).unwrap();
+        let elapsed = start.elapsed();
+        assert_eq!(ended.status.code(), Some(3));
+        let cpu = ended.user + ended.system;
+        assert!(cpu > Duration::ZERO && cpu <= elapsed, "{cpu:?} of {elapsed:?}");
+    }
+
+    #[test]
+    fn a_killed_program_has_no_code() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        child.kill().unwrap();
+        assert_eq!(wait(child).unwrap().status.code(), None);
+    }
+}
