@@ -28,6 +28,7 @@ pub(crate) const READY: &[Ready] = &[
     Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
     Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
     Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
+    Ready { name: "tasks-2006", text: include_str!("../../../plans/tasks-2006.toml") },
 ];
 
 /// A plan as it will be run.

@@ -6,7 +6,7 @@ use crate::support::Bench;
 fn help_names_every_command_and_status() {
     let said = Bench::new().ends(0, &["--help"]);
     for word in
-        ["demo", "run", "bench", "show", "report", "list", "doctor", "clean", "version", "130"]
+        ["demo", "run", "bench", "show", "report", "compare", "list", "doctor", "clean", "130"]
     {
         assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
     }
@@ -30,6 +30,20 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn published_results_are_shown_by_name_and_said_to_be_published() {
+    let bench = Bench::new();
+    let said = bench.ends(0, &["report", "tasks-2006@published"]);
+    assert!(said.stdout.contains("288.56"), "the total of jfs:\n{}", said.stdout);
+    for format in ["csv", "json", "md"] {
+        let said = bench.ends(0, &["report", "tasks-2004@published", "--format", format]);
+        assert!(said.stdout.contains("not measured by fslab"), "{}", said.stdout);
+    }
+    let said = bench.ends(2, &["report", "tasks-1999@published"]);
+    assert!(said.stderr.contains("tasks-2004@published"), "{}", said.stderr);
+    assert!(bench.ends(0, &["report", "--help"]).stdout.contains("tasks-2006@published"));
 }
 
 #[test]
@@ -79,6 +93,9 @@ fn every_ready_plan_can_be_shown() {
     assert!(study.contains("record=256KiB"), "{study}");
     assert!(study.contains("640MiB") && study.contains("limited to 128MiB"), "{study}");
     assert!(study.contains("32 cells"), "{study}");
+    let tasks = show("tasks-2006", "1/10");
+    assert!(tasks.contains("source_files=1800"), "{tasks}");
+    assert!(tasks.contains("8 cells"), "{tasks}");
     let text = bench.ends(0, &["show", "demo", "--text"]).stdout;
     assert!(text.contains("[storage]"), "a plan to start from:\n{text}");
 }

@@ -68,6 +68,36 @@ fn a_report_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
+fn evidence_is_kept_beside_the_numbers() {
+    let bench = Bench::new();
+    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1"));
+    bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let trial = &record.trials[0];
+    let seen: Vec<&str> = trial.evidence.iter().map(|(phase, _)| phase.as_str()).collect();
+    let measured: Vec<&str> =
+        record.cells[0].phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(seen, measured, "every phase of this suite is measured");
+    for (phase, evidence) in &trial.evidence {
+        let elapsed = trial
+            .samples
+            .iter()
+            .find(|sample| sample.phase == *phase && sample.metric == model::Metric::LoopTime);
+        // The window holds the loop.
+        let window = evidence.window.seconds() * 1e9;
+        assert!(elapsed.is_some_and(|sample| sample.value < window), "{phase}: {evidence:?}");
+        // What the kernel does not tell is said once of the run, and nowhere else.
+        for absent in &evidence.absent {
+            let said = record.warnings.iter().filter(|warning| {
+                matches!(warning, model::Warning::Absent { what, .. } if *what == absent.what)
+            });
+            assert_eq!(said.count(), 1, "{}", absent.what);
+        }
+    }
+    assert!(record.environment.get("generator.memory_copy_bytes_per_second").is_some());
+}
+
+#[test]
 fn workers_of_both_kinds_share_a_barrier() {
     let bench = Bench::new();
     let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1").replace(
@@ -243,10 +273,12 @@ fn ready_plans_run_in_small() {
         return;
     }
     let bench = Bench::new();
-    let small =
-        "--set repeats=1 --set file=1MiB --set image=320MiB --set filesystem=ext4,xfs,reiser4";
-    let study = "--set record=4KiB,8KiB,16KiB,32KiB --set memory=256MiB";
-    for (plan, more) in [("demo", ""), ("iozone-2009", study)] {
+    let small = "--set repeats=1 --set image=320MiB --set filesystem=ext4,xfs,reiser4";
+    let study = "--set file=1MiB --set record=4KiB,8KiB,16KiB,32KiB --set memory=256MiB";
+    let tasks = "--set files=20 --set source_files=40 --set large=1MiB --set split=64KiB \
+                 --set memory=256MiB";
+    let plans = [("demo", "--set file=1MiB"), ("iozone-2009", study), ("tasks-2006", tasks)];
+    for (plan, more) in plans {
         let output = format!("{plan}.fslab");
         let line = format!("run {plan} -o {output} {small} {more}");
         bench.ends(0, &line.split_whitespace().collect::<Vec<_>>());

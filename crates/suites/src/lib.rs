@@ -11,6 +11,7 @@ mod files;
 mod iozone;
 mod recipes;
 mod stream;
+mod tasks;
 
 use model::{
     Bytes, Phase, Point, SuiteSpec,
@@ -34,7 +35,7 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub const ALL: &[Suite] = &[files::SUITE, iozone::SUITE, stream::SUITE];
+pub const ALL: &[Suite] = &[files::SUITE, iozone::SUITE, stream::SUITE, tasks::SUITE];
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {
