@@ -136,8 +136,19 @@ impl Usage {
         Self { clock, ..usage }
     }
 
-    /// What an rusage says, of a thread or of a process that has ended.
-    pub(crate) fn from_kernel(usage: &libc::rusage) -> Self {
+    /// What a program used that has ended.
+    pub(crate) fn of_program(ended: &sys::child::Ended) -> Self {
+        Self {
+            user: ended.user.into(),
+            system: ended.system.into(),
+            voluntary: ended.voluntary,
+            involuntary: ended.involuntary,
+            clock: Nanos(0),
+        }
+    }
+
+    /// What an rusage says of a thread.
+    fn from_kernel(usage: &libc::rusage) -> Self {
         let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
         Self {
             user: nanos(usage.ru_utime),

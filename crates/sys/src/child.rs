@@ -22,6 +22,10 @@ pub struct Ended {
     /// into the two is scaled from ticks unless the kernel accounts every crossing
     /// (`cputime_adjust`, `kernel/sched/cputime.c`).
     pub system: Duration,
+    /// Context switches because it waited (`ru_nvcsw`).
+    pub voluntary: u64,
+    /// Context switches because others wanted its processor (`ru_nivcsw`).
+    pub involuntary: u64,
 }
 
 /// Has a program killed when the thread that starts it ends, as it does with a process that is
@@ -72,6 +76,8 @@ pub fn wait(child: Child) -> io::Result<Ended> {
         status: ExitStatus::from_raw(status),
         user: duration(usage.ru_utime),
         system: duration(usage.ru_stime),
+        voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+        involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
     })
 }
 

@@ -1,17 +1,9 @@
 //! One process of an everyday program: started, waited for, and told to stop.
-#![expect(
-    unsafe_code,
-    reason = "wait4(2), which alone tells what a program used, has no safe form"
-)]
 
 use std::{
     ffi::OsString,
     io::{Read, Seek},
-    mem::MaybeUninit,
-    os::{
-        fd::AsFd,
-        unix::process::{CommandExt, ExitStatusExt},
-    },
+    os::{fd::AsFd, unix::process::CommandExt},
     path::Path,
     process::{Command, ExitStatus, Stdio},
 };
@@ -76,8 +68,11 @@ pub(super) fn run(
         // It may have ended just now, and then there is nobody to stop.
         let _ = kill_process_group(pid, Signal::KILL);
     }
-    let (status, usage) = wait(pid).map_err(waiting)?;
-    hand.children = hand.children.plus(usage);
+    let ended = sys::child::wait(child);
+    let ended =
+        ended.map_err(|error| waiting(Errno::from_io_error(&error).unwrap_or(Errno::CHILD)))?;
+    hand.children = hand.children.plus(Usage::of_program(&ended));
+    let status = ended.status;
     if stopped? {
         return Err(EngineError::Interrupted);
     }
@@ -108,28 +103,6 @@ fn attend(pid: Pid, hand: &Hand<'_>) -> Result<bool, Errno> {
             Err(errno) => return Err(errno),
         }
     }
-}
-
-/// Ends a child that nobody else waits for: how it ended, and what it used.
-fn wait(pid: Pid) -> Result<(ExitStatus, Usage), Errno> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    loop {
-        let pid = pid.as_raw_nonzero().get();
-        // SAFETY: both pointers are valid for what the kernel writes there, one int and one rusage.
-        let answer = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
-        if answer >= 0 {
-            break;
-        }
-        let error = std::io::Error::last_os_error();
-        match Errno::from_io_error(&error) {
-            Some(Errno::INTR) => {}
-            errno => return Err(errno.unwrap_or(Errno::CHILD)),
-        }
-    }
-    // SAFETY: all-zero is a valid rusage, and the kernel has filled it.
-    let usage = unsafe { usage.assume_init() };
-    Ok((ExitStatus::from_raw(status), Usage::from_kernel(&usage)))
 }
 
 fn shown(name: &str, arguments: &[OsString]) -> String {

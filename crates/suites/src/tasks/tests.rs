@@ -109,9 +109,9 @@ fn tasks_get_what_they_need_and_no_more() {
     "#]],
     );
     shown(
-        &[("tasks", "007,009"), ("archive", "/home/me/linux.tar.gz")],
+        &[("tasks", "007,009"), ("archive", "/srv/linux.tar.gz")],
         expect![[r#"
-          007-prepare-archive    as-left [copying] fetch archive=elsewhere:source.tar path=/home/me/linux.tar.gz
+          007-prepare-archive    as-left [copying] fetch archive=elsewhere:source.tar path=/srv/linux.tar.gz
         > 007-copy-in            as-left [copying] copy from=elsewhere:source.tar times=1 to=source.tar
           007-tidy               as-left [copying] remove_tree directory=elsewhere:source.tar
         > 009-unpack-tree        as-left [source tree] unpack archive=source.tar into=tree
