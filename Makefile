@@ -11,8 +11,8 @@ demo: prepare            ## measure this machine's filesystems on image files; e
 test: prepare            ## the whole test suite; as root also what needs root
 	scripts/test
 
-bench:                   ## what the load generator costs, against bare loops and fio; minutes
-	scripts/prepare fio
+bench:                   ## what the load generator costs, against bare loops and other programs; minutes
+	scripts/prepare fio bonnie++ fs_mark:fsmark
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator.md
 
 check:                   ## format, lints, reference pages in step

@@ -102,7 +102,7 @@ fn named(cell: &CellRecord) -> String {
 
 /// Facts that differ between any two runs, or name what a run made for itself.
 fn always_differs(name: &str) -> bool {
-    let measured = ["generator.", "clock.cost_ns", "clock.resolution_ns"];
+    let measured = ["generator.", "boot.id", "clock.cost_ns", "clock.resolution_ns"];
     measured.iter().any(|prefix| name.starts_with(prefix))
         || name.ends_with(".loop.backing_file")
         || name.ends_with(".below")

@@ -10,6 +10,7 @@
 //!         finished workers that are done, in any way
 //!         signal   bit 0: stop counting (the stonewall); bit 1: abort
 //!         culprit  1 + index of the first worker that failed
+//!         taken    operations begun, where all workers have one number of them together
 //! lane    bytes    moved so far; stored by its worker alone, as are the others
 //!         done     operations done so far
 //!         durable  how many of these the last flush covered
@@ -66,7 +67,12 @@ struct Header {
     // The one word that is read in the loop has a cache line of its own, away from the counters
     // above that change while others already work.
     signal: Line,
+    // Changed by all workers where they share one number of operations, and by nobody otherwise.
+    taken: Counter,
 }
+
+#[repr(C, align(64))]
+struct Counter(AtomicU64);
 
 #[repr(C, align(64))]
 struct Line(AtomicU32);
@@ -219,6 +225,12 @@ impl Board {
     /// The word to look at after each operation: zero, or [`STOP`] and [`ABORT`] bits.
     pub(crate) fn signal(&self) -> &AtomicU32 {
         &self.header().signal.0
+    }
+
+    /// Where the workers take their operations from when they have one number of them together: how
+    /// often one was asked for.
+    pub(crate) fn taken(&self) -> &AtomicU64 {
+        &self.header().taken.0
     }
 
     /// A worker is prepared: waits until all are, and the coordinator opens the gate.

@@ -4,7 +4,8 @@
 //! Slots come in three classes:
 //!
 //! - to write from, filled before the clock starts: at least [`POOL`] bytes together, used in turn,
-//!   so that consecutive operations carry different data;
+//!   so that consecutive operations carry different data; but one for marks and for updates, which
+//!   change the data themselves;
 //! - to write from where a duplicate is wanted: all with the same content;
 //! - to read into: as many as operations may be in flight and no more, since what they hold does
 //!   not matter and a small footprint keeps the caches for the kernel.
@@ -17,7 +18,7 @@ use std::{collections::VecDeque, num::NonZeroUsize};
 
 use model::{
     Bytes,
-    phase::{Fill, Stream},
+    phase::{Fill, Interface, Stream},
 };
 use rustix::io::Errno;
 
@@ -25,6 +26,7 @@ use crate::{
     error::{Fault, Memory},
     io::Purpose,
     mapping::Pages,
+    worker::updates,
 };
 
 /// The least size of all slots to write from: larger than the window of the compressors that
@@ -58,8 +60,10 @@ impl Pool {
     ///
     /// [`Fill::Random`]: of each 4 KiB the first share is random, the rest zero; the generator
     /// (`fastrand`) is seeded with the seed of the stream, so workers and hosts have the same.
-    /// [`Fill::PagePattern`]: eight bytes of 0x20 at the start of each slot and of each further
-    /// 4 KiB of it, zeros elsewhere. Slots to read into start as zeros.
+    /// [`Fill::PagePattern`]: eight bytes of 0x20 at the start of each slot and of each further 4
+    /// KiB of it, zeros elsewhere. [`Fill::Marks`]: one slot of zeros, in which the marks are made
+    /// ([`crate::payload`]); with [`Interface::Bytewise`] byte i is `i mod 128` instead, as the
+    /// classic tool writes it. Slots to read into start as zeros.
     pub(crate) fn new(stream: &Stream, purpose: Purpose, depth: u32) -> Result<Self, Fault> {
         let fault = |bytes, errno: Errno| Fault::Memory {
             what: Memory::Buffers,
@@ -71,9 +75,12 @@ impl Pool {
         let depth = u64::from(depth);
         let duplicates = match stream.fill {
             Fill::Random { duplicates, .. } => duplicates > 0.0,
-            Fill::PagePattern => false,
+            Fill::PagePattern | Fill::Marks => false,
         };
-        let write = if purpose.writes() { POOL.div_ceil(slot).max(depth) } else { 0 };
+        // Marks are made in one buffer, and an update writes what it has read.
+        let one = stream.fill == Fill::Marks || updates(stream);
+        let least = if one { 1 } else { POOL.div_ceil(slot) };
+        let write = if purpose.writes() { least.max(depth) } else { 0 };
         let duplicate = if purpose.writes() && duplicates { depth } else { 0 };
         let read = if purpose.reads() { depth } else { 0 };
         let bytes = slot.saturating_mul(write + duplicate + read);
@@ -86,14 +93,15 @@ impl Pool {
         let [write, duplicate, read] =
             [write, duplicate, read].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let mut pool = Self { pages, slot, counts: [write, duplicate, read] };
-        pool.fill(stream.fill, stream.seed);
+        pool.fill(stream);
         Ok(pool)
     }
 
-    fn fill(&mut self, fill: Fill, seed: u64) {
+    fn fill(&mut self, stream: &Stream) {
+        let seed = stream.seed;
         let [write, duplicate, _] = self.counts.map(|count| count * self.slot);
         let (write, rest) = self.pages.bytes_mut().split_at_mut(write);
-        match fill {
+        match stream.fill {
             Fill::Random { entropy, .. } => {
                 let share = random_share(entropy);
                 random(write, share, seed);
@@ -101,6 +109,15 @@ impl Pool {
                     random(slot, share, !seed);
                 }
             }
+            Fill::Marks if stream.interface == Interface::Bytewise => {
+                for slot in write.chunks_exact_mut(self.slot) {
+                    // 0, 1, … 127, and again.
+                    for (byte, value) in slot.iter_mut().zip((0..=0x7f).cycle()) {
+                        *byte = value;
+                    }
+                }
+            }
+            Fill::Marks => {}
             Fill::PagePattern => {
                 for slot in write.chunks_exact_mut(self.slot) {
                     for page in slot.chunks_mut(PAGE) {

@@ -293,7 +293,7 @@ impl<'b, 'p> Drive<'b, 'p> {
 
     #[inline(always)]
     fn take_to_write(&mut self, visit: Visit) -> Option<(u32, &'p mut [u8])> {
-        let Some(stamp) = &self.manner.stamp else { return self.slots.take(Class::Write) };
+        let Some(stamp) = &mut self.manner.stamp else { return self.slots.take(Class::Write) };
         if stamp.duplicate(visit.offset) {
             return self.slots.take(Class::Duplicate);
         }

@@ -1,7 +1,8 @@
 //! What can go wrong in a phase, and what to do about it.
 //!
 //! [`EngineError`] is the public face. Inside, a worker answers with the smaller [`Fault`], which
-//! carries no path and can be sent from a worker process to its parent; the parent adds the path.
+//! carries no path and can be sent from a worker process to its parent; the parent adds the path,
+//! or gets it beside the fault where only the worker knows it (trees).
 
 mod cure;
 mod fault;
@@ -120,6 +121,20 @@ pub enum EngineError {
         /// The length that the records of the stream need.
         needed: Bytes,
     },
+    /// A directory that was listed holds another number of entries than the set says.
+    #[error(
+        "the directory {} holds {found} of {expected} entries of this set; run the phase that \
+         makes them first, with the same set and as many workers",
+        .path.display()
+    )]
+    Entries {
+        /// The directory.
+        path: PathBuf,
+        /// Entries that are there.
+        found: u64,
+        /// Entries that the set says are there.
+        expected: u64,
+    },
     /// A file ended inside a record although it was long enough when it was opened.
     #[error(
         "reading {}: the file ends at offset {}; something truncated it during the phase, keep \
@@ -236,6 +251,15 @@ pub enum EngineError {
         /// What was wrong.
         source: serde_json::Error,
     },
+    /// The filesystem or the kernel does not have what the phase is about, found before anything
+    /// was timed.
+    #[error("{what}: this filesystem, or this kernel, does not have it")]
+    Unsupported {
+        /// What it lacks: `extended attributes`, `hard links`, `io_uring openat`.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -249,7 +273,7 @@ pub enum Operation {
     Unlink,
     /// open(2) or fopen(3).
     Open,
-    /// fstat(2).
+    /// fstat(2) or stat(2).
     Examine,
     /// lseek(2) or fseeko(3).
     Seek,
@@ -305,6 +329,22 @@ pub enum Operation {
     SymbolicLink,
     /// wait4(2) for a program.
     Wait,
+    /// chown(2).
+    ChangeOwner,
+    /// setxattr(2).
+    SetAttribute,
+    /// getxattr(2).
+    GetAttribute,
+    /// truncate(2).
+    Truncate,
+    /// fallocate(2).
+    Allocate,
+    /// fallocate(2) with `FALLOC_FL_PUNCH_HOLE`.
+    PunchHole,
+    /// mknod(2).
+    MakeNode,
+    /// rmdir(2).
+    RemoveDirectory,
 }
 
 impl fmt::Display for Operation {
@@ -322,7 +362,7 @@ impl fmt::Display for Operation {
             Self::State => "keeping the state for after a crash of",
             Self::Prioritize => "setting the I/O priority of the worker of",
             Self::Ring => "setting up io_uring for",
-            Self::Register => "registering buffers with io_uring for",
+            Self::Register => "registering buffers or files with io_uring for",
             Self::PollThread => "choosing a CPU for the polling thread of",
             Self::Poll => "polling for completions of",
             Self::Reap => "submitting to io_uring for",
@@ -340,6 +380,14 @@ impl fmt::Display for Operation {
             Self::SetTimes => "setting the times of",
             Self::SymbolicLink => "making the symbolic link",
             Self::Wait => "waiting for the program in",
+            Self::ChangeOwner => "changing the owner of",
+            Self::SetAttribute => "setting an extended attribute of",
+            Self::GetAttribute => "reading an extended attribute of",
+            Self::Truncate => "truncating",
+            Self::Allocate => "allocating room for",
+            Self::PunchHole => "punching a hole into",
+            Self::MakeNode => "making the file",
+            Self::RemoveDirectory => "removing the directory",
         })
     }
 }
@@ -500,6 +548,18 @@ mod tests {
             (Operation::CallFlags, libc::EOPNOTSUPP, "does not know one of", "turn it off"),
             (Operation::Copy, libc::EXDEV, "does not copy so", "use another call"),
             (Operation::Copy, libc::ENOSPC, "the filesystem is full", "smaller files"),
+            (
+                Operation::MakeNode,
+                libc::ENOSPC,
+                "more inodes if df -i shows none left",
+                "fewer files",
+            ),
+            (Operation::Link, libc::EMLINK, "so many links to one file", "use fewer files"),
+            (Operation::MakeDirectory, libc::EMLINK, "so many directories", "spread"),
+            (Operation::Open, libc::ENAMETOOLONG, "names so long", "shorter names"),
+            (Operation::GetAttribute, libc::ENODATA, "no such attribute", "sets it first"),
+            (Operation::SetAttribute, libc::ENOSPC, "for extended attributes", "larger inodes"),
+            (Operation::RemoveDirectory, libc::ENOTEMPTY, "in it", "removes all of them"),
         ] {
             let text = text(true, operation, errno);
             assert!(text.contains("/mnt/f.0: ") && text.contains(cause), "{text}");

@@ -1,4 +1,4 @@
-//! What blocks hold: headers put in before a write, and their check after a read.
+//! What blocks hold: what is put in before a write (headers or marks), and its check after a read.
 //!
 //! # The header
 //!
@@ -26,7 +26,7 @@
 
 use std::time::SystemTime;
 
-use model::phase::{Files, Fill, Stream};
+use model::phase::{Direction, Files, Fill, Interface, Stream};
 use twox_hash::XxHash3_64;
 
 use crate::{
@@ -110,8 +110,74 @@ fn block_size(stream: &Stream) -> usize {
     usize::try_from(block).unwrap_or(usize::MAX)
 }
 
+/// What is done to each operation about to be written.
+pub(crate) enum Stamp {
+    /// Headers are put in.
+    Headers(Headers),
+    /// One byte is increased.
+    Marks(Marks),
+}
+
+impl Stamp {
+    /// For a worker of a stream; `None` where what is written stays as it is. Looks at every slot
+    /// to write from.
+    pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
+        // An update changes what it read; and single bytes are the same in every record.
+        let bytewise = stream.interface == Interface::Bytewise;
+        let own = !matches!(stream.direction, Direction::Update(_));
+        match stream.fill {
+            Fill::Random { .. } => Headers::new(stream, worker, slots).map(Self::Headers),
+            Fill::Marks => (own && !bytewise).then(|| Self::Marks(Marks::new(stream))),
+            Fill::PagePattern => None,
+        }
+    }
+
+    /// Whether the operation at this offset is to be written as a duplicate.
+    #[inline]
+    pub(crate) fn duplicate(&self, offset: u64) -> bool {
+        match self {
+            Self::Headers(headers) => headers.duplicate(offset),
+            Self::Marks(_) => false,
+        }
+    }
+
+    /// Completes the content of an operation about to be submitted from slot `slot`.
+    #[inline]
+    pub(crate) fn put(&mut self, slot: u32, offset: u64, generation: u64, bytes: &mut [u8]) {
+        match self {
+            Self::Headers(headers) => headers.put(slot, offset, generation, bytes),
+            Self::Marks(marks) => marks.put(bytes),
+        }
+    }
+}
+
+/// Increases one byte of a buffer that is written again and again: before the i-th write of the
+/// worker, from 0, byte `i mod record`. What is written therefore depends on all writes before.
+pub(crate) struct Marks {
+    record: usize,
+    next: usize,
+}
+
+impl Marks {
+    fn new(stream: &Stream) -> Self {
+        Self { record: usize::try_from(stream.record.0).unwrap_or(usize::MAX), next: 0 }
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &mut [u8]) {
+        // An operation of a list may be shorter than a record.
+        if let Some(byte) = bytes.get_mut(self.next) {
+            *byte = byte.wrapping_add(1);
+        }
+        self.next += 1;
+        if self.next == self.record {
+            self.next = 0;
+        }
+    }
+}
+
 /// Puts headers into what is about to be written.
-pub(crate) struct Stamp {
+pub(crate) struct Headers {
     key: u64,
     block: usize,
     // Blocks in one slot.
@@ -122,10 +188,10 @@ pub(crate) struct Stamp {
     duplicates: u64,
 }
 
-impl Stamp {
+impl Headers {
     /// For a worker of a stream; `None` where blocks have no headers. Looks at every slot to write
     /// from, and stamps those for duplicates once and for all.
-    pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
+    fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
         let Fill::Random { duplicates, .. } = stream.fill else { return None };
         if !has_headers(stream) {
             return None;
@@ -153,17 +219,15 @@ impl Stamp {
         Some(Self { key, block, blocks, rests: rests.into(), duplicates })
     }
 
-    /// Whether the operation at this offset is to be written as a duplicate.
     #[inline]
-    pub(crate) fn duplicate(&self, offset: u64) -> bool {
+    fn duplicate(&self, offset: u64) -> bool {
         let mixed = (self.key ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.duplicates > 0
             && (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32 < self.duplicates
     }
 
-    /// Completes the content of an operation about to be submitted from slot `slot`.
     #[inline]
-    pub(crate) fn put(&self, slot: u32, offset: u64, generation: u64, bytes: &mut [u8]) {
+    fn put(&self, slot: u32, offset: u64, generation: u64, bytes: &mut [u8]) {
         let first = slot as usize * self.blocks;
         let mut offset = offset;
         for (block, rest) in bytes.chunks_exact_mut(self.block).zip(&self.rests[first..]) {
@@ -189,7 +253,7 @@ impl Check {
     pub(crate) fn new(stream: &Stream, worker: u32) -> Self {
         let duplicates = match stream.fill {
             Fill::Random { duplicates, .. } if duplicates > 0.0 => Some(key_of_duplicates(stream)),
-            Fill::Random { .. } | Fill::PagePattern => None,
+            Fill::Random { .. } | Fill::PagePattern | Fill::Marks => None,
         };
         Self { key: key(stream, worker), duplicates, block: block_size(stream) }
     }
@@ -261,7 +325,7 @@ mod tests {
     fn written(plan: &Stream, offset: u64) -> Vec<u8> {
         let mut pool = Pool::new(plan, Purpose::Write, 1).unwrap();
         let mut slots = pool.slots();
-        let stamp = Stamp::new(plan, 0, &mut slots).unwrap();
+        let mut stamp = Stamp::new(plan, 0, &mut slots).unwrap();
         // Not the first slot: the checksums of another one.
         let taken: Vec<_> = (0..2).filter_map(|_| slots.take(Class::Write)).collect();
         let (slot, bytes) = taken.into_iter().last().unwrap();

@@ -4,7 +4,8 @@
 //! standard input ([`Order`]), and reads one line from its standard output ([`Answer`]). Everything
 //! in between (ready, go, stop, progress) goes through the control block, whose file the child
 //! inherits under the number that the order names. A child does the same work in the same code as a
-//! thread, so the difference between the two is the kernel's.
+//! thread, so the difference between the two is the kernel's. The work is a stream, whose one file
+//! the parent knows, or a tree, where the answer says what failed.
 //!
 //! A child asks the kernel to be killed when the thread that started it ends, so a killed run
 //! leaves no worker behind.
@@ -16,25 +17,35 @@ use std::{
     io::{self, Read, Write},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-        unix::{ffi::OsStrExt, process::CommandExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            process::CommandExt,
+        },
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use model::{
     Histogram,
-    phase::{Latencies, Stream, WorkerResult},
+    phase::{Latencies, Stream, Tree, WorkerResult},
 };
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::{EngineError, barrier::Board, error::Fault, patterns::Prepared, worker::Assignment};
+use crate::{
+    EngineError,
+    barrier::Board,
+    error::Fault,
+    patterns::Prepared,
+    tree::{self, Failure},
+    worker::Assignment,
+};
 
 /// What a child is told.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
-    stream: Stream,
+    work: Work,
     /// The directory under test: bytes, as a path need not be text.
     directory: Vec<u8>,
     worker: u32,
@@ -43,11 +54,28 @@ pub(crate) struct Order {
     kept: bool,
 }
 
+/// What the phase is.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Work {
+    Stream(Box<Stream>),
+    Tree(Box<Tree>),
+}
+
 impl Order {
-    /// The order for one worker.
+    /// The order for one worker of a stream.
     pub(crate) fn new(stream: &Stream, directory: &Path, worker: u32, board: &Board) -> Self {
+        Self::of(Work::Stream(Box::new(stream.clone())), directory, worker, board)
+    }
+
+    /// The order for one worker of a tree.
+    pub(crate) fn of_tree(tree: &Tree, directory: &Path, worker: u32, board: &Board) -> Self {
+        Self::of(Work::Tree(Box::new(tree.clone())), directory, worker, board)
+    }
+
+    fn of(work: Work, directory: &Path, worker: u32, board: &Board) -> Self {
         Self {
-            stream: stream.clone(),
+            work,
             directory: directory.as_os_str().as_bytes().to_vec(),
             worker,
             board: board.file().as_raw_fd(),
@@ -65,6 +93,8 @@ enum Answer {
     Done { result: Box<WorkerResult>, latencies: Vec<String> },
     /// Why there is none.
     Fault(Fault),
+    /// Why there is none, with the path in bytes.
+    Failure { fault: Fault, path: Vec<u8> },
 }
 
 /// A running child; killed and reaped on drop if it has not ended.
@@ -111,34 +141,54 @@ impl Process {
         Ok(Self { worker, child })
     }
 
-    /// Gives the child its order, waits for its answer, and tells the board if it has none.
+    /// Gives the child its order for a stream, waits for its answer, and tells the board if it has
+    /// none; `error` knows the file.
     pub(crate) fn attend(
-        mut self,
+        self,
         order: &Order,
         board: &Board,
         error: impl Fn(Fault) -> EngineError,
+    ) -> Result<WorkerResult, EngineError> {
+        self.obeyed(order, board, |fault, _| error(fault))
+    }
+
+    /// The same for a tree.
+    pub(crate) fn attend_tree(
+        self,
+        order: &Order,
+        board: &Board,
+        error: impl Fn(Failure) -> EngineError,
+    ) -> Result<WorkerResult, EngineError> {
+        self.obeyed(order, board, |fault, path| error(Failure { fault, path }))
+    }
+
+    fn obeyed(
+        mut self,
+        order: &Order,
+        board: &Board,
+        error: impl Fn(Fault, PathBuf) -> EngineError,
     ) -> Result<WorkerResult, EngineError> {
         let answer = self.converse(order);
         if answer.is_err() {
             board.fail(self.worker);
         }
-        match answer? {
-            Answer::Fault(fault) => {
-                // The child has said so itself, unless it could not even map the board.
-                if fault != Fault::Aborted {
-                    board.fail(self.worker);
-                }
-                Err(error(fault))
-            }
+        let (fault, path) = match answer? {
+            Answer::Fault(fault) => (fault, OsString::from_vec(order.directory.clone())),
+            Answer::Failure { fault, path } => (fault, OsString::from_vec(path)),
             Answer::Done { mut result, latencies } => {
                 result.latencies = decode(&latencies).ok_or_else(|| {
                     let source = serde::de::Error::custom("a histogram is damaged");
                     board.fail(self.worker);
                     EngineError::Protocol { worker: self.worker, source }
                 })?;
-                Ok(*result)
+                return Ok(*result);
             }
+        };
+        // The child has said so itself, unless it could not even map the board.
+        if fault != Fault::Aborted {
+            board.fail(self.worker);
         }
+        Err(error(fault, path.into()))
     }
 
     fn converse(&mut self, order: &Order) -> Result<Answer, EngineError> {
@@ -205,7 +255,7 @@ pub fn worker_process() -> Result<(), EngineError> {
             let latencies = result.latencies.each().map(encoded).into();
             Answer::Done { result: Box::new(result), latencies }
         }
-        Err(fault) => Answer::Fault(fault),
+        Err(answer) => answer,
     };
     let mut line =
         serde_json::to_vec(&answer).map_err(|source| EngineError::Protocol { worker, source })?;
@@ -213,16 +263,39 @@ pub fn worker_process() -> Result<(), EngineError> {
     io::stdout().write_all(&line).map_err(|source| EngineError::Pipe { worker, source })
 }
 
-fn obey(order: &Order) -> Result<WorkerResult, Fault> {
-    let Order { stream, worker, .. } = order;
+/// The result, or the answer that is given instead.
+fn obey(order: &Order) -> Result<WorkerResult, Answer> {
+    let workers = match &order.work {
+        Work::Stream(stream) => stream.workers,
+        Work::Tree(tree) => tree.workers,
+    };
     // SAFETY: the parent left this descriptor open for us and named it in the order; nothing else
     // in this process knows the number, and this function runs once.
     let file = unsafe { OwnedFd::from_raw_fd(order.board) };
-    let board = Board::adopt(file, stream.workers.count, order.kept)?;
-    let prepared = Prepared::new(stream).inspect_err(|_| board.fail(*worker))?;
-    let path = Path::new(OsStr::from_bytes(&order.directory)).join(stream.files.name(*worker));
-    Assignment { stream, worker: *worker, path: &path, board: &board, prepared: &prepared }
-        .perform()
+    let board = Board::adopt(file, workers.count, order.kept).map_err(Answer::Fault)?;
+    let directory = Path::new(OsStr::from_bytes(&order.directory));
+    let worker = order.worker;
+    match &order.work {
+        Work::Stream(stream) => {
+            stream_worker(stream, directory, worker, &board).map_err(Answer::Fault)
+        }
+        Work::Tree(tree) => {
+            tree::perform(tree, worker, directory, &board).map_err(|Failure { fault, path }| {
+                Answer::Failure { fault, path: path.into_os_string().into_vec() }
+            })
+        }
+    }
+}
+
+fn stream_worker(
+    stream: &Stream,
+    directory: &Path,
+    worker: u32,
+    board: &Board,
+) -> Result<WorkerResult, Fault> {
+    let prepared = Prepared::new(stream).inspect_err(|_| board.fail(worker))?;
+    let path = directory.join(stream.files.name(worker));
+    Assignment { stream, worker, path: &path, board, prepared: &prepared }.perform()
 }
 
 fn decode(texts: &[String]) -> Option<Latencies> {

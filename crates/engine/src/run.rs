@@ -149,6 +149,7 @@ fn total(stream: &Stream) -> Bytes {
         }
         Bound::Once => pass,
         // Lengths are drawn, so this is about right where there are several.
+        Bound::Together(ops) => return Bytes(stream.record.0.saturating_mul(ops)),
         Bound::Ops(ops) => stream.record.0.saturating_mul(ops),
         Bound::Time { .. } => 0,
     };

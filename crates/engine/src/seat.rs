@@ -1,5 +1,5 @@
 //! Where a worker sits: its CPU, its I/O priority, and how exactly it is woken.
-#![expect(unsafe_code, reason = "ioprio_set(2) and prctl(2) have no safe form")]
+#![expect(unsafe_code, reason = "ioprio_set(2), prctl(2), and close_range(2) have no safe form")]
 
 use model::phase::{IoPriority, Pace, Pin, Stream, Workers};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -28,6 +28,24 @@ pub(crate) fn sit(workers: Workers, worker: u32) -> Result<(), Fault> {
         pin(worker)?;
     }
     workers.io_priority.map_or(Ok(()), io_priority)
+}
+
+/// Gives the calling thread a table of descriptors of its own, as a process has, with nothing in it
+/// but standard input, output, and error.
+///
+/// Threads that share one take turns at each open(2) and close(2) (`files_struct.file_lock`,
+/// fs/file.c), and count references at every call that takes a descriptor (`fdget`), which is no
+/// cost of the filesystem. For a thread that uses what it opens itself, and nothing else; where it
+/// cannot be had (close_range(2) came with Linux 5.9) the thread goes on with the common table.
+///
+/// A plain copy of the table would keep open whatever was open in it until after the thread was
+/// joined (`exit_files` follows `exit_mm`), and a filesystem could be found busy for that.
+pub(crate) fn own_descriptors() {
+    const FIRST: libc::c_uint = 3;
+    const UNSHARE: libc::c_uint = 1 << 1;
+    // SAFETY: the call takes three integers. It closes descriptors in the new table alone, so those
+    // that other threads own stay open for them; the caller uses none of them afterwards.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, UNSHARE) };
 }
 
 fn pin(worker: u32) -> Result<(), Fault> {

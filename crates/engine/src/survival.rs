@@ -322,6 +322,7 @@ pub(crate) fn check(stream: &Stream, paths: &[PathBuf]) -> Result<(), EngineErro
         Interface::Copy(_) | Interface::Null => false,
         Interface::Offset
         | Interface::Position
+        | Interface::Bytewise
         | Interface::Stdio
         | Interface::Vector(_)
         | Interface::Mmap(_) => true,

@@ -38,7 +38,7 @@ mod hand;
 mod native;
 mod pack;
 mod programs;
-mod source;
+pub(crate) mod source;
 mod tree;
 mod unpack;
 

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use model::phase::{Access, Flush, FlushCall, Interface, Stonewall, Stream, WorkerResult};
+use model::phase::{
+    Access, Bound, Direction, Flush, FlushCall, Interface, Stonewall, Stream, WorkerResult,
+};
 
 use crate::{
     barrier::Board,
@@ -14,8 +16,8 @@ use crate::{
     drive::{Drive, Manner, Surroundings},
     error::{Fault, Operation},
     io::{
-        Area, Copy, IoEngine, Mmap, Null, Offset, Position, Purpose, Ring, Stdio, Vector,
-        touches_files,
+        Area, Bytewise, Copy, IoEngine, Mmap, Null, Offset, Position, Purpose, Ring, Stdio, Update,
+        Vector, touches_files,
     },
     pace::Pacer,
     patterns::{Order, Prepared},
@@ -44,12 +46,18 @@ pub(crate) fn depth(interface: Interface) -> u32 {
         Interface::Ring(ring) => ring.depth,
         Interface::Offset
         | Interface::Position
+        | Interface::Bytewise
         | Interface::Stdio
         | Interface::Vector(_)
         | Interface::Mmap(_)
         | Interface::Copy(_)
         | Interface::Null => 1,
     }
+}
+
+/// Whether operations read their record and may write it back.
+pub(crate) fn updates(stream: &Stream) -> bool {
+    matches!(stream.direction, Direction::Update(_))
 }
 
 impl Assignment<'_> {
@@ -77,7 +85,11 @@ impl Assignment<'_> {
         let slots = pool.slots();
         match stream.interface {
             Interface::Offset => self.timeline(Offset::open(stream, path, purpose)?, slots),
+            Interface::Position if updates(stream) => {
+                self.timeline(Update::open(stream, path, purpose)?, slots)
+            }
             Interface::Position => self.timeline(Position::open(stream, path, purpose)?, slots),
+            Interface::Bytewise => self.timeline(Bytewise::open(stream, path, purpose)?, slots),
             Interface::Stdio => self.timeline(Stdio::open(stream, path, purpose)?, slots),
             Interface::Vector(flags) => {
                 self.timeline(Vector::open(stream, flags, path, purpose)?, slots)
@@ -117,6 +129,15 @@ impl Assignment<'_> {
         Ok(u64::try_from(status.st_size).unwrap_or(0))
     }
 
+    /// The operations to do, from the end of the file on if they append.
+    fn order(&self, end: u64) -> Result<Order<'_>, Fault> {
+        let order = Order::new(self.stream, self.worker, end, self.prepared)?;
+        Ok(match self.stream.bound {
+            Bound::Together(ops) => order.together(self.board.taken(), ops),
+            Bound::Once | Bound::Ops(_) | Bound::Time { .. } => order,
+        })
+    }
+
     /// fsync · priming read │ barrier │ loop │ flush │ close.
     fn timeline<'p, E>(self, mut engine: E, mut slots: Slots<'p>) -> Result<WorkerResult, Fault>
     where
@@ -137,7 +158,7 @@ impl Assignment<'_> {
         let end = self.end()?;
         let generation = payload::first_generation();
         lane.begin(end, generation);
-        let order = Order::new(stream, worker, end, self.prepared)?;
+        let order = self.order(end)?;
         let manner = self.manner(generation, &mut slots);
         let mut drive = Drive::new(stream, purpose, around, slots, manner, E::QUEUES);
         if stream.open.fsync {

@@ -11,8 +11,9 @@ use engine::{Context, Progress, run, run_tree};
 use model::{
     Bytes, Ops,
     phase::{
-        Access, Advice, CallFlags, Direction, Files, Fill, Flush, Interface, Open, Presence, Ring,
-        Stream, Tree, TreeOrder, TreeStep, Workers,
+        Access, Advice, Bound, CallFlags, Calls, Direction, Files, Fill, Flush, Interface, Naming,
+        Open, Presence, Ring, Set, Sharing, Sizes, Spread, Stream, Tree, TreeEnd, TreeOrder,
+        TreeStep, Workers,
     },
 };
 
@@ -112,40 +113,145 @@ fn allocations_do_not_grow_with_operations() {
             }
         }
     }
+    classics(&context);
     trees(&context);
+}
+
+/// Single bytes, marks, updates, tickets, and a number of operations for all workers.
+fn classics(context: &Context<'_>) {
+    let marks = |interface, direction, records| Stream {
+        record: Bytes(64),
+        size: Bytes(64 * records),
+        fill: Fill::Marks,
+        verify: false,
+        ..stream(interface, direction, Access::Sequential, records)
+    };
+    let tickets = |ops| Stream {
+        access: Access::Tickets,
+        bound: Bound::Together(ops),
+        ..marks(Interface::Position, Direction::Update(0.1), 200)
+    };
+    for (interface, direction) in [
+        (Interface::Bytewise, Direction::Write),
+        (Interface::Bytewise, Direction::Read),
+        (Interface::Position, Direction::Update(0.5)),
+    ] {
+        calls(context, &marks(Interface::Offset, Direction::Write, 2000), 4000);
+        let few = calls(context, &marks(interface, direction, 200), 400);
+        let many = calls(context, &marks(interface, direction, 2000), 4000);
+        assert_eq!(few, many, "{interface:?} {direction:?}");
+    }
+    assert_eq!(calls(context, &tickets(400), 400), calls(context, &tickets(4000), 4000));
 }
 
 /// Files of a tree: every step there is, first few, then many.
 fn trees(context: &Context<'_>) {
-    let steps = vec![
-        TreeStep::Create,
-        TreeStep::Write,
-        TreeStep::Fsync,
-        TreeStep::Close,
-        TreeStep::Open,
-        TreeStep::Read,
-        TreeStep::Append,
-        TreeStep::Close,
-        TreeStep::FsyncDirectory,
-        TreeStep::Stat,
-        TreeStep::Chmod,
-        TreeStep::Rename,
-        TreeStep::RenameBack,
-        TreeStep::Link,
-        TreeStep::UnlinkLink,
-        TreeStep::List,
-        TreeStep::Unlink,
+    use TreeStep::{
+        Allocate, Append, Chmod, Chown, Close, Create, Fetch, Fsync, FsyncDirectory, Link,
+        LinkFirst, List, MakeParent, Mkdir, Mknod, Open, OpenRead, Read, Rename, RenameBack, Rmdir,
+        SetTimes, Stat, StatMissing, Symlink, Truncate, Unlink, UnlinkLink, Write,
+    };
+    let all = [
+        vec![
+            Create,
+            Write,
+            Fsync,
+            Close,
+            Open,
+            Read,
+            Append,
+            Close,
+            FsyncDirectory,
+            Stat,
+            Fetch,
+            StatMissing,
+            Chmod,
+            Chown,
+            SetTimes,
+            Rename,
+            RenameBack,
+            Link,
+            UnlinkLink,
+            List,
+            Open,
+            Allocate,
+            Close,
+            Truncate,
+            Unlink,
+        ],
+        vec![Mknod, Unlink, Mkdir, Rmdir, Symlink, Unlink],
     ];
+    for steps in &all {
+        same(context, steps, TreeOrder::Shuffled);
+    }
+    same(context, &[MakeParent, LinkFirst], TreeOrder::Created);
+    same(context, &[Unlink], TreeOrder::Listed);
+    same(context, &[Create, Write, Close], TreeOrder::Created);
+    same(context, &[Stat, Fetch], TreeOrder::Listed);
+    same(context, &[MakeParent, Unlink, Create, Write, Close], TreeOrder::Listed);
+    same(context, &[OpenRead, Read, Close, Unlink], TreeOrder::Listed);
+    rings(context);
+}
+
+/// The same through a ring: every request there is.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn rings(context: &Context<'_>) {
+    use TreeStep::{
+        Allocate, Close, Create, Fsync, Link, Mkdir, Open, Read, Rename, RenameAcross, RenameBack,
+        Rmdir, Stat, StatMissing, Symlink, Unlink, UnlinkLink, Write,
+    };
+    if io_uring::IoUring::new(1).is_err() {
+        return eprintln!("skipped: io_uring is not available");
+    }
+    let files = [
+        Create,
+        Write,
+        Fsync,
+        Close,
+        Open,
+        Read,
+        Allocate,
+        Close,
+        Stat,
+        StatMissing,
+        Rename,
+        RenameBack,
+        Link,
+        UnlinkLink,
+        RenameAcross,
+    ];
+    for depth in [1, 16] {
+        let ring = Calls::Ring { depth };
+        similar(context, &files, TreeOrder::Shuffled, ring);
+        similar(context, &[Mkdir, Rmdir, Symlink, Unlink], TreeOrder::Created, ring);
+    }
+}
+
+/// A tree of few entries and one of many allocate as often.
+fn same(context: &Context<'_>, steps: &[TreeStep], order: TreeOrder) {
+    similar(context, steps, order, Calls::Plain);
+}
+
+/// The same with these calls.
+fn similar(context: &Context<'_>, steps: &[TreeStep], order: TreeOrder, how: Calls) {
     let tree = |files| Tree {
-        name: "tree".into(),
-        files,
-        per_directory: 100,
-        size: Bytes(10_000),
-        record: Bytes::kib(4),
-        order: TreeOrder::Shuffled,
-        steps: steps.clone(),
-        fill: Fill::default(),
-        seed: 1,
+        set: Set {
+            // As long for all: a path takes as many steps to grow.
+            name: format!("tree-{files:04}"),
+            sharing: Sharing::Private,
+            files,
+            spread: Spread::Directories { each: 100 },
+            naming: Naming::Ordered,
+            sizes: Sizes::Fixed(Bytes(10_000)),
+            record: if how == Calls::Plain { Bytes::kib(4) } else { Bytes(10_000) },
+            fill: Fill::default(),
+            seed: 1,
+        },
+        passes: 1,
+        end: TreeEnd::default(),
+        calls: how,
+        order,
+        steps: steps.to_vec(),
         workers: Workers::threads(2),
     };
     let calls = |files| {
@@ -156,5 +262,5 @@ fn trees(context: &Context<'_>) {
         assert_eq!(result.ops(), Ops(files * 2));
         after - before
     };
-    assert_eq!(calls(20), calls(200), "files of a tree");
+    assert_eq!(calls(30), calls(300), "{steps:?} {order:?} {how:?}");
 }

@@ -15,12 +15,13 @@ use std::{
     thread,
 };
 
-use engine::{Context, EngineError, Operation, Progress, run, worker_process};
+use engine::{Context, EngineError, Operation, Progress, run, run_tree, worker_process};
 use model::{
     Bytes, Nanos, Ops, PhaseResult,
     phase::{
-        Access, Direction, Files, Fill, Flush, Interface, Open, Presence, Stonewall, Stream,
-        WorkerKind, Workers,
+        Access, Bound, Calls, Direction, Files, Fill, Flush, Interface, Naming, Open, Presence,
+        Set, Sharing, Sizes, Spread, Stonewall, Stream, Tree, TreeOrder, TreeStep, WorkerKind,
+        Workers,
     },
 };
 use rustix::{
@@ -57,12 +58,15 @@ fn main() -> ExitCode {
 fn tests() {
     processes_do_what_threads_do();
     an_order_of_any_kind_survives_the_pipe();
+    processes_share_one_number_of_operations();
     the_fault_of_a_process_names_its_file_and_stops_the_others();
     short_writes_are_resumed_up_to_the_limit();
     a_dead_worker_is_named_with_its_status();
     a_missing_program_is_named();
     an_interrupt_stops_processes();
     workers_do_not_outlive_their_parent();
+    trees_are_the_work_of_processes_too();
+    the_fault_of_a_process_names_the_entry();
 }
 
 /// Ends writing at an offset within a record, with EFBIG instead of a deadly signal.
@@ -163,6 +167,27 @@ fn an_order_of_any_kind_survives_the_pipe() {
     }
 }
 
+/// Each process maps the block in which the operations begun are counted.
+fn processes_share_one_number_of_operations() {
+    let directory = TempDir::new().unwrap();
+    let mut plan = stream(Interface::Position, Direction::Write, 40, 1);
+    plan.files = Files::Shared("f".into());
+    plan.fill = Fill::Marks;
+    run_as("--role-worker", directory.path(), &plan).unwrap();
+    for (workers, ops) in [(1, 9), (3, 500), (5, 2)] {
+        let seeks = Stream {
+            direction: Direction::Update(0.1),
+            access: Access::Tickets,
+            bound: Bound::Together(ops),
+            workers: Workers { count: workers, ..plan.workers },
+            ..plan.clone()
+        };
+        let result = run_as("--role-worker", directory.path(), &seeks).unwrap();
+        assert_eq!((result.ops(), result.bytes()), (Ops(ops), Bytes(ops * 4096)));
+        assert_eq!(result.workers.len(), workers as usize);
+    }
+}
+
 fn the_fault_of_a_process_names_its_file_and_stops_the_others() {
     use std::os::unix::fs::symlink;
     let directory = TempDir::new().unwrap();
@@ -179,7 +204,8 @@ fn the_fault_of_a_process_names_its_file_and_stops_the_others() {
 /// 40 000 bytes are nine records and a part of the tenth: the kernel writes that part, and the rest
 /// is refused at exactly the limit.
 fn short_writes_are_resumed_up_to_the_limit() {
-    for interface in [Interface::Offset, Interface::Position, Interface::Stdio] {
+    for interface in [Interface::Offset, Interface::Position, Interface::Bytewise, Interface::Stdio]
+    {
         let directory = TempDir::new().unwrap();
         let plan = stream(interface, Direction::Write, 20, 1);
         let error = run_as("--role-limited", directory.path(), &plan).unwrap_err();
@@ -264,4 +290,84 @@ fn workers_do_not_outlive_their_parent() {
         let patience = rustix::time::Timespec { tv_sec: 60, tv_nsec: 0 };
         assert_eq!(poll(&mut ended, Some(&patience)).unwrap(), 1, "a worker outlived its parent");
     }
+}
+
+/// Fifty files in directories of twenty, by three processes.
+fn tree(steps: &[TreeStep]) -> Tree {
+    let set = Set {
+        name: "t".into(),
+        sharing: Sharing::Private,
+        files: 50,
+        spread: Spread::Directories { each: 20 },
+        naming: Naming::Scrambled,
+        sizes: Sizes::LogNormal { mean: Bytes(5000), sigma: 0.7 },
+        record: Bytes::kib(4),
+        fill: Fill::default(),
+        seed: u64::MAX - 5,
+    };
+    let workers = Workers { kind: WorkerKind::Process, ..Workers::threads(3) };
+    Tree { workers, ..Tree::new(set, steps.to_vec()) }
+}
+
+fn tree_as(role: &str, directory: &Path, tree: &Tree) -> Result<PhaseResult, EngineError> {
+    let worker_command = ["/proc/self/exe", role].map(OsString::from);
+    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
+    let context = Context {
+        directory,
+        progress: &progress,
+        interrupt: &interrupt,
+        state: None,
+        worker_command: &worker_command,
+    };
+    run_tree(tree, &context)
+}
+
+fn trees_are_the_work_of_processes_too() {
+    use TreeStep::{Close, Create, Fetch, Stat, Unlink, Write};
+    let (ours, theirs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    for sharing in [Sharing::Private, Sharing::Directory] {
+        let mut make = tree(&[Create, Write, Close]);
+        make.set.sharing = sharing;
+        let made = tree_as("--role-worker", ours.path(), &make).unwrap();
+        assert_eq!((made.ops(), made.latencies().operations().count()), (Ops(150), 150));
+        let mut threads = make.clone();
+        threads.workers.kind = WorkerKind::Thread;
+        let same = tree_as("--role-worker", theirs.path(), &threads).unwrap();
+        assert_eq!(same.bytes(), made.bytes(), "the same sizes");
+        if io_uring::IoUring::new(1).is_ok() {
+            let mut ringed = Tree { calls: Calls::Ring { depth: 4 }, ..make.clone() };
+            (ringed.set.name, ringed.set.record) = ("r".into(), Bytes::kib(256));
+            let through = tree_as("--role-worker", theirs.path(), &ringed).unwrap();
+            assert_eq!((through.ops(), through.bytes()), (made.ops(), made.bytes()));
+        }
+        let look = Tree { steps: vec![Stat, Fetch], order: TreeOrder::Listed, ..make.clone() };
+        assert_eq!(tree_as("--role-worker", theirs.path(), &look).unwrap().bytes(), made.bytes());
+        let mut remove = Tree { steps: vec![Unlink], order: TreeOrder::Shuffled, ..make };
+        remove.end.remove_directories = true;
+        assert_eq!(tree_as("--role-worker", ours.path(), &remove).unwrap().ops(), Ops(150));
+        assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 0);
+    }
+}
+
+fn the_fault_of_a_process_names_the_entry() {
+    let directory = TempDir::new().unwrap();
+    let mut make = tree(&[TreeStep::Create, TreeStep::Write, TreeStep::Close]);
+    make.set.naming = Naming::Numbers;
+    make.set.sizes = Sizes::Fixed(Bytes(2 * LIMIT));
+    let error = tree_as("--role-limited", directory.path(), &make).unwrap_err();
+    let EngineError::Io { operation, path, offset, source } = error else { panic!("{error}") };
+    assert_eq!((operation, offset), (Operation::Write, Some(Bytes(LIMIT))));
+    assert!(path.ends_with("0/0"), "{}", path.display());
+    assert_eq!(source.raw_os_error(), Some(libc::EFBIG));
+
+    make.workers.kind = WorkerKind::Thread;
+    make.set.sizes = Sizes::Fixed(Bytes(0));
+    let gone = TempDir::new().unwrap();
+    tree_as("--role-worker", gone.path(), &make).unwrap();
+    fs::remove_file(gone.path().join("t.1/2/45")).unwrap();
+    let mut look = Tree { steps: vec![TreeStep::Stat], order: TreeOrder::Listed, ..make };
+    look.workers.kind = WorkerKind::Process;
+    let error = tree_as("--role-worker", gone.path(), &look).unwrap_err();
+    let EngineError::Entries { path, found, expected } = error else { panic!("{error}") };
+    assert_eq!((path, found, expected), (gone.path().join("t.1/2"), 9, 10));
 }

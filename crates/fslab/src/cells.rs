@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Environment,
+    Bytes, Environment, FilesystemLevel,
     record::{CellRecord, CellState, PhaseInfo},
     storage::Place,
 };
-use rig::{Availability, Catalogue, Host};
+use rig::{Availability, Catalogue, Host, catalogue::Kind};
 
 use crate::{exit::Failure, plans::Chosen};
 
@@ -15,9 +15,9 @@ use crate::{exit::Failure, plans::Chosen};
 /// depend on them, so a run names them, and goes on only with the same.
 pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
-    for level in &chosen.plan.filesystems {
-        let Ok(filesystem) = catalogue.get(&level.base) else { continue };
-        let name = &level.base;
+    let levels = chosen.plan.filesystems.iter();
+    for name in levels.flat_map(|level| [Some(&level.base), level.becomes.as_ref()]).flatten() {
+        let Ok(filesystem) = catalogue.get(name) else { continue };
         if let Availability::Usable { version: Some(version) } =
             catalogue.availability(filesystem, host)
         {
@@ -38,19 +38,17 @@ pub(crate) fn of(
     seed: u64,
 ) -> Vec<CellRecord> {
     let mut known = BTreeMap::new();
-    let state = |base: &str| match catalogue.get(base) {
+    let state = |level: &FilesystemLevel| match catalogue.level(level, host) {
         Err(error) => CellState::Skipped { reason: error.to_string() },
-        Ok(filesystem) => match catalogue.availability(filesystem, host) {
-            Availability::Usable { .. } => unfit(chosen, filesystem),
-            Availability::Missing { reason, cure } => {
-                CellState::Skipped { reason: format!("{reason}; {cure}") }
-            }
-        },
+        Ok(Availability::Usable { .. }) => unfit(chosen, catalogue, level),
+        Ok(Availability::Missing { reason, cure }) => {
+            CellState::Skipped { reason: format!("{reason}; {cure}") }
+        }
     };
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
-        let base = cell.filesystem.base.clone();
-        let state = known.entry(base.clone()).or_insert_with(|| state(&base)).clone();
+        let level = &cell.filesystem;
+        let state = known.entry(level.name.clone()).or_insert_with(|| state(level)).clone();
         let phases = suites::find(&cell.workload.suite)
             .map(|suite| (suite.phases)(&cell.workload, seed))
             .unwrap_or_default();
@@ -99,25 +97,34 @@ pub(crate) fn roomy(chosen: &Chosen) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a filesystem can be made on the plan's storage at all.
-fn unfit(chosen: &Chosen, filesystem: &rig::Filesystem) -> CellState {
+/// Whether a level can be made on the plan's storage at all.
+fn unfit(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> CellState {
+    let becomes = level.becomes.as_deref().and_then(|name| catalogue.get(name).ok());
+    let Ok(filesystem) = catalogue.get(&level.base) else { return CellState::Open };
     let name = &filesystem.name;
     let (devices, size) = match &chosen.storage.place {
         Place::Image { size, count, .. } => (*count as usize, Some(*size)),
         Place::Devices { paths } => (paths.len(), None),
         Place::Directory { .. } => (1, None),
     };
-    let reason = match size {
-        _ if devices > 1 && filesystem.many.is_none() => {
-            format!(
-                "{name} lies on one device and the plan names {devices}; give it a plan of its own"
-            )
-        }
-        Some(size) if size < filesystem.min => format!(
-            "{name} needs {} at least and the image has {size}; make `storage.image` larger",
-            filesystem.min
-        ),
-        Some(_) | None => return CellState::Open,
+    let least = [Some(filesystem), becomes].into_iter().flatten().max_by_key(|it| it.min);
+    let small = least.filter(|it| size.is_some_and(|size| size < it.min));
+    let reason = if devices > 1 && filesystem.many.is_none() {
+        format!("{name} lies on one device and the plan names {devices}; give it a plan of its own")
+    } else if devices > 1 && becomes.is_some() {
+        format!(
+            "what becomes another filesystem lies on one device and the plan names {devices}; give \
+             it a plan of its own"
+        )
+    } else if !level.setup.is_empty() && filesystem.kind != Kind::Block {
+        format!("a setup needs a filesystem on a device, and {name} has none; take `setup` out")
+    } else if let (Some(least), Some(size)) = (small, size) {
+        format!(
+            "{} needs {} at least and the image has {size}; make `storage.image` larger",
+            least.name, least.min
+        )
+    } else {
+        return CellState::Open;
     };
     CellState::Skipped { reason }
 }

@@ -12,7 +12,7 @@ use model::{Scale, plan::Profile};
 #[command(arg_required_else_help = true)]
 #[command(
     after_help = "Start with `fslab demo`. Exit status: 0 done, 1 the answer is no, 2 wrong \
-    usage or plan, 3 the rig failed, 4 some cells failed, 130 interrupted."
+    usage or plan, 3 the rig failed, 4 some cells failed, 5 goes on after a boot, 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// What to do.
@@ -46,6 +46,12 @@ pub(crate) enum Command {
     Show(Show),
     /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
     Report(Report),
+    /// Make a run file of what another program has recorded: CSV of bonnie++.
+    ///
+    /// The result can be reported like a run, and says everywhere that fslab did not measure it: it
+    /// has no intervals that could support a claim, no evidence, and no conditions beyond what the
+    /// records tell.
+    Import(Import),
     /// Say what differed between the conditions of two runs, and which cells both have.
     ///
     /// Severe differences (kernel, processor, memory, storage, filesystem options, scale, profile,
@@ -105,6 +111,13 @@ pub(crate) struct Run {
     /// Allow a device that carries data to be overwritten, named by its model or serial.
     #[arg(long, value_name = "MODEL-or-SERIAL")]
     pub(crate) destroy: Vec<String>,
+    /// For a plan with isolation = "reboot": boot this machine after each trial, and go on by
+    /// itself, by a unit of systemd that is taken away again.
+    #[arg(long, conflicts_with = "without_reboot")]
+    pub(crate) reboot: bool,
+    /// For such a plan: go on without booting; every trial but the first says so.
+    #[arg(long)]
+    pub(crate) without_reboot: bool,
     /// Stop at the first cell that fails.
     #[arg(long)]
     pub(crate) fail_fast: bool,
@@ -221,7 +234,8 @@ pub(crate) struct Show {
 /// `fslab report`
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The run file; or published results by name: tasks-2004@published, tasks-2006@published.
+    /// The run file; or published results by name: tasks-2004@published, tasks-2006@published,
+    /// bonnie-2012@published.
     pub(crate) run: PathBuf,
     /// Write the HTML report to this file instead of tables to the terminal.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
@@ -243,6 +257,26 @@ pub(crate) enum Format {
     Json,
     /// The tables.
     Md,
+    /// Records of bonnie++ in its format 1.98, one for each repeat; of runs of suite bonnie.
+    Bonnie,
+    /// The same in format 1.96.
+    #[value(name = "bonnie-1.96")]
+    Bonnie196,
+}
+
+/// `fslab import`
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Files of records: CSV of bonnie++ 1.03, 1.96, 1.97, 1.98, 2.00; `-` reads stdin.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Names of the configurations, one for each record in order, separated by commas; a name that
+    /// comes again is a repeat [default: the names in the records, often that of the machine].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) names: Vec<String>,
+    /// The run file [default: the first file with .fslab].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `fslab compare`
@@ -292,6 +326,8 @@ pub(crate) enum Listed {
     Metrics,
     /// Every warning with its cure.
     Warnings,
+    /// The published results that are built in.
+    Published,
 }
 
 /// `fslab docs`

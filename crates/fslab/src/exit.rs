@@ -20,18 +20,25 @@ pub(crate) enum Exit {
     Rig,
     /// Measured, but incomplete or invalid.
     Incomplete,
+    /// The rest is to be measured after the machine was booted.
+    Boot,
     /// Interrupted; undone, and can be resumed.
     Interrupted,
 }
 
 impl Exit {
     /// Every ending, its status and its meaning, for the reference page.
-    pub(crate) const ALL: [(Self, u8, &'static str); 6] = [
+    pub(crate) const ALL: [(Self, u8, &'static str); 7] = [
         (Self::Done, 0, "done"),
         (Self::No, 1, "the answer is no: a check found a difference"),
         (Self::Usage, 2, "wrong usage or plan; nothing was done"),
         (Self::Rig, 3, "the rig or the environment failed, or nothing could be measured"),
         (Self::Incomplete, 4, "measured, but some cells failed; skipped ones do not count"),
+        (
+            Self::Boot,
+            5,
+            "the plan wants the machine booted before the next trial; go on with --resume",
+        ),
         (
             Self::Interrupted,
             130,

@@ -25,9 +25,12 @@ pub(crate) struct Ready {
 
 /// Every ready plan.
 pub(crate) const READY: &[Ready] = &[
+    Ready { name: "bonnie-2012", text: include_str!("../../../plans/bonnie-2012.toml") },
     Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
     Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
     Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
+    Ready { name: "metadata-scaling", text: include_str!("../../../plans/metadata-scaling.toml") },
+    Ready { name: "smallfiles-2011", text: include_str!("../../../plans/smallfiles-2011.toml") },
     Ready { name: "tasks-2006", text: include_str!("../../../plans/tasks-2006.toml") },
 ];
 

@@ -5,9 +5,10 @@ use crate::support::Bench;
 #[test]
 fn help_names_every_command_and_status() {
     let said = Bench::new().ends(0, &["--help"]);
-    for word in
-        ["demo", "run", "bench", "show", "report", "compare", "list", "doctor", "clean", "130"]
-    {
+    for word in [
+        "demo", "run", "bench", "show", "report", "import", "compare", "list", "doctor", "clean",
+        "130",
+    ] {
         assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
     }
     assert!(!said.stdout.contains("worker"), "hidden commands stay hidden");
@@ -76,7 +77,7 @@ fn every_filesystem_is_listed_with_what_would_help() {
 #[test]
 fn every_listing_has_rows() {
     let bench = Bench::new();
-    for what in ["suites", "plans", "metrics", "warnings"] {
+    for what in ["suites", "plans", "metrics", "warnings", "published"] {
         let said = bench.ends(0, &["list", what]);
         assert!(said.stdout.lines().count() > 3, "{what}:\n{}", said.stdout);
     }
@@ -96,8 +97,22 @@ fn every_ready_plan_can_be_shown() {
     let tasks = show("tasks-2006", "1/10");
     assert!(tasks.contains("source_files=1800"), "{tasks}");
     assert!(tasks.contains("8 cells"), "{tasks}");
-    let text = bench.ends(0, &["show", "demo", "--text"]).stdout;
-    assert!(text.contains("[storage]"), "a plan to start from:\n{text}");
+    let bonnie = show("bonnie-2012", "1/64");
+    assert!(bonnie.contains("file=128MiB files=8192 seeks=128"), "{bonnie}");
+    assert!(bonnie.contains("2560MiB") && bonnie.contains("limited to 64MiB"), "{bonnie}");
+    assert!(bonnie.contains("11 cells"), "{bonnie}");
+    let small = show("smallfiles-2011", "1/64");
+    assert!(small.contains("cache=warm files=5468 workers=4"), "{small}");
+    assert!(small.contains("30 cells"), "{small}");
+    let metadata = show("metadata-scaling", "1/64");
+    assert!(metadata.contains("workers=8") && metadata.contains("32 cells"), "{metadata}");
+    // Every one of them at its own size, too, and as a text to start from.
+    let plans = bench.ends(0, &["list", "plans"]).stdout;
+    for plan in plans.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
+        assert!(show(plan, "1").contains("storage"), "{plan}");
+        let text = bench.ends(0, &["show", plan, "--text"]).stdout;
+        assert!(text.contains("[storage]"), "a plan to start from:\n{text}");
+    }
 }
 
 #[test]

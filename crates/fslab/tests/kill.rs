@@ -13,7 +13,11 @@ seed = 11
 image = "64MiB"
 memory = "256MiB"
 [axes]
-filesystem = ["ext2", "ext4"]
+filesystem = ["ext2", { name = "ext4", setup = [
+    { populate = "linux", files = 300 },
+    { unmounted = ["tune2fs", "-o", "journal_data_writeback", "{device}"] },
+    { remove = "linux" },
+] }]
 scheduler = ["none"]
 workload = [{ suite = "iozone", file = "2MiB", record = "64KiB", tests = ["write", "read", "random"] }]
 "#;

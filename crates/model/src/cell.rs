@@ -20,13 +20,84 @@ pub struct FilesystemLevel {
     /// Mount options, comma separated as mount(8) takes them; empty for the defaults.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
+    /// What is done to it between mkfs and the workload, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<SetupStep>,
+    /// The catalogue entry that it is after `setup`, such as `btrfs` where an ext4 is converted;
+    /// `None`: the one it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub becomes: Option<String>,
+}
+
+/// One thing done to a filesystem between mkfs and the workload. It is mounted or unmounted as the
+/// step needs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetupStep {
+    /// A source tree of so many files is written into a directory of this name.
+    Populate {
+        /// The directory, a name without a slash.
+        directory: String,
+        /// Files of the tree, at least 1; shrinks with the plan's scale.
+        files: u64,
+    },
+    /// The directory of this name is removed with all that is in it.
+    Remove {
+        /// The directory, a name without a slash.
+        directory: String,
+    },
+    /// A program is run while the filesystem is not mounted. `{device}` stands for its first
+    /// device.
+    Unmounted {
+        /// Program and arguments; no shell is involved.
+        argv: Vec<String>,
+    },
+    /// A program is run while it is mounted; `{mount}` stands for where, `{device}` as above.
+    Mounted {
+        /// Program and arguments; no shell is involved.
+        argv: Vec<String>,
+    },
 }
 
 impl FilesystemLevel {
     /// The catalogue entry as it is.
     pub fn plain(name: impl Into<String>) -> Self {
         let name = name.into();
-        Self { base: name.clone(), name, mkfs: Vec::new(), mount: String::new() }
+        Self {
+            base: name.clone(),
+            name,
+            mkfs: Vec::new(),
+            mount: String::new(),
+            setup: Vec::new(),
+            becomes: None,
+        }
+    }
+}
+
+/// What separates one trial from the next, beyond the filesystem that each is given anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Unmounted, made anew, mounted.
+    #[default]
+    Remount,
+    /// Image files are also detached from their loop devices and attached again.
+    Reattach,
+    /// The machine is booted again.
+    Reboot,
+}
+
+impl Isolation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Remount, Self::Reattach, Self::Reboot];
+
+    /// Its word in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Remount => "remount",
+            Self::Reattach => "reattach",
+            Self::Reboot => "reboot",
+        }
     }
 }
 

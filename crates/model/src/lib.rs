@@ -23,7 +23,7 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
-pub use cell::{Cell, CellId, FilesystemLevel, Fullness};
+pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, SetupStep};
 pub use environment::Environment;
 pub use evidence::Evidence;
 pub use histogram::Histogram;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cell::{Cell, Fullness},
+    cell::{Cell, FilesystemLevel, Fullness, SetupStep},
     plan::{Plan, PlanError, WorkloadEntry},
     storage::{Place, Storage},
     units::{Bytes, Scale},
@@ -54,7 +54,7 @@ impl Plan {
         }
         let labels = labels(&named);
         let mut cells = Vec::new();
-        for filesystem in &self.filesystems {
+        for filesystem in self.filesystems_at(scale) {
             for (Named { point, .. }, label) in named.iter().zip(&labels) {
                 for (scheduler, fullness, suffix) in self.conditions() {
                     let cell = Cell {
@@ -98,6 +98,18 @@ impl Plan {
             }
         }
         conditions
+    }
+
+    /// The filesystems at a scale: trees that `setup` writes shrink with the work, to one file at
+    /// least.
+    pub fn filesystems_at(&self, scale: Scale) -> Vec<FilesystemLevel> {
+        let mut levels = self.filesystems.clone();
+        for step in levels.iter_mut().flat_map(|level| &mut level.setup) {
+            if let SetupStep::Populate { files, .. } = step {
+                *files = Bytes(*files).scaled(scale).0.max(1);
+            }
+        }
+        levels
     }
 
     /// The plan's storage at a scale: memory shrinks with the work, an image at most to 512 MiB.

@@ -21,6 +21,8 @@ pub struct Sample {
 pub mod lifecycle {
     /// Making the filesystem.
     pub const MKFS: &str = "mkfs";
+    /// What the plan does to it between mkfs and the workload, all steps together.
+    pub const SETUP: &str = "setup";
     /// Mounting it for the first time.
     pub const MOUNT: &str = "mount";
     /// Unmounting it at the end.
@@ -32,5 +34,5 @@ pub mod lifecycle {
     /// The trial as a whole, from before its filesystem is made until it is gone.
     pub const TRIAL: &str = "trial";
     /// The steps that take time, in order.
-    pub const ALL: [&str; 4] = [MKFS, MOUNT, UMOUNT, FSCK];
+    pub const ALL: [&str; 5] = [MKFS, SETUP, MOUNT, UMOUNT, FSCK];
 }

@@ -3,6 +3,7 @@
 //! The reference page `docs/reference/warnings.md` is made from this table. A warning always
 //! says what was seen and what cures it.
 
+mod cures;
 mod examples;
 
 use serde::{Deserialize, Serialize};
@@ -220,6 +221,28 @@ pub enum Warning {
         /// What was changed.
         what: String,
     },
+    /// A mount option or an argument of mkfs that today's kernel or tool no longer has was left out
+    /// or replaced.
+    OptionGone {
+        /// As the plan has it: `nobh of ext4`.
+        option: String,
+        /// Since when it is gone, and what was done instead.
+        instead: String,
+    },
+    /// The phase was left out since the filesystem or the kernel does not have what it is about.
+    Lacks {
+        /// What it lacks.
+        what: String,
+        /// What the kernel said when it was tried.
+        why: String,
+    },
+    /// The machine was to be booted between trials, and was not.
+    NotRebooted,
+    /// The number was not measured by this program, but read from another program's record.
+    Imported {
+        /// Which program and version.
+        program: String,
+    },
     /// The run was interrupted and went on later.
     Resumed {
         /// Names of the facts about the host that had changed by then; empty if none.
@@ -262,6 +285,10 @@ impl Warning {
             Self::Absent { .. } => "W-ABSENT",
             Self::Damaged { .. } => "W-DAMAGED",
             Self::Amended { .. } => "W-PLAN",
+            Self::OptionGone { .. } => "W-OPTION",
+            Self::Lacks { .. } => "W-LACKS",
+            Self::NotRebooted => "W-NOTREBOOTED",
+            Self::Imported { .. } => "W-IMPORTED",
             Self::Resumed { .. } => "W-RESUMED",
         }
     }
@@ -274,7 +301,11 @@ impl Warning {
             | Self::NotSteady { .. }
             | Self::Throttled { .. }
             | Self::Impossible { .. } => Level::Block,
-            Self::Amended { .. } | Self::Absent { .. } => Level::Info,
+            Self::Amended { .. }
+            | Self::Absent { .. }
+            | Self::Lacks { .. }
+            | Self::Imported { .. } => Level::Info,
+            Self::OptionGone { .. } | Self::NotRebooted => Level::Warn,
             Self::Resumed { differs } if differs.is_empty() => Level::Info,
             Self::Wide { .. }
             | Self::NotCold { .. }
@@ -415,71 +446,20 @@ impl Warning {
             Self::Absent { what, why } => format!("{what} cannot be seen here: {why}"),
             Self::Damaged { verdict } => format!("the check after the workload failed: {verdict}"),
             Self::Amended { what } => format!("not run as the plan is written: {what}"),
+            Self::OptionGone { option, instead } => format!("{option} is gone: {instead}"),
+            Self::Lacks { what, why } => {
+                format!("left out: the filesystem or the kernel does not have {what} ({why})")
+            }
+            Self::NotRebooted => "the machine was not booted again before this trial".into(),
+            Self::Imported { program } => {
+                format!("not measured by fslab, but read from a record of {program}")
+            }
             Self::Resumed { differs } if differs.is_empty() => {
                 "the run was interrupted and went on later".into()
             }
             Self::Resumed { differs } => {
                 format!("the run was interrupted and went on later, when these differed: {differs}")
             }
-        }
-    }
-
-    /// What to do about it, one sentence without a full stop.
-    pub fn cure(&self) -> &'static str {
-        match self {
-            Self::Few { .. } => "leave `repeats` out of the plan, or set it to 6 or more",
-            Self::Wide { .. } => "use --profile rigorous, a longer workload or a quieter machine",
-            Self::NotCold { .. } => "run as root on a device or image, so that it can be remounted",
-            Self::CacheKept { .. } => "run as root",
-            Self::FitsMemory { .. } => {
-                "make the files at least twice as large, or set `storage.memory` below half of them"
-            }
-            Self::Backing { what } if what.starts_with("the directory ") => {
-                "read it as the filesystem that is mounted there, with its disk and its neighbors; \
-                 root can make fresh ones with `storage.image` or `storage.device`"
-            }
-            Self::Backing { .. } => "name a spare disk with `storage.device`",
-            Self::Unsynced => "read the durable throughput beside it, or leave `compat` out",
-            Self::Compressible => "leave `compat` out and set `entropy = 1.0`",
-            Self::ReadBack { .. } => {
-                "take the setting out of the plan, or use a kernel that has it"
-            }
-            Self::MemoryUnlimited { .. } => "run as root on a kernel with the memory controller",
-            Self::NotIdle { .. } => "stop what else uses the device",
-            Self::Clock { .. } => {
-                "time larger operations, or use a machine whose clocksource is tsc"
-            }
-            Self::GeneratorBound { .. } => {
-                "use larger operations, else read the number as a lower bound"
-            }
-            Self::Short { .. } => "make the files larger, or the time longer",
-            Self::NotWarm { .. } => "make the files smaller than the memory, or the limit larger",
-            Self::Mixed { .. } => {
-                "make the files at least twice as large as the memory, or much smaller than it"
-            }
-            Self::CpuBound { .. } => {
-                "read it as the cost of the code; more workers, where the workload can have them, \
-                 reach the storage's limit"
-            }
-            Self::ForeignCpu { .. } => "stop what else runs",
-            Self::ForeignIo { .. } => "stop what else uses the device, or take one of its own",
-            Self::Pressure { .. } => "give the workload more of it, or stop what else runs",
-            Self::Steal { .. } => "use a machine of its own, or a quieter host",
-            Self::Throttled { .. } => "cool the machine, or fix a lower frequency",
-            Self::NotSteady { .. } => "run for longer, with a longer ramp-up",
-            Self::Dirty { .. } => "let the workload flush at its end, or read the durable figure",
-            Self::Shrunk { .. } => "use data that cannot be compressed, unless this is the point",
-            Self::Impossible { .. } => {
-                "look at the cached share, the device's counters, and the clock before believing it"
-            }
-            Self::Background { .. } => {
-                "let it settle for longer, or switch the putting off at mkfs"
-            }
-            Self::KernelLog { .. } => "read the log with dmesg",
-            Self::Absent { .. } => "read what depends on it as unknown, not as zero",
-            Self::Damaged { .. } => "keep the image and report it to the filesystem's developers",
-            Self::Amended { .. } => "compare only with runs amended in the same way",
-            Self::Resumed { .. } => "start a new run if the difference matters",
         }
     }
 }

@@ -99,7 +99,8 @@ pub enum Kind {
     Flag,
     /// Exactly one of these words.
     Word(&'static [&'static str]),
-    /// A list out of these words; the list is one value and is not swept.
+    /// A list out of these words; the list is one value and is not swept. Its order means nothing:
+    /// it is brought into that of these words, so that equal work has equal names.
     Words(&'static [&'static str]),
     /// The same, in an order that matters, and a word may come again.
     Sequence(&'static [&'static str]),
@@ -258,10 +259,11 @@ impl Kind {
             (Self::Words(words), Value::Words(given)) => {
                 given.iter().try_for_each(|word| known(word, words))?;
                 let repeated = (1..given.len()).find(|i| given[..*i].contains(&given[*i]));
-                match repeated {
-                    Some(i) => Err(ValueError::new(format!("`{}` is listed twice", given[i]))),
-                    None => Ok(value),
+                if let Some(i) = repeated {
+                    return Err(ValueError::new(format!("`{}` is listed twice", given[i])));
                 }
+                let listed = words.iter().filter(|word| given.iter().any(|own| own == *word));
+                Ok(Value::Words(listed.map(|word| (*word).to_owned()).collect()))
             }
             (Self::Size { .. }, Value::Size(_))
             | (Self::Count { .. } | Self::Amount { .. }, Value::Count(_))

@@ -3,7 +3,8 @@
 //! A [`model::RunRecord`] enters; [`View::new`] summarizes, compares and ranks it once, and chooses
 //! units and digits; [`terminal()`], [`html()`], [`markdown`] and [`json`] only lay the view out,
 //! and [`csv`] gives the samples themselves. The same record gives the same bytes. Results that
-//! others have published are data of this crate ([`PUBLISHED`]) and are shown apart.
+//! others have published are data of this crate ([`PUBLISHED`]) and are shown apart. Records of
+//! bonnie++ are read and written by [`bonnie`].
 //!
 //! What is not here: no clock, no file, no environment (the caller writes what is returned), no
 //! statistics (crate `analysis`), and no number without unit, direction, n and interval. Cells that
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+pub mod bonnie;
 mod charts;
 #[cfg(test)]
 mod fixture;

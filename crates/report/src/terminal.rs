@@ -119,14 +119,18 @@ impl Page {
         let facts = &view.facts;
         let title = self.styled("1", &facts.title);
         self.line(&title);
-        let about = format!(
-            "plan {} · profile {} (δ = {:.0} %) · {} · run {}",
-            facts.plan_name,
-            facts.profile.name(),
-            facts.profile.threshold().0 * 100.0,
-            facts.when,
-            facts.run
-        );
+        let about = match facts.imported {
+            // There was no plan, nor a profile.
+            Some(_) => format!("records {} · {} · run {}", facts.plan_name, facts.when, facts.run),
+            None => format!(
+                "plan {} · profile {} (δ = {:.0} %) · {} · run {}",
+                facts.plan_name,
+                facts.profile.name(),
+                facts.profile.threshold().0 * 100.0,
+                facts.when,
+                facts.run
+            ),
+        };
         self.wrapped("", "  ", &about);
         self.wrapped("", "  ", &facts.conditions);
         for line in &facts.regimes {

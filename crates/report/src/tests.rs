@@ -1,5 +1,6 @@
 //! The whole report over the made-up run.
 
+mod bonnie;
 mod tasks;
 
 use std::collections::BTreeSet;

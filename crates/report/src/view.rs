@@ -21,7 +21,7 @@ use model::RunRecord;
 use crate::published;
 
 pub(crate) use claims::{Claim, Findings};
-pub(crate) use facts::{Facts, Filesystem, Missing};
+pub(crate) use facts::{Facts, Filesystem, Missing, imported};
 pub(crate) use points::{Entry, Status, Suite, Test};
 pub(crate) use sweeps::{Level, Series, Sweep, SweepValue};
 pub(crate) use tables::{Body, Column, Overview, Row, Table, TableCell, ValueCell, words};

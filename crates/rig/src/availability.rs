@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
+use model::{FilesystemLevel, SetupStep};
+
 use crate::{
-    catalogue::{Catalogue, Filesystem, Kind},
+    catalogue::{Catalogue, CatalogueError, Filesystem, Kind},
     host::Host,
 };
 
@@ -52,6 +54,69 @@ impl Catalogue {
         let (reasons, cures): (Vec<_>, Vec<_>) = lacks.into_iter().unzip();
         Availability::Missing { reason: reasons.join("; "), cure: cures.join("; ") }
     }
+
+    /// The same for a level of a plan: besides the filesystem it is made from, what it becomes and
+    /// the programs of its `setup`. The version told is that of the tools it is made with.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Unknown`] for a name that no entry has.
+    pub fn level(
+        &self,
+        level: &FilesystemLevel,
+        host: &dyn Host,
+    ) -> Result<Availability, CatalogueError> {
+        let becomes = level.becomes.as_deref().map(|name| self.get(name)).transpose()?;
+        let answer = self.availability(self.get(&level.base)?, host);
+        let (mut reasons, mut cures) = (Vec::new(), Vec::new());
+        let version = match answer {
+            Availability::Usable { version } => version,
+            Availability::Missing { reason, cure } => {
+                reasons.push(reason);
+                cures.push(cure);
+                None
+            }
+        };
+        let kernel = becomes.and_then(|filesystem| kernel(filesystem, host));
+        let lacks = [kernel, becomes.and_then(|it| tools(it, host)), self.programs(level, host)];
+        for (reason, cure) in lacks.into_iter().flatten() {
+            reasons.push(reason);
+            cures.push(cure);
+        }
+        if reasons.is_empty() {
+            return Ok(Availability::Usable { version });
+        }
+        Ok(Availability::Missing { reason: reasons.join("; "), cure: once(&cures).join("; ") })
+    }
+
+    /// Programs of a level's `setup` that are missing, with the packages that have them.
+    fn programs(&self, level: &FilesystemLevel, host: &dyn Host) -> Lack {
+        let program = |step: &SetupStep| match step {
+            SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => argv.first().cloned(),
+            SetupStep::Populate { .. } | SetupStep::Remove { .. } => None,
+        };
+        let mut missing: Vec<String> = Vec::new();
+        for name in level.setup.iter().filter_map(program) {
+            if host.find(&name).is_none() && !missing.contains(&name) {
+                missing.push(name);
+            }
+        }
+        if missing.is_empty() {
+            return None;
+        }
+        let owner = |name: &String| {
+            self.all()
+                .iter()
+                .find(|it| it.programs().contains(&name.as_str()) || it.tools.contains(name))
+        };
+        let cures: Vec<String> = missing
+            .iter()
+            .map(|name| match owner(name) {
+                Some(filesystem) => install(filesystem, host),
+                None => format!("install {name}, or take it out of `setup`"),
+            })
+            .collect();
+        Some((format!("{} not found", missing.join(" and ")), once(&cures).join("; ")))
+    }
 }
 
 /// A reason and its cure.
@@ -93,19 +158,34 @@ fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
         return None;
     }
     let reason = format!("{} not found", missing.join(" and "));
+    Some((reason, install(filesystem, host)))
+}
+
+/// Each part of some cures once, in their order.
+fn once(cures: &[String]) -> Vec<&str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in cures.iter().flat_map(|cure| cure.split("; ")) {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// What installs the tools of a filesystem here.
+fn install(filesystem: &Filesystem, host: &dyn Host) -> String {
     let release = host.read(Path::new("/etc/os-release")).unwrap_or_default();
     let install = family(&release).and_then(|(name, command)| {
         filesystem.package.get(name).map(|package| format!("{command} {package}"))
     });
-    let cure = install.unwrap_or_else(|| {
+    install.unwrap_or_else(|| {
         let mut packages: Vec<_> = filesystem.package.values().map(String::as_str).collect();
         packages.dedup();
         match packages.as_slice() {
             [] => format!("install what {} describes", filesystem.source),
             names => format!("install its tools (elsewhere the package is {})", names.join(" or ")),
         }
-    });
-    Some((reason, cure))
+    })
 }
 
 /// The family of a distribution and its command: by `ID`, else by the first of `ID_LIKE` that is

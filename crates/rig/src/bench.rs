@@ -147,7 +147,11 @@ impl Bench {
         done.map_err(|source| RigError::Image { path: path.to_owned(), source })
     }
 
-    pub(crate) fn attach(&mut self, image: &Path, identity: Identity) -> Result<Loop, RigError> {
+    pub(crate) fn attach(
+        &mut self,
+        image: &Path,
+        identity: Identity,
+    ) -> Result<(Step, Loop), RigError> {
         let change = |made| Change::Loops { image: image.to_owned(), identity, made };
         let step = self.journal.plan(change(None))?;
         let what = format!("attach {} to a loop device", image.display());
@@ -157,7 +161,7 @@ impl Bench {
         if attached.made.is_some() {
             self.journal.know(step, change(attached.made))?;
         }
-        Ok(attached)
+        Ok((step, attached))
     }
 
     /// The loop devices a file is attached to; only asks.

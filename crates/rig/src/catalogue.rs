@@ -138,6 +138,9 @@ pub struct Filesystem {
     /// Distribution family to the package that has its tools.
     #[serde(default)]
     pub package: BTreeMap<String, String>,
+    /// Further programs of its package, which a plan may name in `setup`.
+    #[serde(default)]
+    pub tools: Vec<String>,
     /// When the mainline kernel had it.
     #[serde(default)]
     pub kernel: KernelRange,

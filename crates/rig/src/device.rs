@@ -1,7 +1,10 @@
 //! The block devices below an instance: what they are, how they are made equal before each mkfs,
 //! and what they have moved.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use model::{Allocation, Bytes, Nanos, Warning};
 
@@ -11,6 +14,8 @@ use crate::{
     guard::ClaimedDevice,
     host::{Erased, Host, Identity},
     knobs,
+    storage::Shared,
+    undo::Step,
 };
 
 /// Bytes of a sector in block layer statistics, whatever the device's own block size
@@ -35,8 +40,17 @@ pub(crate) struct Image {
     pub(crate) identity: Identity,
     pub(crate) size: Bytes,
     pub(crate) allocation: Allocation,
-    pub(crate) device: PathBuf,
-    pub(crate) direct: bool,
+    /// How it is attached; changes where a plan has it attached anew for every instance.
+    attached: Mutex<Attached>,
+}
+
+/// A file as a block device, for as long as it is attached.
+#[derive(Clone, Debug)]
+struct Attached {
+    device: PathBuf,
+    direct: bool,
+    /// What undoes it.
+    step: Step,
 }
 
 /// What devices have moved since they came to be, all of them together.
@@ -132,7 +146,7 @@ impl Backing {
     /// The device nodes, in the order of the plan.
     pub(crate) fn devices(&self) -> Vec<PathBuf> {
         match self {
-            Self::Images(images) => images.iter().map(|image| image.device.clone()).collect(),
+            Self::Images(images) => images.iter().map(Image::device).collect(),
             Self::Devices(devices) => devices.iter().map(|d| d.path().to_owned()).collect(),
             Self::Directory(_) => Vec::new(),
         }
@@ -157,6 +171,15 @@ impl Backing {
             Self::Images(images) => images,
             Self::Devices(_) | Self::Directory(_) => &[],
         }
+    }
+
+    /// Detaches every image from its loop device and attaches it again; of other storage nothing is
+    /// changed. What is told is what the new devices refused.
+    pub(crate) fn reattach(&self, shared: &Shared) -> Result<Vec<Warning>, RigError> {
+        let mut bench = shared.bench();
+        let images = self.images().iter();
+        let warnings = images.map(|image| image.reattach(&mut bench, &*shared.host));
+        Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
     /// Makes every device equal to what it was before every other instance, as far as it can:
@@ -228,14 +251,48 @@ impl Backing {
 }
 
 impl Image {
+    /// Attaches an image of that identity. A device made for it offers no discard if its space is
+    /// reserved; one that others will use afterwards keeps its discards, and the space is looked at
+    /// after mount.
+    pub(crate) fn attach(
+        bench: &mut Bench,
+        host: &dyn Host,
+        path: PathBuf,
+        identity: Identity,
+        (size, allocation): (Bytes, Allocation),
+    ) -> Result<(Self, Option<Warning>), RigError> {
+        let (attached, warning) = attach(bench, host, &path, identity, allocation)?;
+        Ok((Self { path, identity, size, allocation, attached: Mutex::new(attached) }, warning))
+    }
+
+    /// Its device node.
+    pub(crate) fn device(&self) -> PathBuf {
+        self.attached().device.clone()
+    }
+
+    fn attached(&self) -> MutexGuard<'_, Attached> {
+        // It is replaced as a whole, so it stays right when a holder panics.
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Detaches it and attaches it again, perhaps to another device: what the kernel knew of the
+    /// device is gone with it. After a failure it is detached, and the next call attaches it.
+    fn reattach(&self, bench: &mut Bench, host: &dyn Host) -> Result<Option<Warning>, RigError> {
+        let mut attached = self.attached();
+        bench.undo(attached.step, format!("attach of {}", self.path.display()))?;
+        let (anew, warning) = attach(bench, host, &self.path, self.identity, self.allocation)?;
+        *attached = anew;
+        Ok(warning)
+    }
+
     /// A loop device that somebody detached may have been given another file since.
     fn recheck(&self, bench: &mut Bench) -> Result<(), RigError> {
         let failed = |source| RigError::Loop { path: self.path.clone(), source };
         let devices = bench.loops_of(self.identity).map_err(failed)?;
-        if devices.contains(&self.device) {
+        if devices.contains(&self.device()) {
             return Ok(());
         }
-        Err(RigError::Detached { device: self.device.clone(), image: self.path.clone() })
+        Err(RigError::Detached { device: self.device(), image: self.path.clone() })
     }
 
     fn nature(&self) -> String {
@@ -243,12 +300,27 @@ impl Image {
             Allocation::Full => "an image file",
             Allocation::Sparse => "a sparse image file",
         };
-        let io = match self.direct {
+        let io = match self.attached().direct {
             true => "direct I/O",
             false => "buffered I/O (its filesystem cannot do direct I/O), so a second cache,",
         };
         format!("{kind} on a loop device with {io} to the file")
     }
+}
+
+fn attach(
+    bench: &mut Bench,
+    host: &dyn Host,
+    path: &Path,
+    identity: Identity,
+    allocation: Allocation,
+) -> Result<(Attached, Option<Warning>), RigError> {
+    let (step, made) = bench.attach(path, identity)?;
+    let mut warning = None;
+    if allocation == Allocation::Full && made.made.is_some() {
+        warning = knobs::switch_discard_off(bench, host, &name_of(&made.path));
+    }
+    Ok((Attached { device: made.path, direct: made.direct, step }, warning))
 }
 
 /// Writes back and drops the page cache of devices.

@@ -131,6 +131,24 @@ pub enum RigError {
         /// Its exit status and last words.
         verdict: String,
     },
+    /// A program of the plan's `setup` failed.
+    #[error("`{command}`: {verdict}; {cure}")]
+    Setup {
+        /// The command.
+        command: String,
+        /// Its exit status and last words.
+        verdict: String,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A step of the plan's `setup` that is no program failed.
+    #[error("cannot {what}: {why}; change `setup` in the plan, or make the storage larger")]
+    Tree {
+        /// The step, in words.
+        what: String,
+        /// Why not.
+        why: String,
+    },
     /// The filesystem could not be mounted.
     #[error("cannot mount: `{command}`; see the kernel log, or change `mount` in the plan")]
     Mount {

@@ -28,6 +28,9 @@ use crate::{
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
+/// Where the kernel tells the id it drew when it was booted (random(4)).
+pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Which file a path led to: what is compared before anything is undone to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
@@ -82,7 +85,8 @@ impl Output {
         self.status == Some(0)
     }
 
-    /// Exit status and the last words, on one line: "exit 1: mkfs.xfs: size 1 is too small".
+    /// Exit status and the last words, on one line: "exit 1: mkfs.xfs: size 1 is too small". A text
+    /// on how to use the program is left out where something stands before it.
     pub fn verdict(&self) -> String {
         let status = match self.status {
             Some(status) => format!("exit {status}"),
@@ -94,7 +98,10 @@ impl Output {
         };
         let words = Some(lines(&self.stderr)).filter(|lines| !lines.is_empty());
         let words = words.unwrap_or_else(|| lines(&self.stdout));
-        let tail = words[words.len().saturating_sub(3)..].join("; ");
+        // Whoever explains how it is used has said before what was wrong.
+        let is_usage = |line: &String| line.to_lowercase().starts_with("usage");
+        let end = words.iter().position(is_usage).filter(|end| *end > 0).unwrap_or(words.len());
+        let tail = words[end.saturating_sub(3)..end].join("; ");
         if tail.is_empty() { status } else { format!("{status}: {tail}") }
     }
 }
@@ -203,6 +210,11 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn pid(&self) -> u32;
     /// Where `/sys`, `/proc` and `/dev` are.
     fn roots(&self) -> Roots;
+    /// The id that the kernel drew when it was booted; `None` where it does not tell.
+    fn boot_id(&self) -> Option<String> {
+        let id = self.read(Path::new(BOOT_ID)).ok()?;
+        Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+    }
     /// A monotonic clock.
     fn now(&self) -> Nanos;
     /// Waits.

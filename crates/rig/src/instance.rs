@@ -2,6 +2,7 @@
 
 mod fill;
 mod make;
+mod prepare;
 mod step;
 
 use std::{
@@ -9,13 +10,17 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use model::{Bytes, Environment, Nanos, Warning, record::Action, sample::lifecycle};
+use model::{
+    Bytes, Environment, FilesystemLevel, Fullness, Isolation, Nanos, Warning, record::Action,
+    sample::lifecycle,
+};
 
 use self::step::Running;
 pub use self::step::{ProgramTime, Step};
 use crate::{
     bench::Bench,
     caches,
+    catalogue::Filesystem,
     device::{DeviceCounters, DeviceStat},
     error::RigError,
     evidence::{Listener, Watch},
@@ -25,10 +30,46 @@ use crate::{
     undo,
 };
 
-/// What a filesystem offers right after it was made, and what filling it up leaves of that.
+/// What an instance is to be.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The catalogue entry it is made from.
+    pub filesystem: &'a Filesystem,
+    /// The level of the plan's axis.
+    pub level: &'a FilesystemLevel,
+    /// The entry named by [`FilesystemLevel::becomes`].
+    pub becomes: Option<&'a Filesystem>,
+    /// The I/O scheduler of every device; `None` leaves it alone.
+    pub scheduler: Option<&'a str>,
+    /// How full it is before the workload starts.
+    pub fullness: Fullness,
+    /// Whether images are attached anew before it is made.
+    pub isolation: Isolation,
+    /// Writes a source tree of so many files into a directory, which it makes; the error says why
+    /// not.
+    pub populate: &'a dyn Fn(&Path, u64) -> Result<(), String>,
+}
+
+impl<'a> Wanted<'a> {
+    /// A catalogue entry as it is, with nothing else asked for; a level that populates fails.
+    pub fn plain(filesystem: &'a Filesystem, level: &'a FilesystemLevel) -> Self {
+        Self {
+            filesystem,
+            level,
+            becomes: None,
+            scheduler: None,
+            fullness: Fullness(0),
+            isolation: Isolation::Remount,
+            populate: &|_, _| Err("nothing here writes source trees".into()),
+        }
+    }
+}
+
+/// What a filesystem offers right after it was made and set up, and what filling it up leaves of
+/// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// What an ordinary user can fill.
+    /// What an ordinary user can fill, beside what the plan's `setup` has put there.
     pub usable: Bytes,
     /// What of it is left when the workload starts: all, unless the plan fills the filesystem up.
     pub left: Bytes,
@@ -85,6 +126,9 @@ pub struct Mounted {
     space: Space,
     /// Space taken when the workload starts.
     used_before: Bytes,
+    /// Names in the root that are not the workload's: what the filesystem, its setup, and filling
+    /// it up have put there.
+    foreign: Vec<String>,
     options: String,
     environment: Environment,
     warnings: Vec<Warning>,
@@ -92,17 +136,17 @@ pub struct Mounted {
 
 impl Mounted {
     /// The directory below which workloads work. It may hold what the filesystem itself put there,
-    /// such as `lost+found`, and `fslab-fill` if it was filled up.
+    /// such as `lost+found`, what the plan's `setup` left, and `fslab-fill` if it was filled up.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The steps so far: mkfs and mount, where there were any.
+    /// The steps so far: mkfs, setup, and mount, where there were any.
     pub fn lifecycle(&self) -> &[Step] {
         &self.lifecycle
     }
 
-    /// What the filesystem offered right after it was made.
+    /// What the filesystem offered right after it was made and set up.
     pub fn space(&self) -> Space {
         self.space
     }
@@ -192,8 +236,8 @@ impl Mounted {
         caches::sync(&mut bench, &self.directory)?;
         let used = statistics(&*self.shared.host, &self.directory)?.used() - self.used_before;
         let what = format!("add up the files below {}", self.directory.display());
-        let (data, _) =
-            bench.act(what, |host| host.sizes(&self.directory, &["lost+found", fill::FOLDER]));
+        let foreign: Vec<&str> = self.foreign.iter().map(String::as_str).collect();
+        let (data, _) = bench.act(what, |host| host.sizes(&self.directory, &foreign));
         let data = data.map_err(|Unread { path, source }| RigError::Ask { path, source })?;
         Ok(Some(Occupancy { used, data }))
     }

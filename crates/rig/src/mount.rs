@@ -114,7 +114,8 @@ impl Options {
     }
 }
 
-fn split(text: &str) -> Vec<String> {
+/// The options of a list, without quotes.
+pub(crate) fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {
         match c {

@@ -11,22 +11,17 @@ use std::{
     },
 };
 
-use model::{
-    Allocation, Bytes, Environment, FilesystemLevel, Fullness, Place, Storage, Warning,
-    record::Action,
-};
+use model::{Allocation, Bytes, Environment, Place, Storage, Warning, record::Action};
 
 use self::elsewhere::Elsewhere;
 use crate::{
     bench::Bench,
-    catalogue::Filesystem,
     device::{Backing, Image, name_of},
     error::RigError,
     evidence::Roster,
     guard::{self, ClaimedImage, Permission},
     host::Host,
-    instance::Mounted,
-    knobs,
+    instance::{Mounted, Wanted},
     memory::{self, Group},
     probe,
     undo::{self, Journal, PREFIX, Stuck},
@@ -226,18 +221,11 @@ impl Rig {
             }
         };
         bench.renew_image(&path, identity, size, allocation)?;
-        let attached = bench.attach(&path, identity)?;
-        let mut warnings = Vec::new();
-        // A device that others will use afterwards keeps its discards; the space is looked at after
-        // mount.
-        if allocation == Allocation::Full && attached.made.is_some() {
-            let name = name_of(&attached.path);
-            warnings.extend(knobs::switch_discard_off(&mut bench, &*host, &name));
-        }
+        let (image, warning) =
+            Image::attach(&mut bench, &*host, path, identity, (size, allocation))?;
         drop(bench);
-        self.warnings.extend(warnings);
-        let (device, direct) = (attached.path, attached.direct);
-        Ok(Image { path, identity, size, allocation, device, direct })
+        self.warnings.extend(warning);
+        Ok(image)
     }
 
     /// Makes a filesystem and mounts it; see [`Mounted`].
@@ -245,18 +233,15 @@ impl Rig {
     /// # Errors
     /// [`RigError`]: an unfit storage, a failed mkfs or mount; [`RigError::Busy`] while an earlier
     /// instance is alive. What was changed before is undone.
-    pub fn instance(
-        &self,
-        filesystem: &Filesystem,
-        level: &FilesystemLevel,
-        scheduler: Option<&str>,
-        fullness: Fullness,
-    ) -> Result<Mounted, RigError> {
+    pub fn instance(&self, wanted: &Wanted<'_>) -> Result<Mounted, RigError> {
         if self.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
         }
+        let warnings = Mounted::ready(self, wanted).inspect_err(|_| {
+            self.shared.occupied.store(false, Ordering::Release);
+        })?;
         // From here on it is the instance that gives the storage free, when it is dropped.
-        Mounted::make(self, filesystem, level, scheduler, fullness)
+        Mounted::make(self, wanted, warnings)
     }
 
     /// Limits the memory of this process, or changes the limit; `Some` says why it cannot be.
@@ -310,6 +295,11 @@ impl Rig {
             environment.merge(there.facts.clone());
         }
         environment
+    }
+
+    /// The id that the kernel drew when it was booted; `None` where it does not tell.
+    pub fn boot_id(&self) -> Option<String> {
+        self.shared.host.boot_id()
     }
 
     /// What was done to the machine since the last call, here or by an instance.

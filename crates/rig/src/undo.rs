@@ -40,7 +40,6 @@ pub const MARKER: &str = ".fslab-run";
 
 const JOURNALS: &str = "journal";
 const ENDING: &str = "jsonl";
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// One change of the machine, with what is needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,7 +231,7 @@ impl Journal {
             }
         };
         let mut journal = Self { file, path: path.clone(), next: 0, open: Vec::new() };
-        let boot = boot_id(host);
+        let boot = host.boot_id();
         journal.append(&Line::Run { run_id: run_id.to_owned(), pid: host.pid(), boot })?;
         File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         Ok(journal)
@@ -421,7 +420,7 @@ fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
             continue;
         };
         match line {
-            Line::Run { boot, .. } => same_boot = boot.is_none() || boot == boot_id(host),
+            Line::Run { boot, .. } => same_boot = boot.is_none() || boot == host.boot_id(),
             Line::Planned { step, what } => {
                 journal.next = journal.next.max(step.0 + 1);
                 journal.open.push((step, what));
@@ -446,10 +445,6 @@ fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
         tracing::warn!(path = %path.display(), %error, "a torn line stays");
     }
     journal
-}
-
-fn boot_id(host: &dyn Host) -> Option<String> {
-    host.read(Path::new(BOOT_ID)).ok().map(|id| id.trim().to_owned())
 }
 
 #[cfg(test)]

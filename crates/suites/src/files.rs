@@ -11,8 +11,8 @@ mod tests;
 use model::{
     Bytes, Phase, Point, SuiteSpec, Value,
     phase::{
-        Cache, Fill, IoPriority, Pin, Role, Timed, Tree, TreeOrder, TreeStep, Work, WorkerKind,
-        Workers,
+        Cache, Fill, IoPriority, Naming, Pin, Role, Set, Sharing, Sizes, Spread, Timed, Tree,
+        TreeOrder, TreeStep, Work, WorkerKind, Workers,
     },
     workload::{Kind, ParameterSpec, ValueError},
 };
@@ -214,6 +214,24 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
             named()?;
             State { exists: false, ..state }
         }
+        TreeStep::MakeParent
+        | TreeStep::OpenRead
+        | TreeStep::Fetch
+        | TreeStep::StatMissing
+        | TreeStep::Chown
+        | TreeStep::SetTimes
+        | TreeStep::SetXattr
+        | TreeStep::GetXattr
+        | TreeStep::Truncate
+        | TreeStep::Allocate
+        | TreeStep::PunchHole
+        | TreeStep::RenameAcross
+        | TreeStep::LinkFirst
+        | TreeStep::SymlinkFirst
+        | TreeStep::Symlink
+        | TreeStep::Mknod
+        | TreeStep::Mkdir
+        | TreeStep::Rmdir => unreachable!("no word of this suite"),
     })
 }
 
@@ -284,24 +302,45 @@ fn name(steps: &[TreeStep]) -> &'static str {
         TreeStep::Unlink => Some("unlink"),
         TreeStep::List => Some("list"),
         TreeStep::Open | TreeStep::Close => None,
+        TreeStep::MakeParent
+        | TreeStep::OpenRead
+        | TreeStep::Fetch
+        | TreeStep::StatMissing
+        | TreeStep::Chown
+        | TreeStep::SetTimes
+        | TreeStep::SetXattr
+        | TreeStep::GetXattr
+        | TreeStep::Truncate
+        | TreeStep::Allocate
+        | TreeStep::PunchHole
+        | TreeStep::RenameAcross
+        | TreeStep::LinkFirst
+        | TreeStep::SymlinkFirst
+        | TreeStep::Symlink
+        | TreeStep::Mknod
+        | TreeStep::Mkdir
+        | TreeStep::Rmdir => None,
     };
     steps.iter().find_map(named).unwrap_or("open")
 }
 
 fn tree(point: &Point, seed: u64, steps: Vec<TreeStep>) -> Tree {
-    Tree {
+    let set = Set {
         name: TREE.into(),
+        sharing: Sharing::Private,
         files: point.count("files"),
-        per_directory: point.count("per_directory"),
-        size: point.size("size"),
+        spread: Spread::Directories { each: point.count("per_directory") },
+        naming: Naming::Numbers,
+        sizes: Sizes::Fixed(point.size("size")),
         record: point.size("record"),
+        fill: Fill::Random { entropy: point.share("entropy"), duplicates: 0.0 },
+        seed,
+    };
+    Tree {
         order: match point.word("order") {
             "shuffled" => TreeOrder::Shuffled,
             _ => TreeOrder::Created,
         },
-        steps,
-        fill: Fill::Random { entropy: point.share("entropy"), duplicates: 0.0 },
-        seed,
         workers: Workers {
             count: u32::try_from(point.count("workers")).unwrap_or(u32::MAX),
             kind: WorkerKind::Thread,
@@ -309,6 +348,7 @@ fn tree(point: &Point, seed: u64, steps: Vec<TreeStep>) -> Tree {
             io_priority: point.flag("idle").then_some(IoPriority::Idle),
             ..Workers::ONE
         },
+        ..Tree::new(set, steps)
     }
 }
 

@@ -7,9 +7,13 @@
 //! `workloads.toml`.
 #![forbid(unsafe_code)]
 
+mod bonnie;
 mod files;
 mod iozone;
+mod metadata;
 mod recipes;
+mod shared;
+mod smallfile;
 mod stream;
 mod tasks;
 
@@ -35,7 +39,15 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub const ALL: &[Suite] = &[files::SUITE, iozone::SUITE, stream::SUITE, tasks::SUITE];
+pub const ALL: &[Suite] = &[
+    bonnie::SUITE,
+    files::SUITE,
+    iozone::SUITE,
+    metadata::SUITE,
+    smallfile::SUITE,
+    stream::SUITE,
+    tasks::SUITE,
+];
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {
@@ -75,7 +87,7 @@ pub fn refine(point: Point) -> Result<Vec<Point>, ValueError> {
 /// one worker that reads a file once.
 #[cfg(test)]
 fn described(phase: &Phase) -> String {
-    use model::phase::{Stream, Tree, Work};
+    use model::phase::{Layout, Mix, Stream, Timed, Work};
     let mut line = format!("{} {:?} {:?}", phase.name, phase.role, phase.cache);
     match &phase.work {
         Work::Stream(stream) => {
@@ -94,17 +106,75 @@ fn described(phase: &Phase) -> String {
                 }
             }
         }
-        Work::Tree(tree) => {
-            let Tree { files, per_directory, size, record, order, steps, workers, .. } = tree;
-            line += &format!(
-                " {} {files}/{per_directory} {size}/{record} {order:?} {steps:?} workers={}",
-                tree.name, workers.count
-            );
-        }
+        Work::Tree(tree) => line += &tree_described(tree),
         Work::Task(task) => line += &format!(" {:?} {:?}", task.method, task.deed),
-        Work::Remove { .. } => line += " remove",
+        Work::Mix(Mix { set, ops, weights, workers }) => {
+            line += &format!("{} {ops} {weights:?} workers={}", set_described(set), workers.count);
+        }
+        Work::Layout(Layout { set, item, owners }) => {
+            line += &format!("{} {item:?} owners={owners}", set_described(set));
+        }
+        Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
+    }
+    let Timed { flush, close, tick_subtracted } = phase.timed;
+    for (on, word) in [(flush, "flush"), (close, "close"), (tick_subtracted, "tick")] {
+        if on && !matches!(phase.work, Work::Stream(_)) {
+            line += &format!(" timed-{word}");
+        }
     }
     line + "\n"
+}
+
+/// What differs from one thread that goes over the entries once, in their order.
+#[cfg(test)]
+fn tree_described(tree: &model::phase::Tree) -> String {
+    use model::phase::{Calls, Pin, Tree, TreeEnd, TreeOrder, WorkerKind};
+    let Tree { set, passes, order, steps, end, calls, workers } = tree;
+    let mut line = format!("{} {steps:?}", set_described(set));
+    let TreeEnd { remove_directories, sync } = *end;
+    let words = [
+        (*order != TreeOrder::Created, format!("{order:?}")),
+        (*passes != 1, format!("passes={passes}")),
+        (remove_directories, "rmdir".into()),
+        (sync, "sync".into()),
+        (*calls != Calls::Plain, format!("{calls:?}")),
+        (workers.count != 1, format!("workers={}", workers.count)),
+        (workers.kind != WorkerKind::Thread, format!("{:?}", workers.kind)),
+        (workers.pin != Pin::Free, "pinned".into()),
+        (workers.io_priority.is_some(), format!("{:?}", workers.io_priority)),
+    ];
+    for (_, word) in words.iter().filter(|(differs, _)| *differs) {
+        line += &format!(" {word}");
+    }
+    line
+}
+
+/// Name, entries, and what differs from empty files called by their numbers in one directory.
+#[cfg(test)]
+fn set_described(set: &model::phase::Set) -> String {
+    use model::phase::{Fill, Naming, Set, Sharing, Sizes, Spread};
+    let Set { name, sharing, files, spread, naming, sizes, record, fill, .. } = set;
+    let mut line = format!(" {name} {files}");
+    if let Spread::Directories { each } = spread {
+        line += &format!("/{each}");
+    }
+    match sizes {
+        Sizes::Fixed(size) if *size == Bytes(0) => {}
+        Sizes::Fixed(size) => line += &format!(" {size}/{record}"),
+        Sizes::Uniform { .. } | Sizes::LogNormal { .. } => {
+            line += &format!(" {sizes:?}/{record}");
+        }
+    }
+    if *sharing != Sharing::Private {
+        line += &format!(" {sharing:?}");
+    }
+    if *naming != Naming::Numbers {
+        line += &format!(" {naming:?}");
+    }
+    if !sizes.are_empty() && *fill != Fill::default() {
+        line += &format!(" {fill:?}");
+    }
+    line
 }
 
 /// Of a table only what differs.

@@ -1,12 +1,16 @@
-//! What the generator costs, against bare loops and fio: `make bench`.
+//! What the generator costs, against bare loops and other programs: `make bench`.
 //!
 //! Called by `cargo bench` (which passes `--bench`) it measures in full and writes the page named
-//! by the last argument. Called by `cargo test` it does everything once, in a size that says
-//! nothing but that it works. As `worker` it is a worker process of its own streams.
+//! by the last argument; with `metadata` instead of a name it prints that section alone. Called by
+//! `cargo test` it does everything once, in a size that says nothing but that it works. As `worker`
+//! it is a worker process of its own streams; as `memory` with a number of files and a directory it
+//! tells what memory they take.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod bare;
+mod contest;
 mod fio;
+mod metadata;
 mod ours;
 mod page;
 mod rate;
@@ -18,12 +22,12 @@ use std::{
 };
 
 use bare::Counting;
+use contest::{Contest, Measure, rounds, single};
 use model::{
     Bytes,
     phase::{Interface, Stream},
 };
 use page::{Facts, Row, summary};
-use rate::Rate;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 
@@ -44,23 +48,25 @@ const FULL: Extent = Extent {
 const SMOKE: Extent =
     Extent { rounds: 1, length: Duration::from_millis(10), size: Bytes::mib(4), processes: 4 };
 
-/// A contestant: its name, the ratio to it that we ask of ourselves, and one measurement.
-type Contestant<'a> = (&'static str, Option<f64>, Box<dyn Fn() -> Rate + Sync + 'a>);
-
-/// One thing that all contestants do; the first is ours.
-struct Contest<'a> {
-    what: &'static str,
-    ours: Box<dyn Fn() -> Rate + Sync + 'a>,
-    others: Vec<Contestant<'a>>,
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "worker") {
         engine::worker_process().expect("the parent is there");
         return;
     }
+    if let [memory, files, directory] = &arguments[..]
+        && memory == "memory"
+    {
+        let files = files.parse().expect("a number of files");
+        println!("{}", metadata::peak(files, Path::new(directory)));
+        return;
+    }
     let full = arguments.iter().any(|argument| argument == "--bench");
+    let extent = if full { &metadata::FULL } else { &metadata::SMOKE };
+    if arguments.iter().any(|argument| argument == "metadata") {
+        print!("{}", page::section(&metadata::measure(extent, full)));
+        return;
+    }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
     // Not after minutes of measuring.
     if let Some(path) = path {
@@ -93,11 +99,11 @@ impl Places {
     }
 }
 
-fn measure(extent: &Extent, fio: bool) -> String {
+fn measure(extent: &Extent, full: bool) -> String {
     let places = Places::new(extent.size);
     let all = sched_getaffinity(None).expect("the CPUs of this process");
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| all.is_set(*cpu)).unwrap_or(0);
-    let fio = fio.then(fio::version).flatten();
+    let fio = full.then(fio::version).flatten();
 
     let mut one = CpuSet::new();
     one.set(cpu);
@@ -111,6 +117,7 @@ fn measure(extent: &Extent, fio: bool) -> String {
         clock,
         null,
         findings: vec![memory(extent), processes(extent, all.count())],
+        metadata: metadata::measure(if full { &metadata::FULL } else { &metadata::SMOKE }, full),
     };
     page::render(&rows, &facts)
 }
@@ -137,7 +144,7 @@ fn contests(extent: &Extent, places: &Places, fio: bool, cpu: usize) -> (Vec<Row
         contest.others.retain(|(name, ..)| fio || !name.starts_with("fio"));
         let (ours, new) = rounds(&contest, extent.rounds);
         if index == 0 {
-            null = ours;
+            null = ours[0];
         }
         rows.extend(new);
     }
@@ -145,8 +152,8 @@ fn contests(extent: &Extent, places: &Places, fio: bool, cpu: usize) -> (Vec<Row
 }
 
 /// One measurement of ours.
-fn ours<'a>(stream: Stream, directory: &'a Path) -> Box<dyn Fn() -> Rate + Sync + 'a> {
-    Box::new(move || ours::rate(&ours::phase(&stream, directory)))
+fn ours<'a>(stream: Stream, directory: &'a Path) -> Measure<'a> {
+    single(move || ours::rate(&ours::phase(&stream, directory)))
 }
 
 /// One measurement of fio, on the shared file if `file`.
@@ -155,9 +162,9 @@ fn peer<'a>(
     file: Option<&'a Path>,
     extent: &'a Extent,
     cpu: usize,
-) -> Box<dyn Fn() -> Rate + Sync + 'a> {
+) -> Measure<'a> {
     let size = format!("--size={}", extent.size.0);
-    Box::new(move || fio::run(&[options, &[&size]].concat(), file, cpu, extent.length))
+    single(move || fio::run(&[options, &[&size]].concat(), file, cpu, extent.length))
 }
 
 fn open(directory: &Path) -> (PathBuf, File) {
@@ -172,30 +179,30 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
     let shared = || open(directory).1;
     let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
     let random = |interface| ours(ours::random_4k(interface, size, length), directory);
-    let nops = |counting| Box::new(move || bare::ring(None, depth, counting, length));
+    let nops = |counting| single(move || bare::ring(None, depth, counting, length));
     let (one, two) = (shared(), shared());
     vec![
         Contest {
-            what: "4 KiB random read, null engine",
+            whats: vec!["4 KiB random read, null engine".into()],
             ours: random(Interface::Null),
             others: vec![("fio null", Some(3.0), peer(&NULL, None, extent, cpu))],
         },
         Contest {
-            what: "4 KiB random pread, page cache",
+            whats: vec!["4 KiB random pread, page cache".into()],
             ours: random(Interface::Offset),
             others: vec![
-                (BARE, Some(0.97), Box::new(move || bare::pread_4k(&one, size.0, length))),
+                (BARE, Some(0.97), single(move || bare::pread_4k(&one, size.0, length))),
                 ("fio psync", Some(1.25), peer(&PSYNC, Some(path), extent, cpu)),
             ],
         },
         Contest {
-            what: "4 KiB random read, io_uring, depth 32, page cache",
+            whats: vec!["4 KiB random read, io_uring, depth 32, page cache".into()],
             ours: random(ours::ring(depth, false)),
             others: vec![
                 (
                     BARE,
                     Some(0.95),
-                    Box::new(move || {
+                    single(move || {
                         bare::ring(Some((&two, size.0)), depth, Counting::Nothing, length)
                     }),
                 ),
@@ -203,7 +210,7 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
             ],
         },
         Contest {
-            what: "io_uring NOP, depth 32",
+            whats: vec!["io_uring NOP, depth 32".into()],
             ours: random(ours::ring(depth, true)),
             others: vec![
                 ("bare loop with statistics", Some(0.95), nops(Counting::Each)),
@@ -217,14 +224,14 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
 fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
     let (size, length) = (extent.size, extent.length);
     let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
-    let contest = |what, writes, options| {
+    let contest = |what: &str, writes, options| {
         let file = open(directory).1;
         let bare = move || bare::sequential_1m(&file, size.0, writes, length);
         Contest {
-            what,
+            whats: vec![what.into()],
             ours: ours(ours::sequential_1m(writes, size, length), directory),
             others: vec![
-                (BARE, Some(0.98), Box::new(bare)),
+                (BARE, Some(0.98), single(bare)),
                 ("fio psync", Some(1.0), peer(options, Some(path), extent, cpu)),
             ],
         }
@@ -257,40 +264,12 @@ const RING: [&str; 10] = [
     "--iodepth_batch_complete_max=32",
 ];
 
-/// Everyone in turn, the first of a round by rotation: the median cost of our operations, and a row
-/// for each of the others.
-fn rounds(contest: &Contest<'_>, rounds: usize) -> (f64, Vec<Row>) {
-    let contestants = contest.others.len() + 1;
-    let mut rates = vec![Vec::new(); contestants];
-    for round in 0..rounds {
-        for turn in 0..contestants {
-            let who = (round + turn) % contestants;
-            let rate = match who {
-                0 => (contest.ours)(),
-                other => in_a_thread(&*contest.others[other - 1].2),
-            };
-            rates[who].push(rate);
-        }
-        eprint!(".");
-    }
-    let median =
-        |rates: &[Rate]| summary(&rates.iter().map(|rate| rate.nanos()).collect::<Vec<_>>()).median;
-    let ours = median(&rates[0]);
-    let row = |(index, (other, least, _)): (usize, &Contestant<'_>)| {
-        let theirs = &rates[index + 1];
-        let pairs = rates[0].iter().zip(theirs);
-        let ratios: Vec<f64> = pairs.map(|(a, b)| a.per_second / b.per_second).collect();
-        let text = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect::<Vec<_>>().join(" ");
-        eprintln!(" {} / {other}: {text}", contest.what);
-        Row { what: contest.what, other, ratios, nanos: (ours, median(theirs)), least: *least }
-    };
-    (ours, contest.others.iter().enumerate().map(row).collect())
-}
-
-/// In a thread, as our workers are: a process with several threads pays for each call with a
-/// counted reference to the open file (`fdget` in fs/file.c), which a lone thread is spared.
-fn in_a_thread(measure: &(dyn Fn() -> Rate + Sync)) -> Rate {
-    std::thread::scope(|scope| scope.spawn(measure).join().expect("the loop runs"))
+/// Peak memory of this process, in KiB: `VmHWM` of proc_pid_status(5).
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a peak in KiB")
 }
 
 /// Peak memory over file size and run time.
@@ -299,10 +278,7 @@ fn memory(extent: &Extent) -> String {
         // "5" resets the peak: proc_pid_clear_refs(5).
         std::fs::write("/proc/self/clear_refs", "5").expect("one's own peak can be reset");
         ours::phase(&ours::random_4k(Interface::Null, size, length), Path::new("."));
-        let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
-        kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a peak in KiB")
+        peak_kib()
     };
     let short = extent.length / 4;
     peak(Bytes::mib(1), short);

@@ -5,9 +5,9 @@ use analysis::Summary;
 /// One comparison.
 pub(crate) struct Row {
     /// What is done.
-    pub(crate) what: &'static str,
+    pub(crate) what: String,
     /// With whom we are compared.
-    pub(crate) other: &'static str,
+    pub(crate) other: String,
     /// The same quotient for each round: our operations per second over theirs.
     pub(crate) ratios: Vec<f64>,
     /// Nanoseconds for one operation: ours and theirs, medians.
@@ -26,6 +26,16 @@ pub(crate) struct Facts {
     pub(crate) null: f64,
     /// Paragraphs about memory and processes.
     pub(crate) findings: Vec<String>,
+    /// Many files.
+    pub(crate) metadata: Section,
+}
+
+/// Comparisons of one kind, with what is to be said about them.
+pub(crate) struct Section {
+    /// The comparisons.
+    pub(crate) rows: Vec<Row>,
+    /// What was compared how, and what else was found.
+    pub(crate) paragraphs: Vec<String>,
 }
 
 /// Median and interval of positive values.
@@ -54,16 +64,7 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
         page += &format!("- {line}\n");
     }
     page += RATIOS;
-    for row in rows {
-        let (text, verdict) = ratio(row);
-        let (ours, theirs) = row.nanos;
-        page += &format!(
-            "| {} | {} | {ours:.0} | {theirs:.0} | {text} | {} | {verdict} |\n",
-            row.what,
-            row.other,
-            row.least.map(|least| format!("{least:.2}")).unwrap_or_default(),
-        );
-    }
+    page += &table(rows);
     let bound = 2.0 * facts.clock + 20.0;
     let held = if facts.null <= bound { "holds" } else { "does **not** hold" };
     page += &format!(
@@ -75,8 +76,35 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     for finding in &facts.findings {
         page += &format!("\n{}\n", wrapped(finding));
     }
+    page += &section(&facts.metadata);
     page += TAIL;
     page
+}
+
+/// The section about many files.
+pub(crate) fn section(metadata: &Section) -> String {
+    let mut text = String::from("\n## Metadata\n");
+    let mut paragraphs = metadata.paragraphs.iter();
+    text.extend(paragraphs.next().map(|first| format!("\n{}\n", wrapped(first))));
+    text += "\n";
+    text += &table(&metadata.rows);
+    text.extend(paragraphs.map(|paragraph| format!("\n{}\n", wrapped(paragraph))));
+    text
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = String::from(COLUMNS);
+    for row in rows {
+        let (text, verdict) = ratio(row);
+        let (ours, theirs) = row.nanos;
+        table += &format!(
+            "| {} | {} | {ours:.0} | {theirs:.0} | {text} | {} | {verdict} |\n",
+            row.what,
+            row.other,
+            row.least.map(|least| format!("{least:.2}")).unwrap_or_default(),
+        );
+    }
+    table
 }
 
 /// The same with lines of at most 100 columns; a paragraph of its own stays one.
@@ -119,6 +147,9 @@ Our operations per second over theirs; above 1 we are faster. Median of the roun
 interval (Hettmansperger and Sheather). \"Held\" means that the whole interval is at or above what
 we ask of ourselves; \"within the noise\", that its median is.
 
+";
+
+const COLUMNS: &str = "\
 | operation | compared with | ours, ns | theirs, ns | ratio | asked | held |
 |---|---|---|---|---|---|---|
 ";

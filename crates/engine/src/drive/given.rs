@@ -62,7 +62,7 @@ impl Surroundings<'_> {
 
 /// What a loop does with content and time, made from a stream before the clock starts.
 pub(crate) struct Manner {
-    /// Headers for what is written.
+    /// What is put into what is written.
     pub(crate) stamp: Option<Stamp>,
     /// Judgement of what is read.
     pub(crate) check: Option<Check>,

@@ -8,7 +8,8 @@ use super::Operation;
 /// own text is the source of the error.
 pub(super) fn cure(operation: Operation, source: &io::Error) -> &'static str {
     let errno = source.raw_os_error();
-    if let Some(cure) = errno.and_then(|errno| special_cure(operation, errno)) {
+    let special = |errno| special_cure(operation, errno).or_else(|| tree_cure(operation, errno));
+    if let Some(cure) = errno.and_then(special) {
         return cure;
     }
     match errno {
@@ -25,6 +26,14 @@ pub(super) fn cure(operation: Operation, source: &io::Error) -> &'static str {
              the kernel log (dmesg) names"
         }
         Some(libc::EFBIG) => ": the file is larger than the filesystem or ulimit -f allows",
+        Some(libc::EMLINK) => {
+            ": the filesystem allows no more than so many links to one file (ext4 65000, xfs and \
+             tmpfs 2^32, f2fs 2^31); use fewer files, or leave hard links out"
+        }
+        Some(libc::ENAMETOOLONG) => {
+            ": the filesystem has no names so long (255 bytes is the most of nearly all, with the \
+             worker's number and a suffix in it); use shorter names"
+        }
         Some(libc::EMFILE | libc::ENFILE) => ": too many open files; raise ulimit -n",
         Some(libc::EACCES | libc::EPERM) => ": run as a user who may write to this directory",
         Some(libc::EEXIST) => {
@@ -42,12 +51,13 @@ pub(super) fn cure(operation: Operation, source: &io::Error) -> &'static str {
 fn special_cure(operation: Operation, errno: i32) -> Option<&'static str> {
     Some(match (operation, errno) {
         (Operation::Ring, libc::ENOSYS) => {
-            ": this kernel was built without io_uring; use the interface offset and more workers"
+            ": this kernel was built without io_uring; use the interface offset, or plain calls, \
+             and more workers"
         }
         (Operation::Ring, libc::EPERM | libc::EACCES) => {
             ": io_uring is switched off here, by the sysctl kernel.io_uring_disabled or the \
              seccomp filter of a container; set the sysctl to 0, leave the container, or \
-             use the interface offset and more workers"
+             use the interface offset, or plain calls, and more workers"
         }
         (Operation::Ring, libc::EINVAL) => {
             ": the queue is deeper than the kernel has (32768 entries, of which a linked sync \
@@ -82,6 +92,40 @@ fn special_cure(operation: Operation, errno: i32) -> Option<&'static str> {
         }
         (Operation::Copy, libc::EXDEV | libc::EINVAL | libc::EOPNOTSUPP) => {
             ": this filesystem does not copy so; use another call"
+        }
+        _ => return None,
+    })
+}
+
+/// The same for operations on names.
+fn tree_cure(operation: Operation, errno: i32) -> Option<&'static str> {
+    Some(match (operation, errno) {
+        (
+            Operation::Open
+            | Operation::MakeNode
+            | Operation::MakeDirectory
+            | Operation::Link
+            | Operation::SymbolicLink
+            | Operation::Rename,
+            libc::ENOSPC,
+        ) => {
+            ": the filesystem is full; use a larger device or image, more inodes if df -i shows \
+             none left (mkfs.ext4 -N, mount -t tmpfs -o nr_inodes=), fewer files, or fewer workers"
+        }
+        (Operation::MakeDirectory, libc::EMLINK) => {
+            ": the filesystem allows no more than so many directories in one (ext4 without \
+             dir_nlink 65000); spread them over directories, or use fewer"
+        }
+        (Operation::SetAttribute, libc::ENOSPC) => {
+            ": the filesystem is full, or has no more room for extended attributes of one file; \
+             use a larger device or image, or larger inodes (mkfs.ext4 -I)"
+        }
+        (Operation::GetAttribute, libc::ENODATA) => {
+            ": there is no such attribute; run the phase that sets it first"
+        }
+        (Operation::RemoveDirectory, libc::ENOTEMPTY | libc::EEXIST) => {
+            ": something is still in it; run a phase that removes all of them before, and keep \
+             other programs away from the directory under test"
         }
         _ => return None,
     })

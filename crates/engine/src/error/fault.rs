@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     ListFile { errno: i32 },
     /// A line of the list of operations cannot be replayed.
     List { line: u64, problem: ListProblem },
+    /// A directory that was listed holds another number of entries than the set says.
+    Entries { found: u64, expected: u64 },
     /// Memory could not be mapped or reserved.
     Memory { what: Memory, bytes: u64, errno: i32 },
 }
@@ -42,6 +44,7 @@ pub(crate) enum Memory {
     Buffers,
     Permutation,
     ControlBlock,
+    Listing,
 }
 
 impl Memory {
@@ -50,6 +53,7 @@ impl Memory {
             Self::Buffers => "buffers",
             Self::Permutation => "record order",
             Self::ControlBlock => "control block",
+            Self::Listing => "numbers of the entries of one directory",
         }
     }
 }
@@ -108,6 +112,7 @@ impl Fault {
             Self::List { line, problem } => {
                 EngineError::List { path: PathBuf::from(&stream.list), line, problem }
             }
+            Self::Entries { found, expected } => EngineError::Entries { path, found, expected },
             Self::Memory { what, bytes, errno } => EngineError::Memory {
                 what: what.name(),
                 bytes: Bytes(bytes),

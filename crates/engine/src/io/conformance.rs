@@ -303,6 +303,11 @@ fn position_conforms() {
 }
 
 #[test]
+fn bytewise_conforms() {
+    battery(&Plain(Interface::Bytewise, Bytewise::open));
+}
+
+#[test]
 fn stdio_conforms() {
     battery(&Plain(Interface::Stdio, Stdio::open));
 }
@@ -343,6 +348,7 @@ fn a_full_device_is_told() {
     }
     full(&Plain(Interface::Offset, Offset::open));
     full(&Plain(Interface::Position, Position::open));
+    full(&Plain(Interface::Bytewise, Bytewise::open));
     full(&Plain(Interface::Vector(CallFlags::default()), |stream, path, purpose| {
         Vector::open(stream, CallFlags::default(), path, purpose)
     }));
@@ -441,6 +447,7 @@ fn from_a_pipe<E: for<'p> IoEngine<'p>>(
 #[test]
 fn short_reads_of_the_kernel_are_resumed() {
     from_a_pipe(Position::open);
+    from_a_pipe(Bytewise::open);
     from_a_pipe(Stdio::open);
 }
 
@@ -466,6 +473,8 @@ fn seeks_in_a_pipe<E: for<'p> IoEngine<'p>>(
 #[test]
 fn every_order_but_the_sequential_seeks_before_each_record() {
     seeks_in_a_pipe(Position::open);
+    seeks_in_a_pipe(Bytewise::open);
+    seeks_in_a_pipe(Update::open);
     seeks_in_a_pipe(Stdio::open);
 }
 

@@ -11,6 +11,7 @@
 //! buffered I/O besides, where io_submit(2) waits; it is in every kernel since Linux 5.1. Where it
 //! is switched off, workers that each wait for one operation have as many in flight.
 
+mod bytewise;
 mod copy;
 mod mmap;
 mod null;
@@ -18,6 +19,7 @@ mod open;
 mod ring;
 mod stdio;
 mod sync;
+mod update;
 mod vector;
 
 #[cfg(test)]
@@ -31,13 +33,15 @@ use rustix::io::Errno;
 
 use crate::error::{Fault, Operation};
 
+pub(crate) use bytewise::Bytewise;
 pub(crate) use copy::{Copy, source_of};
 pub(crate) use mmap::Mmap;
 pub(crate) use null::Null;
 pub(crate) use open::Purpose;
-pub(crate) use ring::{Area, Ring};
+pub(crate) use ring::{Area, Ring, fault as ring_fault, newest as newest_ring};
 pub(crate) use stdio::Stdio;
 pub(crate) use sync::{Offset, Position, close};
+pub(crate) use update::Update;
 pub(crate) use vector::Vector;
 
 /// Which way the bytes go.
@@ -50,7 +54,7 @@ pub(crate) use vector::Vector;
 pub(crate) enum Kind {
     /// From the file into the buffer.
     Read,
-    /// From the buffer into the file.
+    /// From the buffer into the file; with [`Update`] from the file and back to it, changed.
     Write,
 }
 
@@ -71,6 +75,7 @@ pub(crate) fn touches_files(interface: Interface) -> bool {
         Interface::Ring(ring) => !ring.nop,
         Interface::Offset
         | Interface::Position
+        | Interface::Bytewise
         | Interface::Stdio
         | Interface::Vector(_)
         | Interface::Mmap(_)

@@ -2,7 +2,7 @@
 
 use std::{os::fd::AsFd, os::fd::OwnedFd, path::Path};
 
-use model::phase::{Access, Open, Presence, Stream};
+use model::phase::{Access, Direction, Open, Presence, Stream};
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, unlink},
     io::Errno,
@@ -22,8 +22,11 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Of this worker.
+    /// Of this worker. Who updates reads all that he writes back.
     pub(crate) fn of(stream: &Stream, worker: u32) -> Self {
+        if matches!(stream.direction, Direction::Update(_)) {
+            return Self::Both;
+        }
         match (stream.direction.reads(worker), stream.direction.writes(worker)) {
             (true, false) => Self::Read,
             (false, _) => Self::Write,
@@ -45,14 +48,15 @@ impl Purpose {
 /// Opens the file of a worker for system calls.
 ///
 /// Writers get `O_RDWR`, readers `O_RDONLY`, but `O_RDWR` when the file may be created
-/// ([`Presence::Any`]). New files get mode 0640. Nothing is truncated: a file that is used as it is
+/// ([`Presence::Any`]) or is to be opened as the worker's own ([`Open::own`]). New files get mode
+/// 0640, or 0600 if they are the worker's own. Nothing is truncated: a file that is used as it is
 /// keeps its blocks.
 pub(super) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<OwnedFd, Fault> {
-    let Open { presence, direct, sync, dsync, .. } = stream.open;
+    let Open { presence, direct, sync, dsync, own, .. } = stream.open;
     prepare_presence(presence, path)?;
     let mut flags = OFlags::CLOEXEC;
     flags |= match presence {
-        Presence::Existing if !purpose.writes() => OFlags::RDONLY,
+        Presence::Existing if !purpose.writes() && !own => OFlags::RDONLY,
         Presence::Existing => OFlags::RDWR,
         Presence::Any => OFlags::RDWR | OFlags::CREATE,
         Presence::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
@@ -61,8 +65,9 @@ pub(super) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Own
     flags.set(OFlags::SYNC, sync);
     flags.set(OFlags::DSYNC, sync || dsync);
     flags.set(OFlags::APPEND, stream.access == Access::Append);
-    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o640))
-        .map_err(|errno| refused(stream, purpose, errno))?;
+    let mode = Mode::from_raw_mode(if own { 0o600 } else { 0o640 });
+    let file =
+        rustix::fs::open(path, flags, mode).map_err(|errno| refused(stream, purpose, errno))?;
     laid_out(stream, purpose, &file)?;
     Ok(file)
 }

@@ -31,6 +31,7 @@ use model::{
 };
 use rustix::io::Errno;
 
+pub(crate) use setup::{fault, newest};
 use verdict::{Verdict, again};
 
 use super::{

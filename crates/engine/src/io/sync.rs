@@ -99,6 +99,11 @@ impl Seeks {
         self.always || elsewhere
     }
 
+    /// Whether every record needs a seek, wherever it lies.
+    pub(super) fn each(&self) -> bool {
+        self.always
+    }
+
     /// The position is at the start of the file again.
     pub(super) fn rewound(&mut self) {
         if self.position != u64::MAX {
@@ -116,11 +121,7 @@ impl Position {
     #[inline]
     fn transfer(&mut self, op: &mut Op<'_>) -> Result<(), IoFault> {
         if self.seeks.needed(op) {
-            seek(&self.file, SeekFrom::Start(op.offset)).map_err(|errno| IoFault {
-                operation: Operation::Seek,
-                moved: 0,
-                cause: Cause::Os(errno),
-            })?;
+            move_to(&self.file, SeekFrom::Start(op.offset))?;
         }
         let (file, len, kind) = (&self.file, op.len, op.kind);
         let bytes = op.bytes();
@@ -139,9 +140,8 @@ impl<'p> IoEngine<'p> for Position {
     }
 
     fn rewind(&mut self) -> Result<(), Fault> {
-        let start = seek(&self.file, SeekFrom::Start(0));
         self.seeks.rewound();
-        start.map(|_| ()).map_err(|errno| Fault::whole(Operation::Seek, errno))
+        move_to(&self.file, SeekFrom::Start(0)).map_err(|fault| fault.at(0))
     }
 
     fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
@@ -151,6 +151,13 @@ impl<'p> IoEngine<'p> for Position {
     fn close(self) -> Result<(), Fault> {
         close(self.file)
     }
+}
+
+/// lseek(2).
+#[inline]
+pub(super) fn move_to(file: &OwnedFd, place: SeekFrom) -> Result<(), IoFault> {
+    let fault = |errno| IoFault { operation: Operation::Seek, moved: 0, cause: Cause::Os(errno) };
+    seek(file, place).map(|_| ()).map_err(fault)
 }
 
 /// Brings what was written to the device, by the call asked for; interrupted calls are made again.
@@ -184,8 +191,10 @@ fn sync_file_range(file: BorrowedFd<'_>, (offset, len): (u64, u64)) -> Result<()
 
 /// close(2); the file may only then say that something written was lost.
 pub(crate) fn close(file: OwnedFd) -> Result<(), Fault> {
+    // The bare system call: close(3) of the C library is a point at which a thread may be
+    // cancelled, which costs as much as the kernel's part.
     // SAFETY: into_raw_fd gives up the ownership, so this is the one close of this descriptor.
-    let answer = unsafe { libc::close(file.into_raw_fd()) };
+    let answer = unsafe { libc::syscall(libc::SYS_close, file.into_raw_fd()) };
     // After EINTR the descriptor is gone on Linux (close(2)), and nothing is known to be wrong.
     match (answer, last_errno()) {
         (0, _) | (_, Errno::INTR) => Ok(()),

@@ -9,7 +9,7 @@ use std::hint::select_unpredictable;
 
 /// A list of weights, ready to choose from.
 #[derive(Debug)]
-pub(super) struct Alias {
+pub(crate) struct Alias {
     cells: Box<[Cell]>,
 }
 
@@ -30,7 +30,7 @@ impl Alias {
         clippy::cast_sign_loss,
         reason = "fewer items than 2^32; a share below 1 lies within 0..2^32 when scaled"
     )]
-    pub(super) fn new(weights: &[f64]) -> Self {
+    pub(crate) fn new(weights: &[f64]) -> Self {
         let n = weights.len();
         let total: f64 = weights.iter().sum();
         // In units of a cell.
@@ -57,7 +57,7 @@ impl Alias {
     /// The index of the weight that this word chooses.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "halves and quarters of 128 bits")]
-    pub(super) fn choose(&self, word: u64) -> usize {
+    pub(crate) fn choose(&self, word: u64) -> usize {
         let product = u128::from(word) * self.cells.len() as u128;
         let item = (product >> 64) as usize;
         let cell = self.cells[item];

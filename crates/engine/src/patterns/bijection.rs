@@ -19,7 +19,7 @@ use fastrand::Rng;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bijection {
+pub(crate) struct Bijection {
     n: u64,
     bits: u32,
     mask: u64,
@@ -29,7 +29,7 @@ pub(super) struct Bijection {
 
 impl Bijection {
     /// Of 0..n, with keys drawn from a generator.
-    pub(super) fn new(n: u64, random: &mut Rng) -> Self {
+    pub(crate) fn new(n: u64, random: &mut Rng) -> Self {
         let digits = u64::BITS - n.saturating_sub(1).leading_zeros();
         let bits = digits.div_ceil(2);
         let mask = (1 << bits) - 1;
@@ -39,7 +39,7 @@ impl Bijection {
 
     /// The image of a number below n.
     #[inline]
-    pub(super) fn at(&self, number: u64) -> u64 {
+    pub(crate) fn at(&self, number: u64) -> u64 {
         let mut image = self.network(number);
         while image >= self.n {
             image = self.network(image);

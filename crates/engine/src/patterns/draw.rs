@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 /// The generator of everything that a worker draws in a pass, all in the order of the visits: the
 /// mix of the seed, to which the worker is added and mixed, to which the pass is added and mixed.
-pub(super) fn generator(seed: u64, worker: u32, pass: u64) -> Rng {
+pub(crate) fn generator(seed: u64, worker: u32, pass: u64) -> Rng {
     let worker = mix(mix(seed).wrapping_add(u64::from(worker)));
     Rng::with_seed(mix(worker.wrapping_add(pass)))
 }
@@ -29,7 +29,7 @@ fn mix(word: u64) -> u64 {
 /// A word mapped to 0..n: the upper half of its product with n. Each value has `floor(2^64 / n)`
 /// words or one more, so probabilities are within a share of `n / 2^64` of each other.
 #[inline]
-pub(super) fn below(word: u64, n: u64) -> u64 {
+pub(crate) fn below(word: u64, n: u64) -> u64 {
     ((u128::from(word) * u128::from(n)) >> 64) as u64
 }
 

@@ -31,11 +31,12 @@
 //! - All others make n visits in a pass. A stride, a shuffled, or a permuted order tells where an
 //!   operation begins, and it is cut at the end of the part. A random place is drawn from those
 //!   where the operation fits. A place of a skewed order is moved back until the operation fits.
+//! - The place of a ticket is moved back until the operation fits.
 //! - A list ([`Access::Replay`]) has lengths of its own.
 
-mod alias;
+pub(crate) mod alias;
 mod bijection;
-mod draw;
+pub(crate) mod draw;
 mod lengths;
 mod linear;
 mod permuted;
@@ -43,13 +44,17 @@ mod replay;
 mod shuffled;
 mod skewed;
 mod stride;
+mod tickets;
 mod uniform;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
 use model::phase::{Access, Bound, Direction, Files, Stream};
 
 use crate::{error::Fault, io::Kind};
 
+pub(crate) use bijection::Bijection;
 use draw::{Chance, generator};
 use lengths::Lengths;
 use linear::{Backward, Forward, SameRecord};
@@ -58,6 +63,7 @@ use replay::List;
 use shuffled::{Shuffled, permutation};
 use skewed::{Skew, Skewed};
 use stride::Stride;
+use tickets::Tickets;
 use uniform::Uniform;
 
 /// One operation to be: where, how much, which way.
@@ -127,8 +133,9 @@ pub(crate) struct Order<'a> {
     random: Rng,
     lengths: Option<&'a Lengths>,
     way: Way,
-    // Operations until the bound.
+    // Operations until the bound; with `taken` that of all workers, and it stays as it is.
     left: u64,
+    taken: Option<&'a AtomicU64>,
     record: u64,
     // Offset of the part in the file.
     base: u64,
@@ -166,6 +173,7 @@ enum Places<'a> {
     Shuffled(Shuffled<'a>),
     Permuted(Permuted),
     Uniform(Uniform),
+    Tickets(Tickets),
     Skewed(Skewed<'a>),
     Listed(std::slice::Iter<'a, Visit>),
 }
@@ -182,6 +190,7 @@ impl<'a> Places<'a> {
             Access::Shuffled => Self::Shuffled(Shuffled::new(&prepared.permutation)),
             Access::Permuted => Self::Permuted(Permuted::new(n, random)),
             Access::Random => Self::Uniform(Uniform::new(n)),
+            Access::Tickets => Self::Tickets(Tickets::new(n)),
             Access::Zipf { .. } | Access::Pareto { .. } | Access::Hot { .. } => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
                 Self::Skewed(Skewed::new(skew, n))
@@ -195,13 +204,18 @@ impl<'a> Places<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Always(Kind),
+    /// A read by this chance, else a write.
     Mixed(Chance),
+    /// As the ticket says: a write if it is a multiple of ten, else a read.
+    Ticket,
 }
 
 impl Way {
     fn of(stream: &Stream, worker: u32) -> Self {
         match stream.direction {
+            Direction::Update(_) if stream.access == Access::Tickets => Self::Ticket,
             Direction::Mixed(share) => Self::Mixed(Chance::new(share)),
+            Direction::Update(share) => Self::Mixed(Chance::new(1.0 - share)),
             Direction::Read | Direction::Write | Direction::Alternate | Direction::FirstRead(_) => {
                 let reads = stream.direction.reads(worker);
                 Self::Always(if reads { Kind::Read } else { Kind::Write })
@@ -226,7 +240,8 @@ impl<'a> Order<'a> {
         let (left, once) = match stream.bound {
             Bound::Once => (u64::MAX, true),
             Bound::Ops(ops) => (ops, false),
-            Bound::Time { .. } => (u64::MAX, false),
+            // Of the others' operations an order knows nothing but by `together`.
+            Bound::Together(_) | Bound::Time { .. } => (u64::MAX, false),
         };
         let record = stream.record.0;
         let base = match (stream.access, &stream.files) {
@@ -238,14 +253,24 @@ impl<'a> Order<'a> {
         let again = Again { access, prepared, seed, worker, pass: 0, once };
         let (random, places) = again.begin();
         let (lengths, way) = (prepared.lengths.as_ref(), Way::of(stream, worker));
-        Ok(Self { places, random, lengths, way, left, record, base, again })
+        Ok(Self { places, random, lengths, way, left, taken: None, record, base, again })
+    }
+
+    /// The same order, but over when the workers that share `taken` had `ops` operations together.
+    pub(crate) fn together(self, taken: &'a AtomicU64, ops: u64) -> Self {
+        Self { left: ops, taken: Some(taken), ..self }
     }
 
     /// The next operation; `None` when the bound of the stream is reached, which never happens
     /// where that is a time.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Visit> {
-        let left = self.left.checked_sub(1)?;
+        let left = match self.taken {
+            None => self.left.checked_sub(1)?,
+            // Nothing else depends on who takes which.
+            Some(taken) if taken.fetch_add(1, Relaxed) < self.left => self.left,
+            Some(_) => return None,
+        };
         let visit = match self.visit() {
             Some(visit) => visit,
             None => self.start_over()?,
@@ -258,6 +283,7 @@ impl<'a> Order<'a> {
     #[inline]
     fn visit(&mut self) -> Option<Visit> {
         let random = &mut self.random;
+        let mut back = false;
         let count = match self.lengths {
             None => 1,
             Some(lengths) => lengths.draw(random),
@@ -271,20 +297,21 @@ impl<'a> Order<'a> {
             Places::Permuted(order) => order.next(count),
             Places::Uniform(order) => order.next(random, count),
             Places::Skewed(order) => order.next(random, count),
+            Places::Tickets(order) => {
+                let (place, ticket) = order.next(random, count)?;
+                back = ticket;
+                Some(place)
+            }
             Places::Listed(order) => {
                 let visit = order.next()?;
                 return Some(Visit { offset: self.base + visit.offset, ..*visit });
             }
         }?;
+        let kind = |reads| if reads { Kind::Read } else { Kind::Write };
         let kind = match self.way {
             Way::Always(kind) => kind,
-            Way::Mixed(read) => {
-                if read.happens(random) {
-                    Kind::Read
-                } else {
-                    Kind::Write
-                }
-            }
+            Way::Mixed(read) => kind(read.happens(random)),
+            Way::Ticket => kind(!back),
         };
         #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer in memory")]
         let len = (place.count * self.record) as usize;

@@ -76,7 +76,8 @@ impl Skew {
             | Access::Permuted
             | Access::Random
             | Access::Append
-            | Access::Replay => return None,
+            | Access::Replay
+            | Access::Tickets => return None,
         };
         let (ranges, weights): (Vec<_>, Vec<_>) = weighted.into_iter().unzip();
         let scattered = !matches!(stream.access, Access::Hot { .. });

@@ -60,7 +60,7 @@ fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
 }
 
 /// Every access that needs no list and stays in the file.
-const INSIDE: [Access; 10] = [
+const INSIDE: [Access; 11] = [
     Access::Sequential,
     Access::Backward,
     Access::SameRecord,
@@ -71,10 +71,11 @@ const INSIDE: [Access; 10] = [
     Access::Zipf { theta: 0.99 },
     Access::Pareto { share: 0.2 },
     Access::Hot { space: 0.1, visits: 0.9 },
+    Access::Tickets,
 ];
 
 /// Those of them that are drawn.
-const DRAWN: std::ops::Range<usize> = 5..10;
+const DRAWN: std::ops::Range<usize> = 5..11;
 
 #[test]
 fn the_shuffled_order_is_the_published_one() {
@@ -383,4 +384,49 @@ proptest! {
         prop_assert_eq!(spans(&plan, 0).len() as u64, ops);
         prop_assert_eq!(spans(&plan, 0), spans(&plan, 0));
     }
+}
+
+/// Places and directions of so many updates with tickets.
+fn tickets(n: u64, worker: u32, ops: u64) -> Vec<(u64, Kind)> {
+    let plan = Stream {
+        direction: Direction::Update(0.5),
+        bound: Bound::Ops(ops),
+        ..plan(Access::Tickets, n)
+    };
+    let visits = visits(&plan, worker, usize::MAX);
+    visits.iter().map(|visit| (visit.offset / 512, visit.kind)).collect()
+}
+
+#[test]
+fn tickets_decide_places_and_updates_by_their_value() {
+    // Of ten times so many records a place tells the last digit of its ticket.
+    for (place, kind) in tickets(40, 0, 2000) {
+        assert_eq!(kind == Kind::Write, place.is_multiple_of(10), "place {place}");
+    }
+    // An even number tells whether a ticket is even, an odd one that has no factor 5 nothing.
+    let written = |n| {
+        let written = tickets(n, 0, 4000).into_iter().filter(|(_, kind)| *kind == Kind::Write);
+        let mut counts = vec![0u64; index(n)];
+        written.for_each(|(place, _)| counts[index(place)] += 1);
+        counts
+    };
+    let even = written(8);
+    assert!((0..8).all(|place| (even[place] > 0) == place.is_multiple_of(2)), "{even:?}");
+    assert!(written(7).iter().all(|count| *count > 0));
+    // A tenth on average, with a standard deviation of 19.
+    let all: u64 = even.iter().sum();
+    assert!((300..500).contains(&all), "{all} of 4000");
+    assert_ne!(tickets(40, 0, 50), tickets(40, 1, 50), "workers draw for themselves");
+    assert_eq!(tickets(40, 1, 50), tickets(40, 1, 50));
+}
+
+#[test]
+fn tickets_are_uniform_over_the_records() {
+    let mut counts = [0f64; 50];
+    for (place, _) in tickets(50, 3, 50_000) {
+        counts[index(place)] += 1.0;
+    }
+    let chi: f64 = counts.iter().map(|count| (count - 1000.0).powi(2) / 1000.0).sum();
+    // 49 degrees of freedom: beyond 110 once in a million seeds.
+    assert!(chi < 110.0, "{chi}");
 }

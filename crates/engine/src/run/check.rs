@@ -4,7 +4,7 @@ use model::phase::{
     Access, Bound, Direction, Files, Fill, Interface, Pace, Presence, Rate, Stream, WorkerKind,
 };
 
-use crate::{Context, EngineError, io::touches_files, payload};
+use crate::{Context, EngineError, io::touches_files, payload, worker::updates};
 
 /// What contradicts what, and what to change.
 type Problem = (&'static str, &'static str);
@@ -14,14 +14,16 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
     let problem = sizes(stream)
         .or_else(|| workers(stream, context))
         .or_else(|| content(stream))
+        .or_else(|| update(stream))
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
         .or_else(|| time(stream));
     problem.map_or(Ok(()), |(problem, cure)| Err(EngineError::Stream { problem, cure }))
 }
 
+/// An update reads even where all of it counts as written.
 fn any_reads(stream: &Stream) -> bool {
-    (0..stream.workers.count).any(|worker| stream.direction.reads(worker))
+    updates(stream) || (0..stream.workers.count).any(|worker| stream.direction.reads(worker))
 }
 
 fn any_writes(stream: &Stream) -> bool {
@@ -93,6 +95,15 @@ fn content(stream: &Stream) -> Option<Problem> {
             "use a number within 0..=1",
         ));
     }
+    if let (Fill::Marks, Interface::Ring(ring)) = (stream.fill, stream.interface)
+        && ring.depth > 1
+        && any_writes(stream)
+    {
+        return Some((
+            "its operations in flight have one buffer for their marks",
+            "use a depth of 1, or other content",
+        ));
+    }
     let null = !touches_files(stream.interface);
     if any_reads(stream) && stream.open.presence == Presence::Fresh && !null {
         return Some(("it reads files that it has just created", "write them in a phase before"));
@@ -101,7 +112,7 @@ fn content(stream: &Stream) -> Option<Problem> {
         return None;
     }
     let one_file = !matches!(stream.files, Files::PerWorker(_));
-    let both = matches!(stream.direction, Direction::Mixed(_));
+    let both = matches!(stream.direction, Direction::Mixed(_) | Direction::Update(_));
     if any_writes(stream) && any_reads(stream) && (one_file || both) {
         return Some((
             "it verifies what it overwrites at the same time",
@@ -124,6 +135,35 @@ fn content(stream: &Stream) -> Option<Problem> {
         return Some((
             "it verifies content that has no headers",
             "use random content and records of at least 64 bytes",
+        ));
+    }
+    None
+}
+
+fn update(stream: &Stream) -> Option<Problem> {
+    let Direction::Update(part) = stream.direction else { return None };
+    if !share(part) {
+        return Some(("its share of updates is not a share", "use a number within 0..=1"));
+    }
+    if part == 0.0 {
+        return Some(("it updates nothing", "let it read, or use a share above 0"));
+    }
+    if !matches!(stream.interface, Interface::Position | Interface::Null) {
+        return Some((
+            "it updates records, which is done at the position of an open file",
+            "use the interface of read(2) and write(2)",
+        ));
+    }
+    if payload::has_headers(stream) {
+        return Some((
+            "it changes bytes of content that has headers",
+            "use content without headers, such as marks",
+        ));
+    }
+    if stream.access == Access::Replay {
+        return Some((
+            "it updates what a list says to read or to write",
+            "use another order, or let it read and write",
         ));
     }
     None
@@ -164,7 +204,8 @@ fn access(stream: &Stream) -> Option<Problem> {
         | Access::Pareto { .. }
         | Access::Append
         | Access::Hot { .. }
-        | Access::Replay => None,
+        | Access::Replay
+        | Access::Tickets => None,
     }
 }
 
@@ -211,6 +252,7 @@ fn interface(stream: &Stream) -> Option<Problem> {
         }
         Interface::Offset
         | Interface::Position
+        | Interface::Bytewise
         | Interface::Stdio
         | Interface::Vector(_)
         | Interface::Mmap(_)
@@ -233,7 +275,7 @@ fn time(stream: &Stream) -> Option<Problem> {
     }
     match stream.bound {
         Bound::Time { run: model::Nanos(0), .. } => Some(("its time is zero", "run for some time")),
-        Bound::Ops(0) => Some(("it has no operations", "use at least one")),
-        Bound::Once | Bound::Ops(_) | Bound::Time { .. } => None,
+        Bound::Ops(0) | Bound::Together(0) => Some(("it has no operations", "use at least one")),
+        Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. } => None,
     }
 }

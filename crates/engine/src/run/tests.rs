@@ -1,3 +1,5 @@
+mod classic;
+
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},

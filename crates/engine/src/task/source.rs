@@ -1,9 +1,10 @@
 //! A tree of source code, drawn from a seed, as an archive.
 //!
-//! Data enters as a number of files and leaves as a tar archive of a tree with the shape of a
-//! kernel's ([`table`]): directories and files by depth, files by directory, sizes, lengths of
-//! names, and a few symbolic links. Sizes are those of the distribution, each part of it once, in
-//! drawn order; so trees of different seeds have the same sizes. Contents are cut out of [`text`].
+//! Data enters as a number of files and leaves as a tar archive of a tree, or through another
+//! [`Sink`]. The tree has the shape of a kernel's ([`table`]): directories and files by depth,
+//! files by directory, sizes, lengths of names, and a few symbolic links. Sizes are those of the
+//! distribution, each part of it once, in drawn order; so trees of different seeds have the same
+//! sizes. Contents are cut out of [`text`].
 //!
 //! Not here: names and contents of any real tree.
 
@@ -11,7 +12,7 @@ mod table;
 mod text;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use model::phase::Compression;
 use tar::EntryType;
@@ -46,6 +47,37 @@ struct Directory {
     children: Vec<usize>,
 }
 
+/// Where a tree goes: told of each entry once, a directory before what is in it. Paths begin with
+/// the name of the tree, which is that of its root as well.
+pub(crate) trait Sink {
+    /// A directory; the first one is the root.
+    fn directory(&mut self, path: &[u8]) -> Result<(), EngineError>;
+    /// A symbolic link that leads to a file in the same directory.
+    fn link(&mut self, path: &[u8], target: &[u8]) -> Result<(), EngineError>;
+    /// A file of so many bytes, which follow.
+    fn file(&mut self, path: &[u8], size: u64) -> Result<(), EngineError>;
+    /// The next bytes of the file.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError>;
+    /// The file has all its bytes.
+    fn end(&mut self) -> Result<(), EngineError>;
+    /// The entry is complete; the root is not counted.
+    fn done(&mut self) -> Result<(), EngineError>;
+}
+
+/// Draws a tree of so many files and hands it to a sink.
+pub(crate) fn tree(files: u64, seed: u64, sink: &mut impl Sink) -> Result<(), EngineError> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let shape = Shape::new(files, &mut random);
+    let text = text::text(&mut random);
+    Writer { shape: &shape, text: &text, random, path: ROOT.into(), next: 0 }.directory(0, sink)
+}
+
+/// What of a path follows the name of the tree; empty for its root.
+pub(crate) fn below_root(path: &[u8]) -> &[u8] {
+    let below = path.strip_prefix(ROOT.as_bytes()).unwrap_or(path);
+    below.strip_prefix(b"/").unwrap_or(below)
+}
+
 /// Writes the archive, which must not exist.
 pub(super) fn write(
     archive: &Place,
@@ -54,13 +86,63 @@ pub(super) fn write(
     seed: u64,
     hand: &mut Hand<'_>,
 ) -> Result<(), EngineError> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let shape = Shape::new(files, &mut random);
-    let text = text::text(&mut random);
-    let mut tape = Tape::new(Output::create(archive, compression, hand)?);
-    let mut writer = Writer { shape: &shape, text: &text, random, path: ROOT.into(), next: 0 };
-    writer.directory(0, &mut tape, hand)?;
-    tape.finish(hand)
+    let tape = Tape::new(Output::create(archive, compression, hand)?);
+    let mut packed = Packed { tape, hand };
+    tree(files, seed, &mut packed)?;
+    packed.tape.finish(packed.hand)
+}
+
+/// A tree on its way into an archive.
+struct Packed<'a, 'h, 'b> {
+    tape: Tape<'a>,
+    hand: &'h mut Hand<'b>,
+}
+
+impl Packed<'_, '_, '_> {
+    fn header(
+        &mut self,
+        kind: EntryType,
+        path: &[u8],
+        link: Option<&[u8]>,
+        size: u64,
+    ) -> Result<(), EngineError> {
+        let mode = if kind == EntryType::Directory {
+            0o755
+        } else if link.is_some() {
+            0o777
+        } else {
+            0o644
+        };
+        let facts = Facts { kind, path, link, mode, owner: (0, 0), mtime: MODIFIED, size };
+        self.tape.header(&facts, self.hand)
+    }
+}
+
+impl Sink for Packed<'_, '_, '_> {
+    fn directory(&mut self, path: &[u8]) -> Result<(), EngineError> {
+        // A directory's name ends with a slash in an archive.
+        self.header(EntryType::Directory, &[path, b"/"].concat(), None, 0)
+    }
+
+    fn link(&mut self, path: &[u8], target: &[u8]) -> Result<(), EngineError> {
+        self.header(EntryType::Symlink, path, Some(target), 0)
+    }
+
+    fn file(&mut self, path: &[u8], size: u64) -> Result<(), EngineError> {
+        self.header(EntryType::Regular, path, None, size)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        self.tape.put(bytes, self.hand)
+    }
+
+    fn end(&mut self) -> Result<(), EngineError> {
+        self.tape.pad(self.hand)
+    }
+
+    fn done(&mut self) -> Result<(), EngineError> {
+        self.hand.done(1)
+    }
 }
 
 impl Shape {
@@ -161,40 +243,35 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn directory(
-        &mut self,
-        index: usize,
-        tape: &mut Tape<'_>,
-        hand: &mut Hand<'_>,
-    ) -> Result<(), EngineError> {
+    fn directory(&mut self, index: usize, sink: &mut impl Sink) -> Result<(), EngineError> {
         let shape = self.shape;
         let directory = &shape.directories[index];
-        self.path.push(b'/');
-        self.header(EntryType::Directory, None, 0, tape, hand)?;
+        sink.directory(&self.path)?;
         if index > 0 {
-            hand.done(1)?;
+            sink.done()?;
         }
+        self.path.push(b'/');
         let end = self.path.len();
         let mut first = Vec::new();
         for number in 0..directory.files {
             let name = self.name(number);
             self.path.extend_from_slice(&name);
-            self.file(tape, hand)?;
+            self.file(sink)?;
             self.path.truncate(end);
             if number == 0 {
                 first = name;
             }
-            hand.done(1)?;
+            sink.done()?;
         }
         for number in 0..directory.links {
             self.path.extend_from_slice(format!("link{number}").as_bytes());
-            self.header(EntryType::Symlink, Some(&first), 0, tape, hand)?;
+            sink.link(&self.path, &first)?;
             self.path.truncate(end);
-            hand.done(1)?;
+            sink.done()?;
         }
         for (number, child) in directory.children.iter().enumerate() {
             self.path.extend_from_slice(format!("dir{number}").as_bytes());
-            self.directory(*child, tape, hand)?;
+            self.directory(*child, sink)?;
             self.path.truncate(end);
         }
         self.path.truncate(end - 1);
@@ -211,36 +288,17 @@ impl Writer<'_> {
         name
     }
 
-    fn header(
-        &self,
-        kind: EntryType,
-        link: Option<&[u8]>,
-        size: u64,
-        tape: &mut Tape<'_>,
-        hand: &mut Hand<'_>,
-    ) -> Result<(), EngineError> {
-        let mode = if kind == EntryType::Directory {
-            0o755
-        } else if link.is_some() {
-            0o777
-        } else {
-            0o644
-        };
-        let (path, mtime) = (&self.path, MODIFIED);
-        tape.header(&Facts { kind, path, link, mode, owner: (0, 0), mtime, size }, hand)
-    }
-
-    fn file(&mut self, tape: &mut Tape<'_>, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    fn file(&mut self, sink: &mut impl Sink) -> Result<(), EngineError> {
         let size = self.shape.sizes[self.next];
         self.next += 1;
-        self.header(EntryType::Regular, None, size, tape, hand)?;
+        sink.file(&self.path, size)?;
         let mut left = usize::try_from(size).unwrap_or(usize::MAX);
         while left > 0 {
             let len = left.min(CUT);
             let start = self.random.usize(0..=self.text.len() - len);
-            tape.put(&self.text[start..start + len], hand)?;
+            sink.put(&self.text[start..start + len])?;
             left -= len;
         }
-        tape.pad(hand)
+        sink.end()
     }
 }

@@ -7,12 +7,18 @@ use std::{
 
 use model::{
     Ops,
-    phase::{Fill, IoPriority, Pin, Stonewall, TreeOrder, WorkerKind, Workers},
+    phase::{
+        Calls, Fill, IoPriority, Naming, Pin, Set, Sharing, Sizes, Spread, Stonewall, TreeEnd,
+        TreeOrder, WorkerKind, Workers,
+    },
 };
 use tempfile::TempDir;
 
 use super::*;
 use crate::Progress;
+
+mod mounted;
+mod rings;
 
 /// A directory under test, and what a phase needs.
 struct Bench {
@@ -23,8 +29,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::at(TempDir::new().unwrap())
+    }
+
+    fn at(directory: TempDir) -> Self {
         let interrupt = AtomicBool::new(false);
-        Self { directory: TempDir::new().unwrap(), progress: Progress::default(), interrupt }
+        Self { directory, progress: Progress::default(), interrupt }
     }
 
     fn run(&self, tree: &Tree) -> Result<PhaseResult, EngineError> {
@@ -53,18 +63,28 @@ impl Bench {
 
 /// Ten files of 10000 bytes in records of 4 KiB, four in a directory.
 fn tree(steps: &[TreeStep]) -> Tree {
-    Tree {
+    let set = Set {
         name: "t".into(),
+        sharing: Sharing::Private,
         files: 10,
-        per_directory: 4,
-        size: Bytes(10_000),
+        spread: Spread::Directories { each: 4 },
+        naming: Naming::Numbers,
+        sizes: Sizes::Fixed(Bytes(10_000)),
         record: Bytes::kib(4),
-        order: TreeOrder::Created,
-        steps: steps.to_vec(),
         fill: Fill::default(),
         seed: 7,
-        workers: Workers::ONE,
-    }
+    };
+    Tree::new(set, steps.to_vec())
+}
+
+const EMPTY: Sizes = Sizes::Fixed(Bytes(0));
+
+/// More entries than can be handled, all in one directory.
+fn endless(steps: Vec<TreeStep>) -> Tree {
+    let mut endless = Tree { steps, ..tree(&[]) };
+    endless.set.files = u64::MAX;
+    endless.set.spread = Spread::Directories { each: u64::MAX };
+    endless
 }
 
 const MAKE: [TreeStep; 3] = [TreeStep::Create, TreeStep::Write, TreeStep::Close];
@@ -110,7 +130,7 @@ fn each_step_does_what_it_says() {
 
     bench.run(&tree(&[Chmod])).unwrap();
     let mode = fs::metadata(bench.path("0/0")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(mode & 0o777, 0o640);
 
     bench.run(&tree(&[Link])).unwrap();
     assert_eq!(fs::metadata(bench.path("1/5.link")).unwrap().nlink(), 2);
@@ -136,16 +156,17 @@ fn steps_may_come_again_and_empty_files_are_files() {
     assert_eq!((worker.written.bytes, worker.read.bytes), (Bytes(140_960), Bytes(140_960)));
     assert_eq!((worker.written.ops, worker.read.ops), (Ops(10), Ops(0)), "a file counts once");
     assert_eq!(bench.length("2/8"), Some(0));
-    let empty = Tree { size: Bytes(0), record: Bytes(0), name: "e".into(), ..tree(&whole[..2]) };
-    let closed = Tree { steps: vec![Create, Close], ..empty };
-    assert_eq!(bench.run(&closed).unwrap().ops(), Ops(10));
+    let mut empty = tree(&[Create, Close]);
+    (empty.set.sizes, empty.set.record, empty.set.name) = (EMPTY, Bytes(0), "e".into());
+    assert_eq!(bench.run(&empty).unwrap().ops(), Ops(10));
 }
 
 #[test]
 fn no_two_blocks_are_equal_and_none_can_be_compressed() {
     let bench = Bench::new();
     let workers = Workers::threads(2);
-    let plan = Tree { files: 300, size: Bytes(8192), workers, ..tree(&MAKE) };
+    let mut plan = Tree { workers, ..tree(&MAKE) };
+    (plan.set.files, plan.set.sizes) = (300, Sizes::Fixed(Bytes(8192)));
     bench.run(&plan).unwrap();
     let mut blocks = BTreeSet::new();
     for worker in ["t.0", "t.1"] {
@@ -164,11 +185,14 @@ fn no_two_blocks_are_equal_and_none_can_be_compressed() {
 fn entropy_is_the_share_of_random_bytes() {
     let bench = Bench::new();
     let fill = Fill::Random { entropy: 0.25, duplicates: 0.0 };
-    bench.run(&Tree { fill, ..tree(&MAKE) }).unwrap();
+    let mut plan = tree(&MAKE);
+    plan.set.fill = fill;
+    bench.run(&plan).unwrap();
     let bytes = fs::read(bench.path("1/6")).unwrap();
     assert!(bytes[1024..4096].iter().all(|byte| *byte == 0));
     assert!(bytes[16..1024].iter().filter(|byte| **byte == 0).count() < 64);
-    bench.run(&Tree { fill: Fill::PagePattern, name: "p".into(), ..tree(&MAKE) }).unwrap();
+    (plan.set.fill, plan.set.name) = (Fill::PagePattern, "p".into());
+    bench.run(&plan).unwrap();
     let bytes = fs::read(bench.directory.path().join("p.0/0/0")).unwrap();
     assert_eq!((&bytes[..9], &bytes[4096..4105]), (&b"        \0"[..], &b"        \0"[..]));
 }
@@ -176,17 +200,14 @@ fn entropy_is_the_share_of_random_bytes() {
 #[test]
 fn a_shuffled_order_has_every_file_once() {
     let bench = Bench::new();
-    let order = TreeOrder::Shuffled;
-    let files = 500;
-    bench.run(&Tree { order, files, size: Bytes(0), ..tree(&MAKE[..1]) }).unwrap_err();
-    let steps = vec![TreeStep::Create, TreeStep::Close];
-    let make = Tree { order, files, size: Bytes(0), steps, ..tree(&[]) };
+    let mut make = tree(&[TreeStep::Create, TreeStep::Close]);
+    (make.order, make.set.files, make.set.sizes) = (TreeOrder::Shuffled, 500, EMPTY);
     assert_eq!(bench.run(&make).unwrap().ops(), Ops(500));
     let inode =
         |file: u64| fs::metadata(bench.path(&format!("{}/{file}", file / 4))).unwrap().ino();
     let inodes: Vec<_> = (0..500).map(inode).collect();
     assert!(!inodes.is_sorted(), "created in another order than numbered");
-    let remove = Tree { steps: vec![TreeStep::Unlink], seed: 8, ..make };
+    let remove = Tree { steps: vec![TreeStep::Unlink], ..make };
     assert_eq!(bench.run(&remove).unwrap().ops(), Ops(500));
 }
 
@@ -208,7 +229,8 @@ fn a_stonewall_stops_the_counting_and_perhaps_the_work() {
     for stonewall in [Stonewall::Stop, Stonewall::Finish] {
         let workers = Workers { stonewall, ..Workers::threads(4) };
         let name = format!("{stonewall:?}");
-        let plan = Tree { files: 400, workers, name: name.clone(), ..tree(&MAKE) };
+        let mut plan = Tree { workers, ..tree(&MAKE) };
+        (plan.set.files, plan.set.name) = (400, name.clone());
         let result = bench.run(&plan).unwrap();
         assert!(result.workers.iter().any(|worker| worker.ops() == Ops(400)), "one was first");
         for worker in &result.workers {
@@ -225,6 +247,17 @@ fn a_stonewall_stops_the_counting_and_perhaps_the_work() {
 #[test]
 fn errors_name_operation_path_and_cure() {
     let bench = Bench::new();
+    let nowhere = bench.refusal(&tree(&[TreeStep::Stat]));
+    let root = bench.path("").display().to_string();
+    assert_eq!(
+        nowhere,
+        format!(
+            "opening {}: the file or its directory is missing; run the phase that writes it first",
+            root.trim_end_matches('/')
+        )
+    );
+    assert!(!bench.path("").exists(), "looking makes nothing");
+    fs::create_dir(bench.path("")).unwrap();
     let missing = bench.refusal(&tree(&[TreeStep::Stat]));
     let path = bench.path("0/0").display().to_string();
     assert_eq!(
@@ -234,13 +267,15 @@ fn errors_name_operation_path_and_cure() {
     bench.run(&tree(&MAKE)).unwrap();
     let there = bench.refusal(&tree(&MAKE));
     assert!(there.starts_with(&format!("opening {path}: something of that name")), "{there}");
-    let longer =
-        Tree { size: Bytes(20_000), ..tree(&[TreeStep::Open, TreeStep::Read, TreeStep::Close]) };
+    let mut longer = tree(&[TreeStep::OpenRead, TreeStep::Read, TreeStep::Close]);
+    longer.set.sizes = Sizes::Fixed(Bytes(20_000));
     assert!(bench.refusal(&longer).contains("the file ends at offset 10000"));
     let renamed = bench.refusal(&tree(&[TreeStep::RenameBack]));
     assert!(renamed.starts_with(&format!("renaming {path}.new: ")), "{renamed}");
     fs::write(bench.directory.path().join("f.0"), "").unwrap();
-    let blocked = bench.refusal(&Tree { name: "f".into(), ..tree(&MAKE) });
+    let mut plan = tree(&MAKE);
+    plan.set.name = "f".into();
+    let blocked = bench.refusal(&plan);
     assert!(blocked.starts_with("opening ") && blocked.ends_with("f.0"), "{blocked}");
 }
 
@@ -252,7 +287,7 @@ fn an_interruption_is_obeyed() {
     assert!(!bench.path("").exists(), "nothing was touched");
     bench.interrupt.store(false, Relaxed);
     let steps = vec![TreeStep::Create, TreeStep::Write, TreeStep::Close, TreeStep::Unlink];
-    let endless = Tree { files: u64::MAX, per_directory: u64::MAX, steps, ..tree(&[]) };
+    let endless = endless(steps);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while bench.progress.snapshot().done == Bytes(0) {
@@ -271,37 +306,331 @@ fn one_failure_ends_the_work_of_all_and_is_the_one_told() {
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("5"), "").unwrap();
     let steps = vec![TreeStep::Create, TreeStep::Close, TreeStep::Unlink];
-    let (files, per_directory) = (u64::MAX, u64::MAX);
     let workers = Workers::threads(2);
-    let refusal = bench.refusal(&Tree { files, per_directory, workers, ..tree(&steps) });
+    let refusal = bench.refusal(&Tree { workers, ..endless(steps) });
     assert!(refusal.contains("t.1/0/5"), "{refusal}");
+}
+
+/// A tree with something about it changed.
+fn with(steps: &[TreeStep], change: impl FnOnce(&mut Tree)) -> Tree {
+    let mut tree = tree(steps);
+    change(&mut tree);
+    tree
 }
 
 #[test]
 fn trees_that_contradict_themselves_are_refused_before_anything_is_touched() {
-    use TreeStep::{Append, Close, Create, Open, Read, Write};
+    use TreeStep::{
+        Append, Close, Create, Fetch, LinkFirst, MakeParent, Open, OpenRead, Read, RenameAcross,
+        Stat, Unlink, Write,
+    };
     let bench = Bench::new();
-    let process = Workers { kind: WorkerKind::Process, ..Workers::ONE };
-    let duplicates = Fill::Random { entropy: 1.0, duplicates: 0.5 };
+    let ends = TreeEnd { remove_directories: true, sync: false };
     let trees = [
-        Tree { workers: Workers::threads(0), ..tree(&MAKE) },
-        Tree { workers: process, ..tree(&MAKE) },
-        Tree { files: 0, ..tree(&MAKE) },
-        Tree { per_directory: 0, ..tree(&MAKE) },
-        Tree { record: Bytes(0), ..tree(&MAKE) },
-        Tree { name: "a/b".into(), ..tree(&MAKE) },
-        Tree { fill: duplicates, ..tree(&MAKE) },
+        with(&MAKE, |tree| tree.workers.count = 0),
+        with(&MAKE, |tree| tree.workers.kind = WorkerKind::Process),
+        with(&MAKE, |tree| tree.calls = Calls::Ring { depth: 0 }),
+        with(&MAKE, |tree| tree.passes = 0),
+        with(&MAKE, |tree| tree.set.files = 0),
+        with(&MAKE, |tree| tree.set.spread = Spread::Directories { each: 0 }),
+        with(&MAKE, |tree| tree.set.record = Bytes(0)),
+        with(&MAKE, |tree| tree.set.name = "a/b".into()),
+        with(&MAKE, |tree| tree.set.fill = Fill::Random { entropy: 1.0, duplicates: 0.5 }),
+        with(&MAKE, |tree| tree.set.sizes = Sizes::Uniform { min: Bytes(2), max: Bytes(1) }),
+        with(&MAKE, |tree| tree.set.sizes = Sizes::LogNormal { mean: Bytes(1), sigma: 5.0 }),
+        with(&MAKE, |tree| {
+            (tree.set.sharing, tree.workers.count) = (Sharing::File, 2);
+        }),
+        with(&[Unlink], |tree| {
+            (tree.end, tree.workers.stonewall) = (ends, Stonewall::Stop);
+        }),
+        with(&[RenameAcross], |tree| tree.end = ends),
+        with(&[LinkFirst], |tree| tree.order = TreeOrder::Shuffled),
+        with(&[MakeParent, Create, Close], |tree| tree.order = TreeOrder::Shuffled),
+        with(&[Unlink, Create, Close], |tree| {
+            (tree.order, tree.set.spread) = (TreeOrder::Listed, Spread::Flat);
+            tree.set.files = 8_388_609;
+        }),
         tree(&[]),
         tree(&[Create]),
         tree(&[Write]),
+        tree(&[Fetch, Stat]),
         tree(&[Create, Open, Close]),
         tree(&[Create, Read, Close]),
+        tree(&[OpenRead, Write, Close]),
         tree(&[Open, Append, Write, Close]),
         tree(&[Open, Write, Append, Close]),
     ];
     for tree in trees {
         let refusal = bench.run(&tree).unwrap_err();
         assert!(matches!(refusal, EngineError::Tree { .. }), "{refusal}");
-        assert!(!bench.path("").exists(), "{refusal}");
+        assert_eq!(fs::read_dir(bench.directory.path()).unwrap().count(), 0, "{refusal}");
     }
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn each_step_on_names_does_what_it_says() {
+    use TreeStep::{
+        Chown, GetXattr, Mkdir, Mknod, RenameAcross, Rmdir, SetTimes, SetXattr, Stat, StatMissing,
+        Symlink, Truncate, Unlink,
+    };
+    let bench = Bench::new();
+    bench.run(&tree(&MAKE)).unwrap();
+    assert_eq!((mode(&bench.path("")), mode(&bench.path("0"))), (0o700, 0o700));
+    assert_eq!(mode(&bench.path("0/0")), 0o600);
+    let looked = bench.run(&tree(&[Stat, StatMissing])).unwrap();
+    assert_eq!((looked.workers[0].read.ops, looked.workers[0].written.ops), (Ops(10), Ops(0)));
+    bench.run(&tree(&[Chown, SetTimes])).unwrap();
+    assert_eq!(fs::metadata(bench.path("2/9")).unwrap().mtime(), 946_684_800);
+    bench.run(&tree(&[Truncate])).unwrap();
+    assert_eq!(bench.length("2/9"), Some(5000));
+    match bench.run(&tree(&[SetXattr])) {
+        Ok(_) => {
+            bench.run(&tree(&[GetXattr])).unwrap();
+            let mut value = [0; 20];
+            let path = bench.path("1/4");
+            assert_eq!(rustix::fs::getxattr(&path, "user.fslab", &mut value[..]), Ok(16));
+        }
+        Err(EngineError::Unsupported { what, .. }) => {
+            assert_eq!(what, "extended attributes of users");
+        }
+        Err(other) => panic!("{other}"),
+    }
+    fs::write(bench.path("1/4.none"), "").unwrap();
+    let there = bench.refusal(&tree(&[StatMissing]));
+    let path = bench.path("1/4.none").display().to_string();
+    assert!(there.starts_with(&format!("examining {path}: something of that name")), "{there}");
+    bench.run(&tree(&[RenameAcross])).unwrap();
+    assert_eq!((bench.length("across/9"), bench.length("2/9")), (Some(5000), None));
+    bench.run(&tree(&[Mknod])).unwrap();
+    assert_eq!((bench.length("2/9"), mode(&bench.path("2/9"))), (Some(0), 0o600));
+    bench.run(&tree(&[Unlink, Mkdir])).unwrap();
+    assert_eq!(mode(&bench.path("2/9")), 0o700);
+    bench.run(&tree(&[Rmdir, Symlink])).unwrap();
+    assert_eq!(fs::read_link(bench.path("2/9")).unwrap().to_str(), Some("target"));
+}
+
+#[test]
+fn steps_of_open_files_do_what_they_say() {
+    use TreeStep::{Allocate, Close, Create, Fetch, Open, PunchHole, Stat, Write};
+    let bench = Bench::new();
+    bench.run(&tree(&[Create, Allocate, Close])).unwrap();
+    assert_eq!(bench.length("0/0"), Some(4096));
+    bench.run(&tree(&[Open, Write, Close])).unwrap();
+    assert_eq!(fs::read(bench.path("0/0")).unwrap().len(), 10_000);
+    match bench.run(&tree(&[Open, PunchHole, Close])) {
+        Ok(_) => {
+            let bytes = fs::read(bench.path("0/0")).unwrap();
+            assert!(bytes[..4096].iter().all(|byte| *byte == 0));
+            assert!(bytes[4096..].iter().any(|byte| *byte != 0));
+            assert_eq!(bytes.len(), 10_000);
+        }
+        Err(EngineError::Unsupported { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
+    let fetched = bench.run(&tree(&[Stat, Fetch])).unwrap();
+    assert_eq!((fetched.ops(), fetched.bytes()), (Ops(10), Bytes(100_000)));
+    assert_eq!(fetched.workers[0].latencies.read.count(), 10);
+    fs::write(bench.path("0/0"), "").unwrap();
+    assert_eq!(bench.run(&tree(&[Stat, Fetch])).unwrap().bytes(), Bytes(90_000));
+}
+
+#[test]
+fn links_to_the_first_entry_lead_to_it() {
+    let bench = Bench::new();
+    for spread in [Spread::Flat, Spread::Directories { each: 4 }] {
+        for step in [TreeStep::LinkFirst, TreeStep::SymlinkFirst] {
+            let make = with(&[step], |tree| tree.set.spread = spread);
+            bench.run(&make).unwrap();
+            let path = |entry: u64| match spread {
+                Spread::Flat => bench.path(&entry.to_string()),
+                Spread::Directories { each } => bench.path(&format!("{}/{entry}", entry / each)),
+            };
+            let first = fs::metadata(path(0)).unwrap();
+            assert_eq!(first.nlink(), if step == TreeStep::LinkFirst { 10 } else { 1 });
+            for entry in 0..10 {
+                assert_eq!(fs::metadata(path(entry)).unwrap().ino(), first.ino(), "{spread:?}");
+            }
+            let mut remove = Tree { steps: vec![TreeStep::Unlink], ..make };
+            remove.order = TreeOrder::Listed;
+            remove.end.remove_directories = true;
+            bench.run(&remove).unwrap();
+            assert!(!bench.path("").exists());
+        }
+    }
+}
+
+const NAMINGS: [Naming; 4] =
+    [Naming::Numbers, Naming::Padded { length: 30 }, Naming::Ordered, Naming::Scrambled];
+
+#[test]
+fn a_listed_order_has_every_entry_once_in_the_order_of_the_directory() {
+    let bench = Bench::new();
+    for naming in NAMINGS {
+        for spread in [Spread::Flat, Spread::Directories { each: 70 }] {
+            let base = with(&MAKE, |tree| {
+                (tree.set.naming, tree.set.spread, tree.set.files) = (naming, spread, 300);
+                tree.set.sizes = Sizes::Uniform { min: Bytes(0), max: Bytes(9000) };
+            });
+            let made = bench.run(&base).unwrap();
+            let foreign = if spread == Spread::Flat { "lost+found" } else { "00002/lost+found" };
+            let foreign = bench.path(foreign);
+            let strange = foreign.parent().unwrap().exists();
+            if strange {
+                fs::write(&foreign, "").unwrap();
+            }
+            let listed = |steps: &[TreeStep]| Tree {
+                steps: steps.to_vec(),
+                order: TreeOrder::Listed,
+                ..base.clone()
+            };
+            // Sizes follow from the names that are found.
+            use TreeStep::{Close, Create, Fetch, OpenRead, Read, Stat, Unlink, Write};
+            let read = bench.run(&listed(&[OpenRead, Read, Close])).unwrap();
+            assert_eq!((read.ops(), read.bytes()), (Ops(300), made.bytes()), "{naming:?}");
+            let fetched = bench.run(&listed(&[Stat, Fetch])).unwrap();
+            assert_eq!((fetched.ops(), fetched.bytes()), (Ops(300), made.bytes()));
+            let twice = Tree { passes: 2, ..listed(&[Stat]) };
+            assert_eq!(bench.run(&twice).unwrap().ops(), Ops(600));
+            let anew = bench.run(&listed(&[Unlink, Create, Write, Close])).unwrap();
+            assert_eq!((anew.ops(), anew.bytes()), (Ops(300), made.bytes()));
+            if strange {
+                fs::remove_file(&foreign).unwrap();
+            }
+            let mut remove = listed(&[Unlink]);
+            remove.end = TreeEnd { remove_directories: true, sync: false };
+            let removed = bench.run(&remove).unwrap();
+            assert_eq!(removed.ops(), Ops(300));
+            assert!(removed.workers[0].flush_time > model::Nanos(0));
+            assert!(!bench.path("").exists());
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_lacks_entries_is_named_with_its_counts() {
+    let bench = Bench::new();
+    bench.run(&tree(&MAKE)).unwrap();
+    fs::remove_file(bench.path("1/6")).unwrap();
+    for steps in [vec![TreeStep::Stat], vec![TreeStep::Unlink, TreeStep::Mknod]] {
+        let listed = Tree { order: TreeOrder::Listed, steps, ..tree(&[]) };
+        let refusal = bench.refusal(&listed);
+        let path = bench.path("1").display().to_string();
+        let expected = format!("the directory {path} holds 3 of 4 entries of this set; run ");
+        assert!(refusal.starts_with(&expected), "{refusal}");
+    }
+}
+
+#[test]
+fn parents_are_made_with_their_first_entry() {
+    use TreeStep::{Close, Create, MakeParent, Unlink, Write};
+    let bench = Bench::new();
+    let make = tree(&[MakeParent, Create, Write, Close]);
+    bench.run(&make).unwrap();
+    assert_eq!(bench.length("2/8"), Some(10_000));
+    let mut anew = tree(&[MakeParent, Unlink, Create, Write, Close]);
+    anew.order = TreeOrder::Listed;
+    assert_eq!(bench.run(&anew).unwrap().bytes(), Bytes(100_000));
+    let refusal = bench.refusal(&make);
+    let path = bench.path("0/0").display().to_string();
+    assert!(refusal.starts_with(&format!("opening {path}: something")), "{refusal}");
+    let flat = with(&[MakeParent, Create, Close], |tree| {
+        (tree.set.name, tree.set.spread) = ("f".into(), Spread::Flat);
+    });
+    assert_eq!(bench.run(&flat).unwrap().ops(), Ops(10));
+}
+
+#[test]
+fn workers_share_a_directory_or_all_entries() {
+    use TreeStep::{Close, OpenRead, Read, RenameAcross, Stat, Unlink};
+    let bench = Bench::new();
+    let make = with(&MAKE, |tree| {
+        (tree.set.sharing, tree.workers) = (Sharing::Directory, Workers::threads(3));
+    });
+    assert_eq!(bench.run(&make).unwrap().ops(), Ops(30));
+    let path = |name: &str| bench.directory.path().join("t").join(name);
+    assert_eq!(fs::metadata(path("2/1-9")).unwrap().len(), 10_000);
+    for order in [TreeOrder::Created, TreeOrder::Shuffled, TreeOrder::Listed] {
+        let look = Tree { order, steps: vec![Stat], passes: 2, ..make.clone() };
+        assert_eq!(bench.run(&look).unwrap().ops(), Ops(60), "{order:?}");
+    }
+    let across = Tree { steps: vec![RenameAcross], ..make.clone() };
+    bench.run(&across).unwrap();
+    assert!(path("across/2-9").exists());
+    fs::remove_dir_all(path("across")).unwrap();
+    bench.run(&make).unwrap();
+    let mut remove = Tree { order: TreeOrder::Listed, steps: vec![Unlink], ..make.clone() };
+    remove.end.remove_directories = true;
+    fs::write(path("else"), "").unwrap();
+    let refusal = bench.refusal(&remove);
+    assert!(refusal.starts_with("removing the directory ") && refusal.contains("still in it"));
+    fs::remove_file(path("else")).unwrap();
+    bench.run(&make).unwrap();
+    bench.run(&remove).unwrap();
+    assert!(!path("").exists(), "the last one removes the directory of all");
+
+    let alone = with(&MAKE, |tree| tree.set.sharing = Sharing::File);
+    bench.run(&alone).unwrap();
+    assert!(path("2/9").exists());
+    let mut all = Tree { steps: vec![OpenRead, Read, Close], ..alone };
+    all.workers = Workers::threads(3);
+    for order in [TreeOrder::Created, TreeOrder::Shuffled, TreeOrder::Listed] {
+        all.order = order;
+        assert_eq!(bench.run(&all).unwrap().bytes(), Bytes(300_000), "{order:?}");
+    }
+}
+
+#[test]
+fn passes_go_over_all_entries_again() {
+    use TreeStep::{Close, Create, Unlink};
+    let bench = Bench::new();
+    for order in [TreeOrder::Created, TreeOrder::Shuffled] {
+        let again = Tree { passes: 3, order, ..tree(&[Create, Close, Unlink]) };
+        let result = bench.run(&again).unwrap();
+        assert_eq!((result.ops(), result.workers[0].latencies.write.count()), (Ops(30), 30));
+    }
+}
+
+#[test]
+fn what_follows_the_last_entry_is_the_flush_and_no_operation() {
+    let bench = Bench::new();
+    let mut make = tree(&MAKE);
+    let plain = bench.run(&make).unwrap();
+    assert_eq!(plain.workers[0].flush_time, model::Nanos(0));
+    (make.set.name, make.end.sync) = ("s".into(), true);
+    let result = bench.run(&make).unwrap();
+    let worker = &result.workers[0];
+    assert!(worker.flush_time > model::Nanos(0));
+    assert_eq!(worker.latencies.write.count(), 10);
+    assert!(result.wall_time >= worker.loop_time + worker.flush_time);
+    fs::write(bench.directory.path().join("s.0/else"), "").unwrap();
+    (make.steps, make.end) =
+        (vec![TreeStep::Unlink], TreeEnd { remove_directories: true, sync: false });
+    let refusal = bench.refusal(&make);
+    assert!(refusal.contains("s.0: something is still in it; "), "{refusal}");
+}
+
+#[test]
+fn names_that_no_filesystem_has_are_refused_with_a_cure() {
+    let bench = Bench::new();
+    let long = with(&MAKE, |tree| tree.set.naming = Naming::Padded { length: 300 });
+    let refusal = bench.refusal(&long);
+    assert!(refusal.contains("no names so long") && refusal.contains("0/0____"), "{refusal}");
+    fs::remove_dir_all(bench.path("")).unwrap();
+}
+
+#[test]
+fn probing_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let directory = bench.directory.path();
+    match probe(directory, "t", &TreeStep::ALL) {
+        Ok(()) | Err(EngineError::Unsupported { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
+    assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
+    probe(&directory.join("nowhere"), "t", &TreeStep::ALL).unwrap();
 }

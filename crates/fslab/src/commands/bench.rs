@@ -51,6 +51,7 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         interrupt,
         fail_fast: false,
         crash_state: arguments.crash_state.as_deref(),
+        without_reboot: false,
     };
     let ended = session::conduct(prepared, &conducting)?;
     if let Some(state) = &arguments.crash_state {

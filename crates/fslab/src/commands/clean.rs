@@ -15,6 +15,9 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     lines.extend(report.undone.iter().map(|what| format!("undone: {what}")));
     lines.extend(report.live.iter().map(|run| format!("left alone, still running: {run}")));
     lines.extend(report.stuck.iter().map(|it| format!("could not undo {}: {}", it.what, it.why)));
+    if rig::resume::disarm(&RealHost, None)? {
+        lines.push("removed: the unit that would have gone on with a run after a boot".into());
+    }
     let forgotten = super::keeping::forget(state);
     lines.extend(forgotten.iter().map(|path| format!("removed: {}", path.display())));
     if lines.is_empty() {

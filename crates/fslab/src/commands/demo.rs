@@ -28,6 +28,8 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         }),
         resume: None,
         destroy: Vec::new(),
+        reboot: false,
+        without_reboot: false,
         fail_fast: false,
         view: demo.view.clone(),
     };

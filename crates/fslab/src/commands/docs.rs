@@ -135,6 +135,7 @@ fn plan() -> String {
         ("storage", "[storage]"),
         ("axes", "[axes]"),
         ("filesystem", "Tables in axes.filesystem"),
+        ("setup", "Tables in setup of a filesystem"),
     ] {
         body.push_str(&format!("\n## {title}\n\n"));
         body.push_str(&header(&["key", "takes", "default", "meaning"]));

@@ -2,6 +2,7 @@
 
 use comfy_table::{Cell, ContentArrangement, Table, presets};
 use model::{metric, warning::Warning, workload::ParameterSpec};
+use report::PUBLISHED;
 use rig::{Availability, Catalogue, RealHost};
 
 use crate::{
@@ -20,6 +21,7 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
         Listed::Plans => plans(),
         Listed::Metrics => metrics(),
         Listed::Warnings => warnings(),
+        Listed::Published => published(),
     };
     output::result(&text)?;
     Ok(Exit::Done)
@@ -89,6 +91,15 @@ fn warnings() -> String {
     for warning in Warning::examples() {
         let (code, level) = (warning.code(), warning.level().name());
         table.add_row([code, level, &warning.message(), warning.cure()].map(Cell::new));
+    }
+    table.to_string()
+}
+
+fn published() -> String {
+    let mut table = table(&["name", "suite", "article", "what each number is"]);
+    for set in PUBLISHED {
+        let article = format!("{}, {}", set.article, set.author);
+        table.add_row([&set.full_name(), set.suite, &article, set.summary].map(Cell::new));
     }
     table.to_string()
 }

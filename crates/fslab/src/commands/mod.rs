@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod docs;
 mod doctor;
+mod import;
 mod keeping;
 mod list;
 mod report;
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(bench) => bench::run(bench, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
+        Command::Import(import) => import::run(import),
         Command::Compare(compare) => compare::run(compare),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),

@@ -24,6 +24,11 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         output::result(&report::csv(&record))?;
         return Ok(Exit::Done);
     }
+    if let Some(format) = arguments.format.and_then(of_bonnie) {
+        let records = report::bonnie::export(&record, format).map_err(Failure::usage)?;
+        output::result(&records)?;
+        return Ok(Exit::Done);
+    }
     let view = View::new(&record);
     if let Some(path) = &arguments.html {
         apart(path, &arguments.run)?;
@@ -35,13 +40,22 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
     let text = match arguments.format {
         Some(Format::Json) => report::json(&view),
         Some(Format::Md) => report::markdown(&view),
-        Some(Format::Csv) | None => {
+        Some(Format::Csv | Format::Bonnie | Format::Bonnie196) | None => {
             let (width, color) = (output::width(), output::color());
             report::terminal(&view, &TerminalOptions { width, color, detail: arguments.detail })
         }
     };
     output::result(&text)?;
     Ok(Exit::Done)
+}
+
+/// The format of records of bonnie++, if it is one.
+fn of_bonnie(format: Format) -> Option<report::bonnie::Format> {
+    match format {
+        Format::Bonnie => Some(report::bonnie::Format::V198),
+        Format::Bonnie196 => Some(report::bonnie::Format::V196),
+        Format::Csv | Format::Json | Format::Md => None,
+    }
 }
 
 /// Shows results that others have published.
@@ -53,7 +67,7 @@ fn published(name: &str, arguments: &Report) -> Result<Exit, Failure> {
         let known: Vec<String> = PUBLISHED.iter().map(Published::full_name).collect();
         return Err(Failure::usage(anyhow::anyhow!(
             "no published results are called `{name}`; there are {}",
-            known.join(" and ")
+            known.join(", ")
         )));
     };
     if let Some(path) = &arguments.html {
@@ -66,6 +80,12 @@ fn published(name: &str, arguments: &Report) -> Result<Exit, Failure> {
         Some(Format::Csv) => set.csv(),
         Some(Format::Json) => set.json(),
         Some(Format::Md) => set.markdown(),
+        Some(Format::Bonnie | Format::Bonnie196) => {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "published results are printed as they were published; --format csv gives the \
+                 data of {name} as they are kept"
+            )));
+        }
         None => {
             let (width, color) = (output::width(), output::color());
             set.terminal(&TerminalOptions { width, color, detail: arguments.detail })

@@ -8,14 +8,14 @@ use std::{
 
 use anyhow::Context;
 use engine::Progress;
-use model::{RunRecord, Warning, record::CellState, storage::Place};
+use model::{Isolation, RunRecord, Warning, record::CellState, storage::Place};
 use report::{TerminalOptions, View};
 use rig::{Host, RealHost};
 use store::Store;
 
 use super::{
     keeping::Keeping,
-    session::{self, Conducting, Prepared, Surroundings},
+    session::{self, Conducting, Ended, Prepared, Surroundings},
 };
 use crate::{
     cli::Run,
@@ -37,6 +37,15 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         destroy: &arguments.destroy,
         interrupt: &interrupt,
     };
+    if arguments.reboot {
+        rig::resume::available(host.as_ref()).map_err(Failure::usage)?;
+    }
+    // The unit that started this session has done its work; before anything else, so that a crash
+    // of the kernel starts nothing.
+    if let Some(path) = &arguments.resume {
+        let path = std::path::absolute(path)?.display().to_string();
+        rig::resume::disarm(host.as_ref(), Some(&path))?;
+    }
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
             output::message(&format!("{} has ended; nothing is left to do", path.display()));
@@ -54,9 +63,14 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         interrupt: &interrupt,
         fail_fast: arguments.fail_fast,
         crash_state: None,
+        without_reboot: arguments.without_reboot,
     };
+    bootable(&prepared, arguments)?;
     let ended = session::conduct(prepared, &conducting)?;
     drop(screen);
+    if ended.tally.awaits_boot {
+        return awaits_boot(&ended, arguments, state, host.as_ref());
+    }
     end(&ended.keeping.place, &ended.place, arguments, ended.tally)
 }
 
@@ -84,6 +98,14 @@ fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, F
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
     let record = super::report::read(&Keeping::find(path))?;
+    if record.warnings.iter().any(|warning| matches!(warning, Warning::Imported { .. })) {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} was imported, and what another program measured cannot be gone on with; `fslab \
+             report {}` shows it, and a plan with suite bonnie measures anew",
+            path.display(),
+            path.display()
+        )));
+    }
     Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
 }
 
@@ -118,7 +140,8 @@ fn resume(
     store.warn(&[rigged, fresh].concat())?;
     let memory_limited = chosen.storage.memory.is_some();
     let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
-    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited })
+    let isolation = chosen.plan.isolation;
+    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation })
 }
 
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not
@@ -138,7 +161,7 @@ fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>,
     }
     // Facts that name the run's own loop device or image differ by design.
     let of_the_host = |name: &str| {
-        let measured = ["generator.", "clock.", "device."];
+        let measured = ["generator.", "clock.", "device.", "boot."];
         !measured.iter().any(|prefix| name.starts_with(prefix)) && name != "backing.usable_bytes"
     };
     let differs: Vec<_> = beyond.0.into_keys().filter(|name| of_the_host(name)).collect();
@@ -167,6 +190,71 @@ fn destroy_again(place: &Place) -> &'static str {
         }
         Place::Image { file: None, .. } | Place::Directory { .. } => "",
     }
+}
+
+/// Whether what is asked of boots goes with the plan.
+fn bootable(prepared: &Prepared, arguments: &Run) -> Result<(), Failure> {
+    let reboots = prepared.isolation == Isolation::Reboot;
+    let refuse = |why: &str| Err(Failure::usage(anyhow::anyhow!("{why}")));
+    if (arguments.reboot || arguments.without_reboot) && !reboots {
+        return refuse(
+            "the plan does not ask for boots; add isolation = \"reboot\", or leave --reboot and \
+             --without-reboot out",
+        );
+    }
+    let device = !destroy_again(&prepared.place).is_empty();
+    if arguments.reboot && device && arguments.destroy.is_empty() {
+        return refuse(
+            "after the first boot the device carries the run's own filesystem, and has to be named \
+             again: add --destroy MODEL-or-SERIAL",
+        );
+    }
+    Ok(())
+}
+
+/// A run that goes on after a boot: brings it about if asked to, else says how to go on.
+fn awaits_boot(
+    ended: &Ended,
+    arguments: &Run,
+    state: &Path,
+    host: &dyn Host,
+) -> Result<Exit, Failure> {
+    let path = std::path::absolute(&ended.keeping.place)?;
+    let trials = ended.tally.measured;
+    if !arguments.reboot {
+        output::message(&format!(
+            "{trials} trials kept; the plan wants the machine booted before the next. Boot it, then \
+             go on with: fslab run --resume {}{} (or boot by itself with --reboot, or go on as it \
+             is with --without-reboot)",
+            path.display(),
+            destroy_again(&ended.place)
+        ));
+        return Ok(Exit::Boot);
+    }
+    let program = std::env::current_exe().context("looking for this program")?;
+    let mut argv = vec![program.display().to_string()];
+    argv.extend(["run", "--quiet", "--reboot", "--resume"].map(String::from));
+    argv.push(path.display().to_string());
+    argv.extend(arguments.destroy.iter().flat_map(|name| ["--destroy".to_owned(), name.clone()]));
+    argv.extend([
+        "--state-directory".to_owned(),
+        std::path::absolute(state)?.display().to_string(),
+    ]);
+    if let Some(html) = &arguments.view.html {
+        argv.extend(["--html".to_owned(), std::path::absolute(html)?.display().to_string()]);
+    }
+    if let Some(file) = &arguments.changes.filesystems {
+        let file = std::path::absolute(file)?.display().to_string();
+        argv.extend(["--filesystems".to_owned(), file]);
+    }
+    if arguments.fail_fast {
+        argv.push("--fail-fast".into());
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    rig::resume::arm(host, &argv, directory)?;
+    output::message(&format!("{trials} trials kept; booting the machine, then the run goes on"));
+    rig::resume::reboot(host)?;
+    Ok(Exit::Boot)
 }
 
 /// The report of a run that ended, and the ending it leads to.

@@ -11,12 +11,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
 use engine::Progress;
 use model::{
-    Bytes, Phase, RunRecord, Warning,
+    Bytes, Isolation, Phase, RunRecord, Warning,
     phase::{Cache, Role, Work},
     record::{CellRecord, CellState, RunInfo},
     storage::Place,
@@ -27,7 +28,9 @@ use store::{Store, StoreError};
 use super::keeping::Keeping;
 use crate::{
     cells,
-    conductor::{Conductor, MEMORY_RATE, Settings, Tally, Watch, events::Event, now_unix},
+    conductor::{
+        BOOT, Conductor, MEMORY_RATE, Reboots, Settings, Tally, Watch, events::Event, now_unix,
+    },
     exit::Failure,
     output,
     plans::Chosen,
@@ -50,6 +53,8 @@ pub(super) struct Prepared {
     pub(super) fsck: bool,
     /// Whether the memory of the workload is limited.
     pub(super) memory_limited: bool,
+    /// What separates one trial from the next.
+    pub(super) isolation: Isolation,
 }
 
 /// What a run is made in.
@@ -80,6 +85,15 @@ pub(super) fn begin(
     writable(path)?;
     cells::roomy(chosen)?;
     let Surroundings { catalogue, host, .. } = surroundings;
+    if chosen.plan.isolation == Isolation::Reboot {
+        outlives_a_boot(host.as_ref(), path)?;
+        if host.boot_id().is_none() {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "the kernel does not tell one boot from another (/proc/sys/kernel/random/boot_id), \
+                 which isolation = \"reboot\" needs; take \"remount\""
+            )));
+        }
+    }
     let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = run_id(seed);
@@ -113,7 +127,8 @@ pub(super) fn begin(
     let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
     let (place, fsck) = (chosen.storage.place.clone(), chosen.plan.fsck);
     let memory_limited = chosen.storage.memory.is_some();
-    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited })
+    let isolation = chosen.plan.isolation;
+    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation })
 }
 
 /// Makes the second place that some tasks need, so that a run that cannot have it does not begin.
@@ -146,6 +161,8 @@ pub(super) struct Conducting<'a> {
     pub(super) fail_fast: bool,
     /// Where to keep what is needed to judge the files after a crash.
     pub(super) crash_state: Option<&'a Path>,
+    /// Go on without the boots that the plan asks for.
+    pub(super) without_reboot: bool,
 }
 
 /// How a session ended.
@@ -163,7 +180,7 @@ pub(super) struct Ended {
 /// # Errors
 /// When the run file cannot be written, or the machine not be put back.
 pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Result<Ended> {
-    let Prepared { rig, store, record, keeping, place, fsck, memory_limited } = prepared;
+    let Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation } = prepared;
     let observer = |event: &Event<'_>| with.screen.show(event);
     let settings = Settings {
         profile: record.info.profile,
@@ -173,6 +190,12 @@ pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Resu
         memory_limited,
         fail_fast: with.fail_fast,
         crash_state: with.crash_state.map(Path::to_path_buf),
+        reboots: match isolation {
+            Isolation::Reboot if with.without_reboot => Reboots::Waived,
+            Isolation::Reboot => Reboots::Needed,
+            Isolation::Remount | Isolation::Reattach => Reboots::No,
+        },
+        isolation,
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
     };
     let watch = Watch { observer: &observer, progress: with.progress, interrupt: with.interrupt };
@@ -181,6 +204,9 @@ pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Resu
     keeping.end()?;
     Ok(Ended { keeping, place, tally })
 }
+
+/// Signals that come within so long of the first are the same wish to stop.
+const ONE_WISH: Duration = Duration::from_millis(500);
 
 /// Lets a signal end the run in good order, and a second one at once.
 ///
@@ -195,7 +221,13 @@ pub(super) fn listen() -> anyhow::Result<Arc<AtomicBool>> {
     let shared = Arc::new(AtomicBool::new(false));
     let interrupt = Arc::clone(&shared);
     std::thread::spawn(move || {
+        let mut first = None;
         for signal in &mut signals {
+            // timeout(1) and others signal the process and then its group: that is one wish.
+            let again = first.get_or_insert_with(Instant::now).elapsed() < ONE_WISH;
+            if interrupt.load(Ordering::Relaxed) && again {
+                continue;
+            }
             if !interrupt.swap(true, Ordering::Relaxed) {
                 output::message("stopping and putting the machine back; once more to stop at once");
                 continue;
@@ -238,6 +270,10 @@ impl Surroundings<'_> {
         environment.set("clock.resolution_ns", clock.resolution.0.to_string());
         environment.set("clock.cost_ns", clock.cost.0.to_string());
         environment.set("program", super::version::program());
+        environment.set("isolation", chosen.plan.isolation.name());
+        if let Some(boot) = rig.boot_id() {
+            environment.set(BOOT, boot);
+        }
         // The loop's own cost at a size common in storage; the plan's records may be of others.
         if let Ok(ceiling) = engine::write_ceiling(Bytes::kib(4)) {
             let cost = format!("{:.0}", ceiling.nanos_per_op());
@@ -284,7 +320,9 @@ fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warn
 fn meets_memory(phase: &Phase) -> bool {
     let around = match &phase.work {
         Work::Stream(stream) => stream.open.direct || !stream.moves(),
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => false,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            false
+        }
     };
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around
 }
@@ -302,6 +340,21 @@ fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
     reasons.dedup();
     anyhow::anyhow!("none of the plan's filesystems can be measured here:{}", reasons.concat())
         .into()
+}
+
+/// A run that goes on after a boot must not lie in memory.
+fn outlives_a_boot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
+    // TMPFS_MAGIC and RAMFS_MAGIC of statfs(2).
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    let directory = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
+    match host.statistics(&directory) {
+        Ok(told) if IN_MEMORY.contains(&told.magic) => Err(Failure::usage(anyhow::anyhow!(
+            "{} lies in memory and would not outlive the boots that the plan asks for; name a \
+             place on a disk with -o",
+            path.display()
+        ))),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// A run that could not keep its results would measure for nothing.

@@ -3,14 +3,17 @@
 use std::{collections::BTreeSet, path::Path};
 
 use model::{
-    Bytes, FilesystemLevel, Point,
+    Bytes, FilesystemLevel, Isolation, Point,
     phase::{Phase, Role, TreeStep, Work},
     record::{CellRecord, CellState},
     storage::Place,
 };
 use rig::{
-    Catalogue, RealHost,
+    Catalogue, InForce, RealHost,
     guard::{self, Permission, Roots},
+    in_force,
+    mount::MountRequest,
+    setup::{self, Ground, Stage},
 };
 
 use crate::{
@@ -49,6 +52,9 @@ fn head(chosen: &Chosen) -> Vec<String> {
         format!("repeats   {} (profile {})", plan.repeats_in_words(), plan.profile.name()),
         format!("scale     {}", chosen.scale),
     ];
+    if plan.isolation != Isolation::default() {
+        lines.push(format!("isolation {}", plan.isolation.name()));
+    }
     if !plan.fullness.is_empty() {
         let levels: Vec<_> = plan.fullness.iter().map(ToString::to_string).collect();
         lines.push(format!("full      {} before each workload", levels.join(", ")));
@@ -106,7 +112,7 @@ fn filesystems(
     cells: &[CellRecord],
     lines: &mut Vec<String>,
 ) {
-    for level in &chosen.plan.filesystems {
+    for level in &chosen.plan.filesystems_at(chosen.scale) {
         let cell = cells.iter().find(|record| record.cell.filesystem.name == level.name);
         match cell.map(|record| &record.state) {
             Some(CellState::Skipped { reason }) => {
@@ -139,16 +145,40 @@ fn commands(
         Place::Directory { .. } => return,
     };
     let Ok(filesystem) = catalogue.get(&level.base) else { return };
-    let mkfs = filesystem.mkfs_argv(&devices, level);
+    let becomes = level.becomes.as_deref().and_then(|name| catalogue.get(name).ok());
+    let InForce { level, gone, kept } = in_force(level, filesystem, becomes, &RealHost);
+    lines.extend(gone.iter().map(|warning| format!("  {}", warning.message())));
+    lines.extend(kept.iter().map(|what| format!("  {what}")));
+    let mkfs = filesystem.mkfs_argv(&devices, &level);
     if !mkfs.is_empty() {
         lines.push(format!("  $ {}", mkfs.join(" ")));
     }
-    let options = filesystem.mount_options(&devices, size, level);
-    let options = if options.is_empty() { String::new() } else { format!(" -o {options}") };
-    let source = filesystem.mount_source(&devices);
-    lines.push(format!("  mount(2), as: mount -t {}{options} {source}", filesystem.fstype));
-    if let (true, Some(fsck)) = (chosen.plan.fsck, filesystem.fsck_argv(&devices)) {
+    // The directory gets its name when the run begins.
+    let ground = Ground { devices: &devices, size, target: Path::new("{mount}") };
+    let stages = setup::stages(&level, filesystem, becomes, ground);
+    lines.extend(stages.iter().map(|stage| format!("  {}", stage_in_words(stage))));
+    let last = becomes.unwrap_or(filesystem);
+    lines.push(format!("  {}", mount_in_words(&ground.request(last, &level))));
+    if let (true, Some(fsck)) = (chosen.plan.fsck, last.fsck_argv(&devices)) {
         lines.push(format!("  $ {}", fsck.join(" ")));
+    }
+}
+
+fn mount_in_words(request: &MountRequest) -> String {
+    let MountRequest { source, fstype, options, .. } = request;
+    let options = if options.is_empty() { String::new() } else { format!(" -o {options}") };
+    format!("mount(2), as: mount -t {fstype}{options} {source}")
+}
+
+fn stage_in_words(stage: &Stage<'_>) -> String {
+    match stage {
+        Stage::Mount { request, .. } => mount_in_words(request),
+        Stage::Unmount => "umount(2)".into(),
+        Stage::Populate { directory, files } => {
+            format!("a source tree of {files} files is written into {}", directory.display())
+        }
+        Stage::Remove { directory } => format!("{} is removed", directory.display()),
+        Stage::Run { argv } => format!("$ {}", argv.join(" ")),
     }
 }
 
@@ -224,12 +254,17 @@ fn moved(point: &Point) -> Bytes {
         }
         Work::Tree(tree) => {
             let times = |step| tree.steps.iter().filter(|other| **other == step).count() as u64;
-            let whole = times(TreeStep::Write) + times(TreeStep::Read);
-            let each = tree.size.0.saturating_mul(whole) + tree.record.0 * times(TreeStep::Append);
-            let files = tree.files.saturating_mul(u64::from(tree.workers.count));
-            Bytes(each.saturating_mul(files))
+            let whole = times(TreeStep::Write) + times(TreeStep::Read) + times(TreeStep::Fetch);
+            let set = &tree.set;
+            let each =
+                set.sizes.mean().0.saturating_mul(whole) + set.record.0 * times(TreeStep::Append);
+            let files = set.files.saturating_mul(u64::from(tree.workers.count));
+            Bytes(each.saturating_mul(files).saturating_mul(tree.passes))
         }
-        Work::Task(_) | Work::Remove { .. } => Bytes(0),
+        Work::Layout(layout) => Bytes(
+            layout.set.sizes.mean().0.saturating_mul(layout.set.files * u64::from(layout.owners)),
+        ),
+        Work::Mix(_) | Work::Task(_) | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()
 }

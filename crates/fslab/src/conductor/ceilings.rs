@@ -37,7 +37,9 @@ fn bare(stream: &Stream) -> Stream {
     let direction = match stream.direction {
         // Writers cost more, since they stamp what they write.
         Direction::Alternate | Direction::FirstRead(_) => Direction::Write,
-        Direction::Read | Direction::Write | Direction::Mixed(_) => stream.direction,
+        Direction::Read | Direction::Write | Direction::Mixed(_) | Direction::Update(_) => {
+            stream.direction
+        }
     };
     Stream {
         files: Files::One("null".into()),
@@ -58,7 +60,7 @@ fn bare(stream: &Stream) -> Stream {
 mod tests {
     use model::{
         Bytes,
-        phase::{Cache, Timed},
+        phase::{Access, Cache, Fill, Timed},
     };
 
     use super::*;
@@ -72,6 +74,21 @@ mod tests {
             work: Work::Stream(stream),
             timed: Timed::default(),
         }
+    }
+
+    #[test]
+    fn updates_with_tickets_have_a_ceiling() {
+        let stream = Stream {
+            direction: Direction::Update(0.1),
+            access: Access::Tickets,
+            interface: Interface::Position,
+            fill: Fill::Marks,
+            bound: Bound::Together(100),
+            workers: Workers::threads(5),
+            ..Stream::new(Files::Shared("f".into()), Bytes::mib(1), Bytes::kib(8))
+        };
+        let cost = Ceilings::default().of(&phase(stream));
+        assert!(cost.is_some_and(|cost| cost > 0.0));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use ceilings::Ceilings;
 use engine::Progress;
 use events::Event;
 use model::{
-    Environment, Nanos, Warning,
+    Environment, Isolation, Nanos, Warning,
     evidence::Absent,
     plan::Profile,
     record::{CellRecord, CellState, Outcome, RunRecord, TrialRecord},
@@ -52,11 +52,27 @@ pub(crate) struct Settings {
     pub(crate) memory_limited: bool,
     /// Stop at the first cell that fails.
     pub(crate) fail_fast: bool,
+    /// Whether the machine is to be booted between trials.
+    pub(crate) reboots: Reboots,
+    /// What separates one trial from the next.
+    pub(crate) isolation: Isolation,
     /// Where the last measured phase that writes keeps what is needed to judge its files after a
     /// crash.
     pub(crate) crash_state: Option<PathBuf>,
     /// The command that becomes a worker process.
     pub(crate) worker_command: Vec<OsString>,
+}
+
+/// Whether the machine is booted between two trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reboots {
+    /// The plan does not ask for it.
+    #[default]
+    No,
+    /// It must be: a session ends where the next trial needs it.
+    Needed,
+    /// The plan asks for it, and whoever runs it goes on without; the trials say so.
+    Waived,
 }
 
 /// How a run ended.
@@ -74,6 +90,8 @@ pub(crate) struct Tally {
     pub(crate) interrupted: bool,
     /// Cut short by a failure, as asked for.
     pub(crate) stopped: bool,
+    /// Goes on when the machine was booted again.
+    pub(crate) awaits_boot: bool,
 }
 
 /// What kept a run from its end.
@@ -82,6 +100,7 @@ enum Cut {
     No,
     Interrupted,
     Failed,
+    Reboot,
 }
 
 /// A run in progress.
@@ -102,6 +121,9 @@ pub(crate) struct Conductor<'a> {
     watch: Watch<'a>,
     /// Whether the device was ever found busy with what others do.
     restless: bool,
+    /// The boot of this session, and whether a trial was made in it.
+    boot: Option<String>,
+    boot_used: bool,
 }
 
 /// Whoever watches a run, and how it is told to stop.
@@ -137,7 +159,12 @@ impl<'a> Conductor<'a> {
             let Warning::Absent { what, why } = warning else { return None };
             Some(Absent { what: what.clone(), why: why.clone() })
         });
+        let boot = rig.boot_id();
+        let used = |trial: &TrialRecord| boot_of(&trial.environment, &record.environment) == boot;
+        let boot_used = record.trials.iter().any(used);
         Self {
+            boot,
+            boot_used,
             rig,
             store,
             progress,
@@ -190,9 +217,13 @@ impl<'a> Conductor<'a> {
                 if self.progress[cell].repeats > block {
                     continue;
                 }
+                if self.settings.reboots == Reboots::Needed && self.boot_used {
+                    return Ok(Cut::Reboot);
+                }
                 if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
                     return Ok(Cut::Interrupted);
                 }
+                self.boot_used = true;
                 let failed = matches!(self.cells[cell].state, CellState::Failed { .. });
                 if failed && self.settings.fail_fast {
                     return Ok(Cut::Failed);
@@ -260,8 +291,14 @@ impl<'a> Conductor<'a> {
         if self.cells[cell].state != CellState::Open {
             return Ok(0);
         }
-        let values = &self.progress[cell].values;
-        let decision = analysis::stop::decide(values, self.settings.profile, self.settings.repeats);
+        if let Some(what) = self.progress[cell].lacks_all() {
+            let reason = format!("the filesystem or the kernel does not have {what}");
+            self.set_state(cell, CellState::Skipped { reason })?;
+            return Ok(0);
+        }
+        let values = self.progress[cell].values();
+        let decision =
+            analysis::stop::decide(&values, self.settings.profile, self.settings.repeats);
         match decision {
             analysis::stop::Decision::More { next_look } => Ok(next_look),
             analysis::stop::Decision::Enough { rule, .. } => {
@@ -316,12 +353,21 @@ impl<'a> Conductor<'a> {
             measured: self.progress.iter().map(CellProgress::measured).sum(),
             interrupted: cut == Cut::Interrupted,
             stopped: cut == Cut::Failed,
+            awaits_boot: cut == Cut::Reboot,
         }
     }
 }
 
 /// The fact of a run that says how many bytes per second one processor copies from memory.
 pub(crate) const MEMORY_RATE: &str = "generator.memory_copy_bytes_per_second";
+
+/// The fact that tells one boot of the machine from another.
+pub(crate) const BOOT: &str = "boot.id";
+
+/// The boot in which a trial was made: what a trial does not say of itself holds for its run.
+fn boot_of(trial: &Environment, run: &Environment) -> Option<String> {
+    trial.get(BOOT).or(run.get(BOOT)).map(str::to_owned)
+}
 
 /// The time of day, in nanoseconds since 1970-01-01 UTC.
 pub(crate) fn now_unix() -> Nanos {

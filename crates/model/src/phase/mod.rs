@@ -12,6 +12,7 @@
 //! All four instants are kept, whatever the suite calls its timed region; [`Timed`] says which of
 //! the segments make up the suite's own number.
 
+mod interface;
 mod result;
 mod stream;
 mod task;
@@ -20,13 +21,17 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
+pub use interface::{Advice, CallFlags, CopyCall, Interface, Ring};
 pub use result::{Latencies, Moved, PhaseResult, Series, WorkerResult};
 pub use stream::{
-    Access, Advice, Amount, Arrivals, Bound, CallFlags, CopyCall, Direction, Files, Fill, Flush,
-    FlushCall, FlushEvery, Interface, Length, Open, Pace, Presence, Rate, Ring, Stream,
+    Access, Amount, Arrivals, Bound, Direction, Files, Fill, Flush, FlushCall, FlushEvery, Length,
+    Open, Pace, Presence, Rate, Stream,
 };
 pub use task::{At, Compression, Deed, Method, Spot, Task};
-pub use tree::{Tree, TreeOrder, TreeStep};
+pub use tree::{
+    Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
+    TreeStep,
+};
 pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, Workers};
 
 use crate::metric::Metric;
@@ -51,7 +56,8 @@ pub struct Phase {
 impl Phase {
     /// The metric this phase is judged by: durable throughput where all workers write a given
     /// amount and flush, unless the suite follows a classic tool that takes a tick off its times;
-    /// files of a tree per second; the time of a task; else the throughput of the timed region.
+    /// files of a tree and tickets per second; the time of a task; else the throughput of the timed
+    /// region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
@@ -62,10 +68,12 @@ impl Phase {
             {
                 Metric::DurableThroughput
             }
-            Work::Stream(stream) if !stream.moves() => Metric::OpsRate,
+            Work::Stream(stream) if !stream.moves() || stream.access == Access::Tickets => {
+                Metric::OpsRate
+            }
             Work::Stream(_) => Metric::Throughput,
-            Work::Tree(_) => Metric::OpsRate,
-            Work::Task(_) | Work::Remove { .. } => Metric::Elapsed,
+            Work::Tree(_) | Work::Mix(_) => Metric::OpsRate,
+            Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
         }
     }
 }
@@ -111,8 +119,12 @@ impl Cache {
 pub enum Work {
     /// Workers read or write records of files.
     Stream(Stream),
-    /// Workers do the same steps to each of many files.
+    /// Workers do the same steps to each of many entries.
     Tree(Tree),
+    /// Workers do operations drawn by weight to a population of files.
+    Mix(Mix),
+    /// Entries are made for later phases.
+    Layout(Layout),
     /// One worker does one everyday task.
     Task(Task),
     /// Removes the files of a stream.

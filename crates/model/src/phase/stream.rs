@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::workers::Workers;
+use super::{
+    interface::{Interface, Ring},
+    workers::Workers,
+};
 use crate::units::{Bytes, Nanos};
 
 /// Records of files, read or written in a given order by workers that start together.
@@ -140,6 +143,11 @@ pub enum Direction {
     /// Every operation of every worker is drawn: a read with this probability within 0..=1, else a
     /// write.
     Mixed(f64),
+    /// Every operation reads its record, and with this probability it then changes one byte of it
+    /// and writes it back to the same place: read(2), lseek(2) back, write(2). Such an operation
+    /// counts as a write of its bytes, once. [`Interface::Position`] alone, and content without
+    /// headers.
+    Update(f64),
 }
 
 impl Direction {
@@ -151,6 +159,7 @@ impl Direction {
             Self::Alternate => worker.is_multiple_of(2),
             Self::FirstRead(readers) => worker < readers,
             Self::Mixed(share) => share > 0.0,
+            Self::Update(share) => share < 1.0,
         }
     }
 
@@ -158,6 +167,7 @@ impl Direction {
     pub fn writes(self, worker: u32) -> bool {
         match self {
             Self::Mixed(share) => share < 1.0,
+            Self::Update(share) => share > 0.0,
             Self::Read | Self::Write | Self::Alternate | Self::FirstRead(_) => !self.reads(worker),
         }
     }
@@ -216,104 +226,11 @@ pub enum Access {
     Append,
     /// The operations of [`Stream::list`], in its order, directions, and lengths.
     Replay,
-}
-
-/// The calls that move the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Interface {
-    /// pread(2) and pwrite(2).
-    Offset,
-    /// read(2) and write(2), with lseek(2) where the order needs it, inside the loop.
-    Position,
-    /// fread(3) and fwrite(3) of the C library, its buffer one record long.
-    Stdio,
-    /// preadv2(2) and pwritev2(2) with flags for each call.
-    Vector(CallFlags),
-    /// Loads and stores on a shared mapping, mmap(2); flushes are msync(2) and fsync(2).
-    Mmap(Advice),
-    /// io_uring(7).
-    Ring(Ring),
-    /// A copy from the file of the same name with `.source` behind it, inside the kernel.
-    Copy(CopyCall),
-    /// No call at all: what the loop itself costs.
-    Null,
-}
-
-/// Flags of preadv2(2) and pwritev2(2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallFlags {
-    /// `RWF_NOWAIT` first; what would have blocked is counted and done again without it.
-    pub nowait: bool,
-    /// `RWF_HIPRI`: poll for the completion of direct I/O.
-    pub hipri: bool,
-    /// `RWF_DSYNC`: each write durable before it returns.
-    pub dsync: bool,
-    /// `RWF_DONTCACHE`: through the page cache, and out of it at once.
-    pub uncached: bool,
-}
-
-/// What the kernel is told about a mapping, madvise(2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Advice {
-    /// Nothing.
-    #[default]
-    Normal,
-    /// `MADV_SEQUENTIAL`.
-    Sequential,
-    /// `MADV_RANDOM`.
-    Random,
-    /// `MADV_WILLNEED`, before the clock starts.
-    WillNeed,
-    /// `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`, before the clock starts: page tables filled.
-    Populate,
-}
-
-/// How an io_uring is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ring {
-    /// Operations in flight, at least 1.
-    pub depth: u32,
-    /// Operations handed to the kernel at once, within 1..=depth; 0: as many as there is room for.
-    pub batch: u32,
-    /// Buffers and file registered beforehand.
-    pub registered: bool,
-    /// A kernel thread polls the submission queue (`IORING_SETUP_SQPOLL`).
-    pub sqpoll: bool,
-    /// Completions of direct I/O are polled for (`IORING_SETUP_IOPOLL`).
-    pub iopoll: bool,
-    /// Each write is linked with an fdatasync(2), and done when both are (`IOSQE_IO_LINK`).
-    pub linked_sync: bool,
-    /// `IORING_OP_NOP` in place of every transfer: what the ring itself costs.
-    pub nop: bool,
-}
-
-impl Ring {
-    /// A ring of this depth with registered buffers and file, everything else off.
-    pub const fn of(depth: u32) -> Self {
-        Self {
-            depth,
-            batch: 0,
-            registered: true,
-            sqpoll: false,
-            iopoll: false,
-            linked_sync: false,
-            nop: false,
-        }
-    }
-}
-
-/// A call that copies inside the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CopyCall {
-    /// copy_file_range(2), which may share blocks instead of copying.
-    CopyFileRange,
-    /// sendfile(2).
-    Sendfile,
-    /// splice(2) through a pipe.
-    Splice,
+    /// Tickets: a number r is drawn from 0..2^31, uniform; the record is r mod n. With
+    /// [`Direction::Update`] the record is written back exactly if r is a multiple of ten, whatever
+    /// the share says, as one of the classic tools does: of an even number of records only those
+    /// with even numbers are ever written.
+    Tickets,
 }
 
 /// How files are opened.
@@ -331,6 +248,10 @@ pub struct Open {
     pub fsync: bool,
     /// Read the first record before the clock starts.
     pub prime: bool,
+    /// As programs open files that are theirs alone: with `O_RDWR`, also by those that only read,
+    /// and new files with mode 0600 instead of 0640.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
 /// Whether a file is expected to be there when it is opened.
@@ -362,6 +283,10 @@ pub enum Fill {
     /// The same eight bytes at the start of every page and zeros elsewhere, as one of the classic
     /// tools writes: almost perfectly compressible, every page equal.
     PagePattern,
+    /// Zeros, but for one byte more of each record: before the i-th record of a worker is written,
+    /// byte `i mod record` of its one buffer is increased by one, as one of the classic tools does.
+    /// With [`Interface::Bytewise`] byte i of each record is `i mod 128` instead, as there.
+    Marks,
 }
 
 impl Default for Fill {
@@ -473,6 +398,9 @@ pub enum Bound {
     Once,
     /// After so many operations of each worker; the order starts over as often as needed.
     Ops(u64),
+    /// After so many operations of all workers together: each takes the next one when it has done
+    /// the one before. The order starts over as often as needed.
+    Together(u64),
     /// After a time; the order starts over as often as needed.
     Time {
         /// Ramp-up: the first so long of the loop is not counted.

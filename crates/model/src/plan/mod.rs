@@ -18,7 +18,7 @@ pub use keys::{KEYS, KeySpec};
 pub use profile::Profile;
 
 use crate::{
-    cell::{FilesystemLevel, Fullness},
+    cell::{FilesystemLevel, Fullness, Isolation},
     storage::Storage,
     workload::{Point, Recipe, SuiteSpec, Value},
 };
@@ -47,6 +47,8 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Check each filesystem, read-only, after its trial.
     pub fsck: bool,
+    /// What separates one trial from the next.
+    pub isolation: Isolation,
     /// What lies under the filesystems.
     pub storage: Storage,
     /// The filesystem axis, at least one level.

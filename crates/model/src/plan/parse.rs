@@ -4,7 +4,8 @@
     reason = "a TOML value of whatever other kind is the same mistake"
 )]
 
-mod conditions;
+pub(super) mod conditions;
+mod filesystems;
 
 use std::ops::Range;
 
@@ -13,9 +14,9 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+pub(super) use self::filesystems::check_filesystem;
 use super::{Plan, PlanError, Profile, Vocabulary, WorkloadEntry, keys};
 use crate::{
-    cell::FilesystemLevel,
     storage::{Allocation, Place, Storage},
     suggest::nearest,
     units::{Bytes, Nanos},
@@ -48,7 +49,8 @@ impl Plan {
             repeats: top.get("repeats").map(repeats).transpose()?,
             seed: top.get("seed").map(|item| count(item, 0, u64::MAX)).transpose()?,
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
-            filesystems: filesystems(&axes, &storage, vocabulary)?,
+            isolation: conditions::isolation(&top, &storage)?,
+            filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, vocabulary)?,
             schedulers: conditions::schedulers(&axes, &storage)?,
             fullness: conditions::fullness(&axes, &storage)?,
@@ -240,88 +242,11 @@ fn image(table: &Table<'_>) -> Result<Place> {
     })
 }
 
-fn filesystems(
-    axes: &Table<'_>,
-    storage: &Storage,
-    vocabulary: Vocabulary<'_>,
-) -> Result<Vec<FilesystemLevel>> {
-    let directory = matches!(storage.place, Place::Directory { .. });
-    let items = match axes.get("filesystem") {
-        None if directory => return Ok(vec![FilesystemLevel::plain("directory")]),
-        None => {
-            return Err(PlanError::new("`axes` has no `filesystem`", axes.span.clone())
-                .cure("add filesystem = [\"ext4\", \"xfs\"]"));
-        }
-        Some(item) => (item, array(item)?),
-    };
-    let mut levels: Vec<FilesystemLevel> = Vec::new();
-    for item in items.1 {
-        let level = filesystem(item, vocabulary)?;
-        if levels.iter().any(|other| other.name == level.name) {
-            let message = format!("the filesystem name `{}` is there twice", level.name);
-            return Err(PlanError::new(message, item.span()).cure("give each its own name"));
-        }
-        if directory != (level.base == "directory") {
-            let message = match directory {
-                true => format!("`{}` cannot be made in a directory", level.base),
-                false => "`directory` needs a directory to measure".into(),
-            };
-            return Err(PlanError::new(message, item.span()).cure(
-                "a plan either formats (storage.image, storage.device) or measures a directory \
-                 (storage.directory, without axes.filesystem)",
-            ));
-        }
-        levels.push(level);
-    }
-    if levels.is_empty() {
-        return Err(PlanError::new("the list is empty", items.0.span()));
-    }
-    Ok(levels)
-}
-
 fn array<'a>(item: Item<'a>) -> Result<&'a [Spanned<DeValue<'a>>]> {
     match item.get_ref() {
         DeValue::Array(items) => Ok(items),
         _ => Err(wrong(item, "a list")),
     }
-}
-
-fn filesystem(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<FilesystemLevel> {
-    let (level, span) = match item.get_ref() {
-        DeValue::String(name) => (FilesystemLevel::plain(name.as_ref()), item.span()),
-        DeValue::Table(table) => {
-            let table = Table::open("filesystem", table, item.span())?;
-            let name = table
-                .get("name")
-                .ok_or_else(|| PlanError::new("this filesystem has no `name`", item.span()))?;
-            let base = table.get("base").unwrap_or(name);
-            let level = FilesystemLevel {
-                name: string(name)?,
-                base: string(base)?,
-                mkfs: table.get("mkfs").map(strings).transpose()?.unwrap_or_default(),
-                mount: table.get("mount").map(string).transpose()?.unwrap_or_default(),
-            };
-            (level, base.span())
-        }
-        _ => return Err(wrong(item, "a name, or a table with a name")),
-    };
-    check_filesystem(&level.base, span, vocabulary)?;
-    Ok(level)
-}
-
-pub(super) fn check_filesystem(
-    base: &str,
-    span: Range<usize>,
-    vocabulary: Vocabulary<'_>,
-) -> Result<()> {
-    if vocabulary.filesystems.contains(&base) {
-        return Ok(());
-    }
-    let error = PlanError::new(format!("there is no filesystem `{base}`"), span);
-    Err(match nearest(base, vocabulary.filesystems.iter().copied()) {
-        Some(near) => error.cure(format!("did you mean `{near}`?")),
-        None => error.cure("`fslab list filesystems` shows those known; --filesystems adds others"),
-    })
 }
 
 fn workloads(axes: &Table<'_>, vocabulary: Vocabulary<'_>) -> Result<Vec<WorkloadEntry>> {

@@ -2,7 +2,7 @@
 
 use super::{Plan, PlanError, Vocabulary, parse};
 use crate::{
-    cell::{FilesystemLevel, Fullness},
+    cell::{FilesystemLevel, Fullness, Isolation},
     plan::Profile,
     storage::{Allocation, Place},
     suggest::nearest,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "filesystem",
     "scheduler",
     "full",
@@ -19,6 +19,7 @@ const KEYS: [&str; 15] = [
     "repeats",
     "seed",
     "fsck",
+    "isolation",
     "memory",
     "elsewhere",
     "image",
@@ -75,6 +76,13 @@ impl Plan {
                 self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
             }
             "seed" => self.seed = Some(number(text)?),
+            "isolation" => {
+                let named = parse::conditions::named(text);
+                self.isolation = named.ok_or_else(|| {
+                    let names = Isolation::ALL.map(Isolation::name).join(", ");
+                    bad(key, text).cure(format!("use {names}"))
+                })?;
+            }
             "memory" => self.storage.memory = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
             "device" => self.storage.place = Place::Devices { paths: words().collect() },
@@ -111,6 +119,14 @@ impl Plan {
                 true => "a directory is measured as it is; set image or device to make filesystems",
                 false => "set directory=PATH to measure a directory, or filesystem=NAME",
             }));
+        }
+        let busy = |level: &&FilesystemLevel| !level.setup.is_empty() || level.becomes.is_some();
+        if let Some(level) = self.filesystems.iter().find(busy).filter(|_| directory) {
+            let message = format!("`{}` has a setup, and the storage is a directory", level.name);
+            return Err(ValueError::new(message).cure("name an image or a device"));
+        }
+        if let Some((message, cure)) = parse::conditions::unfit(self.isolation, &self.storage) {
+            return Err(ValueError::new(message).cure(cure));
         }
         if directory && !self.schedulers.is_empty() {
             return Err(ValueError::new("a directory has no device of its own to schedule")

@@ -460,3 +460,5 @@ fn how_full_and_elsewhere_are_settings() {
     let plan = Plan::parse(&text, *VOCABULARY).unwrap();
     assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
 }
+
+mod setup;

@@ -47,6 +47,18 @@ impl Warning {
             },
             Self::Damaged { verdict: text("xfs_repair exit 1: bad magic") },
             Self::Amended { what: text("--scale 1/64") },
+            Self::OptionGone {
+                option: text("mount option nobh of ext4"),
+                instead: text(
+                    "the kernel ignores it since 3.5, buffer heads are not attached to data",
+                ),
+            },
+            Self::Lacks {
+                what: text("extended attributes"),
+                why: text("Operation not supported (os error 95)"),
+            },
+            Self::NotRebooted,
+            Self::Imported { program: text("bonnie++ 1.96") },
             Self::Resumed { differs: text("vm.swappiness") },
         ]
     }

@@ -49,6 +49,7 @@ fn commas_separate_values_unless_they_are_part_of_one() {
     assert_eq!(EVEN.read_sweep("2,4").unwrap(), [Value::Text("2,4".into())]);
     assert_eq!(EVEN.read_sweep("2,3").unwrap_err().message, "odd");
     let words = Kind::Words(&["a", "b"]);
+    assert_eq!(words.read("b,a"), words.read("a,b"), "their order means nothing");
     assert_eq!(words.read_sweep("a,b").unwrap().len(), 1);
 }
 

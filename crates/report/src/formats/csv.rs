@@ -2,19 +2,24 @@
 
 use model::{RunRecord, record::Outcome};
 
+use crate::view::imported;
+
 const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,repeat,outcome,\
                       phase,metric,unit,worker,value\r\n";
 
 /// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
 /// column; `worker` is empty for all workers together; rows of failed trials say so in `outcome`
-/// and count in no summary.
+/// and count in no summary, and rows that were imported rather than measured say so there as well.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
+    let imported = imported(record).is_some();
     for trial in &record.trials {
         let Some(cell) = record.cells.get(trial.cell) else {
             continue;
         };
         let outcome = match trial.outcome {
+            // Another program did, and its records tell.
+            Outcome::Measured if imported => "imported",
             Outcome::Measured => "measured",
             Outcome::Failed { .. } => "failed",
         };

@@ -45,6 +45,8 @@ pub fn json(view: &View) -> String {
         "profile": facts.profile.name(),
         "threshold": facts.profile.threshold().0,
         "program": facts.program,
+        "measured_by_fslab": facts.imported.is_none(),
+        "imported_from": facts.imported,
         "conditions": facts.conditions,
         "regimes": facts.regimes,
         "workloads": workloads,

@@ -12,6 +12,9 @@ pub fn markdown(view: &View) -> String {
     let facts = &view.facts;
     let mut text = format!("# {}\n\n", escaped(&facts.title));
     // Writing to a string cannot fail, here and below.
+    if let Some(program) = &facts.imported {
+        let _ = writeln!(text, "Imported from {}, not measured by fslab.\n", escaped(program));
+    }
     let _ = writeln!(
         text,
         "Plan {} · profile {} · {} · run {} · {}\n\n{}\n",

@@ -1,7 +1,7 @@
 //! What stands around the numbers: the run, its conditions, its filesystems, its holes.
 
 use model::{
-    Profile, RunRecord,
+    Profile, RunRecord, SetupStep, Warning,
     metric::Unit,
     record::{CellState, Outcome},
 };
@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) untested: &'static str,
     /// How it was done, from the actual parameters, one paragraph each.
     pub(crate) method: Vec<String>,
+    /// The program that measured, where it was not fslab: a run read from its records.
+    pub(crate) imported: Option<String>,
     /// Facts of the host by name.
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -56,7 +58,11 @@ pub(crate) struct Missing {
 impl Facts {
     pub(crate) fn new(record: &RunRecord) -> Self {
         let info = &record.info;
+        let imported = imported(record);
         let when = match info.ended_unix {
+            _ if imported.is_some() => {
+                format!("read in {}; when it was measured is not told", utc(info.started_unix))
+            }
             Some(end) => {
                 format!("{}, took {}", utc(info.started_unix), duration(end - info.started_unix))
             }
@@ -74,6 +80,7 @@ impl Facts {
             program: one_line(&info.program),
             when,
             conditions: conditions(record),
+            imported: imported.map(one_line),
             regimes: regimes::lines(record),
             untested: untested(record),
             method: method(record),
@@ -82,8 +89,23 @@ impl Facts {
     }
 }
 
+/// The program that a run was imported from.
+pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
+    record.warnings.iter().find_map(|warning| {
+        if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
+    })
+}
+
 /// The line that stands under every table and figure.
 fn conditions(record: &RunRecord) -> String {
+    if let Some(program) = imported(record) {
+        return format!(
+            "Imported from {}, not measured by fslab · storage {} · kernel, memory, and options \
+             not told",
+            one_line(program),
+            one_line(&record.info.storage)
+        );
+    }
     let fact = |name: &str| record.environment.get(name);
     let memory = fact("memory.total_bytes").and_then(|bytes| bytes.parse::<f64>().ok());
     let memory = memory.map(|bytes| {
@@ -117,6 +139,9 @@ fn below(record: &RunRecord) -> Option<String> {
 
 /// What the numbers do not hold for. How full a filesystem is may have been an axis.
 fn untested(record: &RunRecord) -> &'static str {
+    if imported(record).is_some() {
+        return "anything that its records do not tell";
+    }
     let filled = record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
     match filled {
         true => "other devices, kernels, memory sizes, and ages",
@@ -132,6 +157,9 @@ fn instance(record: &RunRecord) -> &'static str {
 
 /// The method in sentences, with the parameters that were used.
 fn method(record: &RunRecord) -> Vec<String> {
+    if let Some(program) = imported(record) {
+        return imported_method(program);
+    }
     let (info, percent) = (&record.info, |share: f64| format!("{:.1} %", share * 100.0));
     let profile = info.profile;
     let looks: Vec<String> = profile.looks().iter().map(u32::to_string).collect();
@@ -186,6 +214,25 @@ fn method(record: &RunRecord) -> Vec<String> {
     ]
 }
 
+/// What is known of how imported numbers came about.
+fn imported_method(program: &str) -> Vec<String> {
+    vec![
+        format!(
+            "These numbers were read from records of {}. fslab has measured nothing here: it \
+             neither made the filesystems nor looked at the machine, and makes no claim.",
+            one_line(program)
+        ),
+        "Each record is one repeat (n); the value of a cell is the median over records of one name \
+         and one workload. Whether they were made under the same conditions is not told, so cells \
+         are neither compared nor ranked."
+            .into(),
+        "Rates are bytes, seeks, or files over the time of a phase, its fsync and close included; \
+         CPU is the time of the process in user mode and in the kernel over elapsed time; latency \
+         is the longest single operation, which no number of repeats makes comparable."
+            .into(),
+    ]
+}
+
 /// The filesystems in the order of the plan.
 pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
     let mut found: Vec<Filesystem> = Vec::new();
@@ -201,8 +248,25 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
         if !level.mkfs.is_empty() {
             options.push(format!("mkfs {}", level.mkfs.join(" ")));
         }
+        options.extend(level.setup.iter().map(|step| match step {
+            SetupStep::Populate { directory, files } => {
+                format!("a source tree of {files} files written into {directory}")
+            }
+            SetupStep::Remove { directory } => format!("{directory} removed"),
+            SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => argv.join(" "),
+        }));
+        if let Some(becomes) = &level.becomes {
+            options.push(format!("then {becomes}"));
+        }
         if !level.mount.is_empty() {
-            options.push(format!("mount -o {}", level.mount));
+            let gone = record.trials.iter().any(|trial| {
+                let own = record.cells[trial.cell].cell.filesystem.name == level.name;
+                let gone =
+                    |(_, warning): &(_, Warning)| matches!(warning, Warning::OptionGone { .. });
+                own && trial.warnings.iter().any(gone)
+            });
+            let note = if gone { " (in part gone, see W-OPTION)" } else { "" };
+            options.push(format!("mount -o {}{note}", level.mount));
         }
         found.push(Filesystem { name: level.name.clone(), options: one_line(&options.join(", ")) });
     }

@@ -10,7 +10,7 @@ use model::{
     Fullness, Metric, RunRecord,
     metric::Unit,
     record::{CellRecord, CellState, TrialRecord},
-    sample::lifecycle::{FSCK, MKFS, MOUNT, SPACE, UMOUNT},
+    sample::lifecycle::{FSCK, MKFS, MOUNT, SETUP, SPACE, UMOUNT},
 };
 
 use super::{
@@ -25,8 +25,9 @@ use crate::units::one_line;
 /// step of the row; a column that has a step of its own pays no heed to the row's.
 type Quantity = (&'static str, Unit, &'static str, fn(&TrialRecord, &str) -> Option<f64>);
 
-const TIMES: [Quantity; 4] = [
+const TIMES: [Quantity; 5] = [
     ("mkfs", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, MKFS, Metric::Elapsed)),
+    ("setup", Unit::Nanoseconds, "none", |trial, _| sample(trial, SETUP, Metric::Elapsed)),
     ("mount", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, MOUNT, Metric::Elapsed)),
     ("umount", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, UMOUNT, Metric::Elapsed)),
     ("fsck", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, FSCK, Metric::Elapsed)),
@@ -141,7 +142,7 @@ pub(crate) fn lifecycle(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<T
     let by_step: Vec<Subject> = by_fullness
         .iter()
         .flat_map(|subject| {
-            [MKFS, MOUNT, UMOUNT, FSCK].map(|step| Subject {
+            [MKFS, SETUP, MOUNT, UMOUNT, FSCK].map(|step| Subject {
                 title: format!("{} · {step}", subject.title),
                 step,
                 ..subject.clone()

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{
-    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, metric,
+    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, Warning, metric,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
     warning::Level,
@@ -16,7 +16,7 @@ use model::{
 use crate::{
     units::{Scale, one_line},
     view::{
-        facts::Filesystem,
+        facts::{Filesystem, imported},
         pool::{Pool, codes},
         warnings::Register,
     },
@@ -346,8 +346,10 @@ impl Builder<'_, '_> {
             Some((metric, Summary::new(values).ok()?))
         });
         let metrics = metrics.collect();
+        // Of imported numbers there are as many as there are; no plan was to bring more.
         let own: Vec<_> = summary
             .as_ref()
+            .filter(|_| imported(self.record).is_none())
             .map_or_else(Vec::new, |summary| stop::warnings(summary, self.record.info.profile));
         let measured = self.pool.warnings(cell, name);
         let all = || measured.iter().copied().chain(&own);
@@ -358,13 +360,17 @@ impl Builder<'_, '_> {
         let given_up = matches!(record.state, CellState::Failed { .. });
         let mut status = self.status(cell);
         if status == Status::Measured && summary.is_none() {
-            status = Status::Nothing(format!("no sample of {}", metric.name()));
+            status = Status::Nothing(self.hole(&measured, metric));
         }
         Entry {
             filesystem,
             cell,
             status,
-            ranked: summary.is_some() && !blocked && failed.is_none() && !given_up,
+            ranked: summary.is_some()
+                && !blocked
+                && failed.is_none()
+                && !given_up
+                && imported(self.record).is_none(),
             codes: codes(all()),
             measured_codes: codes(measured.iter().copied()),
             values,
@@ -374,6 +380,16 @@ impl Builder<'_, '_> {
             failed,
             letters: String::new(),
             top: false,
+        }
+    }
+
+    /// What stands where a phase of a measured cell has no number.
+    fn hole(&self, warnings: &[&Warning], metric: Metric) -> String {
+        let lacks = |warning: &&&Warning| matches!(warning, Warning::Lacks { .. });
+        match warnings.iter().find(lacks) {
+            Some(lacks) => format!("- {}", lacks.code()),
+            None if imported(self.record).is_some() => "- not told".into(),
+            None => format!("no sample of {}", metric.name()),
         }
     }
 

@@ -6,6 +6,7 @@
 //! judged by how long they take, tests × filesystems. And for each test the ranked list of
 //! filesystems.
 
+mod beside;
 mod overview;
 mod ranked;
 mod tasks;

@@ -11,13 +11,25 @@ use crate::units::one_line;
 pub(crate) struct WarningRow {
     pub(crate) code: &'static str,
     pub(crate) level: Level,
-    /// What was seen the first time.
+    /// What was seen: the first time, or each different thing where that is what matters.
     pub(crate) message: String,
     pub(crate) cure: &'static str,
     /// How often it was seen.
     pub(crate) count: u32,
     /// Where, without repetition, in the order of the report.
     pub(crate) places: Vec<String>,
+}
+
+/// Whether a warning is about a thing with a name rather than an amount, so that one of them does
+/// not speak for the others.
+fn names_something(warning: &Warning) -> bool {
+    matches!(
+        warning,
+        Warning::Amended { .. }
+            | Warning::OptionGone { .. }
+            | Warning::Lacks { .. }
+            | Warning::ReadBack { .. }
+    )
 }
 
 /// Collects warnings while the view is built.
@@ -49,6 +61,10 @@ impl Register {
             places: Vec::new(),
         });
         row.count += 1;
+        let message = one_line(&warning.message());
+        if names_something(warning) && !row.message.contains(&message) {
+            row.message = format!("{}; {message}", row.message);
+        }
         if !row.places.iter().any(|known| known == place) {
             row.places.push(place.to_owned());
         }

@@ -124,3 +124,28 @@ fn a_module_counts_and_is_not_loaded() {
     assert!(done.contains(&"modprobe -n -q fs-xfs".to_owned()), "{done:?}");
     assert!(done.iter().all(|what| !what.starts_with("modprobe fs") && !what.starts_with("mount")));
 }
+
+#[test]
+fn a_level_needs_the_programs_of_its_setup_and_what_it_becomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(&folder).program("tune2fs", []);
+    let catalogue = Catalogue::embedded();
+    let step = |program: &str| SetupStep::Unmounted { argv: vec![program.into()] };
+    let told = |level: &FilesystemLevel| match catalogue.level(level, &host).unwrap() {
+        Availability::Usable { .. } => "usable".into(),
+        Availability::Missing { reason, cure } => format!("{reason}\n{cure}"),
+    };
+    let tuned = FilesystemLevel { setup: vec![step("tune2fs")], ..FilesystemLevel::plain("ext4") };
+    assert_eq!(told(&tuned), "usable");
+    let converted = FilesystemLevel {
+        setup: vec![step("btrfs-convert"), step("no-such-tool"), step("btrfs-convert")],
+        becomes: Some("btrfs".into()),
+        ..FilesystemLevel::plain("ext4")
+    };
+    expect![[r#"
+        mkfs.btrfs and btrfs not found; btrfs-convert and no-such-tool not found
+        apt-get install btrfs-progs; install no-such-tool, or take it out of `setup`"#]]
+    .assert_eq(&told(&converted));
+    let unknown = FilesystemLevel { becomes: Some("btfrs".into()), ..converted };
+    assert!(catalogue.level(&unknown, &host).is_err());
+}

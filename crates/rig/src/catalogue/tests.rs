@@ -86,7 +86,7 @@ fn mistakes_are_told_with_line_and_cure() {
     check(
         &format!("{HEAD}mkfz = []\n"),
         expect![
-            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min`, `mkfs`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `background`, `threads`, `features`, `many`, `package`, `kernel`, `source`; did you mean `mkfs`?"
+            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min`, `mkfs`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `background`, `threads`, `features`, `many`, `package`, `tools`, `kernel`, `source`; did you mean `mkfs`?"
         ],
     );
     check(

@@ -48,8 +48,11 @@ fn an_image_says_how_it_is_attached() {
         identity: Identity { device: 1, inode: 2 },
         size: Bytes::mib(1),
         allocation,
-        device: "/dev/loop0".into(),
-        direct,
+        attached: Mutex::new(Attached {
+            device: "/dev/loop0".into(),
+            direct,
+            step: serde_json::from_str("0").unwrap(),
+        }),
     };
     let full = image(true, Allocation::Full).nature();
     assert_eq!(full, "an image file on a loop device with direct I/O to the file");

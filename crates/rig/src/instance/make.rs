@@ -1,21 +1,23 @@
-//! Making an instance: settings, mkfs, mount, filling up, reading back.
+//! Making an instance: settings, mkfs, setup, mount, filling up, reading back.
 
 use std::{
     path::Path,
     sync::{Arc, MutexGuard, atomic::AtomicBool},
 };
 
-use model::{Bytes, Environment, FilesystemLevel, Fullness, Warning, sample::lifecycle};
+use model::{Bytes, Environment, Fullness, Isolation, Warning, sample::lifecycle};
 
-use super::{Mounted, Space, fill, statistics};
+use super::{Mounted, Space, Wanted, fill, statistics};
 use crate::{
     bench::Bench,
     catalogue::{Filesystem, Kind},
     device::{self, Backing, name_of},
     error::RigError,
     guard, knobs,
-    mount::{MountRequest, holder},
+    mount::holder,
+    options::{InForce, in_force},
     probe,
+    setup::{self, Ground},
     storage::Rig,
     undo::PREFIX,
 };
@@ -23,16 +25,30 @@ use crate::{
 /// How far the fullness may be off what the plan asks for, in points of percent.
 const TOLERANCE: f64 = 2.0;
 
+/// What ext2, ext3, and ext4 answer to statfs(2) (include/uapi/linux/magic.h).
+const EXT: u64 = 0xef53;
+
 impl Mounted {
-    /// Makes the instance. Whatever fails, dropping the half-made one undoes it and frees the
-    /// storage.
+    /// Sees that the instance can be made, and attaches its images anew where that is wanted; what
+    /// is told is what the new devices refused.
+    pub(crate) fn ready(rig: &Rig, wanted: &Wanted<'_>) -> Result<Vec<Warning>, RigError> {
+        fits(rig, wanted)?;
+        match wanted.isolation {
+            Isolation::Reattach => rig.backing.reattach(&rig.shared),
+            Isolation::Remount | Isolation::Reboot => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes the instance, with the warnings there are already. Whatever fails, dropping the
+    /// half-made one undoes it and frees the storage.
     pub(crate) fn make(
         rig: &Rig,
-        filesystem: &Filesystem,
-        level: &FilesystemLevel,
-        scheduler: Option<&str>,
-        fullness: Fullness,
+        wanted: &Wanted<'_>,
+        warnings: Vec<Warning>,
     ) -> Result<Self, RigError> {
+        let Wanted { filesystem, becomes, scheduler, .. } = *wanted;
+        // What it is when it is measured.
+        let last = becomes.unwrap_or(filesystem);
         let devices = match filesystem.kind {
             Kind::Block => rig.backing.devices(),
             Kind::Memory | Kind::Directory => Vec::new(),
@@ -44,7 +60,7 @@ impl Mounted {
             request: None,
             mounted: None,
             steps: Vec::new(),
-            threads: filesystem.background_threads(&counted),
+            threads: last.background_threads(&counted),
             counted,
             images: rig.backing.images().iter().map(|image| image.path.clone()).collect(),
             devices,
@@ -53,22 +69,20 @@ impl Mounted {
             lifecycle: Vec::new(),
             space: Space::default(),
             used_before: Bytes(0),
+            foreign: Vec::new(),
             options: String::new(),
             environment: Environment::default(),
-            warnings: Vec::new(),
+            warnings,
         };
-        fits(rig, filesystem, mounted.devices.len())?;
         mounted.set_scheduler(scheduler)?;
         match &rig.backing {
             Backing::Directory(parent) => {
                 mounted.make_directory(rig, parent)?;
                 mounted.weigh(rig)?;
             }
-            Backing::Images(_) | Backing::Devices(_) => {
-                mounted.make_filesystem(rig, filesystem, level, fullness)?;
-            }
+            Backing::Images(_) | Backing::Devices(_) => mounted.make_filesystem(rig, wanted)?,
         }
-        mounted.look(filesystem);
+        mounted.look(last);
         Ok(mounted)
     }
 
@@ -108,42 +122,47 @@ impl Mounted {
         Ok(())
     }
 
-    fn make_filesystem(
-        &mut self,
-        rig: &Rig,
-        filesystem: &Filesystem,
-        level: &FilesystemLevel,
-        fullness: Fullness,
-    ) -> Result<(), RigError> {
+    fn make_filesystem(&mut self, rig: &Rig, wanted: &Wanted<'_>) -> Result<(), RigError> {
+        let Wanted { filesystem, becomes, fullness, .. } = *wanted;
         let devices: Vec<String> =
             self.devices.iter().map(|device| device.display().to_string()).collect();
         let size = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
         let shared = Arc::clone(&self.shared);
+        let InForce { level, gone, kept } =
+            in_force(wanted.level, filesystem, becomes, &*shared.host);
+        self.warnings.extend(gone);
+        if !kept.is_empty() {
+            self.environment.set("filesystem.options", kept.join("; "));
+        }
+        let directory = self.directory.clone();
+        let ground = Ground { devices: &devices, size, target: &directory };
+        let last = becomes.unwrap_or(filesystem);
         let mut bench = shared.bench();
         if filesystem.kind == Kind::Block {
             rig.backing.renew(&mut bench)?;
             rig.backing.recheck(&mut bench)?;
-            self.mkfs(&mut bench, &filesystem.mkfs_argv(&devices, level))?;
-            self.features(&mut bench, filesystem, &devices)?;
+            self.mkfs(&mut bench, &filesystem.mkfs_argv(&devices, &level))?;
+            let stages = setup::stages(&level, filesystem, becomes, ground);
+            if !stages.is_empty() {
+                self.prepare(&mut bench, &stages, wanted, &rig.options.interrupt)?;
+            }
+            self.features(&mut bench, last, &devices)?;
         }
-        self.request = Some(MountRequest {
-            source: filesystem.mount_source(&devices),
-            target: self.directory.clone(),
-            fstype: filesystem.fstype.clone(),
-            options: filesystem.mount_options(&devices, size, level),
-        });
-        self.fsck =
-            filesystem.fsck_argv(&devices).map(|argv| (argv, filesystem.fsck_clean.clone()));
+        self.request = Some(ground.request(last, &level));
+        self.fsck = last.fsck_argv(&devices).map(|argv| (argv, last.fsck_clean.clone()));
         if fullness.is_empty() || self.in_memory {
             self.mount_timed(&mut bench)?;
         } else {
             self.mount(&mut bench)?;
         }
-        self.check_magic(filesystem)?;
+        self.check_magic(last)?;
         self.weigh(rig)?;
         if !fullness.is_empty() {
             self.fill(bench, fullness, &rig.options.interrupt)?;
         }
+        // Whoever asks later finds the workload's own files beside these.
+        self.foreign = shared.host.list(&self.directory).unwrap_or_default();
+        self.foreign.extend(["lost+found", fill::FOLDER].map(str::to_owned));
         self.warnings.extend(rig.backing.unreserved(&*self.shared.host));
         Ok(())
     }
@@ -216,7 +235,7 @@ impl Mounted {
         Ok(())
     }
 
-    fn check_magic(&self, filesystem: &Filesystem) -> Result<(), RigError> {
+    pub(super) fn check_magic(&self, filesystem: &Filesystem) -> Result<(), RigError> {
         let found = statistics(&*self.shared.host, &self.directory)?.magic;
         if filesystem.magic == 0 || filesystem.magic == found {
             return Ok(());
@@ -254,6 +273,15 @@ impl Mounted {
             self.environment.set("mount.options", &self.options);
             self.environment.set("mount.fstype", &mount.fstype);
         }
+        // ext4 leaves out what its superblock makes a default, and tells all of it here
+        // (ext4_seq_options_show in fs/ext4/super.c).
+        if let [name, ..] = &self.counted[..]
+            && filesystem.magic == EXT
+            && let Ok(all) = host.read(&Path::new("/proc/fs/ext4").join(name).join("options"))
+        {
+            let all = all.lines().collect::<Vec<_>>().join(",");
+            self.environment.set("mount.options.with_defaults", all);
+        }
         if !filesystem.background.is_empty() {
             self.environment.set("background", &filesystem.background);
         }
@@ -263,12 +291,14 @@ impl Mounted {
     }
 }
 
-/// Whether the filesystem can be made on the storage at all.
-fn fits(rig: &Rig, filesystem: &Filesystem, devices: usize) -> Result<(), RigError> {
+/// Whether the filesystem can be made on the storage at all, and as the plan wants it.
+fn fits(rig: &Rig, wanted: &Wanted<'_>) -> Result<(), RigError> {
+    let filesystem = wanted.filesystem;
     let unfit = |cure| {
         let (filesystem, storage) = (filesystem.name.clone(), rig.describe());
         Err(RigError::Storage { filesystem, storage, cure })
     };
+    let changes = !wanted.level.setup.is_empty() || wanted.becomes.is_some();
     match (&rig.backing, filesystem.kind) {
         (Backing::Directory(_), Kind::Directory) => {}
         (Backing::Directory(_), Kind::Block | Kind::Memory) => {
@@ -279,14 +309,27 @@ fn fits(rig: &Rig, filesystem: &Filesystem, devices: usize) -> Result<(), RigErr
         }
         (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Memory) => {}
     }
+    if changes && filesystem.kind != Kind::Block {
+        return unfit("a setup needs a filesystem on a device; take `setup` out");
+    }
+    if wanted.isolation == Isolation::Reattach && rig.backing.images().is_empty() {
+        return unfit("only images can be attached anew; use isolation remount or reboot");
+    }
+    let devices = match filesystem.kind {
+        Kind::Block => rig.backing.devices().len(),
+        Kind::Memory | Kind::Directory => 0,
+    };
     if devices > 1 && filesystem.many.is_none() {
         return unfit("it takes one device; name one");
     }
-    let small = rig.backing.sizes().into_iter().find(|(_, size)| *size < filesystem.min);
+    if devices > 1 && wanted.becomes.is_some() {
+        return unfit("what becomes another filesystem lies on one device; name one");
+    }
+    let min = wanted.becomes.map_or(filesystem.min, |becomes| becomes.min.max(filesystem.min));
+    let small = rig.backing.sizes().into_iter().find(|(_, size)| *size < min);
     match small {
         Some((device, size)) => {
-            let (filesystem, min) = (filesystem.name.clone(), filesystem.min);
-            Err(RigError::TooSmall { filesystem, device, size, min })
+            Err(RigError::TooSmall { filesystem: filesystem.name.clone(), device, size, min })
         }
         None => Ok(()),
     }

@@ -12,10 +12,11 @@ pub struct Step {
     pub name: &'static str,
     /// How long it took.
     pub elapsed: Nanos,
-    /// CPU time of the program that did it; `None` for a system call.
+    /// CPU time of the program that did it, or of all of them; `None` for system calls.
     pub program: Option<ProgramTime>,
     /// What the machine did meanwhile. Its window is longer than `elapsed`: it begins earlier, and
-    /// for mkfs it ends when the devices have all that it wrote.
+    /// for mkfs and setup it ends when the devices have all that was written; for setup it covers
+    /// the mounts between the parts as well.
     pub evidence: Option<Evidence>,
 }
 
@@ -26,6 +27,14 @@ pub struct ProgramTime {
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
+}
+
+/// What the parts of a step took together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    pub(super) elapsed: Nanos,
+    /// CPU time of the programs among them; `None` where there was none, or nobody told.
+    pub(super) program: Option<ProgramTime>,
 }
 
 /// A step that is going on, with somebody watching.
@@ -43,6 +52,11 @@ impl Running {
     /// Ends a step that was a system call.
     pub(super) fn called(self, elapsed: Nanos) -> Step {
         Step { name: self.name, elapsed, program: None, evidence: Some(self.watch.end()) }
+    }
+
+    /// Ends a step that was several things.
+    pub(super) fn spent(self, spent: Spent) -> Step {
+        Step { program: spent.program, ..self.called(spent.elapsed) }
     }
 
     /// Ends a step that was a program.

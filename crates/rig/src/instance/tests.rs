@@ -12,9 +12,6 @@ use crate::{
     undo::{CleanReport, clean},
 };
 
-/// As mkfs leaves it.
-const EMPTY: Fullness = Fullness(0);
-
 /// A place for images on a disk filesystem, since tmpfs has no direct I/O.
 fn place() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("fslab-test-").tempdir_in("/var/tmp").unwrap()
@@ -93,7 +90,9 @@ fn life(name: &str, size: Bytes, count: u32) {
     }
     let level = FilesystemLevel { mount: "noatime".into(), ..FilesystemLevel::plain(name) };
     for _ in 0..2 {
-        let mut mounted = rig.instance(filesystem, &level, Some("none"), EMPTY).unwrap();
+        let mut mounted = rig
+            .instance(&Wanted { scheduler: Some("none"), ..Wanted::plain(filesystem, &level) })
+            .unwrap();
         // A kernel may offer other schedulers than this one.
         let of_scheduler = |warning: &Warning| {
             let Warning::ReadBack { setting, .. } = warning else { return false };
@@ -103,7 +102,7 @@ fn life(name: &str, size: Bytes, count: u32) {
         assert!(mounted.options().contains("noatime"), "{}", mounted.options());
         assert_eq!(mounted.space().total, Bytes(size.0 * u64::from(count)));
         assert!((1..size.0 * u64::from(count)).contains(&mounted.space().usable.0));
-        assert!(matches!(rig.instance(filesystem, &level, None, EMPTY), Err(RigError::Busy)));
+        assert!(matches!(rig.instance(&Wanted::plain(filesystem, &level)), Err(RigError::Busy)));
 
         let before = mounted.counters().unwrap();
         let file = mounted.directory().join("file");
@@ -127,7 +126,8 @@ fn life(name: &str, size: Bytes, count: u32) {
         let finish = mounted.finish(true).unwrap();
         assert_eq!(finish.damage, None);
         let names: Vec<_> = finish.lifecycle.iter().map(|step| step.name).collect();
-        assert_eq!(names, lifecycle::ALL);
+        let steps = lifecycle::ALL.into_iter().filter(|name| *name != lifecycle::SETUP);
+        assert_eq!(names, steps.collect::<Vec<_>>());
         for step in &finish.lifecycle {
             assert_eq!(
                 step.program.is_some(),
@@ -175,7 +175,7 @@ fn an_image_on_a_loop_device_is_told_and_reserved() {
     assert!(environment.get("kernel.release").is_some() && environment.get("cpu.count").is_some());
     assert_eq!(environment.get("backing.fstype").map(str::is_empty), Some(false));
     let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
-    let name = name_of(&images[0].device);
+    let name = name_of(&images[0].device());
     let fact = |fact: &str| environment.get(&format!("device.{name}.{fact}")).map(str::to_owned);
     assert_eq!(fact("size_bytes").as_deref(), Some("33554432"));
     assert_eq!(fact("queue.discard_max_bytes").as_deref(), Some("0"));
@@ -197,7 +197,10 @@ fn an_image_of_the_users_name_is_kept_and_then_protected() {
     let Some(rig) = open(folder.path(), "kept", &storage) else { return };
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap().finish(true).unwrap();
+    rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4")))
+        .unwrap()
+        .finish(true)
+        .unwrap();
     drop(rig);
     assert_nothing_left(folder.path());
     let image = folder.path().join("mine.img");
@@ -209,7 +212,7 @@ fn an_image_of_the_users_name_is_kept_and_then_protected() {
     let destroy = vec![image.display().to_string()];
     let named = RigOptions { destroy, ..again() };
     let rig = Rig::open(Arc::new(RealHost), &storage, named).unwrap();
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
     assert_eq!(rig.close(), []);
     assert_nothing_left(folder.path());
     assert!(image.exists());
@@ -220,11 +223,11 @@ fn a_loop_device_that_was_given_another_file_is_spared() {
     let folder = place();
     let Some(rig) = open(folder.path(), "taken", &image(Bytes::mib(32), 1)) else { return };
     let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
-    let (device, identity) = (images[0].device.clone(), images[0].identity);
+    let (device, identity) = (images[0].device(), images[0].identity);
     RealHost.detach_loop(&device, identity).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY);
+    let instance = || rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4")));
     assert!(matches!(instance().unwrap_err(), RigError::Detached { .. }));
     let other = folder.path().join("other");
     fs::write(&other, vec![7; 32 << 20]).unwrap();
@@ -290,7 +293,8 @@ fn a_block_device_is_emptied_for_every_instance() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     for _ in 0..2 {
-        let mut mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+        let mut mounted =
+            rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
         assert_eq!(mounted.make_cold().unwrap(), None);
         assert_eq!(mounted.finish(true).unwrap().damage, None);
         let done = rig.take_actions();
@@ -316,7 +320,8 @@ fn tmpfs_needs_no_device_and_stays_warm() {
     let Some(rig) = open(folder.path(), "memory", &image(Bytes::mib(32), 1)) else { return };
     let catalogue = Catalogue::embedded();
     let tmpfs = catalogue.get("tmpfs").unwrap();
-    let mut mounted = rig.instance(tmpfs, &FilesystemLevel::plain("tmpfs"), None, EMPTY).unwrap();
+    let mut mounted =
+        rig.instance(&Wanted::plain(tmpfs, &FilesystemLevel::plain("tmpfs"))).unwrap();
     assert_eq!(mounted.space().total, Bytes::mib(32));
     assert_eq!(mounted.counters(), None);
     assert!(matches!(mounted.make_cold().unwrap(), Some(Warning::CacheKept { .. })));
@@ -332,17 +337,17 @@ fn a_refused_option_says_what_the_kernel_says_and_frees_the_storage() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     let level = FilesystemLevel { mount: "nosuchopt".into(), ..FilesystemLevel::plain("ext4") };
-    let error = rig.instance(ext4, &level, None, EMPTY).unwrap_err();
+    let error = rig.instance(&Wanted::plain(ext4, &level)).unwrap_err();
     let RigError::Mount { source, .. } = &error else { panic!("{error}") };
     assert!(source.words.contains("nosuchopt"), "{source}");
     let level =
         FilesystemLevel { mkfs: vec!["--nonsense".into()], ..FilesystemLevel::plain("ext4") };
-    let error = rig.instance(ext4, &level, None, EMPTY).unwrap_err();
+    let error = rig.instance(&Wanted::plain(ext4, &level)).unwrap_err();
     assert!(matches!(error, RigError::Mkfs { .. }), "{error}");
     let xfs = catalogue.get("xfs").unwrap();
-    let error = rig.instance(xfs, &FilesystemLevel::plain("xfs"), None, EMPTY).unwrap_err();
+    let error = rig.instance(&Wanted::plain(xfs, &FilesystemLevel::plain("xfs"))).unwrap_err();
     assert!(error.to_string().starts_with("xfs needs at least 300MiB, "), "{error}");
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
     drop(rig);
     assert_nothing_left(folder.path());
 }
@@ -353,7 +358,7 @@ fn what_a_dead_run_left_is_cleaned_and_a_live_run_is_left_alone() {
     let Some(rig) = open(folder.path(), "dead", &image(Bytes::mib(32), 1)) else { return };
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    let mounted = rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
     let state = folder.path().join("state");
     let report = clean(&RealHost, &state).unwrap();
     assert_eq!(report, CleanReport { live: vec!["dead".into()], ..CleanReport::default() });
@@ -377,9 +382,10 @@ fn a_directory_needs_no_root_and_is_removed() {
     let catalogue = Catalogue::embedded();
     let any = catalogue.get("directory").unwrap();
     let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap_err();
+    let error = rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap_err();
     assert!(matches!(error, RigError::Storage { .. }), "{error}");
-    let mut mounted = rig.instance(any, &FilesystemLevel::plain("directory"), None, EMPTY).unwrap();
+    let mut mounted =
+        rig.instance(&Wanted::plain(any, &FilesystemLevel::plain("directory"))).unwrap();
     assert_eq!(fs::read_dir(mounted.directory()).unwrap().count(), 0);
     fs::create_dir(mounted.directory().join("sub")).unwrap();
     let file = mounted.directory().join("sub/file");
@@ -429,7 +435,8 @@ fn every_change_of_a_trial_in_order() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     let level = FilesystemLevel { mount: "noatime".into(), ..FilesystemLevel::plain("ext4") };
-    let mut mounted = rig.instance(ext4, &level, Some("bfq"), EMPTY).unwrap();
+    let mut mounted =
+        rig.instance(&Wanted { scheduler: Some("bfq"), ..Wanted::plain(ext4, &level) }).unwrap();
     let mkfs = &mounted.lifecycle()[0];
     assert_eq!((mkfs.name, mkfs.elapsed, mkfs.program), (lifecycle::MKFS, Nanos(5_000), None));
     assert_eq!(mounted.space().inodes, Some(65536));
@@ -483,7 +490,7 @@ fn another_filesystem_than_asked_for_is_refused_and_taken_away() {
     let rig = Rig::open(shared, &image(Bytes::mib(32), 1), options(&root, "magic")).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap_err();
+    let error = rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap_err();
     assert!(matches!(error, RigError::Magic { wanted: 0xef53, found: 0x1234, .. }), "{error}");
     assert_eq!(host.mounts().unwrap(), []);
 }
@@ -510,7 +517,7 @@ fn what_does_not_come_off_keeps_the_storage() {
     let rig = Rig::open(shared, &image(Bytes::mib(32), 1), options(&root, "stuck")).unwrap();
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let instance = || rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY);
+    let instance = || rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4")));
     let mounted = instance().unwrap();
     host.keep_busy(mounted.directory(), 120);
     let error = mounted.finish(true).unwrap_err();
@@ -534,3 +541,4 @@ fn paper(
 }
 
 mod full;
+mod setup;

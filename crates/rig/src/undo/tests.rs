@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     bench::Bench,
-    host::{FakeHost, Output, RealHost},
+    host::{BOOT_ID, FakeHost, Output, RealHost},
     mount::MountRequest,
 };
 

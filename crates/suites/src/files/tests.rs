@@ -21,29 +21,29 @@ fn files_that_the_steps_need_are_made_first() {
     shown(
         &[],
         expect![[r#"
-        create Measure Cold tree 10000/1000 4KiB/4KiB Created [Create, Write, Close] workers=1
-    "#]],
+            create Measure Cold tree 10000/1000 4KiB/4KiB [Create, Write, Close]
+        "#]],
     );
     shown(
         &[("steps", "stat"), ("order", "shuffled"), ("workers", "4")],
         expect![[r#"
-        layout Prepare AsLeft tree 10000/1000 4KiB/4KiB Created [Create, Write, Close] workers=4
-        stat Measure Cold tree 10000/1000 4KiB/4KiB Shuffled [Stat] workers=4
-    "#]],
+            layout Prepare AsLeft tree 10000/1000 4KiB/4KiB [Create, Write, Close] workers=4
+            stat Measure Cold tree 10000/1000 4KiB/4KiB [Stat] Shuffled workers=4
+        "#]],
     );
     shown(
         &[("steps", "open,read,close"), ("size", "1MiB")],
         expect![[r#"
-        layout Prepare AsLeft tree 10000/1000 1MiB/64KiB Created [Create, Write, Close] workers=1
-        read Measure Cold tree 10000/1000 1MiB/64KiB Created [Open, Read, Close] workers=1
-    "#]],
+            layout Prepare AsLeft tree 10000/1000 1MiB/64KiB [Create, Write, Close]
+            read Measure Cold tree 10000/1000 1MiB/64KiB [Open, Read, Close]
+        "#]],
     );
     shown(
         &[("steps", "unlink"), ("size", "0"), ("files", "10")],
         expect![[r#"
-        layout Prepare AsLeft tree 10/10 0B/64KiB Created [Create, Close] workers=1
-        unlink Measure Cold tree 10/10 0B/64KiB Created [Unlink] workers=1
-    "#]],
+            layout Prepare AsLeft tree 10/10 [Create, Close]
+            unlink Measure Cold tree 10/10 [Unlink]
+        "#]],
     );
 }
 

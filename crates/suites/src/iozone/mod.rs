@@ -259,7 +259,7 @@ impl<'a> Base<'a> {
         Phase {
             name: name.into(),
             group: match stream.direction {
-                Direction::Mixed(_) => "mixed",
+                Direction::Mixed(_) | Direction::Update(_) => "mixed",
                 Direction::Read => "reading",
                 Direction::Write => "writing",
                 Direction::Alternate | Direction::FirstRead(_) => "mixed",

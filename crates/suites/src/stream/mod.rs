@@ -52,7 +52,10 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
         group: match measured.direction {
             Direction::Read => "reading",
             Direction::Write => "writing",
-            Direction::Alternate | Direction::FirstRead(_) | Direction::Mixed(_) => "mixed",
+            Direction::Alternate
+            | Direction::FirstRead(_)
+            | Direction::Mixed(_)
+            | Direction::Update(_) => "mixed",
         }
         .into(),
         role: Role::Measure,
@@ -301,6 +304,7 @@ fn open(point: &Point) -> Open {
         dsync: point.flag("dsync") && point.word("engine") != "preadv2",
         fsync: point.flag("open_fsync"),
         prime: point.flag("prime"),
+        own: false,
     }
 }
 

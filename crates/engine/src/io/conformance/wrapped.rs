@@ -1,4 +1,5 @@
-//! Engines that only tests have, around others: one that fails when told, and one that answers late.
+//! Engines that only tests have, around others: one that fails when told, and one that answers
+//! late.
 
 use super::*;
 

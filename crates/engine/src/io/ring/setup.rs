@@ -22,7 +22,8 @@ const LARGEST: usize = 1 << 30;
 /// Milliseconds without work after which a polling thread goes to sleep.
 const IDLE: u32 = 1000;
 
-fn fault(operation: Operation, error: &io::Error) -> Fault {
+/// What the kernel refused of a ring.
+pub(crate) fn fault(operation: Operation, error: &io::Error) -> Fault {
     Fault::whole(operation, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
@@ -37,33 +38,45 @@ pub(super) fn entries(ring: model::phase::Ring) -> u32 {
 }
 
 /// A ring for the calling thread; `worker` spreads polling threads over the CPUs.
-///
-/// One thread submits (`SINGLE_ISSUER`, Linux 6.0), deferred work runs when that thread asks for
-/// completions and not in between (`DEFER_TASKRUN`, 6.1), and entries are taken in order, without
-/// an index (`NO_SQARRAY`, 6.6). An older kernel refuses unknown flags with EINVAL and gets fewer.
-/// The completion queue has twice the entries of the submission queue, which is the kernel's own
-/// choice and more than can be in flight.
 pub(super) fn build(ring: model::phase::Ring, worker: u32) -> Result<IoUring, Fault> {
     let cpu = if ring.sqpoll { Some(polling_cpu(worker)?) } else { None };
-    let mut answer = Err(io::Error::from_raw_os_error(libc::EINVAL));
-    for level in (0..3).rev() {
-        let mut builder: Builder = IoUring::builder();
-        if level >= 1 {
-            builder.setup_single_issuer();
-            if !ring.sqpoll {
-                builder.setup_defer_taskrun();
-            }
-        }
-        if level >= 2 {
-            builder.setup_no_sqarray();
-        }
+    newest(entries(ring), ring.sqpoll, |builder| {
         if ring.iopoll {
             builder.setup_iopoll();
         }
         if let Some(cpu) = cpu {
             builder.setup_sqpoll(IDLE).setup_sqpoll_cpu(cpu);
         }
-        answer = builder.build(entries(ring));
+    })
+}
+
+/// A ring of the newest kind that the kernel has, for the calling thread alone, with what `add` has
+/// to add; `polled` tells that this is a polling thread.
+///
+/// One thread submits (`SINGLE_ISSUER`, Linux 6.0), deferred work runs when that thread asks for
+/// completions and not in between (`DEFER_TASKRUN`, 6.1), and entries are taken in order, without
+/// an index (`NO_SQARRAY`, 6.6). An older kernel refuses unknown flags with EINVAL and gets fewer.
+/// The completion queue has twice the entries of the submission queue, which is the kernel's own
+/// choice and more than can be in flight.
+pub(crate) fn newest(
+    entries: u32,
+    polled: bool,
+    add: impl Fn(&mut Builder),
+) -> Result<IoUring, Fault> {
+    let mut answer = Err(io::Error::from_raw_os_error(libc::EINVAL));
+    for level in (0..3).rev() {
+        let mut builder: Builder = IoUring::builder();
+        if level >= 1 {
+            builder.setup_single_issuer();
+            if !polled {
+                builder.setup_defer_taskrun();
+            }
+        }
+        if level >= 2 {
+            builder.setup_no_sqarray();
+        }
+        add(&mut builder);
+        answer = builder.build(entries);
         if !matches!(&answer, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
             break;
         }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// An archive in memory.
-fn archive(files: u64, seed: u64, compression: Compression) -> Vec<u8> {
+pub(crate) fn archive(files: u64, seed: u64, compression: Compression) -> Vec<u8> {
     let directory = TempDir::new().unwrap();
     let place = Place { at: At::Elsewhere, path: directory.path().join("t") };
     let board = Board::new(1).unwrap();

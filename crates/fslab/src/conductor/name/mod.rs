@@ -89,9 +89,11 @@ fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
     let ramp = match &phase.work {
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, .. } => ramp,
-            Bound::Once | Bound::Ops(_) => Nanos(0),
+            Bound::Once | Bound::Ops(_) | Bound::Together(_) => Nanos(0),
         },
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => Nanos(0),
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            Nanos(0)
+        }
     };
     let counted = nanos(sum(result, |worker| worker.loop_time));
     let rest = nanos(sum(result, |worker| worker.uncounted_time + ramp));
@@ -110,7 +112,9 @@ fn mixed(result: &PhaseResult, amount: impl Fn(&Moved) -> u64) -> bool {
 fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
     match &phase.work {
         Work::Task(_) => window(result.workers.iter(), |worker| worker.loop_time),
-        Work::Stream(_) | Work::Tree(_) | Work::Remove { .. } => result.wall_time,
+        Work::Stream(_) | Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => {
+            result.wall_time
+        }
     }
 }
 
@@ -118,7 +122,9 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
 fn direction(phase: &Phase) -> Option<Direction> {
     match &phase.work {
         Work::Stream(stream) => Some(stream.direction),
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => None,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            None
+        }
     }
 }
 

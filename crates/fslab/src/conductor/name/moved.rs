@@ -3,10 +3,10 @@
 use model::{
     Bytes, Evidence, Metric, Nanos, Phase, PhaseResult,
     evidence::DeviceWork,
-    phase::{Bound, Flush, FlushCall, Interface, Stream, TreeStep, Work, WorkerResult},
+    phase::{Bound, Direction, Flush, FlushCall, Interface, Stream, TreeStep, Work, WorkerResult},
 };
 
-use super::{Named, beyond_counting, float, nanos, sum};
+use super::{Named, beyond_counting, direction, float, nanos, sum};
 use crate::conductor::deeds;
 
 /// What the devices that a filesystem is on did, all of them together.
@@ -72,15 +72,27 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult, evidence: &Eviden
     }
 }
 
-/// Bytes read from the filesystem under test, those of the ramp-up included; `None` where none
-/// were.
+/// Bytes read from the filesystem under test, those of the ramp-up and those of updates included;
+/// `None` where none were.
 pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Remove { .. } => true,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => true,
         Work::Task(task) => deeds::reads_target(task),
     };
-    let read: u64 = result.workers.iter().map(|worker| worker.read.bytes.0).sum();
+    let moved = |worker: &WorkerResult| match direction(phase) {
+        // What was written back was read before, and counted once.
+        Some(Direction::Update(_)) => worker.bytes().0,
+        Some(
+            Direction::Read
+            | Direction::Write
+            | Direction::Alternate
+            | Direction::FirstRead(_)
+            | Direction::Mixed(_),
+        )
+        | None => worker.read.bytes.0,
+    };
+    let read: u64 = result.workers.iter().map(moved).sum();
     (there && read > 0).then(|| float(read) * beyond_counting(phase, result))
 }
 
@@ -89,7 +101,7 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
 pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Remove { .. } => true,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => true,
         Work::Task(task) => deeds::writes_target(task),
     };
     let all =
@@ -114,7 +126,9 @@ fn with_ramp(phase: &Phase, result: &PhaseResult) -> f64 {
 pub(super) fn uses_page_cache(phase: &Phase) -> bool {
     match &phase.work {
         Work::Stream(stream) => !stream.open.direct && stream.moves(),
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => true,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            true
+        }
     }
 }
 
@@ -137,9 +151,9 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
             let every = Stream { flush_every: None, ..stream.clone() };
             durable(&every) || stream.open.direct
         }
-        Work::Tree(tree) => tree.steps.contains(&TreeStep::Fsync),
+        Work::Tree(tree) => tree.end.sync || tree.steps.contains(&TreeStep::Fsync),
         Work::Task(_) => flushed(result),
-        Work::Remove { .. } => false,
+        Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => false,
     }
 }
 

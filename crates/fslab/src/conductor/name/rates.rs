@@ -86,7 +86,11 @@ fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
 /// ever saw were not made durable.
 pub(super) fn writes_once(stream: &Stream) -> bool {
     let drawn = match stream.access {
-        Access::Random | Access::Zipf { .. } | Access::Pareto { .. } | Access::Hot { .. } => true,
+        Access::Random
+        | Access::Tickets
+        | Access::Zipf { .. }
+        | Access::Pareto { .. }
+        | Access::Hot { .. } => true,
         Access::Sequential
         | Access::Backward
         | Access::SameRecord

@@ -130,6 +130,31 @@ fn a_cold_read_must_reach_the_device() {
 }
 
 #[test]
+fn an_update_reads_all_that_it_counts_as_written() {
+    let mut phase = phase(Direction::Update(1.0), Timed::default());
+    let result = result();
+    let known = |read| {
+        let mut known = device(read);
+        known.evidence.devices[0].written = Bytes::mib(2);
+        known
+    };
+    assert_eq!(codes(&phase, &result, &known(Bytes::mib(2))), Vec::<&str>::new());
+    assert_eq!(codes(&phase, &result, &known(Bytes::mib(1))), ["W-CACHE"]);
+    phase.cache = Cache::AsLeft;
+    assert_eq!(codes(&phase, &result, &known(Bytes::mib(1))), ["W-MIXED"]);
+    let named = samples(&phase, &result, &known(Bytes::kib(1536)));
+    assert_eq!(value(&named, Metric::CachedShare), Some(0.25));
+    assert_eq!(value(&named, Metric::WriteAmplification), Some(1.0), "bytes count once");
+    assert_eq!(value(&named, Metric::ReadThroughput), None);
+    // Tickets overwrite: what the devices did not write was not lost.
+    stream(&mut phase).access = Access::Tickets;
+    phase.cache = Cache::Warm;
+    assert_eq!(codes(&phase, &result, &device(Bytes(0))), Vec::<&str>::new());
+    let named = samples(&phase, &result, &device(Bytes(0)));
+    assert_eq!(value(&named, Metric::DurableThroughput), None);
+}
+
+#[test]
 fn reads_that_are_drawn_or_start_over_ask_for_no_more_than_there_is() {
     let mut phase = phase(Direction::Read, Timed::default());
     let mut result = result();
@@ -252,17 +277,20 @@ fn the_generator_is_judged_by_its_part_of_the_workers_time() {
 #[test]
 fn a_tree_counts_files_and_moves_nothing_when_they_are_empty() {
     let mut phase = phase(Direction::Write, Timed::default());
-    phase.work = Work::Tree(Tree {
+    let set = Set {
         name: "t".into(),
+        sharing: Sharing::Private,
         files: 256,
-        per_directory: 16,
-        size: Bytes(0),
+        spread: Spread::Directories { each: 16 },
+        naming: Naming::Numbers,
+        sizes: Sizes::Fixed(Bytes(0)),
         record: Bytes(0),
-        order: TreeOrder::Created,
-        steps: vec![TreeStep::Create, TreeStep::Close],
         fill: Fill::default(),
         seed: 0,
+    };
+    phase.work = Work::Tree(Tree {
         workers: Workers::threads(2),
+        ..Tree::new(set, vec![TreeStep::Create, TreeStep::Close])
     });
     let mut result = result();
     result.workers.iter_mut().for_each(|worker| worker.written.bytes = Bytes(0));

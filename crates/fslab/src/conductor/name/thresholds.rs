@@ -6,7 +6,7 @@
 //! | W-SHORT | the judged time is below [`SHORT`] | all |
 //! | W-CLOCK | reading the clock takes more than [`CLOCK_SHARE`] of the median operation | all |
 //! | W-GENBOUND | the loop itself takes more than [`GENERATOR_SHARE`] of the workers' time | streams without pace |
-//! | W-CACHE | less than [`COLD_SHARE`] of the different bytes read came from the devices | cold reads |
+//! | W-CACHE | less than [`COLD_SHARE`] of the different bytes read came from the devices | cold reads and updates |
 //! | W-NOTWARM | less than [`WARM_SHARE`] of the bytes read came from memory | warm |
 //! | W-MIXED | the part from memory lies within [`MIXED`] | buffered reads that are not warm, unless W-CACHE says so already |
 //! | W-CPUBOUND | workers, or one kind of kernel thread, used [`CPU_BOUND`] of what they can | all that are not warm |

@@ -6,16 +6,16 @@ mod verdict;
 use std::{path::Path, sync::atomic::Ordering, time::Instant};
 
 use model::{
-    Environment, Evidence, Phase, Sample, Warning,
+    Cell, Environment, Evidence, Phase, Sample, Warning,
     phase::Series,
     record::{Action, Outcome, Times, TrialRecord},
     sample::lifecycle,
 };
 use phases::Workload;
-use rig::{Mounted, Step};
+use rig::{Mounted, Step, Wanted};
 
 use super::{
-    Conductor, Located,
+    BOOT, Conductor, Located, Reboots,
     deeds::{Scratch, needs_elsewhere},
     events::Event,
     name, now_unix, reason,
@@ -37,6 +37,8 @@ struct Gathered {
 enum Stop {
     Interrupted,
     Failed(String),
+    /// The filesystem does not have what a phase is about; ends the phase, not the trial.
+    Lacks(Warning),
 }
 
 impl Stop {
@@ -53,6 +55,12 @@ impl Conductor<'_> {
         let mut gathered = Gathered::default();
         let watched = rig::watching();
         let steps = self.steps(cell, &mut gathered);
+        if let Some(boot) = &self.boot {
+            gathered.environment.set(BOOT, boot);
+        }
+        if self.settings.reboots == Reboots::Waived && self.boot_used {
+            gathered.warnings.push((None, Warning::NotRebooted));
+        }
         let watched = rig::watching() - watched;
         let looks = name::looking(watched, started.elapsed().into(), &gathered.evidence);
         gathered.samples.extend(looks);
@@ -62,7 +70,7 @@ impl Conductor<'_> {
             Err(Stop::Failed(reason)) if !self.watch.interrupt.load(Ordering::Relaxed) => {
                 Outcome::Failed { reason }
             }
-            Err(Stop::Failed(_) | Stop::Interrupted) => return None,
+            Err(Stop::Failed(_) | Stop::Interrupted | Stop::Lacks(_)) => return None,
         };
         Some(TrialRecord {
             cell,
@@ -82,8 +90,6 @@ impl Conductor<'_> {
 
     fn steps(&mut self, index: usize, gathered: &mut Gathered) -> Result<(), Stop> {
         let cell = self.cells[index].cell.clone();
-        let filesystem = self.catalogue.get(&cell.filesystem.base);
-        let filesystem = filesystem.map_err(|error| Stop::failed("the catalogue", &error))?;
         let suite = suites::find(&cell.workload.suite).ok_or_else(|| {
             Stop::Failed(format!("this program has no suite `{}`", cell.workload.suite))
         })?;
@@ -92,13 +98,7 @@ impl Conductor<'_> {
         let generator: Vec<_> = phases.iter().map(|phase| self.ceilings.of(phase)).collect();
         let scratch = self.scratch(&phases)?;
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
-        let mounted = self.rig.instance(
-            filesystem,
-            &cell.filesystem,
-            cell.scheduler.as_deref(),
-            cell.fullness,
-        );
-        let mut mounted = mounted.map_err(|error| Stop::failed("making the filesystem", &error))?;
+        let mut mounted = self.instance(&cell)?;
         schedulers_hold(&mounted)?;
         let workload = Workload {
             phases: &phases,
@@ -125,6 +125,30 @@ impl Conductor<'_> {
             gathered.warnings.push((None, Warning::Damaged { verdict }));
         }
         finished.lifecycle.into_iter().try_for_each(|step| around(step, gathered))
+    }
+
+    /// The filesystem of a cell, made and mounted.
+    fn instance(&self, cell: &Cell) -> Result<Mounted, Stop> {
+        let get = |name: &str| {
+            let entry = self.catalogue.get(name);
+            entry.map_err(|error| Stop::failed("the catalogue", &error))
+        };
+        let level = &cell.filesystem;
+        // The same tree in every trial, and for every filesystem.
+        let (seed, interrupt) = (self.settings.seed, self.watch.interrupt);
+        let populate = |directory: &Path, files| {
+            let written = engine::populate(directory, files, seed, interrupt);
+            written.map_err(|error| crate::exit::chain(&error))
+        };
+        let mounted = self.rig.instance(&Wanted {
+            becomes: level.becomes.as_deref().map(get).transpose()?,
+            scheduler: cell.scheduler.as_deref(),
+            fullness: cell.fullness,
+            isolation: self.settings.isolation,
+            populate: &populate,
+            ..Wanted::plain(get(&level.base)?, level)
+        });
+        mounted.map_err(|error| Stop::failed("making the filesystem", &error))
     }
 
     /// A directory of the trial's own on another filesystem, if a phase needs one.

@@ -1,11 +1,11 @@
 //! The phases of a trial: each made ready, watched, carried out, judged, and named.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use engine::{Context, EngineError};
 use model::{
     Nanos, Phase, PhaseResult, Warning,
-    phase::{Bound, Cache, Role, Series, Stream, Work},
+    phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Work},
 };
 use rig::Mounted;
 
@@ -43,7 +43,14 @@ impl Workload<'_> {
         restless: &mut bool,
         gathered: &mut Gathered,
     ) -> Result<(), Stop> {
+        let mut lacking = Lacking::default();
         for (phase, generator) in self.phases.iter().zip(self.generator) {
+            if let Some(warning) = lacking.keeps(phase) {
+                if phase.role == Role::Measure {
+                    gathered.warnings.push((Some(phase.name.clone()), warning));
+                }
+                continue;
+            }
             (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time(phase) });
             let ready = ready(phase, mounted, restless)?;
             let (result, stands) = match phase.role {
@@ -56,6 +63,13 @@ impl Workload<'_> {
             };
             // What the kernel tells says more than the call that failed for it.
             stands.map_err(|why| Stop::Failed(format!("{}: {why}", phase.name)))?;
+            if let Err(Stop::Lacks(warning)) = result {
+                lacking.note(phase, &warning);
+                if phase.role == Role::Measure {
+                    gathered.warnings.push((Some(phase.name.clone()), warning));
+                }
+                continue;
+            }
             result?;
             writable(&phase.name, mounted.directory())?;
         }
@@ -81,7 +95,9 @@ impl Workload<'_> {
         if let Ok(result) = &result {
             self.keep(phase, result, &known, ready, gathered);
         }
-        gathered.evidence.push((phase.name.clone(), known.evidence));
+        if !matches!(result, Err(Stop::Lacks(_))) {
+            gathered.evidence.push((phase.name.clone(), known.evidence));
+        }
         (result.map(|_| ()), stands)
     }
 
@@ -119,15 +135,73 @@ impl Workload<'_> {
         let result = match &phase.work {
             Work::Stream(stream) => engine::run(stream, &context),
             Work::Tree(tree) => engine::run_tree(tree, &context),
+            Work::Mix(mix) => engine::run_mix(mix, &context),
+            Work::Layout(layout) => engine::run_layout(layout, &context),
             Work::Task(task) => engine::run_task(task, self.elsewhere, &context),
             Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         };
         result.map_err(|error| {
+            if let EngineError::Unsupported { what, source } = &error {
+                let (what, why) = ((*what).to_owned(), source.to_string());
+                return Stop::Lacks(Warning::Lacks { what, why });
+            }
             if matches!(error, EngineError::Interrupted) {
                 return Stop::Interrupted;
             }
             Stop::failed(&phase.name, &error)
         })
+    }
+}
+
+/// Sets that are not as they should be, since the filesystem does not have what was to be done to
+/// them.
+#[derive(Debug, Default)]
+struct Lacking(BTreeMap<String, Warning>);
+
+impl Lacking {
+    /// A phase was left out: what comes after it finds its set otherwise than it needs it.
+    fn note(&mut self, phase: &Phase, warning: &Warning) {
+        if let Some(set) = set_of(phase) {
+            self.0.insert(set.name.clone(), warning.clone());
+        }
+    }
+
+    /// What keeps a phase from being done, unless it makes its set itself.
+    fn keeps(&mut self, phase: &Phase) -> Option<Warning> {
+        let set = set_of(phase)?;
+        if makes(phase) {
+            self.0.remove(&set.name);
+        }
+        self.0.get(&set.name).cloned()
+    }
+}
+
+fn set_of(phase: &Phase) -> Option<&Set> {
+    match &phase.work {
+        Work::Tree(tree) => Some(&tree.set),
+        Work::Mix(mix) => Some(&mix.set),
+        Work::Layout(layout) => Some(&layout.set),
+        Work::Stream(_) | Work::Task(_) | Work::Remove { .. } => None,
+    }
+}
+
+/// Whether a phase needs nothing of its set to be there.
+fn makes(phase: &Phase) -> bool {
+    let first = |tree: &Tree| tree.steps.iter().copied().find(|step| *step != TreeStep::MakeParent);
+    match &phase.work {
+        Work::Layout(_) => true,
+        Work::Tree(tree) => matches!(
+            first(tree),
+            Some(
+                TreeStep::Create
+                    | TreeStep::LinkFirst
+                    | TreeStep::SymlinkFirst
+                    | TreeStep::Symlink
+                    | TreeStep::Mknod
+                    | TreeStep::Mkdir
+            )
+        ),
+        Work::Mix(_) | Work::Stream(_) | Work::Task(_) | Work::Remove { .. } => false,
     }
 }
 
@@ -159,8 +233,53 @@ fn time(phase: &Phase) -> Option<Nanos> {
     match &phase.work {
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, run } => Some(ramp + run),
-            Bound::Once | Bound::Ops(_) => None,
+            Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
         },
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => None,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of the phases that are left out, with what keeps them, if those named are lacking.
+    fn left_out(suite: &str, settings: &[(&str, &str)], lacks: &[&str]) -> Vec<String> {
+        let suite = suites::find(suite).unwrap();
+        let mut point = suite.spec.defaults();
+        for (name, text) in settings {
+            let kind = suite.spec.parameter(name).unwrap().kind;
+            point.parameters.insert((*name).to_owned(), kind.read(text).unwrap());
+        }
+        let point = (suite.refine)(point).unwrap().remove(0);
+        let mut lacking = Lacking::default();
+        let mut left = Vec::new();
+        for phase in (suite.phases)(&point, 1) {
+            if lacking.keeps(&phase).is_some() {
+                left.push(phase.name);
+            } else if lacks.contains(&phase.name.as_str()) {
+                let (what, why) = ("links".to_owned(), "no".to_owned());
+                lacking.note(&phase, &Warning::Lacks { what, why });
+                left.push(phase.name);
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn what_a_lack_leaves_out_is_what_needs_its_set_and_nothing_else() {
+        let metadata =
+            |operations, lacks: &[&str]| left_out("metadata", &[("operations", operations)], lacks);
+        let after = metadata("link,unlink,stat", &["link"]);
+        assert!(after.iter().all(|name| name.starts_with("link")), "{after:?}");
+        let after = metadata("symlink,mkdir", &["symlink"]);
+        assert!(after.iter().all(|name| name.starts_with("symlink")), "{after:?}");
+        let files = [("links", "hard"), ("tests", "seq-create,seq-stat,seq-delete")];
+        let after = left_out("bonnie", &files, &["seq-create"]);
+        assert_eq!(after, ["seq-create", "seq-stat", "seq-delete"]);
+        let after = left_out("smallfile", &[], &["write"]);
+        assert_eq!(after, ["write", "stat", "read", "rewrite", "unlink"]);
     }
 }

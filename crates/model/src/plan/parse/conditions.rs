@@ -1,8 +1,8 @@
 //! The axes that say under which conditions a workload runs.
 
-use super::{Result, Table, array, count, strings};
+use super::{Result, Table, array, count, list, string, strings};
 use crate::{
-    cell::Fullness,
+    cell::{Fullness, Isolation},
     plan::PlanError,
     storage::{Place, Storage},
 };
@@ -32,4 +32,41 @@ pub(super) fn fullness(axes: &Table<'_>, storage: &Storage) -> Result<Vec<Fullne
     };
     let levels = array(item).and_then(|items| items.iter().map(level).collect());
     levels.map_err(|error: PlanError| error.cure("write whole percents: full = [0, 50, 90]"))
+}
+
+/// What separates one trial from the next.
+pub(super) fn isolation(top: &Table<'_>, storage: &Storage) -> Result<Isolation> {
+    let Some(item) = top.get("isolation") else { return Ok(Isolation::default()) };
+    let name = string(item)?;
+    let isolation = named(&name).ok_or_else(|| {
+        PlanError::new(format!("there is no isolation `{name}`"), item.span())
+            .cure(format!("use {}", list(Isolation::ALL.iter().map(|isolation| isolation.name()))))
+    })?;
+    match unfit(isolation, storage) {
+        None => Ok(isolation),
+        Some((message, cure)) => Err(PlanError::new(message, item.span()).cure(cure)),
+    }
+}
+
+/// The isolation of that name.
+pub(in crate::plan) fn named(name: &str) -> Option<Isolation> {
+    Isolation::ALL.into_iter().find(|isolation| isolation.name() == name)
+}
+
+/// Why trials on a storage cannot be separated like that, and what can be done.
+pub(in crate::plan) fn unfit(
+    isolation: Isolation,
+    storage: &Storage,
+) -> Option<(&'static str, &'static str)> {
+    match (isolation, &storage.place) {
+        (Isolation::Reattach, Place::Devices { .. }) => {
+            Some(("only images can be attached anew", "use remount or reboot, or name an image"))
+        }
+        (Isolation::Reattach, Place::Directory { .. }) => Some((
+            "a directory has no image that could be attached anew",
+            "use remount or reboot, or name an image",
+        )),
+        (Isolation::Remount | Isolation::Reboot, _)
+        | (Isolation::Reattach, Place::Image { .. }) => None,
+    }
 }

@@ -5,7 +5,8 @@ use analysis::Summary;
 use model::{Metric, Value};
 
 use super::{
-    Body, Column, Row, Table, TableCell, ValueCell, caches, directions, scale_of, tasks, words,
+    Body, Column, Row, Table, TableCell, ValueCell, beside::beside, caches, directions, scale_of,
+    tasks, words,
 };
 use crate::{
     units::{Scale, capital, one_line},
@@ -19,7 +20,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Overview {
     /// For each point and group: filesystems × tests. Where tests are judged by their time: tests ×
-    /// filesystems, seconds and CPU.
+    /// filesystems, seconds and CPU. Then what stands beside the rates of some suites.
     pub(crate) by_point: Vec<Table>,
     /// For each point whose tests are judged by their time: the totals.
     pub(crate) composites: Vec<Table>,
@@ -58,6 +59,7 @@ pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts)
         for group in groups.iter().filter(shown) {
             by_point.push(of_point(point, group, filesystems, facts));
         }
+        by_point.extend(beside(&suite.name, point, filesystems));
     }
     if suite.numbered_as_2009 {
         number(&mut by_point, 1);
@@ -151,7 +153,7 @@ fn counterparts(point: &WorkPoint, group: &str, filesystems: &[Filesystem]) -> O
 }
 
 /// Filesystems × tests with one cell from each entry.
-fn grid(
+pub(super) fn grid(
     point: &WorkPoint,
     tests: &[&Test],
     filesystems: &[Filesystem],

@@ -10,7 +10,12 @@ fn filling_up_comes_before_the_mount_that_is_timed() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     host.done();
-    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, Fullness(50)).unwrap();
+    let mounted = rig
+        .instance(&Wanted {
+            fullness: Fullness(50),
+            ..Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))
+        })
+        .unwrap();
     // What the fake offers: 900 MiB.
     let Space { usable, left, .. } = mounted.space();
     assert_eq!(usable, Bytes::mib(900));
@@ -48,8 +53,12 @@ fn a_filesystem_in_memory_is_filled_and_stays_mounted() {
     let (host, rig) = paper(&root, "memory", |host| host.magic("tmpfs", 0x0102_1994));
     let catalogue = Catalogue::embedded();
     let tmpfs = catalogue.get("tmpfs").unwrap();
-    let mounted =
-        rig.instance(tmpfs, &FilesystemLevel::plain("tmpfs"), None, Fullness(10)).unwrap();
+    let mounted = rig
+        .instance(&Wanted {
+            fullness: Fullness(10),
+            ..Wanted::plain(tmpfs, &FilesystemLevel::plain("tmpfs"))
+        })
+        .unwrap();
     assert_eq!(mounted.environment().get("fill.reached_percent"), Some("10.0"));
     assert!(!host.done().iter().any(|what| what.starts_with("umount")));
 }
@@ -61,14 +70,18 @@ fn files_that_do_not_fit_end_the_trial_and_say_how_far_it_came() {
     let (host, rig) = paper(&root, "over", |host| host.room(Bytes::mib(500)));
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
-    let error =
-        rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, Fullness(90)).unwrap_err();
+    let error = rig
+        .instance(&Wanted {
+            fullness: Fullness(90),
+            ..Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))
+        })
+        .unwrap_err();
     let RigError::Fill { reached, source, .. } = &error else { panic!("{error}") };
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
     let percent: f64 = reached.strip_suffix(" %").unwrap().parse().unwrap();
     assert!((30.0..56.0).contains(&percent), "{error}");
     assert_eq!(host.mounts().unwrap(), []);
-    rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
 }
 
 /// Half full is half full, as the filesystem itself says, and the workload's files are told apart
@@ -85,7 +98,9 @@ fn half_full(name: &str, size: Bytes) {
         return skipped(&reason);
     }
     let level = FilesystemLevel::plain(name);
-    let mut mounted = rig.instance(filesystem, &level, None, Fullness(50)).unwrap();
+    let mut mounted = rig
+        .instance(&Wanted { fullness: Fullness(50), ..Wanted::plain(filesystem, &level) })
+        .unwrap();
     let reached = mounted.environment().get("fill.reached_percent").unwrap();
     assert!((48.0..52.0).contains(&reached.parse::<f64>().unwrap()), "{reached} %");
     let Space { usable, left, .. } = mounted.space();
@@ -138,10 +153,10 @@ fn what_mkfs_leaves_to_the_kernel_is_on_the_device_when_watching_ends() {
     let catalogue = Catalogue::embedded();
     let ext4 = catalogue.get("ext4").unwrap();
     let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
-    let name = name_of(&images[0].device);
+    let name = name_of(&images[0].device());
     let written = || DeviceStat::read(&RealHost, &name).unwrap().counters.written;
     let before = written();
-    let mounted = rig.instance(ext4, &FilesystemLevel::plain("ext4"), None, EMPTY).unwrap();
+    let mounted = rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
     let evidence = mounted.lifecycle()[0].evidence.as_ref().unwrap();
     let seen: Bytes = evidence.devices.iter().filter(|d| d.name == name).map(|d| d.written).sum();
     // The journal alone is a mebibyte and more, and mount writes next to nothing.

@@ -22,8 +22,10 @@ pub(super) fn of(
     let not_cold = not_cold(phase, result, known);
     let cached = value(samples, Metric::CachedShare).map(Ratio);
     let only_reads = match &phase.work {
-        Work::Stream(stream) => stream.direction == Direction::Read,
-        Work::Tree(_) => result.workers.iter().all(|worker| !worker.writes()),
+        Work::Stream(stream) => each_reads(stream),
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) => {
+            result.workers.iter().all(|worker| !worker.writes())
+        }
         Work::Task(_) => true,
         Work::Remove { .. } => false,
     };
@@ -43,13 +45,24 @@ pub(super) fn of(
 
 fn not_cold(phase: &Phase, result: &PhaseResult, known: &Known) -> Option<Warning> {
     let Work::Stream(stream) = &phase.work else { return None };
-    if stream.direction != Direction::Read || phase.cache != Cache::Cold || !stream.moves() {
+    if !each_reads(stream) || phase.cache != Cache::Cold || !stream.moves() {
         return None;
     }
     let asked = distinct(stream, result);
     let from_device = Devices::under(&known.evidence)?.read;
     (float(from_device.0) < COLD_SHARE * float(asked.0))
         .then_some(Warning::NotCold { asked, from_device })
+}
+
+/// Whether every operation reads its record: an update does so, too, before it writes it back, and
+/// finds it in memory or not like any reader.
+fn each_reads(stream: &Stream) -> bool {
+    match stream.direction {
+        Direction::Read | Direction::Update(_) => true,
+        Direction::Write | Direction::Alternate | Direction::FirstRead(_) | Direction::Mixed(_) => {
+            false
+        }
+    }
 }
 
 /// Bytes of different records that a phase read at least, as far as its order tells: a strided pass
@@ -70,7 +83,7 @@ fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
         | Access::Append => result.bytes().min(files(stream)),
         // What is drawn with or without replacement differs by the share of draws that repeat an
         // earlier one, m of n records drawn: n (1 - exp(-m / n)) are different on average.
-        Access::Random => {
+        Access::Random | Access::Tickets => {
             let (moved, all) = (float(result.bytes().0), float(files(stream).0.max(1)));
             Bytes(whole(-all * (-moved / all).exp_m1()))
         }

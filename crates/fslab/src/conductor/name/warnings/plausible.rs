@@ -65,6 +65,7 @@ fn visited(stream: &Stream) -> Bytes {
         | Access::Shuffled
         | Access::Permuted
         | Access::Random
+        | Access::Tickets
         | Access::Append => files(stream),
         Access::SameRecord
         | Access::Stride { .. }
@@ -109,12 +110,17 @@ pub(in crate::conductor) fn across(
         Work::Stream(stream) if stream.direction == Direction::Read && order(&stream.access) => {
             Some(alike(stream))
         }
-        Work::Stream(_) | Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => None,
+        Work::Stream(_)
+        | Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => None,
     };
     let mut warnings = Vec::new();
     for random in phases {
         let drawn = |access: &Access| {
-            matches!(access, Access::Random | Access::Permuted | Access::Shuffled)
+            matches!(access, Access::Random | Access::Permuted | Access::Shuffled | Access::Tickets)
         };
         let (Some(kind), Some(faster)) = (reads(random, drawn), rate(random)) else { continue };
         let in_order = |access: &Access| *access == Access::Sequential;

@@ -30,10 +30,10 @@ pub(super) fn of(
                 warnings.push(Warning::Compressible);
             }
         }
-        Work::Tree(tree) if compressible(tree.fill) && tree.size.0 > 0 => {
+        Work::Tree(tree) if compressible(tree.set.fill) && !tree.set.sizes.are_empty() => {
             warnings.push(Warning::Compressible);
         }
-        Work::Tree(_) | Work::Task(_) | Work::Remove { .. } => {}
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
     if in_memory(phase, result)
@@ -56,7 +56,7 @@ pub(super) fn of(
 pub(super) fn compressible(fill: Fill) -> bool {
     match fill {
         Fill::Random { entropy, duplicates } => entropy < 0.9 || duplicates > 0.1,
-        Fill::PagePattern => true,
+        Fill::PagePattern | Fill::Marks => true,
     }
 }
 
@@ -64,9 +64,10 @@ pub(super) fn compressible(fill: Fill) -> bool {
 fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
     match &phase.work {
         Work::Stream(stream) => !durable(stream) && !stream.open.direct,
-        Work::Tree(tree) => !tree.steps.contains(&TreeStep::Fsync),
+        Work::Tree(tree) => !tree.end.sync && !tree.steps.contains(&TreeStep::Fsync),
+        Work::Mix(_) => true,
         Work::Task(_) => !flushed(result),
-        Work::Remove { .. } => false,
+        Work::Layout(_) | Work::Remove { .. } => false,
     }
 }
 

@@ -1,0 +1,261 @@
+//! What making, looking at, and removing many files costs: ours against a bare loop, the programs
+//! that people use for it, and a layout by one processor. Everything is on tmpfs, whose own share
+//! of an operation is the least there is.
+
+mod bare;
+mod peers;
+mod room;
+
+use std::{ffi::CString, path::Path, sync::atomic::AtomicBool};
+
+use engine::{Context, Progress, run_layout, run_tree};
+use model::{
+    Bytes, Nanos, PhaseResult,
+    phase::{
+        Fill, Item, Layout, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder, TreeStep,
+    },
+};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::{
+    contest::{Contest, Contestant, Measure, rounds, single},
+    ours,
+    page::{Row, Section},
+    rate::Rate,
+};
+use room::Room;
+pub(crate) use room::peak;
+
+/// How much is measured.
+pub(crate) struct Extent {
+    /// Rounds with a bare loop, and files of one.
+    short: (usize, u64),
+    /// Rounds with programs that take seconds.
+    long: usize,
+    /// Files of fs_mark, in thousands.
+    fsmark: u64,
+    /// Files of bonnie++, in units of 1024: it tells no rate of what took less than 0.5 s.
+    bonnie: u64,
+    /// Files of a layout.
+    layout: u64,
+    /// Files of a small set and of a large one, and what the large one needs of memory.
+    memory: (u64, u64, Bytes),
+}
+
+/// Enough to tell.
+pub(crate) const FULL: Extent = Extent {
+    short: (90, 30_000),
+    long: 6,
+    fsmark: 200,
+    bonnie: 600,
+    layout: 1_000_000,
+    memory: (1_000_000, 10_000_000, Bytes(14 << 30)),
+};
+
+/// Enough to see that it works.
+pub(crate) const SMOKE: Extent = Extent {
+    short: (1, 200),
+    long: 1,
+    fsmark: 1,
+    bonnie: 1,
+    layout: 2000,
+    memory: (100, 1000, Bytes(0)),
+};
+
+/// Entries of a directory where there are several.
+const EACH: u64 = 1000;
+
+/// The section of the page; with the programs that are installed if `peers`.
+pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
+    let room = Room::new();
+    let all = sched_getaffinity(None).expect("the CPUs of this process");
+    let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| all.is_set(*cpu)).unwrap_or(0);
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one).expect("one CPU of those allowed");
+    let mut rows = rounds(&calls(extent, room.path()), extent.short.0).1;
+    let mut programs = vec!["a bare loop"];
+    if peers && peers::is_installed("fs_mark") {
+        programs.push("fs_mark");
+        rows.extend(rounds(&fs_mark(extent, room.path()), extent.long * 2).1);
+    }
+    if peers && peers::is_installed("bonnie++") {
+        programs.push("bonnie++");
+        rows.extend(rounds(&bonnie(extent, room.path()), extent.long).1);
+    }
+    sched_setaffinity(None, &all).expect("the CPUs as before");
+    let fio = peers && crate::fio::version().is_some();
+    if fio {
+        programs.push("fio");
+    }
+    rows.extend(layouts(extent, fio, all.count(), room.path()));
+    let paragraphs = vec![conditions(&programs, all.count()), room::memory(extent.memory, &room)];
+    Section { rows, paragraphs }
+}
+
+fn conditions(programs: &[&str], processors: u32) -> String {
+    format!(
+        "Compared with {}, on a tmpfs. Single calls and programs: everyone on the same single CPU. \
+         The bare loop takes its names from a table made before its clock starts, keeps the \
+         directory open and its descriptors to itself as ours does, and counts nothing; ours makes \
+         each name in its loop. \
+         fs_mark calls mkdir for every file and has names of 40 bytes, which ours has there, too; \
+         its removals are not in its rate. bonnie++ works in one directory, sequentially in the \
+         order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \
+         ours does the same, and its sync counts. Layouts: {processors} processors; one owner, \
+         {EACH} files in a directory, against one thread that opens and closes each file of the \
+         same set, by names from a table. fio lays out no empty files, so it is compared with \
+         files of one byte; the time of a run with one file is taken off.",
+        programs.join(", ")
+    )
+}
+
+fn set(name: &str, files: u64) -> Set {
+    Set {
+        name: name.into(),
+        sharing: Sharing::Private,
+        files,
+        spread: Spread::Flat,
+        naming: Naming::Numbers,
+        sizes: Sizes::Fixed(Bytes(0)),
+        record: Bytes(4096),
+        fill: Fill::default(),
+        seed: 1,
+    }
+}
+
+/// Does the steps to each file of a set, in an order, and then what the end says.
+fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path) -> PhaseResult {
+    let tree = Tree { order, end, ..Tree::new(set.clone(), steps.to_vec()) };
+    let context = Context {
+        directory: at,
+        progress: &Progress::default(),
+        interrupt: &AtomicBool::new(false),
+        state: None,
+        worker_command: &[],
+    };
+    run_tree(&tree, &context).expect("the phase runs")
+}
+
+const MAKE: [TreeStep; 2] = [TreeStep::Create, TreeStep::Close];
+const PLAIN: TreeEnd = TreeEnd { remove_directories: false, sync: false };
+
+/// Creating, looking at, and removing the same files, against the same calls in a bare loop.
+fn calls<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
+    let set = set("calls", extent.short.1);
+    let names: Vec<CString> =
+        (0..set.files).map(|entry| CString::new(entry.to_string()).expect("digits")).collect();
+    let ours = move || {
+        let step = |steps: &[TreeStep]| {
+            Some(ours::rate(&tree(&set, TreeOrder::Created, steps, PLAIN, directory)))
+        };
+        vec![step(&MAKE), step(&[TreeStep::Stat]), step(&[TreeStep::Unlink])]
+    };
+    let bare: Measure<'a> =
+        Box::new(move || bare::calls(&directory.join("bare"), &names).map(Some).into());
+    Contest {
+        whats: ["create and close", "stat", "unlink"].map(|what| format!("{what}, tmpfs")).into(),
+        ours: Box::new(ours),
+        others: vec![("bare loop", Some(0.95), bare)],
+    }
+}
+
+/// Creating with names as long as those of fs_mark.
+fn fs_mark<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
+    let files = extent.fsmark * 1000;
+    let set = Set { naming: Naming::Padded { length: 40 }, ..set("marks", files) };
+    let ours = move || {
+        let made = ours::rate(&tree(&set, TreeOrder::Created, &MAKE, PLAIN, directory));
+        tree(&set, TreeOrder::Created, &[TreeStep::Unlink], PLAIN, directory);
+        made
+    };
+    let theirs = move || peers::fs_mark(files, &directory.join("fs_mark"));
+    Contest {
+        whats: vec!["create and close, names of 40 bytes, tmpfs".into()],
+        ours: single(ours),
+        others: vec![("fs_mark", Some(1.0), single(theirs))],
+    }
+}
+
+/// The three phases of bonnie++ on files that are named in order, and the same in none.
+fn bonnie<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
+    let units = extent.bonnie;
+    let phases = move |naming, order| {
+        let set = Set { naming, ..set("bonnie", units * 1024) };
+        let step = |order, steps: &[TreeStep], end| {
+            Some(with_flush(&tree(&set, order, steps, end, directory)))
+        };
+        let sync = TreeEnd { sync: true, ..PLAIN };
+        [
+            step(TreeOrder::Created, &MAKE, sync),
+            step(order, &[TreeStep::Stat], PLAIN),
+            step(order, &[TreeStep::Unlink], TreeEnd { remove_directories: true, ..sync }),
+        ]
+    };
+    let ours = move || {
+        let sequential = phases(Naming::Ordered, TreeOrder::Listed);
+        [sequential, phases(Naming::Scrambled, TreeOrder::Shuffled)].concat()
+    };
+    let theirs: Measure<'a> = Box::new(move || peers::bonnie(units, directory));
+    let whats = ["sequential", "random"].into_iter().flat_map(|word| {
+        ["create and close", "stat", "unlink"].map(|what| format!("{what}, {word}, tmpfs"))
+    });
+    let others: Vec<Contestant<'a>> = vec![("bonnie++", Some(1.0), theirs)];
+    Contest { whats: whats.collect(), ours: Box::new(ours), others }
+}
+
+/// Files over the time of loop and flush.
+fn with_flush(result: &PhaseResult) -> Rate {
+    let time: Nanos = result.workers.iter().map(|w| w.loop_time + w.flush_time).max().expect("one");
+    Rate::new(result.ops().0, time)
+}
+
+/// Layouts by all processors.
+fn layouts(extent: &Extent, fio: bool, processors: u32, directory: &Path) -> Vec<Row> {
+    let files = extent.layout;
+    let spread = Spread::Directories { each: EACH };
+    let empty = Set { spread, ..set("empty", files) };
+    let small = Set { sizes: Sizes::Fixed(Bytes(1)), ..empty.clone() };
+    let names: Vec<CString> =
+        (0..files).map(|entry| CString::new(entry.to_string()).expect("digits")).collect();
+    let names = &names;
+    let measure = |set: Set| single(move || layout(&set, directory));
+    let serial = move || {
+        let path = directory.join("serial");
+        let rate = bare::layout(&path, names, EACH);
+        std::fs::remove_dir_all(path).expect("it was just made");
+        rate
+    };
+    let wanted = Some(f64::from(processors));
+    let contest = |what: String, set: Set, other: Contestant<'_>, times: usize| {
+        let contest = Contest { whats: vec![what], ours: measure(set), others: vec![other] };
+        rounds(&contest, times).1
+    };
+    let other: Contestant<'_> = ("one thread, open and close", wanted, single(serial));
+    let what = format!("layout of {files} empty files, tmpfs");
+    let mut rows = contest(what, empty, other, extent.long);
+    if fio {
+        let theirs = move || peers::fio(files, &directory.join("fio"));
+        let other: Contestant<'_> = ("fio", wanted, single(theirs));
+        let what = format!("layout of {files} files of 1 byte, tmpfs");
+        // One of fio's takes half a minute.
+        rows.extend(contest(what, small, other, extent.long.div_ceil(2)));
+    }
+    rows
+}
+
+/// One layout of ours, which is removed again.
+fn layout(set: &Set, directory: &Path) -> Rate {
+    let context = Context {
+        directory,
+        progress: &Progress::default(),
+        interrupt: &AtomicBool::new(false),
+        state: None,
+        worker_command: &[],
+    };
+    let layout = Layout { set: set.clone(), item: Item::File, owners: 1 };
+    let result = run_layout(&layout, &context).expect("the layout is made");
+    let path = directory.join(format!("{}.0", set.name));
+    std::fs::remove_dir_all(path).expect("it was just made");
+    Rate::new(result.ops().0, result.wall_time)
+}

@@ -1,0 +1,89 @@
+//! The programs that people use to measure many files, run as their users run them.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use engine::now;
+use model::Nanos;
+
+use crate::rate::Rate;
+
+/// Whether a program can be started. Where nobody but the administrator is meant to use it, it lies
+/// in a directory of his.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let started = command(program).arg("-?").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    started.is_ok()
+}
+
+fn command(program: &str) -> Command {
+    let there = format!("/usr/sbin/{program}");
+    if Path::new(&there).exists() { Command::new(there) } else { Command::new(program) }
+}
+
+fn output(command: &mut Command) -> Output {
+    let output = command.output().expect("it is installed");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Files a second that fs_mark tells, of one thread without any sync.
+pub(crate) fn fs_mark(files: u64, directory: &Path) -> Rate {
+    fs::create_dir_all(directory).expect("there is room");
+    let mut command = command("fs_mark");
+    command.args(["-S", "0", "-s", "0", "-t", "1", "-n", &files.to_string(), "-l"]);
+    command.arg(directory.with_extension("log")).arg("-d").arg(directory);
+    let output = output(&mut command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = text.lines().skip_while(|line| !line.starts_with("FSUse%")).nth(1);
+    let rate = row.and_then(|row| row.split_whitespace().nth(3)).and_then(|word| word.parse().ok());
+    Rate { per_second: rate.expect("fs_mark tells files a second") }
+}
+
+/// What bonnie++ tells of so many times 1024 empty files: created, looked at, and removed,
+/// sequentially and at random; none for what took less than half a second.
+pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
+    let mut command = command("bonnie++");
+    command.args(["-q", "-m", "peer", "-s", "0", "-n", &units.to_string(), "-d"]).arg(directory);
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "root"]);
+    }
+    let output = output(&mut command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let record = text.lines().find(|line| line.starts_with("1.9")).expect("bonnie++ tells a CSV");
+    let fields: Vec<&str> = record.split(',').collect();
+    // Format 1.98 has two fields more than those before it.
+    let first = if fields.len() >= 50 { 26 } else { 24 };
+    (0..6)
+        .map(|phase| fields.get(first + 2 * phase)?.parse().ok())
+        .map(|rate| rate.map(|per_second| Rate { per_second }))
+        .collect()
+}
+
+/// Files of one byte a second that fio lays out.
+pub(crate) fn fio(files: u64, directory: &Path) -> Rate {
+    let alone = fio_run(1, directory);
+    let all = fio_run(files, directory);
+    Rate::new(files, Nanos(all.0.saturating_sub(alone.0).max(1)))
+}
+
+/// Time of a run that lays out so many files, for each of which fio takes some 400 bytes of memory
+/// that it reserves beforehand, by default too little for a million.
+fn fio_run(files: u64, directory: &Path) -> Nanos {
+    fs::create_dir_all(directory).expect("there is room");
+    let mut command = Command::new("fio");
+    command.args(["--name=peer", "--thread", "--rw=read", "--bs=1", "--filesize=1"]);
+    command
+        .args(["--create_only=1", "--create_fsync=0", "--alloc-size=1048576"])
+        .arg(format!("--nrfiles={files}"));
+    command.arg(format!("--directory={}", directory.display()));
+    let begun = now();
+    output(&mut command);
+    let time = now() - begun;
+    let laid_out = fs::read_dir(directory).expect("it was just made").count() as u64;
+    assert!(laid_out >= files, "fio laid out {laid_out} files of {files}");
+    fs::remove_dir_all(directory).expect("it was just made");
+    time
+}

@@ -1,0 +1,150 @@
+//! A tree of source code written straight into a directory: what a filesystem holds before it is
+//! converted, or before a snapshot of it is taken.
+//!
+//! Data enters as a number of files and a seed, and leaves as the tree that the same number and
+//! seed make as an archive ([`crate::task::source`]): names, sizes, and contents are those that
+//! unpacking it would give. Nothing is timed here, and nothing is flushed.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    },
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use crate::{
+    EngineError,
+    error::Operation,
+    task::source::{self, Sink},
+};
+
+/// Writes a tree of so many files into a directory, which it makes. A link is no file.
+///
+/// # Errors
+/// [`EngineError::Io`] for the first call that the kernel refuses, also when the directory is there
+/// already; [`EngineError::Interrupted`] once `interrupt` is set, which is looked at after each
+/// entry. What was written until then stays.
+pub fn populate(
+    directory: &Path,
+    files: u64,
+    seed: u64,
+    interrupt: &AtomicBool,
+) -> Result<(), EngineError> {
+    source::tree(files, seed, &mut Disk { root: directory, open: None, interrupt })
+}
+
+/// A tree on its way into a directory.
+struct Disk<'a> {
+    root: &'a Path,
+    /// The file that is being written, and its path.
+    open: Option<(File, PathBuf)>,
+    interrupt: &'a AtomicBool,
+}
+
+impl Disk<'_> {
+    fn path(&self, path: &[u8]) -> PathBuf {
+        match source::below_root(path) {
+            [] => self.root.to_path_buf(),
+            below => self.root.join(OsStr::from_bytes(below)),
+        }
+    }
+}
+
+impl Sink for Disk<'_> {
+    fn directory(&mut self, path: &[u8]) -> Result<(), EngineError> {
+        let path = self.path(path);
+        let made = std::fs::DirBuilder::new().mode(0o755).create(&path);
+        made.map_err(|source| failed(Operation::MakeDirectory, &path, source))
+    }
+
+    fn link(&mut self, path: &[u8], target: &[u8]) -> Result<(), EngineError> {
+        let path = self.path(path);
+        let made = symlink(OsStr::from_bytes(target), &path);
+        made.map_err(|source| failed(Operation::SymbolicLink, &path, source))
+    }
+
+    fn file(&mut self, path: &[u8], _size: u64) -> Result<(), EngineError> {
+        let path = self.path(path);
+        let mut options = File::options();
+        let file = options.write(true).create_new(true).mode(0o644).open(&path);
+        let file = file.map_err(|source| failed(Operation::Open, &path, source))?;
+        self.open = Some((file, path));
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        let Some((file, path)) = &mut self.open else { return Ok(()) };
+        file.write_all(bytes).map_err(|source| failed(Operation::Write, path, source))
+    }
+
+    fn end(&mut self) -> Result<(), EngineError> {
+        self.open = None;
+        Ok(())
+    }
+
+    fn done(&mut self) -> Result<(), EngineError> {
+        if self.interrupt.load(Relaxed) { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+}
+
+fn failed(operation: Operation, path: &Path, source: io::Error) -> EngineError {
+    EngineError::Io { operation, path: path.to_path_buf(), offset: None, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use model::phase::Compression;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Every entry below a directory: contents of files, targets of links, nothing of directories.
+    fn entries(root: &Path, below: &Path, into: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
+        for entry in fs::read_dir(root.join(below)).unwrap() {
+            let entry = entry.unwrap();
+            let (path, kind) = (below.join(entry.file_name()), entry.file_type().unwrap());
+            if kind.is_dir() {
+                entries(root, &path, into);
+                into.insert(path, None);
+            } else if kind.is_symlink() {
+                let target = fs::read_link(entry.path()).unwrap();
+                into.insert(path, Some(target.into_os_string().into_encoded_bytes()));
+            } else {
+                into.insert(path, Some(fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_tree_is_that_of_the_archive() {
+        let folder = TempDir::new().unwrap();
+        let tree = folder.path().join("linux");
+        populate(&tree, 500, 7, &AtomicBool::new(false)).unwrap();
+        let mut written = BTreeMap::new();
+        entries(&tree, Path::new(""), &mut written);
+        let archive = source::tests::archive(500, 7, Compression::None);
+        tar::Archive::new(&archive[..]).unpack(folder.path()).unwrap();
+        let mut unpacked = BTreeMap::new();
+        entries(&folder.path().join("source"), Path::new(""), &mut unpacked);
+        assert_eq!(written, unpacked);
+        let files = written.values().filter(|content| content.is_some()).count();
+        assert!((500..=501).contains(&files), "{files}");
+    }
+
+    #[test]
+    fn it_stops_when_asked_to_and_makes_its_directory_itself() {
+        let folder = TempDir::new().unwrap();
+        let stopped = populate(&folder.path().join("a"), 9, 0, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(EngineError::Interrupted)));
+        let there = populate(folder.path(), 9, 0, &AtomicBool::new(false)).unwrap_err();
+        let EngineError::Io { path, source, .. } = &there else { panic!("{there}") };
+        assert_eq!((path.as_path(), source.kind()), (folder.path(), io::ErrorKind::AlreadyExists));
+    }
+}

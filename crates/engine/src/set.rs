@@ -1,0 +1,69 @@
+//! What the entries of a set are called, where they lie, and how large they are: everything follows
+//! from the number of an entry, so that ten million of them take no more memory than ten.
+//!
+//! [`Place`] tells the directory of a worker, [`Names`] the texts, [`Lengths`] the sizes. All are
+//! made before the clock starts; in the loop they neither allocate nor use floating point.
+
+mod data;
+mod lengths;
+mod names;
+
+use std::path::{Path, PathBuf};
+
+use model::phase::{Set, Sharing, Spread};
+
+pub(crate) use data::{Data, Uses, tag};
+pub(crate) use lengths::Lengths;
+pub(crate) use names::{ACROSS, Names, ROOM};
+
+/// Where the entries of one worker lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The directory of the set that this worker uses.
+    pub(crate) root: PathBuf,
+    /// Its entries' owner: the worker itself, or 0 where all have the same entries.
+    pub(crate) owner: u32,
+}
+
+impl Place {
+    /// Of a worker, in the directory under test.
+    pub(crate) fn new(set: &Set, worker: u32, directory: &Path) -> Self {
+        match set.sharing {
+            Sharing::Private => {
+                Self { root: directory.join(format!("{}.{worker}", set.name)), owner: worker }
+            }
+            Sharing::Directory => Self { root: directory.join(&set.name), owner: worker },
+            Sharing::File => Self { root: directory.join(&set.name), owner: 0 },
+        }
+    }
+}
+
+/// Directories below that of the set that hold its entries: 0 where it holds them itself.
+pub(crate) fn directories(set: &Set) -> u64 {
+    match set.spread {
+        Spread::Flat => 0,
+        Spread::Directories { each } => set.files.div_ceil(each.max(1)),
+    }
+}
+
+/// Entries of one of these directories.
+pub(crate) fn each(set: &Set) -> u64 {
+    match set.spread {
+        Spread::Flat => set.files,
+        Spread::Directories { each } => each.max(1),
+    }
+}
+
+/// Sixty-four bits of an entry, from a stream of their own for each purpose: two rounds of
+/// SplitMix64's mixing function (Steele, Lea, and Flood, OOPSLA 2014).
+pub(crate) fn drawn(seed: u64, owner: u32, entry: u64, purpose: u64) -> u64 {
+    let worker = u64::from(owner).wrapping_mul(0xD1B5_4A32_D192_ED03);
+    mixed(mixed(seed ^ worker ^ purpose).wrapping_add(entry))
+}
+
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}

@@ -1,0 +1,126 @@
+//! Filesystems with a limit or a lack, which only root may mount.
+
+use std::{path::PathBuf, process::Command};
+
+use super::*;
+
+/// A filesystem on a directory; unmounted on drop.
+pub(super) struct Mounted {
+    image: Option<TempDir>,
+    bench: Option<Bench>,
+    point: PathBuf,
+}
+
+impl Mounted {
+    /// Mounted with these arguments of mount(8) before the directory; `None` if that cannot be.
+    fn new(arguments: &[&str], image: Option<TempDir>) -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        let point = directory.path().to_path_buf();
+        let mounted = Command::new("mount").args(arguments).arg(&point).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            skipped("cannot mount here");
+            return None;
+        }
+        Some(Self { image, bench: Some(Bench::at(directory)), point })
+    }
+
+    /// Of memory, with these options.
+    pub(super) fn memory(options: &str) -> Option<Self> {
+        root().then(|| Self::new(&["-t", "tmpfs", "-o", options, "tmpfs"], None)).flatten()
+    }
+
+    /// In an image file that `mkfs` makes a filesystem in.
+    fn image(mkfs: &[&str], kind: &str) -> Option<Self> {
+        if !root() {
+            return None;
+        }
+        let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let image = folder.path().join("image");
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let made = Command::new(mkfs[0]).args(&mkfs[1..]).arg(&image).output();
+        if !made.is_ok_and(|output| output.status.success()) {
+            skipped(&format!("needs {}", mkfs[0]));
+            return None;
+        }
+        let image = image.display().to_string();
+        Self::new(&["-t", kind, "-o", "loop", &image], Some(folder))
+    }
+
+    pub(super) fn bench(&self) -> &Bench {
+        self.bench.as_ref().unwrap()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.point).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{}", self.point.display());
+        drop(self.bench.take());
+        drop(self.image.take());
+    }
+}
+
+fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("needs root");
+    }
+    root
+}
+
+#[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+#[test]
+fn a_full_filesystem_names_what_did_not_fit_and_can_be_cleaned_up() {
+    let Some(mounted) = Mounted::memory("size=1m,nr_inodes=40") else { return };
+    let bench = mounted.bench();
+    for step in [TreeStep::Mknod, TreeStep::Mkdir, TreeStep::Symlink] {
+        let many = with(&[step], |tree| {
+            (tree.set.spread, tree.set.files) = (Spread::Flat, 100);
+        });
+        let refusal = bench.refusal(&many);
+        assert!(refusal.contains("more inodes if df -i shows none left"), "{refusal}");
+        assert!(refusal.contains("/t.0/3"), "{refusal}");
+        fs::remove_dir_all(bench.path("")).unwrap();
+    }
+    let large = with(&MAKE, |tree| tree.set.sizes = Sizes::Fixed(Bytes(300_000)));
+    let refusal = bench.refusal(&large);
+    assert!(refusal.starts_with("writing ") && refusal.contains("the filesystem is full"));
+    assert!(refusal.contains(" at offset "), "{refusal}");
+    fs::remove_dir_all(bench.path("")).unwrap();
+}
+
+#[test]
+fn more_links_than_a_filesystem_has_are_refused_with_the_entry() {
+    let Some(mounted) = Mounted::image(&["mkfs.ext4", "-q", "-F"], "ext4") else { return };
+    let bench = mounted.bench();
+    let many = with(&[TreeStep::LinkFirst], |tree| {
+        (tree.set.spread, tree.set.files) = (Spread::Flat, 70_000);
+    });
+    let refusal = bench.refusal(&many);
+    // ext4 counts up to 65000 (EXT4_LINK_MAX in fs/ext4/ext4.h).
+    assert!(refusal.starts_with("linking ") && refusal.contains("t.0/65000: "), "{refusal}");
+    assert!(refusal.contains("so many links to one file"), "{refusal}");
+    fs::remove_dir_all(bench.path("")).unwrap();
+}
+
+#[test]
+fn what_a_filesystem_lacks_is_told_before_anything_is_touched() {
+    let Some(mounted) = Mounted::image(&["mkfs.vfat"], "vfat") else { return };
+    let bench = mounted.bench();
+    for (step, lack) in [
+        (TreeStep::LinkFirst, "hard links"),
+        (TreeStep::Symlink, "symbolic links"),
+        (TreeStep::SetXattr, "extended attributes of users"),
+        (TreeStep::Chmod, "modes of files"),
+    ] {
+        let refusal = bench.run(&tree(&[step])).unwrap_err();
+        let EngineError::Unsupported { what, .. } = &refusal else { panic!("{refusal}") };
+        assert_eq!(*what, lack);
+        assert_eq!(fs::read_dir(bench.directory.path()).unwrap().count(), 0);
+    }
+    bench.run(&tree(&MAKE)).unwrap();
+}

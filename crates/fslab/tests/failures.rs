@@ -1,0 +1,105 @@
+//! A phase that fails in the middle: the trial is kept as failed with the operation and the path,
+//! the run goes on with the other cells, and nothing is left behind.
+
+use model::{
+    RunRecord,
+    record::{CellState, Outcome},
+};
+
+use crate::support::{Bench, needs_root};
+
+/// The run of two cells, of which the first fails; what it is kept with.
+#[track_caller]
+fn failed(bench: &Bench, plan: &str) -> (RunRecord, String) {
+    let plan = bench.plan(plan);
+    let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let failed = |state: &CellState| matches!(state, CellState::Failed { .. });
+    let states: Vec<bool> = record.cells.iter().map(|cell| failed(&cell.state)).collect();
+    assert_eq!(states, [true, false], "{}\n{}", said.stdout, said.stderr);
+    let trial = record.trials.iter().find(|trial| trial.cell == 0).unwrap();
+    let Outcome::Failed { reason } = &trial.outcome else { panic!("the trial was measured") };
+    assert!(said.stdout.contains("failed"), "{}", said.stdout);
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+    bench.ends(0, &["clean"]);
+    let reason = reason.clone();
+    (record, reason)
+}
+
+fn plan(image: &str, filesystems: &str, workload: &str) -> String {
+    format!(
+        "repeats = 1\nseed = 3\n[storage]\nimage = \"{image}\"\n[axes]\n\
+         filesystem = [{filesystems}]\nworkload = [{workload}]\n"
+    )
+}
+
+const CREATE: &str = r#"{ suite = "metadata", operations = ["create"], files = 5000 }"#;
+
+#[test]
+fn a_filesystem_without_inodes_left() {
+    if !needs_root("failures::a_filesystem_without_inodes_left") {
+        return;
+    }
+    let bench = Bench::new();
+    let levels = r#"{ name = "few", base = "ext4", mkfs = ["-N", "1024"] }, "ext4""#;
+    let (_, reason) = failed(&bench, &plan("64MiB", levels, CREATE));
+    assert!(reason.starts_with("create: opening /"), "{reason}");
+    assert!(reason.contains("os error 28"), "{reason}");
+}
+
+#[test]
+fn a_filesystem_without_space_left() {
+    if !needs_root("failures::a_filesystem_without_space_left") {
+        return;
+    }
+    let bench = Bench::new();
+    // No reserve for root: it ends where the filesystem does.
+    let levels =
+        r#"{ name = "small", base = "ext4", mkfs = ["-J", "size=28", "-m", "0"] }, "ext4""#;
+    let workload = r#"{ suite = "smallfile", operations = ["write"], files = 8, mean_size = "4MiB", distribution = "fixed" }"#;
+    let (_, reason) = failed(&bench, &plan("64MiB", levels, workload));
+    assert!(reason.starts_with("write: writing /"), "{reason}");
+    assert!(reason.contains("os error 28"), "{reason}");
+}
+
+#[test]
+fn a_file_with_as_many_links_as_it_can_have() {
+    if !needs_root("failures::a_file_with_as_many_links_as_it_can_have") {
+        return;
+    }
+    let bench = Bench::new();
+    // EXT4_LINK_MAX is 65000; XFS takes 2^31 - 1.
+    let workload = r#"{ suite = "bonnie", links = "hard", files = 65536, tests = ["seq-create"] }"#;
+    let (_, reason) = failed(&bench, &plan("300MiB", r#""ext4", "xfs""#, workload));
+    assert!(reason.starts_with("seq-create: linking /"), "{reason}");
+    assert!(reason.contains("os error 31"), "{reason}");
+}
+
+#[test]
+fn a_name_that_is_too_long() {
+    if !needs_root("failures::a_name_that_is_too_long") {
+        return;
+    }
+    let bench = Bench::new();
+    let workloads =
+        r#"{ suite = "metadata", operations = ["create"], files = 10, name_length = [300, 250] }"#;
+    let (_, reason) = failed(&bench, &plan("64MiB", r#""ext4""#, workloads));
+    assert!(reason.starts_with("create: opening /"), "{reason}");
+    assert!(reason.contains("os error 36"), "{reason}");
+}
+
+#[test]
+fn a_quota_that_is_used_up() {
+    if !needs_root("failures::a_quota_that_is_used_up") {
+        return;
+    }
+    let bench = Bench::new();
+    let levels = r#"{ name = "limited", base = "btrfs", setup = [
+        { mounted = ["btrfs", "quota", "enable", "{mount}"] },
+        { mounted = ["btrfs", "qgroup", "limit", "1M", "{mount}"] } ] }, "btrfs""#
+        .replace('\n', " ");
+    let workload = r#"{ suite = "smallfile", operations = ["write"], files = 400, mean_size = "16KiB", distribution = "fixed" }"#;
+    let (_, reason) = failed(&bench, &plan("256MiB", &levels, workload));
+    assert!(reason.starts_with("write: "), "{reason}");
+    assert!(reason.contains("os error 122"), "{reason}");
+}

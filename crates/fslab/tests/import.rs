@@ -1,0 +1,160 @@
+//! Records of bonnie++ in and out.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use crate::support::Bench;
+
+/// Two configurations of the study of 2012, and a phase that was too short for a number.
+const RECORDS: &str = "\
+1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,306.1,1,512,,,,,35092,55,\
+520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,8997us,50112us,323ms,1232ms,541us,\
+14112ms,1189ms,41us,11701ms
+1.96,1.96,btrfs,1,1337661202,8G,,468,98,60274,4,29605,4,3629,100,89250,8,301.5,7,512,,,,,26078,60,\
++++++,+++,26027,92,25617,58,754598,99,21935,84,55633us,345ms,196ms,3767us,229ms,1119ms,452us,423us,\
+1029us,426us,16us,2314us
+";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    fs::write(bench.path("old.csv"), RECORDS).unwrap();
+    bench
+}
+
+#[test]
+fn records_are_imported_and_told_from_a_run_everywhere() {
+    let bench = bench();
+    let said = bench.ends(0, &["import", "old.csv"]);
+    assert!(said.stderr.contains("fslab report old.fslab"), "{}", said.stderr);
+    let report = ["report", "old.fslab"];
+    let text = bench.ends(0, &report).stdout;
+    for words in
+        ["Imported, not measured by fslab: bonnie++ 1.96", "57.9", "- not told", "plus signs"]
+    {
+        assert!(text.contains(words), "{words} is missing from\n{text}");
+    }
+    assert!(!text.contains("Findings") && !text.contains('▲'), "nothing is claimed:\n{text}");
+    let format = |name| bench.ends(0, &[&report[..], &["--format", name]].concat()).stdout;
+    let json: serde_json::Value = serde_json::from_str(&format("json")).unwrap();
+    assert_eq!(json["measured_by_fslab"], false);
+    assert!(format("csv").lines().skip(1).all(|line| line.contains(",imported,")));
+    assert!(format("md").contains("Imported from bonnie++ 1.96, not measured by fslab"));
+    assert_eq!(format("bonnie-1.96"), RECORDS);
+    bench.ends(0, &["report", "old.fslab", "--html", "old.html"]);
+    let html = fs::read_to_string(bench.path("old.html")).unwrap();
+    assert!(html.contains("Imported from bonnie++ 1.96, not measured by fslab"));
+}
+
+#[test]
+fn an_import_is_not_resumed_nor_written_over() {
+    let bench = bench();
+    bench.ends(0, &["import", "old.csv", "-o", "a.fslab"]);
+    let said = bench.ends(2, &["run", "--resume", "a.fslab"]);
+    assert!(said.stderr.contains("was imported"), "{}", said.stderr);
+    let said = bench.ends(2, &["import", "old.csv", "-o", "a.fslab"]);
+    assert!(said.stderr.contains("exists already; name another file with -o"), "{}", said.stderr);
+    bench.ends(0, &["compare", "a.fslab", "a.fslab"]);
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_what_can_be_read() {
+    let bench = bench();
+    fs::write(bench.path("text"), "hello\n").unwrap();
+    let said = bench.ends(2, &["import", "text"]);
+    for words in ["line 1", "`hello`", "1.98", "1.03"] {
+        assert!(said.stderr.contains(words), "{words} is missing from\n{}", said.stderr);
+    }
+    fs::write(bench.path("bad.csv"), RECORDS.replace("26078", "many")).unwrap();
+    let said = bench.ends(2, &["import", "bad.csv"]);
+    assert!(said.stderr.contains("line 2, field 25 (seq-create)"), "{}", said.stderr);
+    bench.ends(2, &["import", "none.csv"]);
+    bench.ends(2, &["import"]);
+    assert!(!bench.path("bad.fslab").exists() && !bench.path("none.fslab").exists());
+}
+
+#[test]
+fn names_are_given_to_records_and_stdin_is_read() {
+    let bench = bench();
+    let said = bench.ends(2, &["import", "old.csv", "--names", "one"]);
+    assert!(said.stderr.contains("there are 2 records and 1 names"), "{}", said.stderr);
+    let mut command = bench.command(&["import", "-", "--names", "tuned,tuned", "-o", "in.fslab"]);
+    command.stdin(Stdio::from(fs::File::open(bench.path("old.csv")).unwrap()));
+    assert!(command.status().unwrap().success());
+    let text = bench.ends(0, &["report", "in.fslab"]).stdout;
+    assert!(text.contains("tuned") && text.contains("n = 2 repeats"), "{text}");
+}
+
+#[test]
+fn only_runs_of_the_suite_make_records() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let plan = bench.plan(
+        "title = \"other\"\nrepeats = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file = \"64KiB\", record = \"64KiB\", \
+         tests = [\"write\"] }]\n",
+    );
+    bench.ends(0, &["run", &plan, "-q", "-o", "other.fslab"]);
+    let said = bench.ends(2, &["report", "other.fslab", "--format", "bonnie"]);
+    assert!(said.stderr.contains("suite = \"bonnie\""), "{}", said.stderr);
+    let said = bench.ends(2, &["report", "bonnie-2012@published", "--format", "bonnie"]);
+    assert!(said.stderr.contains("--format csv"), "{}", said.stderr);
+}
+
+#[test]
+fn a_run_of_the_suite_makes_a_record_for_each_repeat() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let plan = bench.plan(
+        "title = \"small\"\nrepeats = 2\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"bonnie\", file = \"1MiB\", byte_part = \"8KiB\", seeks = 50, \
+         files = 1500 }]\n",
+    );
+    bench.ends(0, &["run", &plan, "-q", "-o", "run.fslab"]);
+    let records = bench.ends(0, &["report", "run.fslab", "--format", "bonnie"]).stdout;
+    assert_eq!(records.lines().count(), 2);
+    for record in records.lines() {
+        let fields: Vec<&str> = record.split(',').collect();
+        assert_eq!((fields.len(), fields[0]), (50, "1.98"));
+        assert!(fields[1].starts_with("fslab-") && fields[2].starts_with("directory"), "{record}");
+        assert_eq!(fields[5..9], ["1M", "", "50", "5"]);
+        assert_eq!(fields[21], "2", "in units of 1024, rounded up");
+        let (rates, times) = ([&fields[9..21], &fields[26..38]].concat(), &fields[38..]);
+        assert!(rates.iter().all(|field| !field.is_empty()), "{record}");
+        assert!(times.iter().all(|field| field.ends_with('s')), "{record}");
+    }
+    fs::write(bench.path("again.csv"), records).unwrap();
+    bench.ends(0, &["import", "again.csv"]);
+    let text = bench.ends(0, &["report", "again.fslab"]).stdout;
+    assert!(text.contains("its record for bonnie++") && text.contains("n = 2 repeats"), "{text}");
+}
+
+/// The tables that the package's own programs make of our records hold our numbers.
+#[test]
+fn the_programs_made_for_records_take_ours() {
+    let bench = bench();
+    bench.ends(0, &["import", "old.csv"]);
+    let records = bench.ends(0, &["report", "old.fslab", "--format", "bonnie"]).stdout;
+    assert!(records.lines().all(|line| line.split(',').count() == 50), "{records}");
+    for program in ["bon_csv2txt", "bon_csv2html"] {
+        let Some(said) = fed(program, &records) else {
+            eprintln!("skipped: {program} is not installed (package bonnie++)");
+            continue;
+        };
+        for number in ["ext4", "btrfs", "306.1", "35092", "754598", "1456ms", "14112ms", "+++++"] {
+            assert!(said.contains(number), "{program}: {number} is missing from\n{said}");
+        }
+    }
+}
+
+/// What a program says of a text; `None` if it is not there.
+fn fed(program: &str, text: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let said = child.wait_with_output().unwrap();
+    assert!(said.status.success(), "{program}");
+    Some(String::from_utf8_lossy(&said.stdout).into_owned())
+}

@@ -1,0 +1,100 @@
+//! A run whose trials are each to be made in a boot of its own: every session is a cold start of
+//! the program, and another boot is another id told by the kernel.
+
+use std::{fs, path::Path, process::Command};
+
+use model::{RunRecord, Warning};
+
+use crate::support::{Bench, Said, needs_root, said};
+
+const PLAN: &str = r#"
+repeats = 3
+seed = 7
+isolation = "reboot"
+[storage]
+directory = "."
+[axes]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+"#;
+
+/// Where the kernel tells which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+fn record(bench: &Bench) -> RunRecord {
+    store::read(&bench.path("run.fslab")).unwrap()
+}
+
+/// Resumes the run where the kernel tells of another boot: in a mount namespace of its own, with a
+/// file in the place of the kernel's.
+fn resumed_after_boot(bench: &Bench, id: &str) -> Said {
+    let file = bench.path("boot-id");
+    fs::write(&file, format!("{id}\n")).unwrap();
+    let program = bench.command(&[]).get_program().to_owned();
+    let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
+    command.args([file.as_path(), Path::new(BOOT_ID)]).arg(program);
+    command.args(["run", "--resume", "run.fslab"]);
+    command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
+    said(command.output().unwrap())
+}
+
+#[test]
+fn a_run_goes_on_after_each_boot_and_not_before() {
+    if !needs_root("reboot::a_run_goes_on_after_each_boot_and_not_before") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(PLAN);
+    let first = bench.ends(5, &["run", &plan, "-o", "run.fslab"]);
+    assert!(first.stderr.contains("--resume"), "{}", first.stderr);
+    assert_eq!(record(&bench).trials.len(), 1);
+    bench.ends(5, &["run", "--resume", "run.fslab"]);
+    assert_eq!(record(&bench).trials.len(), 1, "the machine was not booted");
+    let second = resumed_after_boot(&bench, "second");
+    assert_eq!(second.status, Some(5), "{}", second.stderr);
+    assert_eq!(record(&bench).trials.len(), 2);
+    let again = resumed_after_boot(&bench, "second");
+    assert_eq!((again.status, record(&bench).trials.len()), (Some(5), 2), "{}", again.stderr);
+    let third = resumed_after_boot(&bench, "third");
+    assert_eq!(third.status, Some(0), "{}", third.stderr);
+    let record = record(&bench);
+    let boots: Vec<_> =
+        record.trials.iter().map(|trial| trial.environment.get("boot.id")).collect();
+    assert_eq!(boots, [None, Some("second"), Some("third")], "the first is the run's own");
+    assert_eq!(record.environment.get("isolation"), Some("reboot"));
+    assert!(bench.path("run.html").exists());
+}
+
+#[test]
+fn a_run_that_goes_on_without_boots_says_so_at_every_trial_but_the_first() {
+    let bench = Bench::new();
+    let plan = bench.plan(PLAN);
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--without-reboot"]);
+    let told = |warnings: &[(Option<String>, Warning)]| {
+        warnings.iter().any(|(_, warning)| *warning == Warning::NotRebooted)
+    };
+    let told: Vec<bool> = record(&bench).trials.iter().map(|trial| told(&trial.warnings)).collect();
+    assert_eq!(told, [false, true, true]);
+    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    assert!(report.contains("W-NOTREBOOTED"), "{report}");
+}
+
+#[test]
+fn boots_are_for_plans_that_ask_for_them() {
+    let bench = Bench::new();
+    let plan = bench.plan(&PLAN.replace("isolation = \"reboot\"\n", ""));
+    let said = bench.ends(2, &["run", &plan, "--without-reboot"]);
+    assert!(said.stderr.contains("isolation = \"reboot\""), "{}", said.stderr);
+    let odd = bench.plan(&PLAN.replace("\"reboot\"", "\"rebot\""));
+    let said = bench.ends(2, &["show", &odd]);
+    assert!(said.stderr.contains("remount, reattach, reboot"), "{}", said.stderr);
+}
+
+#[test]
+fn a_run_file_in_memory_is_refused() {
+    let bench = Bench::new();
+    let plan = bench.plan(PLAN);
+    let said = bench.ends(2, &["run", &plan, "-o", "/dev/shm/fslab-test-reboot.fslab"]);
+    assert!(said.stderr.contains("in memory"), "{}", said.stderr);
+}

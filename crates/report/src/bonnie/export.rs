@@ -1,0 +1,192 @@
+//! A run as records: one for each repeat of each cell of suite `bonnie`.
+//!
+//! Compatible output alone: rates are cut to whole numbers, and phases under half a second show
+//! plus signs, as the tools that read records expect. The report keeps what is cut off here.
+
+use model::{
+    Bytes, Metric, Nanos, Point, RunRecord, Value,
+    record::{CellRecord, Outcome, TrialRecord},
+};
+use thiserror::Error;
+
+use super::{
+    Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, import, write,
+};
+
+/// The suite whose cells have records.
+pub(super) const SUITE: &str = "bonnie";
+
+/// A phase that took less shows plus signs: in so short a time the original's clock, and the
+/// accounting of CPU time by ticks, say little.
+const SHORTEST: Nanos = Nanos(500_000_000);
+
+/// Bytes of one call where a record does not tell: the original's defaults.
+const CHUNK: Bytes = Bytes::kib(8);
+
+/// What rounding may take from a whole number must not cost one when it is cut.
+const ROUNDING: f64 = 1e-6;
+
+/// Letters of a name at most: enough for any machine and filesystem, and little enough for the
+/// cells of the tables that are made of records.
+const NAME: usize = 64;
+
+/// Why a run has no records.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ExportError {
+    /// Another suite ran.
+    #[error(
+        "the run has no cells of suite bonnie, and only these make records of bonnie++; run a plan \
+         with `suite = \"bonnie\"`, or print this run with --format csv"
+    )]
+    OtherSuite,
+    /// No repeat came to its end.
+    #[error(
+        "no repeat of suite bonnie was measured to its end; `fslab report` without --format says \
+         why"
+    )]
+    NothingMeasured,
+}
+
+/// Every measured repeat of suite `bonnie` as a line in this format, in the order they were made.
+///
+/// # Errors
+/// [`ExportError`] when there is none.
+pub fn export(run: &RunRecord, format: Format) -> Result<String, ExportError> {
+    if !run.cells.iter().any(|cell| cell.cell.workload.suite == SUITE) {
+        return Err(ExportError::OtherSuite);
+    }
+    let mut text = String::new();
+    for trial in run.trials.iter().filter(|trial| trial.outcome == Outcome::Measured) {
+        let cell = run.cells.get(trial.cell).filter(|cell| cell.cell.workload.suite == SUITE);
+        if let Some(cell) = cell {
+            text.push_str(&write(&record(run, cell, trial, format)));
+            text.push('\n');
+        }
+    }
+    if text.is_empty() { Err(ExportError::NothingMeasured) } else { Ok(text) }
+}
+
+fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Format) -> Record {
+    let fact = |name: &str| trial.environment.get(name).or_else(|| run.environment.get(name));
+    let point = &cell.cell.workload;
+    let phases: Vec<PhaseFigures> =
+        (0..PHASES.len()).map(|at| figures(trial, PHASES[at], at)).collect();
+    let phases: [PhaseFigures; 12] = phases.try_into().unwrap_or_default();
+    let ran =
+        |phases: &[PhaseFigures]| phases.iter().any(|phase| *phase != PhaseFigures::default());
+    let (io, files) = (ran(&phases[..IO_PHASES]), ran(&phases[IO_PHASES..]));
+    let size = |name: &str| match point.parameters.get(name) {
+        Some(Value::Size(size)) => Some(*size),
+        _ => None,
+    };
+    let more = |name: &str, than: Bytes| size(name).filter(|size| *size != than);
+    let file_chunk = more("file_chunk", CHUNK).filter(|_| files).map(|size| size.0);
+    // Told where there are several, or where the field behind it would be taken for it.
+    let spread = |directories: &u64| *directories > 1 || file_chunk.is_some();
+    let workers = count(point, "workers").unwrap_or(1);
+    Record {
+        format,
+        version: fact("bonnie.version").map_or_else(|| version(&run.info.program), str::to_owned),
+        name: match fact("bonnie.name") {
+            Some(name) => name.to_owned(),
+            None => name(fact("host.name").or(fact("host.product")), &cell.cell.filesystem.name),
+        },
+        concurrency: count(point, "workers"),
+        seed: fact("bonnie.seed").map_or_else(|| run.info.seed.to_string(), str::to_owned),
+        file: size("file").filter(|_| io),
+        chunk: more("chunk", CHUNK).filter(|_| io),
+        // With several workers each is the one seeker of its own file.
+        seeks: count(point, "seeks").filter(|_| io).map(|seeks| seeks * workers),
+        seekers: count(point, "seekers").filter(|_| io).map(|seekers| match workers {
+            1 => seekers,
+            _ => workers,
+        }),
+        files: count(point, "files").filter(|_| files).map(|files| files.div_ceil(1024)),
+        largest: largest(point).filter(|_| files),
+        smallest: more("min_size", Bytes(0)).filter(|_| files).map(|size| size.0),
+        directories: count(point, "directories").filter(|_| files).filter(spread),
+        file_chunk,
+        phases,
+    }
+}
+
+fn count(point: &Point, name: &str) -> Option<u64> {
+    match point.parameters.get(name) {
+        Some(Value::Count(count)) => Some(*count),
+        _ => None,
+    }
+}
+
+fn largest(point: &Point) -> Option<Largest> {
+    match (point.parameters.get("links"), point.parameters.get("max_size")) {
+        (Some(Value::Word(kind)), _) if kind == "hard" => Some(Largest::Link),
+        (Some(Value::Word(kind)), _) if kind == "symbolic" => Some(Largest::Symlink),
+        (_, Some(Value::Size(size))) if size.0 > 0 => Some(Largest::Bytes(size.0)),
+        _ => None,
+    }
+}
+
+/// Rate, CPU, and longest operation of a phase, from the samples of all its workers together.
+fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
+    let sample = |metric| {
+        let of_all = trial.samples.iter().filter(|sample| sample.worker.is_none());
+        let mut found = of_all.filter(|sample| sample.phase == phase && sample.metric == metric);
+        found.next().map(|sample| sample.value)
+    };
+    let rate = if at < SEEKS { Metric::Throughput } else { Metric::OpsRate };
+    let unit = if at < SEEKS { 1024.0 } else { 1.0 };
+    let elapsed = sample(Metric::Elapsed);
+    let short = elapsed.is_some_and(|elapsed| elapsed < SHORTEST.seconds() * 1e9);
+    let figure = |value: Option<f64>| match value {
+        _ if short => Figure::Short,
+        Some(value) => Figure::Known(value),
+        None if withheld(trial, phase) => Figure::Short,
+        None => Figure::Empty,
+    };
+    let work = sample(Metric::UserTime).zip(sample(Metric::SystemTime));
+    let cpu = match (sample(Metric::CpuShare), work, elapsed) {
+        (_, Some((user, system)), Some(elapsed)) if elapsed > 0.0 => {
+            Some(100.0 * (user + system) / elapsed)
+        }
+        (Some(share), ..) => Some(100.0 * share),
+        _ => None,
+    };
+    let cpu = cpu.map(|percent| percent + ROUNDING);
+    PhaseFigures {
+        rate: figure(sample(rate).map(|value| value / unit + ROUNDING)),
+        cpu: figure(cpu),
+        latency: sample(Metric::LatencyMax).map(|nanos| Nanos(whole(nanos))),
+    }
+}
+
+/// Whether the record that this was read from had plus signs instead.
+fn withheld(trial: &TrialRecord, phase: &str) -> bool {
+    let withheld = import::withheld();
+    trial.warnings.iter().any(|(at, warning)| at.as_deref() == Some(phase) && *warning == withheld)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time, not negative")]
+fn whole(nanos: f64) -> u64 {
+    nanos.max(0.0).round() as u64
+}
+
+/// `fslab 0.1.0 (abcdef0)` as `fslab-0.1.0`: a field of letters without spaces, and never taken for
+/// a version of bonnie++.
+fn version(program: &str) -> String {
+    program.split_whitespace().take(2).collect::<Vec<_>>().join("-")
+}
+
+/// `FILESYSTEM-MACHINE`, of letters, digits, dots, dashes, and underscores. The filesystem stands
+/// first, since the programs that print tables of records cut names from behind, some after eight
+/// letters.
+fn name(machine: Option<&str>, filesystem: &str) -> String {
+    let plain = |text: &str| {
+        let kept = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        text.trim().chars().map(kept).collect::<String>()
+    };
+    let name = match machine {
+        Some(machine) => format!("{}-{}", plain(filesystem), plain(machine)),
+        None => plain(filesystem),
+    };
+    name.chars().take(NAME).collect()
+}

@@ -1,0 +1,239 @@
+//! Records as a run: old results in today's tables, and never without saying where they are from.
+//!
+//! Each record becomes a repeat of a cell of suite `bonnie`: records of one name and one workload
+//! are repeats of one cell. What a record does not tell stays out: the parameters of the workload
+//! are those it names, the storage and the machine are unknown, and a phase whose number was
+//! withheld has a sentence that says so instead of a sample. The run and every trial carry
+//! [`Warning::Imported`], by which the report knows that nothing here supports a claim.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Bytes, Cell, Environment, FilesystemLevel, Fullness, Metric, Nanos, Point, Profile, RunRecord,
+    Sample, Scale, Value, Warning,
+    phase::Role,
+    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
+};
+
+use super::{Figure, Largest, PHASES, PhaseFigures, Record, SEEKS, export::SUITE};
+
+/// What lies under the filesystems of records, as far as they tell.
+const STORAGE: &str = "unknown: read from a bonnie++ record";
+
+/// What only whoever imports can know.
+#[derive(Clone, Debug)]
+pub struct Importing<'a> {
+    /// Unique name of the run that is made.
+    pub id: String,
+    /// Where the records are from: names of files.
+    pub source: &'a str,
+    /// When they are read, in nanoseconds since 1970-01-01 UTC. Records do not tell when they were
+    /// measured.
+    pub now: Nanos,
+}
+
+/// A run of these records. Times that no record tells (start and length of a trial) are those of
+/// the import and zero, since the run file has a place for them that cannot be empty; no report
+/// shows them.
+pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
+    let program = programs(records);
+    let mut cells: Vec<CellRecord> = Vec::new();
+    let mut trials: Vec<TrialRecord> = Vec::new();
+    for record in records {
+        let fresh = cell(record);
+        let index = match cells.iter().position(|known| known.id == fresh.id) {
+            Some(index) => index,
+            None => {
+                cells.push(fresh);
+                cells.len() - 1
+            }
+        };
+        add_phases(&mut cells[index].phases, record);
+        let before = trials.iter().filter(|trial| trial.cell == index).count();
+        let repeat = u32::try_from(before).unwrap_or(u32::MAX);
+        trials.push(trial(record, index, repeat, importing.now));
+    }
+    RunRecord {
+        info: RunInfo {
+            id: importing.id,
+            title: format!("Imported, not measured by fslab: {program}"),
+            plan_name: importing.source.into(),
+            plan_text: String::new(),
+            amendments: Vec::new(),
+            scale: Scale::default(),
+            profile: Profile::Standard,
+            repeats: None,
+            seed: 0,
+            storage: STORAGE.into(),
+            started_unix: importing.now,
+            ended_unix: Some(importing.now),
+            program: program.clone(),
+        },
+        environment: Environment::default(),
+        cells,
+        trials,
+        warnings: vec![Warning::Imported { program }],
+    }
+}
+
+/// `bonnie++ 1.96`, or several versions.
+fn programs(records: &[Record]) -> String {
+    let mut versions: Vec<&str> = Vec::new();
+    for record in records {
+        if !versions.contains(&record.version.as_str()) {
+            versions.push(&record.version);
+        }
+    }
+    of_version(&versions.join(", "))
+}
+
+/// Records that fslab wrote say so in their version.
+fn of_version(version: &str) -> String {
+    match version.strip_prefix("fslab-") {
+        Some(version) => format!("fslab {version}, its record for bonnie++"),
+        None => format!("bonnie++ {version}"),
+    }
+}
+
+fn cell(record: &Record) -> CellRecord {
+    let workload = Point { suite: SUITE.into(), parameters: parameters(record) };
+    let filesystem = FilesystemLevel {
+        base: "unknown".into(),
+        ..FilesystemLevel::plain(printable(&record.name))
+    };
+    let cell = Cell { filesystem, workload, scheduler: None, fullness: Fullness(0) };
+    let told = ["file", "files"].into_iter().filter_map(|name| {
+        let value = cell.workload.parameters.get(name)?;
+        Some(format!(" {name}={value}"))
+    });
+    CellRecord {
+        id: cell.id(),
+        label: format!("{SUITE}{}", told.collect::<String>()),
+        state: CellState::Done { rule: "as many as there are records".into() },
+        phases: Vec::new(),
+        cell,
+    }
+}
+
+/// What the record tells of the workload, under the names of the suite's parameters.
+fn parameters(record: &Record) -> BTreeMap<String, Value> {
+    let size = |size: u64| Value::Size(Bytes(size));
+    let (largest, links) = match record.largest {
+        None => (None, None),
+        Some(Largest::Bytes(bytes)) => (Some(size(bytes)), None),
+        Some(Largest::Link) => (None, Some(Value::Word("hard".into()))),
+        Some(Largest::Symlink) => (None, Some(Value::Word("symbolic".into()))),
+    };
+    let told = [
+        ("file", record.file.map(Value::Size)),
+        ("chunk", record.chunk.map(Value::Size)),
+        ("seeks", record.seeks.map(Value::Count)),
+        ("seekers", record.seekers.map(Value::Count)),
+        ("files", record.files.map(|files| Value::Count(files.saturating_mul(1024)))),
+        ("max_size", largest),
+        ("min_size", record.smallest.map(size)),
+        ("directories", record.directories.map(Value::Count)),
+        ("file_chunk", record.file_chunk.map(size)),
+        ("links", links),
+        ("workers", record.concurrency.map(Value::Count)),
+    ];
+    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Adds the phases that the record has figures of and that are not known yet, in their order.
+fn add_phases(phases: &mut Vec<PhaseInfo>, record: &Record) {
+    let ran = |name: &str| {
+        let at = PHASES.iter().position(|phase| *phase == name);
+        at.is_some_and(|at| record.phases[at] != PhaseFigures::default())
+            || phases.iter().any(|phase| phase.name == name)
+    };
+    let ran: Vec<PhaseInfo> = (0..PHASES.len())
+        .filter(|at| ran(PHASES[*at]))
+        .map(|at| PhaseInfo {
+            name: PHASES[at].into(),
+            group: group(PHASES[at]).into(),
+            role: Role::Measure,
+            primary: primary(at),
+            cache: None,
+        })
+        .collect();
+    *phases = ran;
+}
+
+/// The headings of the suite.
+fn group(phase: &str) -> &'static str {
+    match phase {
+        "putc" | "put-block" | "rewrite" => "sequential output",
+        "getc" | "get-block" => "sequential input",
+        "seeks" => "random seeks",
+        other if other.starts_with("seq-") => "sequential create",
+        _ => "random create",
+    }
+}
+
+fn primary(at: usize) -> Metric {
+    if at < SEEKS { Metric::Throughput } else { Metric::OpsRate }
+}
+
+fn trial(record: &Record, cell: usize, repeat: u32, now: Nanos) -> TrialRecord {
+    let (mut samples, mut warnings) = (Vec::new(), Vec::new());
+    for (at, (name, phase)) in PHASES.into_iter().zip(record.phases).enumerate() {
+        let unit = if at < SEEKS { 1024.0 } else { 1.0 };
+        let mut short = false;
+        for (metric, figure, unit) in
+            [(primary(at), phase.rate, unit), (Metric::CpuShare, phase.cpu, 0.01)]
+        {
+            match figure {
+                Figure::Empty => {}
+                Figure::Short => short = true,
+                Figure::Known(value) => samples.push(sample(name, metric, value * unit)),
+            }
+        }
+        if short {
+            warnings.push((Some(name.to_owned()), withheld()));
+        }
+        if let Some(latency) = phase.latency {
+            samples.push(sample(name, Metric::LatencyMax, latency.seconds() * 1e9));
+        }
+    }
+    warnings.push((None, Warning::Imported { program: of_version(&record.version) }));
+    let mut environment = Environment::default();
+    environment.set("bonnie.format", record.format.name());
+    environment.set("bonnie.version", record.version.as_str());
+    environment.set("bonnie.name", record.name.as_str());
+    if !record.seed.is_empty() {
+        environment.set("bonnie.seed", record.seed.as_str());
+    }
+    TrialRecord {
+        cell,
+        repeat,
+        started_unix: now,
+        elapsed: Nanos(0),
+        outcome: Outcome::Measured,
+        samples,
+        histograms: Vec::new(),
+        series: Vec::new(),
+        evidence: Vec::new(),
+        warnings,
+        actions: Vec::new(),
+        environment,
+    }
+}
+
+fn sample(phase: &str, metric: Metric, value: f64) -> Sample {
+    Sample { phase: phase.into(), metric, worker: None, value }
+}
+
+/// In place of a number that the record withholds; the same for every phase, so that a report says
+/// it once.
+pub(super) fn withheld() -> Warning {
+    Warning::Absent {
+        what: "the rate of a phase under half a second".into(),
+        why: "the record has plus signs in its place".into(),
+    }
+}
+
+/// A name that a terminal shows as it is: what does not print becomes a dash.
+fn printable(name: &str) -> String {
+    name.replace(char::is_control, "-")
+}

@@ -1,0 +1,360 @@
+//! Reading records.
+
+use model::{Bytes, Nanos};
+use thiserror::Error;
+
+use super::{Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record};
+
+/// Why a text cannot be read as records.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// A line that is no record.
+    #[error(
+        "line {line} is no record of bonnie++: its first field is `{first}` and it has {fields} \
+         fields; what can be read begins with 1.98 (50 fields), 1.97 or 1.96 (48 fields), or has \
+         the 27 fields of 1.03"
+    )]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// Its first field.
+        first: String,
+        /// How many fields it has.
+        fields: usize,
+    },
+    /// A record with a field too many or too few.
+    #[error("line {line}: a record of format {format} has {expected} fields, this one {found}")]
+    Count {
+        /// Its number, from 1.
+        line: usize,
+        /// Its format.
+        format: &'static str,
+        /// How many fields it should have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// A field that does not hold what it should.
+    #[error("line {line}, field {field} ({name}): expected {expected}, found `{found}`")]
+    Field {
+        /// The line, from 1.
+        line: usize,
+        /// The field, from 1 as cut(1) counts.
+        field: usize,
+        /// Its name.
+        name: String,
+        /// What it should hold.
+        expected: &'static str,
+        /// What it holds.
+        found: String,
+    },
+    /// Nothing but empty lines and headers.
+    #[error("there is no record of bonnie++ in it")]
+    Empty,
+}
+
+/// Reads all records of a text: one a line, header lines and empty lines skipped.
+///
+/// # Errors
+/// The first mistake, with its line and field.
+pub fn read(text: &str) -> Result<Vec<Record>, ReadError> {
+    let mut records = Vec::new();
+    // Editors of some systems put a byte order mark before the first line.
+    let text = text.trim_start_matches('\u{feff}');
+    for (line, content) in (1..).zip(text.lines()) {
+        let content = content.trim();
+        // The header of 1.03e begins with `name`, those of later versions with `format_version`.
+        let header = content.starts_with("name,") || content.starts_with("format_version,");
+        if content.is_empty() || header {
+            continue;
+        }
+        records.push(Line::new(line, content)?.record()?);
+    }
+    if records.is_empty() { Err(ReadError::Empty) } else { Ok(records) }
+}
+
+/// One line, cut into fields that all layouts with versions share: those of 1.98.
+struct Line<'a> {
+    number: usize,
+    format: Format,
+    fields: Vec<&'a str>,
+    /// Field number in the text of the first field after which the cutting shifted, and by how
+    /// much: `fields` index minus this is the index in the text.
+    shifts: Vec<(usize, usize)>,
+}
+
+/// Indexes of fields in the layout of 1.98.
+const FILE_SIZE: usize = 5;
+const SEEK_COUNT: usize = 7;
+const IO_RATES: usize = 9;
+const FILES: usize = 21;
+const DIRECTORIES: usize = 24;
+const FILE_CHUNK: usize = 25;
+const FILE_RATES: usize = 26;
+const LATENCIES: usize = 38;
+const FIELDS_198: usize = 50;
+const FIELDS_196: usize = 48;
+const FIELDS_103: usize = 27;
+
+impl<'a> Line<'a> {
+    fn new(number: usize, content: &'a str) -> Result<Self, ReadError> {
+        let mut fields: Vec<&str> = content.split(',').map(str::trim).collect();
+        let format = match fields[0] {
+            "1.98" => Format::V198,
+            "1.97" => Format::V197,
+            "1.96" => Format::V196,
+            _ if fields.len() == FIELDS_103 => Format::V103,
+            first => {
+                return Err(ReadError::Line {
+                    line: number,
+                    first: first.chars().take(40).flat_map(char::escape_debug).collect(),
+                    fields: fields.len(),
+                });
+            }
+        };
+        let mut shifts = Vec::new();
+        let lacks = |fields: &[&str]| fields.get(FILE_SIZE).is_some_and(|size| size.is_empty());
+        if format == Format::V196 && fields.len() == FIELDS_196 - 1 && lacks(&fields) {
+            // Without the large file, 1.96 prints one comma too few.
+            fields.insert(FILE_SIZE, "");
+            shifts.push((FILE_SIZE + 1, 1));
+        }
+        let expected = match format {
+            Format::V103 => FIELDS_103,
+            Format::V196 | Format::V197 => FIELDS_196,
+            Format::V198 => FIELDS_198,
+        };
+        if fields.len() != expected {
+            let (format, found) = (format.name(), fields.len() - shifts.len());
+            return Err(ReadError::Count { line: number, format, expected, found });
+        }
+        if matches!(format, Format::V196 | Format::V197) {
+            fields.splice(SEEK_COUNT..SEEK_COUNT, ["", ""]);
+            shifts.push((SEEK_COUNT + 2, 2));
+        }
+        Ok(Self { number, format, fields, shifts })
+    }
+
+    fn record(&self) -> Result<Record, ReadError> {
+        if self.format == Format::V103 {
+            return self.without_version();
+        }
+        let mut phases = [PhaseFigures::default(); 12];
+        for (at, (phase, name)) in phases.iter_mut().zip(PHASES).enumerate() {
+            let rates = if at < IO_PHASES { IO_RATES } else { FILE_RATES - 2 * IO_PHASES };
+            *phase = self.pair(rates + 2 * at, name)?;
+            phase.latency = self.latency(LATENCIES + at, name)?;
+        }
+        let version = self.fields[1].to_owned();
+        let (directories, file_chunk) = self.directories(&version)?;
+        Ok(Record {
+            format: self.format,
+            name: self.fields[2].into(),
+            concurrency: self.count(3, "concurrency")?,
+            seed: self.fields[4].into(),
+            file: self.size(FILE_SIZE, "file_size", None)?,
+            chunk: self.size(6, "io_chunk_size", Some(1))?,
+            seeks: self.count(SEEK_COUNT, "seeks")?,
+            seekers: self.count(SEEK_COUNT + 1, "seek_procs")?,
+            files: self.count(FILES, "num_files")?,
+            largest: self.largest(FILES + 1, self.fields[FILES + 1])?,
+            smallest: self.count(FILES + 2, "min_size")?,
+            directories,
+            file_chunk,
+            version,
+            phases,
+        })
+    }
+
+    /// Number of directories, and bytes of one call on a small file.
+    ///
+    /// The programs that print format 1.98 leave the field of the directories empty, put them into
+    /// the field of the chunk, and lose the chunk.
+    fn directories(&self, version: &str) -> Result<(Option<u64>, Option<u64>), ReadError> {
+        let directories = self.count(DIRECTORIES, "num_dirs")?;
+        let chunk = self.size(FILE_CHUNK, "file_chunk_size", Some(1))?.map(|size| size.0);
+        let number = self.fields[FILE_CHUNK].bytes().all(|byte| byte.is_ascii_digit());
+        let of_bonnie = version.starts_with(|first: char| first.is_ascii_digit());
+        let displaced = self.format == Format::V198 && of_bonnie && number;
+        Ok(match (directories, chunk) {
+            (None, Some(chunk)) if displaced => (Some(chunk), None),
+            as_told => as_told,
+        })
+    }
+
+    /// A record of 1.03.
+    fn without_version(&self) -> Result<Record, ReadError> {
+        // Large file, then files; between the two stands what the files are.
+        const FILES: usize = 2 + 2 * IO_PHASES;
+        let mut phases = [PhaseFigures::default(); 12];
+        for (at, (phase, name)) in phases.iter_mut().zip(PHASES).enumerate() {
+            *phase = self.pair(2 + 2 * at + usize::from(at >= IO_PHASES), name)?;
+        }
+        let (file, chunk) = self.file_and_chunk(1)?;
+        let Small { files, largest, smallest, directories } = self.small_files(FILES)?;
+        Ok(Record {
+            format: Format::V103,
+            version: Format::V103.name().into(),
+            name: self.fields[0].into(),
+            concurrency: None,
+            seed: String::new(),
+            file,
+            chunk,
+            seeks: None,
+            seekers: None,
+            files,
+            largest,
+            smallest,
+            directories,
+            file_chunk: None,
+            phases,
+        })
+    }
+
+    /// `16`, `16:4096`, `16:4096:512`, or any of them with directories: `16/4`.
+    fn small_files(&self, at: usize) -> Result<Small, ReadError> {
+        let wrong = || {
+            let expected = "a count of files, perhaps with sizes and directories: 16:4096:512/4";
+            self.wrong(at, "num_files", expected)
+        };
+        let number = |text: Option<&str>| match text {
+            None | Some("") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| wrong()),
+        };
+        let (sizes, directories) = match self.fields[at].split_once('/') {
+            Some((sizes, directories)) => (sizes, Some(directories)),
+            None => (self.fields[at], None),
+        };
+        let mut sizes = sizes.split(':');
+        let files = number(sizes.next())?;
+        let largest = self.largest(at, sizes.next().unwrap_or_default())?;
+        let smallest = number(sizes.next())?;
+        match sizes.next() {
+            Some(_) => Err(wrong()),
+            None => Ok(Small { files, largest, smallest, directories: number(directories)? }),
+        }
+    }
+
+    /// `2G`, or `2G:64k`.
+    fn file_and_chunk(&self, at: usize) -> Result<(Option<Bytes>, Option<Bytes>), ReadError> {
+        match self.fields[at].split_once(':') {
+            None => Ok((self.size(at, "file_size", None)?, None)),
+            Some((file, chunk)) => {
+                let wrong = || self.wrong(at, "file_size", "a size such as 2G or 2G:64k");
+                let file = size(file, None).ok_or_else(wrong)?;
+                Ok((Some(file), Some(size(chunk, Some(1)).ok_or_else(wrong)?)))
+            }
+        }
+    }
+
+    /// Rate and CPU.
+    fn pair(&self, at: usize, phase: &str) -> Result<PhaseFigures, ReadError> {
+        let rate = self.figure(at, phase, "a rate, plus signs, or nothing")?;
+        let name = format!("{phase} cpu");
+        let cpu = self.figure(at + 1, &name, "a percentage, plus signs, or nothing")?;
+        Ok(PhaseFigures { rate, cpu, latency: None })
+    }
+
+    fn figure(&self, at: usize, name: &str, expected: &'static str) -> Result<Figure, ReadError> {
+        let text = self.fields[at];
+        if text.is_empty() {
+            return Ok(Figure::Empty);
+        }
+        if text.len() >= 3 && text.bytes().all(|byte| byte == b'+') {
+            return Ok(Figure::Short);
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() && value >= 0.0 => Ok(Figure::Known(value)),
+            Ok(_) | Err(_) => Err(self.wrong(at, name, expected)),
+        }
+    }
+
+    fn latency(&self, at: usize, phase: &str) -> Result<Option<Nanos>, ReadError> {
+        let text = self.fields[at];
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        let found = units.into_iter().find_map(|(unit, nanos)| {
+            let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+            number.checked_mul(nanos).map(Nanos)
+        });
+        let name = || format!("{phase} latency");
+        found.map(Some).ok_or_else(|| self.wrong(at, &name(), "a time in us, ms, or s"))
+    }
+
+    fn count(&self, at: usize, name: &str) -> Result<Option<u64>, ReadError> {
+        match self.fields[at] {
+            "" => Ok(None),
+            text => match text.parse() {
+                Ok(count) => Ok(Some(count)),
+                Err(_) => Err(self.wrong(at, name, "a whole number, or nothing")),
+            },
+        }
+    }
+
+    fn size(&self, at: usize, name: &str, plain: Option<u64>) -> Result<Option<Bytes>, ReadError> {
+        match self.fields[at] {
+            "" => Ok(None),
+            text => match size(text, plain) {
+                Some(size) => Ok(Some(size)),
+                None => Err(self.wrong(at, name, "a size such as 8G, 1500M, or 64k")),
+            },
+        }
+    }
+
+    fn largest(&self, at: usize, text: &str) -> Result<Option<Largest>, ReadError> {
+        match text {
+            "" => Ok(None),
+            // The words of the records, and the numbers that the options take.
+            "link" | "-1" => Ok(Some(Largest::Link)),
+            "symlink" | "-2" => Ok(Some(Largest::Symlink)),
+            text => match text.parse() {
+                Ok(bytes) => Ok(Some(Largest::Bytes(bytes))),
+                Err(_) => {
+                    let expected = "a size in bytes, `link`, `symlink`, or nothing";
+                    Err(self.wrong(at, "max_size", expected))
+                }
+            },
+        }
+    }
+
+    fn wrong(&self, at: usize, name: &str, expected: &'static str) -> ReadError {
+        let inserted = self.shifts.iter().rev().fold(
+            at,
+            |at, (from, by)| {
+                if at >= *from { at - by } else { at }
+            },
+        );
+        ReadError::Field {
+            line: self.number,
+            field: inserted + 1,
+            name: name.into(),
+            expected,
+            found: self.fields[at].into(),
+        }
+    }
+}
+
+/// What the file phases of a record of 1.03 were about.
+struct Small {
+    files: Option<u64>,
+    largest: Option<Largest>,
+    smallest: Option<u64>,
+    directories: Option<u64>,
+}
+
+/// A number with k, M, G, or T, which are powers of 1024; a number without is in units of `plain`
+/// bytes, and no size if that is `None`.
+fn size(text: &str, plain: Option<u64>) -> Option<Bytes> {
+    let (number, unit) = match text.char_indices().next_back()? {
+        (at, letter) if letter.is_ascii_alphabetic() => {
+            let power = ['k', 'm', 'g', 't'].iter().zip(1..);
+            let (_, power) =
+                power.into_iter().find(|(unit, _)| letter.eq_ignore_ascii_case(unit))?;
+            (&text[..at], 1024_u64.pow(power))
+        }
+        _ => (text, plain?),
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit).map(Bytes)
+}

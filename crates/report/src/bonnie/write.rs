@@ -1,0 +1,90 @@
+//! Writing records.
+
+use model::{Bytes, Nanos};
+
+use super::{Figure, Format, IO_PHASES, Largest, PhaseFigures, Record, SEEKS};
+
+/// One record as a line without its end, in the layout it names; one of 1.03 is written as 1.96,
+/// since it has no field for what that adds.
+pub fn write(record: &Record) -> String {
+    let number = |count: Option<u64>| count.map_or(String::new(), |count| count.to_string());
+    let text = |text: &str| clean(text);
+    let format = match record.format {
+        Format::V103 | Format::V196 => Format::V196,
+        Format::V197 => Format::V197,
+        Format::V198 => Format::V198,
+    };
+    let mut fields = vec![
+        format.name().to_owned(),
+        text(&record.version),
+        text(&record.name),
+        number(record.concurrency),
+        text(&record.seed),
+        record.file.map_or(String::new(), file_size),
+        number(record.chunk.map(|chunk| chunk.0)),
+    ];
+    if format == Format::V198 {
+        fields.extend([number(record.seeks), number(record.seekers)]);
+    }
+    let (io, files) = record.phases.split_at(IO_PHASES);
+    io.iter().enumerate().for_each(|(at, phase)| pair(&mut fields, phase, at == SEEKS));
+    fields.extend([
+        number(record.files),
+        match record.largest {
+            None => String::new(),
+            Some(Largest::Bytes(bytes)) => bytes.to_string(),
+            Some(Largest::Link) => "link".into(),
+            Some(Largest::Symlink) => "symlink".into(),
+        },
+        number(record.smallest),
+        number(record.directories),
+        number(record.file_chunk),
+    ]);
+    files.iter().for_each(|phase| pair(&mut fields, phase, false));
+    let times = record.phases.iter().map(|phase| phase.latency.map_or(String::new(), latency));
+    fields.extend(times);
+    fields.join(",")
+}
+
+/// Rate and CPU. Rates are cut to whole numbers, but for seeks below 1000 a second, which have one
+/// decimal place.
+fn pair(fields: &mut Vec<String>, phase: &PhaseFigures, seeks: bool) {
+    fields.push(match phase.rate {
+        Figure::Empty => String::new(),
+        Figure::Short => "+++++".into(),
+        Figure::Known(rate) if seeks && rate < 1000.0 => format!("{rate:.1}"),
+        Figure::Known(rate) if seeks => format!("{rate:.0}"),
+        Figure::Known(rate) => format!("{:.0}", rate.trunc()),
+    });
+    fields.push(match phase.cpu {
+        Figure::Empty => String::new(),
+        Figure::Short => "+++".into(),
+        Figure::Known(percent) => format!("{:.0}", percent.trunc()),
+    });
+}
+
+/// Microseconds up to a tenth of a second, milliseconds up to 100 s, then seconds; cut.
+fn latency(time: Nanos) -> String {
+    let micros = time.0 / 1_000;
+    match micros {
+        0..=99_999 => format!("{micros}us"),
+        100_000..=99_999_999 => format!("{}ms", micros / 1_000),
+        _ => format!("{}s", micros / 1_000_000),
+    }
+}
+
+/// In GiB if that is exact, else in MiB, which is the unit that sizes are given in; a size that is
+/// no multiple of it is rounded up.
+fn file_size(size: Bytes) -> String {
+    let whole =
+        |unit: Bytes| (size.0 > 0 && size.0.is_multiple_of(unit.0)).then(|| size.0 / unit.0);
+    match whole(Bytes::gib(1)) {
+        Some(gib) => format!("{gib}G"),
+        None => format!("{}M", size.0.div_ceil(Bytes::mib(1).0)),
+    }
+}
+
+/// Text that cannot break its line: what separates fields, and what does not print, becomes a dash.
+fn clean(text: &str) -> String {
+    text.replace(|c: char| c == ',' || c.is_control() || c.is_whitespace(), "-")
+}

@@ -1,0 +1,206 @@
+//! The study of 2012: bonnie++ on ext4, btrfs, and xfs in eleven configurations.
+//!
+//! Its records are kept as they were printed; configurations become rows, and phases columns.
+
+use model::{Nanos, metric::Unit};
+
+use super::Published;
+use crate::{
+    bonnie::{Figure, PHASES, PhaseFigures, Record, read},
+    units::{Shown, fixed},
+    view::{Body, Column, Row, Table, TableCell, ValueCell},
+};
+
+/// One configuration of the study.
+struct Measured {
+    configuration: String,
+    /// How the filesystem was made; empty if it is not told.
+    commands: String,
+    record: Record,
+}
+
+/// Phases that are told in bytes, by position; then seeks, and phases told in files.
+const BYTES: std::ops::Range<usize> = 0..5;
+const OPERATIONS: std::ops::Range<usize> = 5..12;
+const ALL: std::ops::Range<usize> = 0..12;
+
+/// What the numbers of a column are.
+struct Quantity {
+    /// As printed.
+    name: &'static str,
+    /// Base unit, and one of the printed in it.
+    unit: (Unit, f64),
+    /// Decimal places, where the number is not shown as the record has it.
+    places: i32,
+}
+
+const KIB: f64 = 1024.0;
+
+/// Throughput; seeks and files per second; CPU %; the longest operation.
+pub(super) fn tables(set: &Published) -> Vec<Table> {
+    let rate = |at: usize, phase: &PhaseFigures| match at {
+        // Two places of a MiB keep what the whole KiB of the records say.
+        1 | 2 | 4 => figure(phase.rate, 1.0 / KIB, &MIB),
+        0 | 3 => figure(phase.rate, 1.0, &PER_CHARACTER),
+        5 => figure(phase.rate, 1.0, &SEEKS),
+        _ => figure(phase.rate, 1.0, &FILES),
+    };
+    let layouts: [Layout<'_>; 4] = [
+        Layout {
+            id: "throughput",
+            title: "Throughput",
+            caption: "Throughput of the large file, fsync and close included, higher is better ↑; \
+                      putc and getc move it byte by byte; rewrite counts its bytes once",
+            phases: BYTES,
+            unit: |at| if [0, 3].contains(&at) { PER_CHARACTER.name } else { MIB.name },
+            cell: &rate,
+        },
+        Layout {
+            id: "operations",
+            title: "Seeks and files",
+            caption: "Operations per second, a sync at the end of each creation and deletion \
+                      included, higher is better ↑; files are empty, so stat reads nothing",
+            phases: OPERATIONS,
+            unit: |at| if at == 5 { SEEKS.name } else { FILES.name },
+            cell: &rate,
+        },
+        Layout {
+            id: "cpu",
+            title: "CPU %",
+            caption: "CPU time over elapsed time, evidence, no direction",
+            phases: ALL,
+            unit: |_| CPU.name,
+            cell: &|_, phase| figure(phase.cpu, 1.0, &CPU),
+        },
+        Layout {
+            id: "latency",
+            title: "Longest operation",
+            caption: "The longest single operation of a phase, lower is better ↓; one chunk of \
+                      8 KiB, one seek, or one file; digits as the records have them",
+            phases: ALL,
+            unit: |_| LATENCY,
+            cell: &|_, phase| latency(phase.latency),
+        },
+    ];
+    let measured = measured(set.data);
+    layouts.iter().map(|layout| layout.table(set, &measured)).collect()
+}
+
+const PER_CHARACTER: Quantity =
+    Quantity { name: "KiB/s", unit: (Unit::BytesPerSecond, KIB), places: 0 };
+const MIB: Quantity =
+    Quantity { name: "MiB/s", unit: (Unit::BytesPerSecond, KIB * KIB), places: 2 };
+const SEEKS: Quantity = Quantity { name: "seeks/s", unit: (Unit::OpsPerSecond, 1.0), places: 1 };
+const FILES: Quantity = Quantity { name: "files/s", unit: (Unit::OpsPerSecond, 1.0), places: 0 };
+const CPU: Quantity = Quantity { name: "%", unit: (Unit::Share, 0.01), places: 0 };
+const LATENCY: &str = "ms";
+
+/// How each configuration was made, in the order of the study.
+pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
+    let made = |measured: Measured| {
+        let commands = match measured.commands.is_empty() {
+            true => "no commands are printed".to_owned(),
+            false => measured.commands,
+        };
+        (measured.configuration, commands)
+    };
+    measured(set.data).into_iter().map(made).collect()
+}
+
+/// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
+/// stands in double quotes (RFC 4180), none holds a quote.
+fn measured(text: &str) -> Vec<Measured> {
+    text.lines().skip(1).filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<Measured> {
+    let (configuration, rest) = field(line);
+    let (_, rest) = field(rest);
+    let (commands, rest) = field(rest);
+    let (record, _) = field(rest);
+    Some(Measured {
+        configuration: configuration.into(),
+        commands: commands.into(),
+        record: read(record).ok()?.pop()?,
+    })
+}
+
+/// The first field of a line, and what comes after the comma behind it.
+fn field(line: &str) -> (&str, &str) {
+    match line.strip_prefix('"') {
+        Some(quoted) => {
+            let (text, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
+            (text, rest.strip_prefix(',').unwrap_or(rest))
+        }
+        None => line.split_once(',').unwrap_or((line, "")),
+    }
+}
+
+/// What makes one table.
+struct Layout<'a> {
+    id: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    /// Positions in [`PHASES`].
+    phases: std::ops::Range<usize>,
+    /// The unit of the column of a phase.
+    unit: fn(usize) -> &'static str,
+    cell: &'a dyn Fn(usize, &PhaseFigures) -> TableCell,
+}
+
+impl Layout<'_> {
+    fn table(&self, set: &Published, measured: &[Measured]) -> Table {
+        let row = |measured: &Measured| {
+            let phases = self.phases.clone();
+            let cells = phases.map(|at| (self.cell)(at, &measured.record.phases[at])).collect();
+            Row::of(measured.configuration.clone(), None, Body::Cells(cells))
+        };
+        let column = |at: usize| Column::new(PHASES[at], (self.unit)(at));
+        Table {
+            id: format!("{}-{}", set.name, self.id),
+            title: format!("{}: {}", self.title, set.name),
+            caption: vec![self.caption.into()],
+            corner: "configuration",
+            columns: self.phases.clone().map(column).collect(),
+            rows: measured.iter().map(row).collect(),
+        }
+    }
+}
+
+/// A number of a record, `factor` of the quantity's units.
+fn figure(figure: Figure, factor: f64, quantity: &Quantity) -> TableCell {
+    match figure {
+        Figure::Known(printed) => {
+            let value = printed * factor;
+            cell(fixed(value, quantity.places), value, quantity.unit)
+        }
+        Figure::Short => TableCell::Text("too short".into()),
+        Figure::Empty => TableCell::Text("not printed".into()),
+    }
+}
+
+/// In milliseconds, to the microsecond where the record has microseconds.
+fn latency(time: Option<Nanos>) -> TableCell {
+    let Some(time) = time else {
+        return TableCell::Text("not printed".into());
+    };
+    let millis = time.seconds() * 1e3;
+    // From a tenth of a second on, records have whole milliseconds.
+    let places = if millis < 100.0 { 3 } else { 0 };
+    cell(fixed(millis, places), millis, (Unit::Nanoseconds, 1e6))
+}
+
+/// A number of a single record.
+fn cell(text: String, value: f64, (unit, factor): (Unit, f64)) -> TableCell {
+    TableCell::Value(ValueCell {
+        shown: Shown { value: text, interval: None, relative: None },
+        n: 1,
+        n_stated: false,
+        top: false,
+        codes: Vec::new(),
+        sort: value * factor,
+        interval: None,
+        unit,
+        note: String::new(),
+    })
+}

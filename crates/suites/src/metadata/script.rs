@@ -1,0 +1,287 @@
+//! The phases of a trial: for each operation its entries, the operation, and their removal.
+
+use model::{
+    Bytes, Phase, Point,
+    phase::{
+        Cache, Calls, Fill, Item, Layout, Mix, MixOp, Naming, Pin, Role, Set, Sharing, Sizes,
+        Spread, Timed, Tree, TreeEnd, TreeOrder, TreeStep, Work, Workers,
+    },
+};
+
+use super::{
+    chosen,
+    operations::{Entries, Operation, SMALL},
+    weights::weights,
+};
+use crate::shared::{count, space, workers};
+
+/// Bytes of one call that writes a file of any size.
+pub(super) const RECORD: Bytes = Bytes::kib(64);
+
+pub(super) fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+    let chosen = chosen(point);
+    let mut phases = Vec::new();
+    for (place, operation) in chosen.iter().enumerate() {
+        let script = Script { point, seed, operation };
+        phases.extend(script.made());
+        phases.push(script.measured());
+        // What the last one leaves is in nobody's way.
+        if place + 1 < chosen.len() {
+            phases.extend(script.removed());
+        }
+    }
+    phases
+}
+
+/// Whether an operation changes what the filesystem holds.
+pub(super) fn changes(operation: &Operation) -> bool {
+    operation.entries == Entries::Population || operation.steps.iter().any(|step| step.changes())
+}
+
+/// What is there at one time: the entries of one operation, and those that could not be removed.
+pub(super) fn footprint(point: &Point) -> Bytes {
+    let (mut left, mut peak) = (0_u64, 0_u64);
+    for operation in chosen(point) {
+        let script = Script { point, seed: 0, operation };
+        let taken = left.saturating_add(script.taken());
+        peak = peak.max(taken);
+        if operation.word == "rename-across" {
+            left = taken;
+        }
+    }
+    Bytes(peak)
+}
+
+struct Script<'a> {
+    point: &'a Point,
+    seed: u64,
+    operation: &'a Operation,
+}
+
+impl Script<'_> {
+    fn phase(&self, name: String, work: Work) -> Phase {
+        Phase {
+            name,
+            group: self.operation.group.into(),
+            role: Role::Prepare,
+            cache: Cache::AsLeft,
+            work,
+            timed: Timed::default(),
+        }
+    }
+
+    /// Lays out what the operation works on.
+    fn made(&self) -> Vec<Phase> {
+        let Operation { word, item, before, .. } = *self.operation;
+        let Some(item) = item else { return Vec::new() };
+        let layout = Layout { set: self.set(), item, owners: self.workers().count };
+        let mut phases = vec![self.phase(format!("{word}-layout"), Work::Layout(layout))];
+        if !before.is_empty() {
+            phases.push(self.phase(format!("{word}-before"), self.once(before)));
+        }
+        phases
+    }
+
+    fn measured(&self) -> Phase {
+        let sync = self.point.flag("sync") && changes(self.operation);
+        let cache = match (self.point.word("cache"), self.operation.item) {
+            ("cold", _) => Cache::Cold,
+            (_, Some(_)) => Cache::Warm,
+            // What is yet to be made is not in memory.
+            (_, None) => Cache::AsLeft,
+        };
+        let (work, sync) = match self.operation.entries {
+            // A mix has no end that could sync.
+            Entries::Population => (self.mix(), false),
+            Entries::Files
+            | Entries::Bare
+            | Entries::Extents
+            | Entries::Reserved
+            | Entries::Durable
+            | Entries::Small
+            | Entries::Large => (self.tree(sync), sync),
+        };
+        Phase {
+            role: Role::Measure,
+            cache,
+            timed: Timed { flush: sync, ..Timed::default() },
+            ..self.phase(self.operation.word.into(), work)
+        }
+    }
+
+    fn removed(&self) -> Option<Phase> {
+        let Operation { word, after, .. } = *self.operation;
+        (!after.is_empty()).then(|| self.phase(format!("{word}-removal"), self.once(after)))
+    }
+
+    /// Steps done once to each entry, by one worker where all have the same.
+    fn once(&self, steps: &[TreeStep]) -> Work {
+        let set = self.set();
+        let workers = match set.sharing {
+            Sharing::File => Workers::ONE,
+            Sharing::Private | Sharing::Directory => self.workers(),
+        };
+        Work::Tree(Tree { workers, ..Tree::new(set, steps.to_vec()) })
+    }
+
+    fn tree(&self, sync: bool) -> Work {
+        let point = self.point;
+        let mut set = self.set();
+        let passes = if self.lists() {
+            // Listing goes by entry, so the directory is listed by one of them, again and again.
+            let names = set.files;
+            set.files = 1;
+            self.listings(names)
+        } else if self.operation.again {
+            point.count("passes")
+        } else {
+            1
+        };
+        let written = |step: &&TreeStep| **step != TreeStep::Write || !set.sizes.are_empty();
+        let steps = self.operation.steps.iter().filter(written).copied().collect();
+        let order = match point.word("order") {
+            "shuffled" if set.files > 1 => TreeOrder::Shuffled,
+            _ => TreeOrder::Created,
+        };
+        let calls = match point.word("calls") {
+            "ring" => Calls::Ring { depth: count(point, "depth") },
+            _ => Calls::Plain,
+        };
+        let end = TreeEnd { remove_directories: false, sync };
+        let workers = self.workers();
+        Work::Tree(Tree { passes, order, end, calls, workers, ..Tree::new(set, steps) })
+    }
+
+    fn lists(&self) -> bool {
+        matches!(self.operation.entries, Entries::Small | Entries::Large)
+    }
+
+    /// How often a directory of so many names is listed: with all names of a small one in mind,
+    /// and once if the second time would not be cold.
+    fn listings(&self, names: u64) -> u64 {
+        match self.point.word("cache") {
+            "cold" => 1,
+            _ => (self.point.count("files").saturating_mul(SMALL) / names).max(1),
+        }
+    }
+
+    fn mix(&self) -> Work {
+        Work::Mix(Mix {
+            set: self.set(),
+            ops: self.point.count("mix_operations"),
+            weights: weights(self.point.text("weights")),
+            workers: self.workers(),
+        })
+    }
+
+    fn workers(&self) -> Workers {
+        let pin = if self.point.flag("pin") { Pin::Each } else { Pin::Free };
+        Workers { pin, ..workers(self.point) }
+    }
+
+    fn set(&self) -> Set {
+        let point = self.point;
+        let listed = self.lists();
+        let (sizes, record) = self.sizes();
+        Set {
+            name: self.operation.word.into(),
+            sharing: match point.word("sharing") {
+                // Whoever shares a directory to list it shares its entries: so many, not so many
+                // for each.
+                "directory" if listed => Sharing::File,
+                "directory" => Sharing::Directory,
+                "file" => Sharing::File,
+                _ => Sharing::Private,
+            },
+            files: self.files(),
+            spread: match point.count("per_directory") {
+                each if each > 0 && !listed => Spread::Directories { each },
+                _ => Spread::Flat,
+            },
+            naming: match point.count("name_length") {
+                0 => Naming::Numbers,
+                _ => Naming::Padded { length: count(point, "name_length") },
+            },
+            sizes,
+            record,
+            fill: Fill::default(),
+            seed: self.seed,
+        }
+    }
+
+    fn files(&self) -> u64 {
+        match self.operation.entries {
+            Entries::Small => SMALL,
+            Entries::Large => self.point.count("large_directory"),
+            Entries::Durable => self.point.count("durable_files"),
+            Entries::Files
+            | Entries::Bare
+            | Entries::Extents
+            | Entries::Reserved
+            | Entries::Population => self.point.count("files"),
+        }
+    }
+
+    /// Sizes of files, and bytes of one call.
+    fn sizes(&self) -> (Sizes, Bytes) {
+        let (size, extent) = (self.point.size("size"), self.point.size("extent"));
+        match self.operation.entries {
+            Entries::Files | Entries::Durable | Entries::Population => {
+                (Sizes::Fixed(size), size.min(RECORD).max(Bytes(1)))
+            }
+            Entries::Extents => (Sizes::Fixed(extent), extent),
+            Entries::Reserved => (Sizes::Fixed(Bytes(0)), extent),
+            Entries::Bare | Entries::Small | Entries::Large => (Sizes::Fixed(Bytes(0)), Bytes(1)),
+        }
+    }
+
+    /// Space that the entries of all workers take, and those that the operation adds.
+    fn taken(&self) -> u64 {
+        let set = self.set();
+        let owners = match set.sharing {
+            Sharing::File => 1,
+            Sharing::Private | Sharing::Directory => self.point.count("workers"),
+        };
+        let sizes = match self.operation.entries {
+            Entries::Reserved => Sizes::Fixed(self.point.size("extent")),
+            // An empty directory takes a block.
+            Entries::Bare
+                if self.operation.item == Some(Item::Directory) || self.makes_directories() =>
+            {
+                Sizes::Fixed(Bytes(1))
+            }
+            Entries::Files
+            | Entries::Bare
+            | Entries::Extents
+            | Entries::Durable
+            | Entries::Small
+            | Entries::Large
+            | Entries::Population => set.sizes,
+        };
+        let added = match self.operation.entries {
+            Entries::Population => self.added(),
+            Entries::Files
+            | Entries::Bare
+            | Entries::Extents
+            | Entries::Reserved
+            | Entries::Durable
+            | Entries::Small
+            | Entries::Large => 0,
+        };
+        space(set.files.saturating_add(added), sizes).0.saturating_mul(owners)
+    }
+
+    fn makes_directories(&self) -> bool {
+        self.operation.steps.contains(&TreeStep::Mkdir)
+    }
+
+    /// Files that a mix creates, none of which it may remove.
+    fn added(&self) -> u64 {
+        let weights = weights(self.point.text("weights"));
+        let all: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let creates = weights.iter().find(|(op, _)| *op == MixOp::Create);
+        let creates = creates.map_or(0, |(_, weight)| u64::from(*weight));
+        // Rounded up, as it is drawn.
+        (self.point.count("mix_operations") / all.max(1) + 1).saturating_mul(creates)
+    }
+}
