@@ -1,10 +1,11 @@
 //! What the generator costs, against bare loops and other programs: `make bench`.
 //!
 //! Called by `cargo bench` (which passes `--bench`) it measures in full and writes the page named
-//! by the last argument; with `metadata` instead of a name it prints that section alone. Called by
-//! `cargo test` it does everything once, in a size that says nothing but that it works. As `worker`
-//! it is a worker process of its own streams; as `memory` with a number of files and a directory it
-//! tells what memory they take.
+//! by the last argument; with `metadata` instead of a name it prints that section alone, and with
+//! `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` that contest alone. Called by `cargo
+//! test` it does everything once, in a size that says nothing but that it works. As `worker` it is
+//! a worker process of its own streams; as `memory` with a number of files and a directory it tells
+//! what memory they take.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod bare;
@@ -63,8 +64,9 @@ fn main() {
     }
     let full = arguments.iter().any(|argument| argument == "--bench");
     let extent = if full { &metadata::FULL } else { &metadata::SMOKE };
-    if arguments.iter().any(|argument| argument == "metadata") {
-        print!("{}", page::section(&metadata::measure(extent, full)));
+    if let Some(at) = arguments.iter().position(|argument| argument == "metadata") {
+        let only = arguments.get(at + 1).map(String::as_str).filter(|word| !word.starts_with('-'));
+        print!("{}", page::section(&metadata::measure(extent, full, only)));
         return;
     }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
@@ -117,7 +119,11 @@ fn measure(extent: &Extent, full: bool) -> String {
         clock,
         null,
         findings: vec![memory(extent), processes(extent, all.count())],
-        metadata: metadata::measure(if full { &metadata::FULL } else { &metadata::SMOKE }, full),
+        metadata: metadata::measure(
+            if full { &metadata::FULL } else { &metadata::SMOKE },
+            full,
+            None,
+        ),
     };
     page::render(&rows, &facts)
 }

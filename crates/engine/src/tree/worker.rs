@@ -108,7 +108,9 @@ impl Run<'_> {
             }
         }
         let (read, written) = self.hand.take_moved();
-        self.done(self.count.clock, read, written)?;
+        if !self.done(self.count.clock, read, written) {
+            return Err(self.aborted());
+        }
         Ok(self.goes_on())
     }
 
@@ -139,7 +141,11 @@ impl Run<'_> {
         }
         while let Some(over) = self.chains.as_mut().and_then(Chains::next) {
             match over {
-                Over::Done { begun, read, written } => self.done(begun, read, written)?,
+                Over::Done { begun, read, written } => {
+                    if !self.done(begun, read, written) {
+                        return Err(self.aborted());
+                    }
+                }
                 Over::Failed { entry, index, fault } => {
                     self.hand.turn_to(entry);
                     return Err(self.failure(fault, index));
@@ -154,9 +160,9 @@ impl Run<'_> {
         !self.count.stopped || self.tree.workers.stonewall == Stonewall::Finish
     }
 
-    /// All steps of an entry that was begun at `begun` are done.
+    /// All steps of an entry that was begun at `begun` are done; whether nobody called it off.
     #[inline]
-    fn done(&mut self, begun: Nanos, read: u64, written: u64) -> Result<(), Failure> {
+    fn done(&mut self, begun: Nanos, read: u64, written: u64) -> bool {
         let clock = now();
         self.moved += read + written;
         self.done += 1;
@@ -165,12 +171,12 @@ impl Run<'_> {
         let signal = self.signal.load(Relaxed);
         if signal != 0 {
             if signal & ABORT != 0 {
-                return Err(self.aborted());
+                return false;
             }
             self.count.stop(clock);
         }
         self.count.add(begun, clock, read, written);
-        Ok(())
+        true
     }
 
     #[cold]

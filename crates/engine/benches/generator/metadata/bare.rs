@@ -13,24 +13,28 @@ use crate::rate::Rate;
 
 /// Creates and closes, stats, and unlinks files of these names in a directory that is kept open. As
 /// a program of one thread does, and our workers do, with a table of descriptors that nobody else
-/// has.
+/// has. Either looks at the clock after each
+/// of them or does not.
 #[expect(deprecated, reason = "all descriptors are made and closed in this thread")]
-pub(crate) fn calls(directory: &Path, names: &[CString]) -> [Rate; 3] {
+pub(crate) fn calls(directory: &Path, names: &[CString], looks: bool) -> [Rate; 3] {
     rustix::thread::unshare(UnshareFlags::FILES).expect("there is memory for a table");
     let root = opened(directory);
     let files = names.len() as u64;
     let begun = now();
     for name in names {
         create(&root, name);
+        look(looks);
     }
     let created = now();
     for name in names {
         let status = statat(&root, name.as_c_str(), AtFlags::empty());
         std::hint::black_box(status.expect("it was just made"));
+        look(looks);
     }
     let looked = now();
     for name in names {
         unlinkat(&root, name.as_c_str(), AtFlags::empty()).expect("it was just made");
+        look(looks);
     }
     let removed = now();
     [
@@ -38,6 +42,13 @@ pub(crate) fn calls(directory: &Path, names: &[CString]) -> [Rate; 3] {
         Rate::new(files, looked - created),
         Rate::new(files, removed - looked),
     ]
+}
+
+#[inline]
+fn look(looks: bool) {
+    if looks {
+        std::hint::black_box(now());
+    }
 }
 
 /// Creates and closes files of these names, so many in a directory.
