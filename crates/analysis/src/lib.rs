@@ -3,23 +3,34 @@
 //! Data enters as slices of `f64` in the base unit of one [`model::Metric`], one value for each
 //! trial, and leaves as values: [`summary::Summary`] of one cell, [`stop::Decision`] on going on,
 //! [`compare::Comparison`] of two cells, [`ranks::Ranking`] of a family of cells,
-//! [`steady::Drift`] of the work of one phase over time. [`conditions`] tells what differed between
-//! two runs beside their numbers. Which method is
-//! used where, and what it costs in coverage, is argued in `docs/method/statistics.md`.
+//! [`steady::Drift`] of the work of one phase over time. Where one thing was swept, a
+//! [`trend::Trend`] over its levels leaves, and a [`scaling::Scaling`] over numbers of clients;
+//! where several things were varied together, a [`factorial::Factorial`]. What of these cannot be
+//! estimated is an [`Absent`], with its reason. [`conditions`] tells what differed between two runs
+//! beside their numbers. Which method is used where, and what it costs in coverage, is argued in
+//! `docs/method/statistics.md`.
 //!
-//! Nothing here reads a clock, a file or a random device: draws come from a generator with a fixed
+//! Nothing here reads a clock, a file or a random device: draws come from a generator with a given
 //! seed, so the same data gives the same answer, bit for bit. No value is dropped as an outlier, no
 //! distribution is assumed, and nothing is formatted for people; that is the report's work.
 #![forbid(unsafe_code)]
 
+mod absent;
+mod bootstrap;
 pub mod compare;
 pub mod conditions;
+pub mod factorial;
 mod null;
 pub mod ranks;
+#[cfg(test)]
+mod reference;
+pub mod scaling;
 pub mod steady;
 pub mod stop;
 pub mod summary;
+pub mod trend;
 
+pub use absent::Absent;
 pub use compare::{Comparer, Comparison, Side, Size, Verdict};
 pub use conditions::Conditions;
 pub use ranks::{Ranking, holm};
@@ -47,6 +58,14 @@ pub enum Error {
         index: usize,
         /// The value.
         value: f64,
+    },
+    /// A level has no logarithm, so it has no place in a sweep.
+    #[error("level {index} lies at {at}; give levels above zero")]
+    Place {
+        /// Its index in the slice.
+        index: usize,
+        /// Where it lies.
+        at: f64,
     },
 }
 

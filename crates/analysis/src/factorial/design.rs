@@ -1,0 +1,428 @@
+//! The columns of the model, and the sums that its fits take.
+//!
+//! A column is the same for all trials of one combination of levels, so the columns are kept once
+//! for each combination. All block effects are taken out by taking off the block's mean; what each
+//! block adds to the normal equations is kept apart, so that resampling blocks adds these parts up
+//! anew instead of going through the trials.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{Factor, Observation, Source};
+use crate::count;
+
+/// A pivot below this share of its diagonal means that its column follows from others.
+const DEPENDENT: f64 = 1e-9;
+
+/// One value, with everything else by index.
+struct Trial {
+    cell: usize,
+    block: usize,
+    /// ln y less the mean over all trials.
+    value: f64,
+}
+
+/// The columns of a model over the data.
+pub(super) struct Design {
+    sources: Vec<Source>,
+    /// The columns of each term.
+    columns: Vec<Range<usize>>,
+    /// The columns' values for each combination that was measured.
+    codes: Vec<Vec<f64>>,
+    /// By block, then by combination, then by value.
+    trials: Vec<Trial>,
+    /// The trials of each block.
+    blocks: Vec<Range<usize>>,
+    blocked: bool,
+    missing: u32,
+}
+
+/// What a fit needs to know of the data.
+#[derive(Clone)]
+pub(super) struct Sums {
+    /// Products of columns within blocks.
+    pub(super) gram: Vec<f64>,
+    /// Products of columns and values within blocks.
+    pub(super) right: Vec<f64>,
+    /// Squares of values around their block's mean.
+    pub(super) within: f64,
+    /// Squares of values around the mean.
+    pub(super) total: f64,
+    /// How many values.
+    pub(super) values: f64,
+    /// How many blocks.
+    pub(super) blocks: f64,
+}
+
+/// What one block adds to them.
+pub(super) struct Part {
+    gram: Vec<f64>,
+    right: Vec<f64>,
+    within: f64,
+    sum: f64,
+    squares: f64,
+    values: f64,
+}
+
+impl Sums {
+    /// Adds up the parts of blocks; each counts as a block of its own, however often it comes.
+    pub(super) fn of<'a>(parts: impl Iterator<Item = &'a Part>) -> Self {
+        let mut own = Self {
+            gram: Vec::new(),
+            right: Vec::new(),
+            within: 0.0,
+            total: 0.0,
+            values: 0.0,
+            blocks: 0.0,
+        };
+        let mut sum = 0.0;
+        for part in parts {
+            own.gram.resize(part.gram.len(), 0.0);
+            own.right.resize(part.right.len(), 0.0);
+            own.gram.iter_mut().zip(&part.gram).for_each(|(all, one)| *all += one);
+            own.right.iter_mut().zip(&part.right).for_each(|(all, one)| *all += one);
+            own.within += part.within;
+            own.total += part.squares;
+            own.values += part.values;
+            own.blocks += 1.0;
+            sum += part.sum;
+        }
+        own.total -= sum * sum / own.values;
+        own
+    }
+}
+
+impl Design {
+    /// The model of factors that were checked; interactions only if every combination that was
+    /// measured has at least two values.
+    pub(super) fn new(factors: &[Factor], observations: &[Observation]) -> Self {
+        let mut cells: BTreeMap<&[usize], u32> = BTreeMap::new();
+        for observation in observations {
+            *cells.entry(&observation.levels).or_default() += 1;
+        }
+        let single = cells.values().any(|repeats| *repeats < 2);
+        let mut sources: Vec<Source> = (0..factors.len()).map(Source::Main).collect();
+        if !single {
+            for one in 0..factors.len() {
+                sources.extend((one + 1..factors.len()).map(|two| Source::Interaction(one, two)));
+            }
+        }
+        let width = |source: &Source| match source {
+            Source::Main(one) => factors[*one].levels.len() - 1,
+            Source::Interaction(one, two) => {
+                (factors[*one].levels.len() - 1) * (factors[*two].levels.len() - 1)
+            }
+        };
+        let mut end = 0;
+        let columns = sources.iter().map(|source| {
+            end += width(source);
+            end - width(source)..end
+        });
+        let columns: Vec<Range<usize>> = columns.collect();
+        let codes = cells.keys().map(|levels| code(factors, &sources, levels)).collect();
+        let all: f64 = factors.iter().map(|factor| factor.levels.len() as f64).product();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most 20^6 combinations, of which those measured are a part"
+        )]
+        let missing = (all - cells.len() as f64) as u32;
+        let (trials, blocked) = trials(&cells, observations);
+        let mut blocks: Vec<Range<usize>> = Vec::new();
+        for (at, trial) in trials.iter().enumerate() {
+            if trial.block == blocks.len() {
+                blocks.push(at..at);
+            }
+            blocks[trial.block].end = at + 1;
+        }
+        Self { sources, columns, codes, trials, blocks, blocked, missing }
+    }
+
+    /// The terms: mains, then interactions.
+    pub(super) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The columns of a term.
+    pub(super) fn columns(&self, term: usize) -> Range<usize> {
+        self.columns[term].clone()
+    }
+
+    /// All columns, without blocks and the mean.
+    pub(super) fn effects(&self) -> usize {
+        self.columns.last().map_or(0, |columns| columns.end)
+    }
+
+    pub(super) fn values(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// Blocks; 1 if they are unknown.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Combinations that were not measured.
+    pub(super) fn missing(&self) -> u32 {
+        self.missing
+    }
+
+    /// The fewest and the most values of a combination that was measured.
+    pub(super) fn repeats(&self) -> (u32, u32) {
+        let mut repeats = vec![0; self.codes.len()];
+        self.trials.iter().for_each(|trial| repeats[trial.cell] += 1);
+        let least = repeats.iter().copied().min().unwrap_or(0);
+        (least, repeats.into_iter().max().unwrap_or(0))
+    }
+
+    /// The fewest blocks in which a combination was measured.
+    pub(super) fn least_blocks(&self) -> u32 {
+        let mut blocks = vec![0; self.codes.len()];
+        for (at, trial) in self.trials.iter().enumerate() {
+            let before = at.checked_sub(1).map(|before| &self.trials[before]);
+            if before.is_none_or(|b| (b.block, b.cell) != (trial.block, trial.cell)) {
+                blocks[trial.cell] += 1;
+            }
+        }
+        blocks.into_iter().min().unwrap_or(0)
+    }
+
+    /// What each block adds.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        self.blocks.iter().map(|block| self.part(&self.trials[block.clone()])).collect()
+    }
+
+    /// The sums over all blocks.
+    pub(super) fn sums(&self) -> Sums {
+        Sums::of(self.parts().iter())
+    }
+
+    /// What blocks explain beyond all terms: by how much the residual grows without them.
+    pub(super) fn block_squares(&self, squares: &super::Squares) -> f64 {
+        let whole = Sums::of([self.part(&self.trials)].iter());
+        let order: Vec<usize> = (0..self.effects()).collect();
+        let Some(cholesky) = Cholesky::new(&whole.gram, &order) else { return 0.0 };
+        let explained = super::length(&cholesky.solve(&order, &whole.right));
+        (whole.within - explained - squares.residual).max(0.0)
+    }
+
+    fn part(&self, trials: &[Trial]) -> Part {
+        let p = self.effects();
+        let n = trials.len() as f64;
+        let mut counts = vec![(0.0, 0.0); self.codes.len()];
+        for trial in trials {
+            counts[trial.cell].0 += 1.0;
+            counts[trial.cell].1 += trial.value;
+        }
+        let mean = trials.iter().map(|trial| trial.value).sum::<f64>() / n;
+        let mut means = vec![0.0; p];
+        for (code, (count, _)) in self.codes.iter().zip(&counts) {
+            means.iter_mut().zip(code).for_each(|(mean, value)| *mean += value * count / n);
+        }
+        let (mut gram, mut right) = (vec![0.0; p * p], vec![0.0; p]);
+        let mut off = vec![0.0; p];
+        for (code, (count, sum)) in self.codes.iter().zip(&counts).filter(|(_, c)| c.0 > 0.0) {
+            off.iter_mut().zip(code).zip(&means).for_each(|((off, code), mean)| *off = code - mean);
+            for (row, one) in off.iter().enumerate() {
+                right[row] += one * (sum - count * mean);
+                let line = &mut gram[row * p..=row * p + row];
+                line.iter_mut().zip(&off).for_each(|(cell, other)| *cell += count * one * other);
+            }
+        }
+        // The values' squares, around their mean and as they are.
+        let within = trials.iter().map(|trial| (trial.value - mean).powi(2)).sum();
+        let squares = trials.iter().map(|trial| trial.value * trial.value).sum();
+        Part { gram, right, within, sum: mean * n, squares, values: n }
+    }
+
+    /// The columns in the order in which a term comes directly after all terms that do not contain
+    /// it, and the term's place there. With `all`, those that contain it follow.
+    pub(super) fn order(&self, term: usize, all: bool) -> (Vec<usize>, Range<usize>) {
+        let contains = |other: &Source| match (self.sources[term], *other) {
+            (Source::Main(own), Source::Interaction(one, two)) => own == one || own == two,
+            (Source::Main(_) | Source::Interaction(..), _) => false,
+        };
+        let (mut order, mut after) = (Vec::new(), Vec::new());
+        for (at, source) in self.sources.iter().enumerate() {
+            if contains(source) {
+                after.extend(self.columns(at));
+            } else if at != term {
+                order.extend(self.columns(at));
+            }
+        }
+        let own = order.len()..order.len() + self.columns[term].len();
+        order.extend(self.columns(term));
+        if all {
+            order.extend(after);
+        }
+        (order, own)
+    }
+
+    /// What is left of each trial's value after block means and coefficients of columns.
+    pub(super) fn residuals(&self, coefficients: &[(usize, f64)]) -> Vec<f64> {
+        let fitted: Vec<f64> = self
+            .codes
+            .iter()
+            .map(|code| coefficients.iter().map(|(column, value)| code[*column] * value).sum())
+            .collect();
+        let mut left: Vec<f64> =
+            self.trials.iter().map(|trial| trial.value - fitted[trial.cell]).collect();
+        for block in &self.blocks {
+            let own = &mut left[block.clone()];
+            let mean = own.iter().sum::<f64>() / own.len() as f64;
+            own.iter_mut().for_each(|value| *value -= mean);
+        }
+        left
+    }
+
+    /// Puts the values of each block in a random order.
+    pub(super) fn shuffle(&self, values: &mut [f64], rng: &mut fastrand::Rng) {
+        for block in &self.blocks {
+            rng.shuffle(&mut values[block.clone()]);
+        }
+    }
+
+    /// Products of columns and values that sum to zero in each block.
+    pub(super) fn right(&self, values: &[f64]) -> Vec<f64> {
+        let mut right = Vec::new();
+        self.right_into(values, &mut right);
+        right
+    }
+
+    /// As [`Design::right`], into memory that is there.
+    pub(super) fn right_into(&self, values: &[f64], right: &mut Vec<f64>) {
+        let mut sums = vec![0.0; self.codes.len()];
+        for (trial, value) in self.trials.iter().zip(values) {
+            sums[trial.cell] += value;
+        }
+        right.clear();
+        right.resize(self.effects(), 0.0);
+        for (code, sum) in self.codes.iter().zip(&sums) {
+            right.iter_mut().zip(code).for_each(|(right, code)| *right += code * sum);
+        }
+    }
+}
+
+/// The columns of one combination: a level's own column is 1, those of all others 0; for the last
+/// level all are -1. An interaction has the products.
+fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
+    let main = |factor: usize| {
+        let last = factors[factor].levels.len() - 1;
+        let level = levels[factor];
+        (0..last).map(move |column| match () {
+            () if level == last => -1.0,
+            () if level == column => 1.0,
+            () => 0.0,
+        })
+    };
+    let mut code: Vec<f64> = Vec::new();
+    for source in sources {
+        match *source {
+            Source::Main(one) => code.extend(main(one)),
+            Source::Interaction(one, two) => {
+                code.extend(main(one).flat_map(|a| main(two).map(move |b| a * b)));
+            }
+        }
+    }
+    code
+}
+
+/// The trials in an order of their own, and whether all say their block.
+fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec<Trial>, bool) {
+    let blocked = observations.iter().all(|observation| observation.block.is_some());
+    let mut all: Vec<(u32, &[usize], f64)> = observations
+        .iter()
+        .map(|o| (o.block.filter(|_| blocked).unwrap_or(0), o.levels.as_slice(), o.value.ln()))
+        .collect();
+    all.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+    let mean = all.iter().map(|trial| trial.2).sum::<f64>() / count(all.len()).max(1) as f64;
+    let places: BTreeMap<&[usize], usize> =
+        cells.keys().enumerate().map(|(at, levels)| (*levels, at)).collect();
+    let mut blocks: Vec<u32> = all.iter().map(|trial| trial.0).collect();
+    blocks.dedup();
+    let trial = |(block, levels, value): (u32, &[usize], f64)| Trial {
+        cell: places[levels],
+        block: blocks.partition_point(|other| *other < block),
+        value: value - mean,
+    };
+    (all.into_iter().map(trial).collect(), blocked)
+}
+
+/// Cholesky's decomposition of the products of some columns, in an order of their own.
+///
+/// Its forward solution of the products with values has one entry for each column: the part of the
+/// values along what the column adds to those before it. Its squared length is what they explain.
+/// (Golub and Van Loan, "Matrix Computations", section 4.2.)
+pub(super) struct Cholesky {
+    /// The lower triangle, row by row; the diagonal is inverted.
+    rows: Vec<f64>,
+}
+
+impl Cholesky {
+    /// The decomposition; `None` if a column follows from those before it. Of the products, the
+    /// lower triangle is read.
+    pub(super) fn new(gram: &[f64], order: &[usize]) -> Option<Self> {
+        let width = gram.len().isqrt();
+        let mut rows: Vec<f64> = Vec::with_capacity(order.len() * (order.len() + 1) / 2);
+        for (row, column) in order.iter().enumerate() {
+            let start = rows.len();
+            for (before, other) in order[..row].iter().enumerate() {
+                let (high, low) = (*column.max(other), *column.min(other));
+                let there = before * (before + 1) / 2;
+                let done = dot(&rows[start..], &rows[there..there + before]);
+                rows.push((gram[high * width + low] - done) * rows[there + before]);
+            }
+            let diagonal = gram[column * width + column];
+            let pivot = diagonal - dot(&rows[start..], &rows[start..]);
+            if pivot <= DEPENDENT * diagonal {
+                return None;
+            }
+            rows.push(pivot.sqrt().recip());
+        }
+        Some(Self { rows })
+    }
+
+    /// The forward solution for products with values, which are in the columns' own order.
+    pub(super) fn solve(&self, order: &[usize], right: &[f64]) -> Vec<f64> {
+        let mut solution = Vec::new();
+        self.solve_into(order, right, &mut solution);
+        solution
+    }
+
+    /// As [`Cholesky::solve`], into memory that is there.
+    pub(super) fn solve_into(&self, order: &[usize], right: &[f64], solution: &mut Vec<f64>) {
+        solution.clear();
+        let mut start = 0;
+        for (row, column) in order.iter().enumerate() {
+            let done = dot(&self.rows[start..start + row], solution);
+            solution.push((right[*column] - done) * self.rows[start + row]);
+            start += row + 1;
+        }
+    }
+
+    /// The coefficients of the first columns of the order, fitted alone.
+    pub(super) fn coefficients(
+        &self,
+        order: &[usize],
+        solution: &[f64],
+        columns: usize,
+    ) -> Vec<(usize, f64)> {
+        let mut values = solution[..columns].to_vec();
+        for row in (0..columns).rev() {
+            let start = row * (row + 1) / 2;
+            values[row] *= self.rows[start + row];
+            for before in 0..row {
+                values[before] -= self.rows[start + before] * values[row];
+            }
+        }
+        order.iter().copied().zip(values).collect()
+    }
+}
+
+/// Sum of products of two rows of the same length.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

@@ -1,0 +1,23 @@
+//! Values of SciPy and statsmodels for tests, from `reference/values.txt`.
+
+const TEXT: &str = include_str!("../reference/values.txt");
+
+/// The numbers of the line with that name.
+pub(crate) fn values(name: &str) -> Vec<f64> {
+    let line = lines(name).next();
+    line.unwrap_or_else(|| panic!("reference/values.txt has no line {name}"))
+}
+
+/// The numbers of all lines with that name.
+pub(crate) fn lines(name: &str) -> impl Iterator<Item = Vec<f64>> {
+    TEXT.lines().filter_map(move |line| {
+        let mut words = line.split(' ');
+        (words.next() == Some(name)).then(|| words.map(|word| word.parse().unwrap()).collect())
+    })
+}
+
+/// Asserts that two numbers agree to a share of the second.
+#[track_caller]
+pub(crate) fn near(ours: f64, theirs: f64, share: f64) {
+    assert!((ours - theirs).abs() <= share * theirs.abs().max(1e-12), "{ours} is not {theirs}");
+}

@@ -1,0 +1,377 @@
+//! Laws of scaling: linear, Amdahl's, and the universal scalability law.
+//!
+//! A checked sweep over clients enters; [`Laws`] leave, or the reason why there are none. A law is
+//! a summary of the points, never a reason to believe in points that were not measured.
+//!
+//! # The law
+//!
+//! ```text
+//! X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1))      λ > 0, 0 <= σ <= 1, κ >= 0
+//! ```
+//!
+//! (Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6.) With κ = 0 it is
+//! Amdahl's law, with σ = κ = 0 a line. It has its maximum at N* = sqrt((1 - σ) / κ).
+//!
+//! # The fit
+//!
+//! Least squares on ln X over all trials, so that errors are relative. ln λ follows from σ and κ;
+//! these are found by Levenberg's and Marquardt's steps, kept within their bounds: a coefficient on
+//! a bound stays there while the slope presses it outwards. It starts from several places and keeps
+//! the best. From 6 levels on that span at least 8-fold. Among the three laws the least AICc is
+//! chosen,
+//!
+//! ```text
+//! AICc = n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1)
+//! ```
+//!
+//! with S the sum of squares over n trials and k the coefficients, the variance among them
+//! (Hurvich and Tsai, "Regression and time series model selection in small samples", Biometrika
+//! 76, 1989).
+
+use model::Ratio;
+
+use crate::{
+    Absent, Interval,
+    bootstrap::{Resampler, expanded_interval},
+    count, median,
+    trend::Sweep,
+};
+
+/// Levels that it takes to tell three laws apart.
+pub const LEVELS_MIN: u32 = 6;
+/// How far they have to span.
+pub const SPAN_MIN: f64 = 8.0;
+/// How far a median may lie from a law that is shown.
+pub const RESIDUAL_MAX: f64 = 0.1;
+/// How far beyond the last level a peak may lie that is shown.
+pub const PEAK_MAX: f64 = 2.0;
+
+/// A law of scaling: X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// σ = κ = 0: each client adds the same.
+    Linear,
+    /// κ = 0: a part cannot be shared (Amdahl).
+    Amdahl,
+    /// All three: clients also wait for each other (Gunther's universal scalability law).
+    Universal,
+}
+
+impl Law {
+    /// Its name in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Amdahl => "Amdahl",
+            Self::Universal => "universal",
+        }
+    }
+
+    /// How many of σ and κ it has.
+    const fn shape(self) -> usize {
+        match self {
+            Self::Linear => 0,
+            Self::Amdahl => 1,
+            Self::Universal => 2,
+        }
+    }
+}
+
+/// One law fitted to the data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Which.
+    pub law: Law,
+    /// λ: rate of one client, in the unit of the metric.
+    pub lambda: f64,
+    /// σ, contention: the part of the work that one client at a time can do, within 0..=1.
+    pub sigma: f64,
+    /// κ, coherency: what each pair of clients costs each other, at least 0.
+    pub kappa: f64,
+    /// Sum of squared residuals of ln X over all trials.
+    pub squares: f64,
+    /// Akaike's information criterion with its correction for small samples; less is better.
+    pub aicc: f64,
+}
+
+impl Fit {
+    /// The rate at a number of clients, at least 1.
+    pub fn at(&self, clients: f64) -> f64 {
+        self.lambda * clients / waiting(self.sigma, self.kappa, clients)
+    }
+
+    /// N*, in clients; infinite without coherency.
+    fn peak(&self) -> f64 {
+        ((1.0 - self.sigma) / self.kappa).sqrt()
+    }
+}
+
+/// The laws fitted to one curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Laws {
+    /// All three, in the order of [`Law`].
+    pub fits: [Fit; 3],
+    /// The one with the least AICc. Its curve may be drawn only if [`Laws::misfit`] is `None`.
+    pub chosen: Fit,
+    /// The largest distance of a level's median from the chosen law, as a share of the law.
+    pub residual: Ratio,
+    /// [`Absent::Misfit`] if that is above 10 %.
+    pub misfit: Option<Absent>,
+    /// 95 % interval of the chosen law's λ, by resampling blocks.
+    pub lambda: Result<Interval, Absent>,
+    /// Likewise of σ; from 0 to 0 where the law has none.
+    pub sigma: Result<Interval, Absent>,
+    /// Likewise of κ; from 0 to 0 where the law has none.
+    pub kappa: Result<Interval, Absent>,
+    /// Where the rate is highest by the universal law. Only if that law is chosen and admissible,
+    /// κ's interval excludes 0, and the peak lies within the levels or up to twice the last.
+    pub peak: Result<Peak, Absent>,
+}
+
+/// Where a law has its maximum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    /// N* = sqrt((1 - σ) / κ), in clients.
+    pub clients: f64,
+    /// Its 95 % interval.
+    pub clients_interval: Interval,
+    /// X(N*), in the unit of the metric.
+    pub rate: f64,
+    /// Its 95 % interval.
+    pub rate_interval: Interval,
+}
+
+/// One level of a fit.
+#[derive(Clone, Copy)]
+struct Place {
+    clients: f64,
+    /// How many trials.
+    weight: f64,
+    /// The mean of ln X over them.
+    mean: f64,
+}
+
+/// Fits the laws; see the module.
+pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Absent> {
+    let levels = count(clients.len());
+    if levels < LEVELS_MIN {
+        return Err(Absent::Levels { levels, needed: LEVELS_MIN });
+    }
+    let (first, last) = (clients[0], clients[clients.len() - 1]);
+    let span = f64::from(last) / f64::from(first);
+    if span < SPAN_MIN {
+        return Err(Absent::Span { span, needed: SPAN_MIN });
+    }
+    let logs: Vec<Vec<f64>> = sweep
+        .levels()
+        .iter()
+        .map(|level| level.values().iter().map(|v| v.ln()).collect())
+        .collect();
+    let places = places(clients, &logs, |_, _| 1);
+    let within: f64 = logs
+        .iter()
+        .zip(&places)
+        .map(|(logs, place)| logs.iter().map(|log| (log - place.mean).powi(2)).sum::<f64>())
+        .sum();
+    let n = logs.iter().map(Vec::len).sum::<usize>() as f64;
+    let fits = [Law::Linear, Law::Amdahl, Law::Universal].map(|law| {
+        let best = fit_from_everywhere(law, &places);
+        let squares = best.squares + within;
+        let k = law.shape() as f64 + 2.0;
+        // Values that lie on the law to the last digit have no variance to take a logarithm of.
+        let variance = (squares / n).max(f64::EPSILON * f64::EPSILON);
+        let aicc = n * variance.ln() + 2.0 * k + 2.0 * k * (k + 1.0) / (n - k - 1.0);
+        Fit { squares, aicc, ..best }
+    });
+    let mut chosen = fits[0];
+    for fit in fits {
+        if fit.aicc < chosen.aicc {
+            chosen = fit;
+        }
+    }
+    let distance = |(level, clients): (&crate::trend::Level, &u32)| {
+        (*clients, (median(&level.values()) / chosen.at(f64::from(*clients)) - 1.0).abs())
+    };
+    let distances = sweep.levels().iter().zip(clients).map(distance);
+    let (clients_worst, residual) =
+        distances.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((first, 0.0));
+    let residual = Ratio(residual);
+    let misfit =
+        (residual.0 > RESIDUAL_MAX).then_some(Absent::Misfit { clients: clients_worst, residual });
+    let refits = refits(&chosen, sweep, clients, &logs, seed);
+    let interval = |of: fn(&Fit) -> f64| {
+        let (blocks, fits) = refits.as_ref().map_err(|why: &Absent| *why)?;
+        Ok(expanded_interval(fits.iter().map(of).collect(), *blocks))
+    };
+    let kappa = interval(|fit| fit.kappa);
+    let peak = misfit.map_or(Ok(()), Err).and(kappa).and_then(|kappa| {
+        let clients = chosen.peak();
+        let tested = f64::from(first)..=PEAK_MAX * f64::from(last);
+        let clients_interval = interval(Fit::peak)?;
+        let settled = kappa.low > 0.0 && clients_interval.high.is_finite();
+        if !(chosen.law == Law::Universal && settled && tested.contains(&clients)) {
+            return Err(Absent::NoPeak);
+        }
+        let rate_interval = interval(|fit| fit.at(fit.peak().max(1.0)))?;
+        Ok(Peak { clients, clients_interval, rate: chosen.at(clients), rate_interval })
+    });
+    let (lambda, sigma) = (interval(|fit| fit.lambda), interval(|fit| fit.sigma));
+    Ok(Laws { fits, chosen, residual, misfit, lambda, sigma, kappa, peak })
+}
+
+/// The chosen law fitted to resampled blocks, and the fewest blocks of a level.
+fn refits(
+    chosen: &Fit,
+    sweep: &Sweep,
+    clients: &[u32],
+    logs: &[Vec<f64>],
+    seed: u64,
+) -> Result<(u32, Vec<Fit>), Absent> {
+    let mut refits = Vec::new();
+    let resampler = Resampler::new(&[sweep], seed)?;
+    let blocks = resampler.least();
+    resampler.each(|weights| {
+        let places = places(clients, logs, |level, index| weights[level][index]);
+        refits.push(fit(chosen.law, &places, [chosen.sigma, chosen.kappa]));
+    });
+    Ok((blocks, refits))
+}
+
+fn places(clients: &[u32], logs: &[Vec<f64>], weight: impl Fn(usize, usize) -> u32) -> Vec<Place> {
+    let place = |(level, logs): (usize, &Vec<f64>)| {
+        let weights = (0..logs.len()).map(|index| f64::from(weight(level, index)));
+        let total: f64 = weights.clone().sum();
+        let sum: f64 = weights.zip(logs).map(|(weight, log)| weight * log).sum();
+        Place { clients: f64::from(clients[level]), weight: total, mean: sum / total }
+    };
+    logs.iter().enumerate().map(place).collect()
+}
+
+/// The denominator of the law.
+fn waiting(sigma: f64, kappa: f64, clients: f64) -> f64 {
+    1.0 + (clients - 1.0) * (sigma + kappa * clients)
+}
+
+fn fit_from_everywhere(law: Law, places: &[Place]) -> Fit {
+    let last = places.iter().map(|place| place.clients).fold(1.0, f64::max);
+    let mut best = fit(law, places, [0.0, 0.0]);
+    for sigma in [0.01, 0.1, 0.9] {
+        // No coherency, and peaks at half and a fifth of the last level.
+        for kappa in [0.0, 4.0, 25.0] {
+            let other = fit(law, places, [sigma, kappa / (last * last)]);
+            if other.squares < best.squares {
+                best = other;
+            }
+        }
+    }
+    best
+}
+
+/// σ and κ with what follows from them.
+struct Trial {
+    shape: [f64; 2],
+    ln_lambda: f64,
+    squares: f64,
+    /// Half the slope of the squares by σ and κ.
+    slope: [f64; 2],
+    /// Gauss and Newton's approximation of half their curvature.
+    curvature: [[f64; 2]; 2],
+}
+
+impl Trial {
+    fn new(places: &[Place], shape: [f64; 2]) -> Self {
+        let total: f64 = places.iter().map(|place| place.weight).sum();
+        // Each place's residual but for ln λ, and its derivatives.
+        let parts = places.iter().map(|place| {
+            let n = place.clients;
+            let waiting = waiting(shape[0], shape[1], n);
+            let by = [(n - 1.0) / waiting, n * (n - 1.0) / waiting];
+            (place.weight, [place.mean - n.ln() + waiting.ln(), by[0], by[1]])
+        });
+        let mut means = [0.0; 3];
+        for (weight, part) in parts.clone() {
+            means.iter_mut().zip(part).for_each(|(mean, value)| *mean += weight * value / total);
+        }
+        let mut own = Self {
+            shape,
+            ln_lambda: means[0],
+            squares: 0.0,
+            slope: [0.0; 2],
+            curvature: [[0.0; 2]; 2],
+        };
+        for (weight, part) in parts {
+            let [residual, by @ ..] = [0, 1, 2].map(|at| part[at] - means[at]);
+            own.squares += weight * residual * residual;
+            for one in 0..2 {
+                own.slope[one] += weight * residual * by[one];
+                for other in 0..2 {
+                    own.curvature[one][other] += weight * by[one] * by[other];
+                }
+            }
+        }
+        own
+    }
+}
+
+/// The best law near a start. `squares` leaves out the spread within levels, and `aicc` is not
+/// filled in.
+fn fit(law: Law, places: &[Place], start: [f64; 2]) -> Fit {
+    const MOST: [f64; 2] = [1.0, f64::INFINITY];
+    let mut shape = start;
+    shape[law.shape()..].fill(0.0);
+    let mut best = Trial::new(places, shape);
+    let mut damping = 1e-3;
+    for _ in 0..200 {
+        let free = |at: usize| {
+            at < law.shape()
+                && best.curvature[at][at] > 0.0
+                && !(best.shape[at] <= 0.0 && best.slope[at] >= 0.0)
+                && !(best.shape[at] >= MOST[at] && best.slope[at] <= 0.0)
+        };
+        let step = step(&best, [free(0), free(1)], damping);
+        let mut next = best.shape;
+        for at in 0..2 {
+            next[at] = (next[at] + step[at]).clamp(0.0, MOST[at]);
+        }
+        if next == best.shape || damping > 1e12 {
+            break;
+        }
+        let trial = Trial::new(places, next);
+        if trial.squares < best.squares {
+            let gain = best.squares - trial.squares;
+            let done = gain <= 1e-15 * best.squares;
+            best = trial;
+            damping = (damping / 8.0).max(1e-12);
+            if done {
+                break;
+            }
+        } else {
+            damping *= 4.0;
+        }
+    }
+    let [sigma, kappa] = best.shape;
+    let lambda = best.ln_lambda.exp();
+    Fit { law, lambda, sigma, kappa, squares: best.squares, aicc: 0.0 }
+}
+
+/// Marquardt's step for the coefficients that are free: the curvature's diagonal is raised by the
+/// damping, which makes the step independent of their scales.
+fn step(at: &Trial, free: [bool; 2], damping: f64) -> [f64; 2] {
+    let [[a, b], [_, d]] = at.curvature;
+    let (a, d) = (a * (1.0 + damping), d * (1.0 + damping));
+    match free {
+        [false, false] => [0.0, 0.0],
+        [true, false] => [-at.slope[0] / a, 0.0],
+        [false, true] => [0.0, -at.slope[1] / d],
+        [true, true] => {
+            let determinant = a * d - b * b;
+            [
+                (b * at.slope[1] - d * at.slope[0]) / determinant,
+                (b * at.slope[0] - a * at.slope[1]) / determinant,
+            ]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

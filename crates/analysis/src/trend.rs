@@ -1,0 +1,422 @@
+//! A metric over a swept parameter: does it rise or fall, how surely, and how much per doubling.
+//!
+//! The levels of a sweep enter as [`Level`]s, one value for each trial; a [`Trend`] leaves. Nothing
+//! here knows which way the metric points, nor whether the curve has a peak ([`crate::scaling`]).
+//!
+//! # Whether: Jonckheere–Terpstra, within blocks
+//!
+//! J counts the pairs of values of two levels in which the higher level has the higher value, a tie
+//! one half (Jonckheere, "A distribution-free k-sample test against ordered alternatives",
+//! Biometrika 41, 1954; Terpstra, Indagationes Mathematicae 14, 1952). Its reference is the
+//! permutation of values within each block, which stays right whatever the machine did from block
+//! to block: all permutations up to 200,000, else 20,000 draws. The p-value is twice the smaller
+//! tail, since with unequal blocks J is not symmetric.
+//!
+//! # How much: τ_b and Theil–Sen
+//!
+//! Kendall's τ_b follows from J: (2 J - P) / sqrt(P Q), with P pairs of different levels and Q
+//! pairs of different values (Kendall, "The treatment of ties in ranking problems", Biometrika 33,
+//! 1945). The slope is the median of the slopes of ln y over log2 x of all pairs of different
+//! levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
+//! Journal of the American Statistical Association 63, 1968), so that it is a ratio per doubling.
+
+use std::collections::BTreeMap;
+
+use model::Ratio;
+
+use crate::{
+    Absent, Error, Interval,
+    bootstrap::{Resampler, expanded_interval, weighted_median},
+    count,
+};
+
+/// Up to so many permutations all of them are visited.
+const PERMUTATIONS_MAX: u64 = 200_000;
+/// Above, so many are drawn.
+pub(crate) const DRAWS: u32 = 20_000;
+
+/// The value of one trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Repeat {
+    /// The block the trial belongs to; trials of one block were measured close together. `None` if
+    /// unknown, and then the blocks of the whole sweep count as unknown.
+    pub block: Option<u32>,
+    /// Its value, above zero, in the base unit of the metric.
+    pub value: f64,
+}
+
+/// One level of what was swept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Where it lies, above zero: clients, bytes, or whatever was swept.
+    pub at: f64,
+    /// Its trials, at least one, in any order.
+    pub repeats: Vec<Repeat>,
+}
+
+impl Level {
+    /// The values, ascending once the level is part of a [`Sweep`].
+    pub fn values(&self) -> Vec<f64> {
+        self.repeats.iter().map(|repeat| repeat.value).collect()
+    }
+}
+
+/// Levels that have been checked: ascending, each once, with values that are finite and above zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    levels: Vec<Level>,
+    blocked: bool,
+}
+
+impl Sweep {
+    /// Checks levels and puts them and their repeats in an order of their own, so that the order
+    /// in which they come does not matter. Levels at the same place become one.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without levels or with an empty one, [`Error::Place`] for a level that does
+    /// not lie above zero, [`Error::NotFinite`] and [`Error::NotPositive`] for values; an index
+    /// counts levels, or values within their level.
+    pub fn new(levels: Vec<Level>) -> Result<Self, Error> {
+        if levels.is_empty() {
+            return Err(Error::Empty);
+        }
+        let mut own: Vec<Level> = Vec::new();
+        for (index, level) in levels.into_iter().enumerate() {
+            if !(level.at.is_finite() && level.at > 0.0) {
+                return Err(Error::Place { index, at: level.at });
+            }
+            positive(level.repeats.iter().map(|repeat| repeat.value))?;
+            match own.iter_mut().find(|other| other.at.total_cmp(&level.at).is_eq()) {
+                Some(other) => other.repeats.extend(level.repeats),
+                None => own.push(level),
+            }
+        }
+        own.sort_by(|a, b| a.at.total_cmp(&b.at));
+        for level in &mut own {
+            level.repeats.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.block.cmp(&b.block)));
+        }
+        let mut repeats = own.iter().flat_map(|level| &level.repeats);
+        let blocked = repeats.all(|repeat| repeat.block.is_some());
+        Ok(Self { levels: own, blocked })
+    }
+
+    /// The levels, ascending; the repeats of each ascend by value.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// Whether every repeat says its block.
+    pub fn blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether the metric rises or falls with the level. The seed settles all draws.
+    ///
+    /// # Errors
+    /// [`Absent::Levels`] below 2 levels.
+    pub fn trend(&self, seed: u64) -> Result<Trend, Absent> {
+        if self.levels.len() < 2 {
+            return Err(Absent::Levels { levels: count(self.levels.len()), needed: 2 });
+        }
+        let mut order = Order::new(self);
+        let doubled = order.doubled_j();
+        let tau_b = order.tau_b(doubled).ok_or(Absent::Constant);
+        let (p, exact) = order.p(doubled, seed);
+        let slopes = Slopes::new(self);
+        Ok(Trend {
+            statistic: doubled as f64 / 2.0,
+            p,
+            exact,
+            tau_b,
+            per_doubling: Ratio(slopes.median().exp()),
+            per_doubling_interval: slopes.interval(self, seed),
+        })
+    }
+}
+
+/// Whether a metric rises or falls with the level, and how much. Nothing here is turned by the
+/// direction of the metric: a rising latency has a positive τ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trend {
+    /// Jonckheere–Terpstra's J: pairs of values of two levels in which the higher level has the
+    /// higher value; a tie counts one half.
+    pub statistic: f64,
+    /// Two-sided p-value of "no trend", by permutation within blocks.
+    pub p: f64,
+    /// Whether all permutations were visited; otherwise p comes from 20,000 draws.
+    pub exact: bool,
+    /// Kendall's τ_b of values and levels, within -1..=1; absent if all values are equal.
+    pub tau_b: Result<f64, Absent>,
+    /// Theil–Sen: how many times the metric is at twice the level, 1.1 for 10 % more.
+    pub per_doubling: Ratio,
+    /// Its 95 % interval by resampling blocks.
+    pub per_doubling_interval: Result<Interval, Absent>,
+}
+
+/// Whether there are values, all finite and above zero.
+pub(crate) fn positive(values: impl Iterator<Item = f64>) -> Result<(), Error> {
+    let mut none = true;
+    for (index, value) in values.enumerate() {
+        none = false;
+        if !value.is_finite() {
+            return Err(Error::NotFinite { index, value });
+        }
+        if value <= 0.0 {
+            return Err(Error::NotPositive { index, value });
+        }
+    }
+    if none { Err(Error::Empty) } else { Ok(()) }
+}
+
+/// All values of a sweep in ascending order, of which only levels, ties, and blocks are kept.
+struct Order {
+    /// The level of each value.
+    labels: Vec<usize>,
+    /// Ends of runs of equal values.
+    runs: Vec<usize>,
+    /// Places of the values of each block.
+    blocks: Vec<Vec<usize>>,
+    /// How many values of each level were passed; kept to save allocations.
+    passed: Vec<u64>,
+}
+
+impl Order {
+    fn new(sweep: &Sweep) -> Self {
+        let mut all: Vec<(f64, usize, Option<u32>)> = Vec::new();
+        for (label, level) in sweep.levels.iter().enumerate() {
+            all.extend(level.repeats.iter().map(|repeat| (repeat.value, label, repeat.block)));
+        }
+        all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+        let mut runs: Vec<usize> =
+            (1..all.len()).filter(|place| all[place - 1].0 < all[*place].0).collect();
+        runs.push(all.len());
+        let mut blocks: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        for (place, (_, _, block)) in all.iter().enumerate() {
+            blocks.entry(block.filter(|_| sweep.blocked)).or_default().push(place);
+        }
+        Self {
+            labels: all.iter().map(|(_, label, _)| *label).collect(),
+            runs,
+            blocks: blocks.into_values().collect(),
+            passed: vec![0; sweep.levels.len()],
+        }
+    }
+
+    /// 2 J, which is whole. Cost: values times levels.
+    fn doubled_j(&mut self) -> u64 {
+        self.passed.fill(0);
+        let (mut from, mut doubled) = (0, 0);
+        for end in &self.runs {
+            let run = &self.labels[from..*end];
+            for (index, label) in run.iter().enumerate() {
+                doubled += 2 * self.passed[..*label].iter().sum::<u64>();
+                doubled += run[..index].iter().filter(|other| *other != label).count() as u64;
+            }
+            run.iter().for_each(|label| self.passed[*label] += 1);
+            from = *end;
+        }
+        doubled
+    }
+
+    /// τ_b from 2 J; `None` if all values are equal.
+    fn tau_b(&self, doubled: u64) -> Option<f64> {
+        let pairs = |n: f64| n * (n - 1.0) / 2.0;
+        let all = pairs(self.labels.len() as f64);
+        // After a count all values of each level have been passed.
+        let levels = all - self.passed.iter().map(|n| pairs(*n as f64)).sum::<f64>();
+        let starts = std::iter::once(&0).chain(&self.runs);
+        let tied = starts.zip(&self.runs).map(|(from, to)| pairs((to - from) as f64));
+        let values = all - tied.sum::<f64>();
+        let size = (levels * values).sqrt();
+        (size > 0.0).then(|| ((doubled as f64 - levels) / size).clamp(-1.0, 1.0))
+    }
+
+    /// The two-sided p-value of an observed 2 J, and whether it is exact.
+    fn p(&mut self, observed: u64, seed: u64) -> (f64, bool) {
+        let (mut below, mut above, mut total) = (0u32, 0u32, 0u32);
+        let mut see = |drawn: u64| {
+            below += u32::from(drawn <= observed);
+            above += u32::from(drawn >= observed);
+            total += 1;
+        };
+        let exact = self.permutations().is_some();
+        if exact {
+            let mut labels: Vec<Vec<usize>> = self.by_block();
+            labels.iter_mut().for_each(|block| block.sort_unstable());
+            loop {
+                for (block, labels) in self.blocks.iter().zip(&labels) {
+                    block.iter().zip(labels).for_each(|(at, label)| self.labels[*at] = *label);
+                }
+                see(self.doubled_j());
+                // The first block that has a next order; those before begin anew.
+                let Some(at) = labels.iter_mut().position(|block| advance(block)) else { break };
+                labels[..at].iter_mut().for_each(|block| block.sort_unstable());
+            }
+        } else {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            see(observed);
+            for _ in 0..DRAWS {
+                for block in &self.blocks {
+                    for end in (1..block.len()).rev() {
+                        self.labels.swap(block[end], block[rng.usize(0..=end)]);
+                    }
+                }
+                see(self.doubled_j());
+            }
+        }
+        ((2.0 * f64::from(below.min(above)) / f64::from(total)).min(1.0), exact)
+    }
+
+    fn by_block(&self) -> Vec<Vec<usize>> {
+        let labels = |block: &Vec<usize>| block.iter().map(|at| self.labels[*at]).collect();
+        self.blocks.iter().map(labels).collect()
+    }
+
+    /// How many different orders of labels there are within blocks; `None` above
+    /// [`PERMUTATIONS_MAX`].
+    fn permutations(&self) -> Option<u64> {
+        let mut product = 1u64;
+        for block in self.by_block() {
+            let mut seen = vec![0u64; self.passed.len()];
+            // A multinomial coefficient, one value at a time; it is whole and never shrinks.
+            for (index, label) in block.iter().enumerate() {
+                seen[*label] += 1;
+                product = product.checked_mul(index as u64 + 1)? / seen[*label];
+                if product > PERMUTATIONS_MAX {
+                    return None;
+                }
+            }
+        }
+        Some(product)
+    }
+}
+
+/// The next order of labels by dictionary; `false` after the last.
+fn advance(labels: &mut [usize]) -> bool {
+    let Some(at) = (1..labels.len()).rev().find(|at| labels[at - 1] < labels[*at]) else {
+        return false;
+    };
+    let pivot = labels[at - 1];
+    let with = (at..labels.len()).rev().find(|with| labels[*with] > pivot).unwrap_or(at);
+    labels.swap(at - 1, with);
+    labels[at..].reverse();
+    true
+}
+
+/// Slopes between all pairs of values of different levels, ascending.
+struct Slopes {
+    slopes: Vec<Slope>,
+    /// A value of each unit that is drawn as a whole, by level and repeat: a block, or a value.
+    units: Vec<(usize, usize)>,
+}
+
+struct Slope {
+    /// Difference of ln y over the difference of log2 x.
+    slope: f64,
+    /// The units of both values.
+    units: [u32; 2],
+}
+
+/// Slopes of which only their number for each pair of units is looked at, all at once.
+const CHUNK: usize = 512;
+/// Up to so many units that pays.
+const UNITS_MAX: usize = 64;
+
+impl Slopes {
+    fn new(sweep: &Sweep) -> Self {
+        let mut units = Vec::new();
+        let mut known: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut points: Vec<(f64, Vec<(f64, u32)>)> = Vec::new();
+        for (at, level) in sweep.levels.iter().enumerate() {
+            let mut own = Vec::new();
+            for (index, repeat) in level.repeats.iter().enumerate() {
+                let next = count(units.len());
+                let block = repeat.block.filter(|_| sweep.blocked);
+                let unit = block.map_or(next, |block| *known.entry(block).or_insert(next));
+                if unit == next {
+                    units.push((at, index));
+                }
+                own.push((repeat.value.ln(), unit));
+            }
+            points.push((level.at.log2(), own));
+        }
+        let mut slopes = Vec::new();
+        for (at, (x, from)) in points.iter().enumerate() {
+            for (z, to) in &points[at + 1..] {
+                for (y, one) in from {
+                    let slope = |(w, other): &(f64, u32)| Slope {
+                        slope: (w - y) / (z - x),
+                        units: [*one, *other],
+                    };
+                    slopes.extend(to.iter().map(slope));
+                }
+            }
+        }
+        slopes.sort_by(|a, b| a.slope.total_cmp(&b.slope));
+        Self { slopes, units }
+    }
+
+    fn median(&self) -> f64 {
+        let each = self.slopes.iter().map(|slope| (slope.slope, 1));
+        weighted_median(each, 0, self.slopes.len() as u64)
+    }
+
+    /// The interval of the ratio per doubling. A slope counts as often as both of its values do,
+    /// so the slopes are sorted only once; and values of one unit count equally often, so that the
+    /// number of slopes below the median is found from numbers for each pair of units.
+    fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, Absent> {
+        let resampler = Resampler::new(&[sweep], seed)?;
+        let blocks = resampler.least();
+        let medians = self.medians(resampler, &self.counts());
+        Ok(expanded_interval(medians.into_iter().map(f64::exp).collect(), blocks))
+    }
+
+    /// The median slope of each resample. Without counts all slopes are passed one by one.
+    fn medians(&self, resampler: Resampler, counts: &[Vec<u32>]) -> Vec<f64> {
+        let width = self.units.len();
+        let mut medians = Vec::new();
+        resampler.each(|weights| {
+            let own: Vec<u32> = self.units.iter().map(|(at, index)| weights[*at][*index]).collect();
+            let below = |counts: &[u32]| -> u64 {
+                let of = |(row, weight): (&[u32], &u32)| {
+                    weight * row.iter().zip(&own).map(|(count, weight)| count * weight).sum::<u32>()
+                };
+                counts.chunks(width).zip(&own).map(of).map(u64::from).sum()
+            };
+            let sums = weights.iter().map(|level| level.iter().copied().map(u64::from).sum());
+            let sums: Vec<u64> = sums.collect();
+            let all: u64 = sums.iter().sum();
+            let total = (all * all - sums.iter().map(|sum| sum * sum).sum::<u64>()) / 2;
+            let chunk = counts.partition_point(|counts| below(counts) <= (total - 1) / 2);
+            let chunk = chunk.saturating_sub(1);
+            let passed = counts.get(chunk).map_or(0, |counts| below(counts));
+            let rest = self.slopes[chunk * CHUNK..].iter().map(|slope| {
+                let [one, other] = slope.units;
+                (slope.slope, own[one as usize] * own[other as usize])
+            });
+            medians.push(weighted_median(rest, passed, total));
+        });
+        medians
+    }
+
+    /// How many slopes there are before each chunk, for each pair of units; nothing if there are
+    /// too many units.
+    fn counts(&self) -> Vec<Vec<u32>> {
+        let width = self.units.len();
+        if width > UNITS_MAX {
+            return Vec::new();
+        }
+        let mut passed = vec![0; width * width];
+        let mut counts = Vec::new();
+        for chunk in self.slopes.chunks(CHUNK) {
+            counts.push(passed.clone());
+            for slope in chunk {
+                passed[slope.units[0] as usize * width + slope.units[1] as usize] += 1;
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests;
