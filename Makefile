@@ -12,7 +12,7 @@ test: prepare            ## the whole test suite; as root also what needs root
 	scripts/test
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
-	scripts/prepare fio bonnie++ fs_mark:fsmark
+	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator.md
 
 check:                   ## format, lints, reference pages in step

@@ -115,6 +115,7 @@ impl<'b, 'p> Drive<'b, 'p> {
             submit: wanted(queues),
             complete: wanted(queues),
             flush: wanted(stream.flush_every.is_some()),
+            by_kind: Vec::new(),
         };
         let tally = Tally {
             started: Nanos(0),

@@ -6,6 +6,7 @@
 
 mod cure;
 mod fault;
+mod list;
 
 use std::{ffi::OsString, fmt, io, path::PathBuf, process::ExitStatus};
 
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 use cure::cure;
 pub(crate) use fault::{Fault, Memory};
+pub use list::ListProblem;
 
 /// Why a phase has no result.
 #[derive(Debug, Error)]
@@ -34,6 +36,29 @@ pub enum EngineError {
         problem: &'static str,
         /// What to change.
         cure: &'static str,
+    },
+    /// The replay asks for something that does not exist.
+    #[error("this replay cannot run: {problem}; {cure}")]
+    Replay {
+        /// What contradicts what.
+        problem: &'static str,
+        /// What to change.
+        cure: &'static str,
+    },
+    /// The kernel refused an operation of a replay, and the rest of it would mean nothing.
+    #[error(
+        "{operation} {} for line {line} of the load file{}",
+        .path.display(), cure(*.operation, .source)
+    )]
+    Line {
+        /// What was being done.
+        operation: Operation,
+        /// With what.
+        path: PathBuf,
+        /// The line of the load file that it was done for, from 1.
+        line: u64,
+        /// The kernel's answer.
+        source: io::Error,
     },
     /// The task asks for something that does not exist.
     #[error("this task cannot be done: {problem}; {cure}")]
@@ -200,6 +225,29 @@ pub enum EngineError {
         /// What is wrong with it.
         problem: ListProblem,
     },
+    /// A load file could not be read or written.
+    #[error(
+        "the load file {}; check that it is a file that this user may read or write",
+        .path.display()
+    )]
+    LoadFile {
+        /// The load file.
+        path: PathBuf,
+        /// What was wrong.
+        source: io::Error,
+    },
+    /// A load file cannot be replayed.
+    #[error("{}the load file {}: {problem}; {cure}", of_line(*.line), .path.display())]
+    Load {
+        /// The load file.
+        path: PathBuf,
+        /// Number of the line, from 1; none where it is about the file as a whole.
+        line: Option<u64>,
+        /// What is wrong, with what was found.
+        problem: String,
+        /// What to do.
+        cure: &'static str,
+    },
     /// The memory that a worker needs before it starts could not be had.
     #[error("no memory for {bytes} of {what}; use a smaller record or fewer workers")]
     Memory {
@@ -345,6 +393,8 @@ pub enum Operation {
     MakeNode,
     /// rmdir(2).
     RemoveDirectory,
+    /// fcntl(2) with `F_SETLKW`.
+    Lock,
 }
 
 impl fmt::Display for Operation {
@@ -388,12 +438,17 @@ impl fmt::Display for Operation {
             Self::PunchHole => "punching a hole into",
             Self::MakeNode => "making the file",
             Self::RemoveDirectory => "removing the directory",
+            Self::Lock => "locking",
         })
     }
 }
 
 fn at(offset: Option<Bytes>) -> String {
     offset.map(|offset| format!(" at offset {}", offset.0)).unwrap_or_default()
+}
+
+fn of_line(line: Option<u64>) -> String {
+    line.map(|line| format!("line {line} of ")).unwrap_or_default()
 }
 
 /// How a block differs from what was written there.
@@ -434,61 +489,6 @@ impl fmt::Display for Difference {
                      durable"
                 )
             }
-        }
-    }
-}
-
-/// Why a line of a list of operations cannot be replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListProblem {
-    /// It is not an operation.
-    Syntax,
-    /// Its length is zero.
-    Nothing,
-    /// It is longer than the operations of the stream.
-    Long {
-        /// Bytes of the longest operation of the stream.
-        longest: u64,
-    },
-    /// It goes beyond the whole records of the worker's part of the file.
-    Beyond {
-        /// Bytes of these.
-        end: u64,
-    },
-    /// It reads, and the worker does not.
-    Reads,
-    /// It writes, and the worker does not.
-    Writes,
-    /// It is the last one, and there was no operation.
-    Empty,
-}
-
-impl fmt::Display for ListProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax => f.write_str(
-                "expected `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes, or a comment \
-                 after `#`",
-            ),
-            Self::Nothing => f.write_str("the length is zero; move at least one byte"),
-            Self::Long { longest } => write!(
-                f,
-                "the operation is longer than the longest of the stream, {longest} bytes; use a \
-                 record as long as the longest operation of the list"
-            ),
-            Self::Beyond { end } => write!(
-                f,
-                "the operation goes beyond the whole records of the file, {end} bytes; use a \
-                 larger file"
-            ),
-            Self::Reads => f.write_str(
-                "it reads, and the worker only writes; let the stream mix reads and writes",
-            ),
-            Self::Writes => f.write_str(
-                "it writes, and the worker only reads; let the stream mix reads and writes",
-            ),
-            Self::Empty => f.write_str("the list ends without an operation; give it at least one"),
         }
     }
 }

@@ -84,7 +84,7 @@ fn make(work: &Work<'_>, context: &Context<'_>) -> Result<PhaseResult, EngineErr
         return Err(EngineError::Interrupted);
     }
     let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult { workers, wall_time: board.last_end() - released })
+    Ok(PhaseResult::new(workers, board.last_end() - released))
 }
 
 /// What all makers share.

@@ -1,5 +1,5 @@
-//! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block, and
-//! files under test.
+//! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block, sealed
+//! ones for the program of a replay, and files under test.
 //!
 //! Buffers come zeroed and page-aligned, which is what `O_DIRECT` asks for, and they are populated
 //! at once, as the control block is, so that no page fault falls into a timed loop. Files under
@@ -14,6 +14,7 @@ use rustix::{
 };
 
 /// A mapping of this process, unmapped on drop.
+#[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
@@ -47,6 +48,17 @@ impl Mapping {
         let (hint, flags) = (std::ptr::null_mut(), MapFlags::SHARED);
         // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
         let base = unsafe { mmap(hint, len.get(), protection, flags, file, 0) }?;
+        Self::from_kernel(base, len)
+    }
+
+    /// `len` bytes of the file `file`, which is sealed against every change, for reading; all of
+    /// them present in memory.
+    pub(crate) fn sealed(file: BorrowedFd<'_>, len: NonZeroUsize) -> Result<Self, Errno> {
+        // Private, although everyone sees the same pages: before 6.7, Linux refused to share a file
+        // with F_SEAL_WRITE even for reading (mm/mmap.c). Nobody writes, so no page is ever copied.
+        let (protection, flags) = (ProtFlags::READ, MapFlags::PRIVATE | MapFlags::POPULATE);
+        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        let base = unsafe { mmap(std::ptr::null_mut(), len.get(), protection, flags, file, 0) }?;
         Self::from_kernel(base, len)
     }
 

@@ -66,7 +66,7 @@ pub fn run_mix(mix: &Mix, context: &Context<'_>) -> Result<PhaseResult, EngineEr
         return Err(EngineError::Interrupted);
     }
     let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult { workers, wall_time: board.last_end() - released })
+    Ok(PhaseResult::new(workers, board.last_end() - released))
 }
 
 /// Makes sure that the mix can be run.

@@ -5,7 +5,8 @@
 //! in between (ready, go, stop, progress) goes through the control block, whose file the child
 //! inherits under the number that the order names. A child does the same work in the same code as a
 //! thread, so the difference between the two is the kernel's. The work is a stream, whose one file
-//! the parent knows, or a tree, where the answer says what failed.
+//! the parent knows, or a tree or a replay, where the answer says what failed; of a replay, the
+//! child also inherits the memory that has its operations.
 //!
 //! A child asks the kernel to be killed when the thread that started it ends, so a killed run
 //! leaves no worker behind.
@@ -16,7 +17,7 @@ use std::{
     fmt::Write as _,
     io::{self, Read, Write},
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
         unix::{
             ffi::{OsStrExt, OsStringExt},
             process::CommandExt,
@@ -28,9 +29,12 @@ use std::{
 
 use model::{
     Histogram,
-    phase::{Latencies, Stream, Tree, WorkerResult},
+    phase::{Latencies, Replay, ReplayOp, Stream, Tree, WorkerResult},
 };
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal,
+    setrlimit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -38,6 +42,7 @@ use crate::{
     barrier::Board,
     error::Fault,
     patterns::Prepared,
+    replay::{self, Identity, Program},
     tree::{self, Failure},
     worker::Assignment,
 };
@@ -60,6 +65,8 @@ pub(crate) struct Order {
 enum Work {
     Stream(Box<Stream>),
     Tree(Box<Tree>),
+    /// With the number of the descriptor of its program, and the root that was made for it.
+    Replay(Box<Replay>, RawFd, Identity),
 }
 
 impl Order {
@@ -71,6 +78,18 @@ impl Order {
     /// The order for one worker of a tree.
     pub(crate) fn of_tree(tree: &Tree, directory: &Path, worker: u32, board: &Board) -> Self {
         Self::of(Work::Tree(Box::new(tree.clone())), directory, worker, board)
+    }
+
+    /// The order for one client of a replay, whose program is in this file and whose root is this.
+    pub(crate) fn of_replay(
+        replay: &Replay,
+        (program, made): (BorrowedFd<'_>, Identity),
+        directory: &Path,
+        worker: u32,
+        board: &Board,
+    ) -> Self {
+        let work = Work::Replay(Box::new(replay.clone()), program.as_raw_fd(), made);
+        Self::of(work, directory, worker, board)
     }
 
     fn of(work: Work, directory: &Path, worker: u32, board: &Board) -> Self {
@@ -89,8 +108,13 @@ impl Order {
 #[serde(rename_all = "snake_case")]
 enum Answer {
     /// The result, and the stored forms of its histograms in hexadecimal and in the order of
-    /// [`Latencies::each`], as they are no part of a serialized result.
-    Done { result: Box<WorkerResult>, latencies: Vec<String> },
+    /// [`Latencies::each`], as they are no part of a serialized result; then those by kind.
+    Done {
+        result: Box<WorkerResult>,
+        latencies: Vec<String>,
+        #[serde(default)]
+        by_kind: Vec<(ReplayOp, String)>,
+    },
     /// Why there is none.
     Fault(Fault),
     /// Why there is none, with the path in bytes.
@@ -111,18 +135,35 @@ impl Process {
         board: &Board,
         command: &[OsString],
     ) -> Result<Vec<Self>, EngineError> {
-        (0..count).map(|worker| Self::spawn(worker, board, command)).collect()
+        Self::spawn_sharing(count, board, None, command)
     }
 
-    fn spawn(worker: u32, board: &Board, command: &[OsString]) -> Result<Self, EngineError> {
+    /// The same, where the children inherit one more file.
+    pub(crate) fn spawn_sharing(
+        count: u32,
+        board: &Board,
+        file: Option<BorrowedFd<'_>>,
+        command: &[OsString],
+    ) -> Result<Vec<Self>, EngineError> {
+        make_room(count);
+        let file = file.map(|file| file.as_raw_fd());
+        (0..count).map(|worker| Self::spawn(worker, board, file, command)).collect()
+    }
+
+    fn spawn(
+        worker: u32,
+        board: &Board,
+        file: Option<RawFd>,
+        command: &[OsString],
+    ) -> Result<Self, EngineError> {
         let (program, arguments) = command.split_first().expect("checked with the stream");
         let parent = getpid();
         let board_fd = board.file().as_raw_fd();
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // SAFETY: the closure runs between fork and exec and makes three system calls, which are
-        // async-signal-safe; it neither allocates nor takes locks. The descriptor is open there:
-        // the parent borrows the board while it spawns, and fork copies the table.
+        // SAFETY: the closure runs between fork and exec and makes a few system calls, which are
+        // async-signal-safe; it neither allocates nor takes locks. The descriptors are open there:
+        // the parent borrows board and file while it spawns, and fork copies the table.
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -130,6 +171,7 @@ impl Process {
                 if getppid() != Some(parent) {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
+                file.map_or(Ok(()), keep_open)?;
                 keep_open(board_fd)
             });
         }
@@ -175,8 +217,8 @@ impl Process {
         let (fault, path) = match answer? {
             Answer::Fault(fault) => (fault, OsString::from_vec(order.directory.clone())),
             Answer::Failure { fault, path } => (fault, OsString::from_vec(path)),
-            Answer::Done { mut result, latencies } => {
-                result.latencies = decode(&latencies).ok_or_else(|| {
+            Answer::Done { mut result, latencies, by_kind } => {
+                result.latencies = decode(&latencies, &by_kind).ok_or_else(|| {
                     let source = serde::de::Error::custom("a histogram is damaged");
                     board.fail(self.worker);
                     EngineError::Protocol { worker: self.worker, source }
@@ -222,6 +264,21 @@ impl Drop for Process {
     }
 }
 
+/// Descriptors that a process has beside two pipes for each worker.
+const OTHERS: u64 = 64;
+
+/// Raises the limit of open files, as far as this process may, to what so many workers need: two
+/// pipes each. The usual limit of 1024 is for programs that still use select(2).
+fn make_room(workers: u32) {
+    let needed = u64::from(workers) * 2 + OTHERS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
+        // Where it is too little, a worker is named that cannot be started.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    }
+}
+
 /// Lets a descriptor survive exec.
 fn keep_open(fd: RawFd) -> io::Result<()> {
     // SAFETY: F_SETFD with no flags touches nothing but the flag of this descriptor.
@@ -253,7 +310,9 @@ pub fn worker_process() -> Result<(), EngineError> {
         Ok(result) => {
             let encoded = |(_, histogram): (_, &Histogram)| encode_hex(&histogram.encode());
             let latencies = result.latencies.each().map(encoded).into();
-            Answer::Done { result: Box::new(result), latencies }
+            let by_kind = result.latencies.by_kind.iter();
+            let by_kind = by_kind.map(|(kind, own)| (*kind, encode_hex(&own.encode()))).collect();
+            Answer::Done { result: Box::new(result), latencies, by_kind }
         }
         Err(answer) => answer,
     };
@@ -268,6 +327,7 @@ fn obey(order: &Order) -> Result<WorkerResult, Answer> {
     let workers = match &order.work {
         Work::Stream(stream) => stream.workers,
         Work::Tree(tree) => tree.workers,
+        Work::Replay(replay, ..) => replay.workers,
     };
     // SAFETY: the parent left this descriptor open for us and named it in the order; nothing else
     // in this process knows the number, and this function runs once.
@@ -275,14 +335,19 @@ fn obey(order: &Order) -> Result<WorkerResult, Answer> {
     let board = Board::adopt(file, workers.count, order.kept).map_err(Answer::Fault)?;
     let directory = Path::new(OsStr::from_bytes(&order.directory));
     let worker = order.worker;
+    let failed =
+        |Failure { fault, path }| Answer::Failure { fault, path: path.into_os_string().into_vec() };
     match &order.work {
         Work::Stream(stream) => {
             stream_worker(stream, directory, worker, &board).map_err(Answer::Fault)
         }
-        Work::Tree(tree) => {
-            tree::perform(tree, worker, directory, &board).map_err(|Failure { fault, path }| {
-                Answer::Failure { fault, path: path.into_os_string().into_vec() }
-            })
+        Work::Tree(tree) => tree::perform(tree, worker, directory, &board).map_err(failed),
+        Work::Replay(replay, program, made) => {
+            // SAFETY: as of the board.
+            let file = unsafe { OwnedFd::from_raw_fd(*program) };
+            let adopted = Program::adopt(file).inspect_err(|_| board.fail(worker));
+            let program = adopted.map_err(Answer::Fault)?;
+            replay::perform(replay, &program, worker, directory, *made, &board).map_err(failed)
         }
     }
 }
@@ -298,13 +363,16 @@ fn stream_worker(
     Assignment { stream, worker, path: &path, board, prepared: &prepared }.perform()
 }
 
-fn decode(texts: &[String]) -> Option<Latencies> {
+fn decode(texts: &[String], by_kind: &[(ReplayOp, String)]) -> Option<Latencies> {
     let mut latencies = Latencies::default();
     if texts.len() != latencies.each().len() {
         return None;
     }
     for ((_, histogram), text) in latencies.each_mut().into_iter().zip(texts) {
         *histogram = Histogram::decode(&decode_hex(text)?).ok()?;
+    }
+    for (kind, text) in by_kind {
+        latencies.by_kind.push((*kind, Histogram::decode(&decode_hex(text)?).ok()?));
     }
     Some(latencies)
 }

@@ -101,7 +101,7 @@ pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, Engine
         return Err(EngineError::Interrupted);
     }
     let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult { workers, wall_time: board.last_end() - released })
+    Ok(PhaseResult::new(workers, board.last_end() - released))
 }
 
 /// Removes the files that a stream of so many workers left in `context.directory`.
@@ -130,7 +130,7 @@ pub fn remove(
             source: errno.into(),
         })?;
     }
-    Ok(PhaseResult { workers: Vec::new(), wall_time: now() - started })
+    Ok(PhaseResult::new(Vec::new(), now() - started))
 }
 
 fn paths(files: &Files, workers: u32, directory: &Path) -> Vec<PathBuf> {

@@ -57,8 +57,19 @@ pub(crate) fn each(set: &Set) -> u64 {
 /// Sixty-four bits of an entry, from a stream of their own for each purpose: two rounds of
 /// SplitMix64's mixing function (Steele, Lea, and Flood, OOPSLA 2014).
 pub(crate) fn drawn(seed: u64, owner: u32, entry: u64, purpose: u64) -> u64 {
+    draw(stream(seed, owner, purpose), entry)
+}
+
+/// What is the same for all entries.
+fn stream(seed: u64, owner: u32, purpose: u64) -> u64 {
     let worker = u64::from(owner).wrapping_mul(0xD1B5_4A32_D192_ED03);
-    mixed(mixed(seed ^ worker ^ purpose).wrapping_add(entry))
+    mixed(seed ^ worker ^ purpose)
+}
+
+/// Sixty-four bits of an entry from that.
+#[inline]
+fn draw(stream: u64, entry: u64) -> u64 {
+    mixed(stream.wrapping_add(entry))
 }
 
 fn mixed(number: u64) -> u64 {

@@ -133,6 +133,8 @@ impl Tally {
             written: moved(self.written),
             uncounted: Bytes(self.uncounted),
             would_block: Ops(0),
+            unexpected: Ops(0),
+            ticked: None,
             user_time: usage.user,
             system_time: usage.system,
             voluntary_switches: usage.voluntary,

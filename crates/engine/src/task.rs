@@ -111,7 +111,7 @@ pub fn run_task(
     }
     let workers = results(outcomes, board.culprit())?;
     let wall_time = workers.iter().map(|worker| worker.loop_time + worker.flush_time).sum();
-    Ok(PhaseResult { workers, wall_time })
+    Ok(PhaseResult::new(workers, wall_time))
 }
 
 /// The two places of a trial.

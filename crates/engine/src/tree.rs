@@ -123,7 +123,7 @@ pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, Engin
     }
     let workers = results(outcomes, board.culprit())?;
     gone(tree, directory)?;
-    Ok(PhaseResult { workers, wall_time: board.last_end() - released })
+    Ok(PhaseResult::new(workers, board.last_end() - released))
 }
 
 /// Makes sure that a directory that workers share, and that the last of them was to remove, is no

@@ -206,6 +206,8 @@ impl Assignment<'_> {
             written: tally.written,
             uncounted: tally.uncounted,
             would_block: model::Ops(would_block),
+            unexpected: model::Ops(0),
+            ticked: None,
             user_time: usage.user,
             system_time: usage.system,
             voluntary_switches: usage.voluntary,

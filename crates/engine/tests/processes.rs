@@ -15,13 +15,15 @@ use std::{
     thread,
 };
 
-use engine::{Context, EngineError, Operation, Progress, run, run_tree, worker_process};
+use engine::{
+    Context, EngineError, Operation, Progress, run, run_replay, run_tree, worker_process,
+};
 use model::{
     Bytes, Nanos, Ops, PhaseResult,
     phase::{
-        Access, Bound, Calls, Direction, Files, Fill, Flush, Interface, Naming, Open, Presence,
-        Set, Sharing, Sizes, Spread, Stonewall, Stream, Tree, TreeOrder, TreeStep, WorkerKind,
-        Workers,
+        Access, Bound, Calls, Direction, Durability, Files, Fill, Flush, Interface, Load, Naming,
+        Open, Presence, Replay, Set, Sharing, Sizes, Spread, Stonewall, Stream, Tree, TreeOrder,
+        TreeStep, Until, WorkerKind, Workers,
     },
 };
 use rustix::{
@@ -40,6 +42,11 @@ fn main() -> ExitCode {
         "--role-worker" => worker_process().unwrap(),
         "--role-limited" => {
             limit_file_size();
+            worker_process().unwrap();
+        }
+        "--role-few-files" => {
+            let limit = Rlimit { current: Some(64), maximum: Some(64) };
+            setrlimit(Resource::Nofile, limit).unwrap();
             worker_process().unwrap();
         }
         "--role-telling" => {
@@ -67,6 +74,8 @@ fn tests() {
     workers_do_not_outlive_their_parent();
     trees_are_the_work_of_processes_too();
     the_fault_of_a_process_names_the_entry();
+    clients_of_a_replay_are_processes_too();
+    the_fault_of_a_client_names_its_line();
 }
 
 /// Ends writing at an offset within a record, with EFBIG instead of a deadly signal.
@@ -370,4 +379,74 @@ fn the_fault_of_a_process_names_the_entry() {
     let error = tree_as("--role-worker", gone.path(), &look).unwrap_err();
     let EngineError::Entries { path, found, expected } = error else { panic!("{error}") };
     assert_eq!((path, found, expected), (gone.path().join("t.1/2"), 9, 10));
+}
+
+/// Clients that replay a load file of this text once.
+fn replay_as(
+    role: &str,
+    directory: &Path,
+    kind: WorkerKind,
+    clients: u32,
+    text: &str,
+) -> Result<PhaseResult, EngineError> {
+    let files = TempDir::new().unwrap();
+    let path = files.path().join("load");
+    fs::write(&path, text).unwrap();
+    let replay = Replay {
+        load: Load::File { path: Some(path.to_str().unwrap().into()) },
+        until: Until::Replayed(2),
+        resolve: true,
+        durability: Durability::default(),
+        attributes: false,
+        rate: None,
+        paced: false,
+        line_call: true,
+        workers: Workers { kind, ..Workers::threads(clients) },
+    };
+    let command = ["/proc/self/exe".into(), role.into()];
+    let context = Context {
+        directory,
+        progress: &Progress::default(),
+        interrupt: &AtomicBool::new(false),
+        state: None,
+        worker_command: &command,
+    };
+    run_replay(&replay, &context)
+}
+
+fn clients_of_a_replay_are_processes_too() {
+    const ALL: &str = include_str!("traces/replay.load");
+    for clients in [1, 3] {
+        let told = [WorkerKind::Thread, WorkerKind::Process].map(|kind| {
+            let directory = TempDir::new().unwrap();
+            let result = replay_as("--role-worker", directory.path(), kind, clients, ALL).unwrap();
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+            let latencies = result.latencies();
+            let counts = latencies.by_kind.iter().map(|(kind, times)| (*kind, times.count()));
+            assert_eq!(latencies.operations().count(), result.ops().0);
+            let unexpected: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
+            assert_eq!(unexpected, 0);
+            let lines = result.facts.get("load.lines").map(str::to_owned);
+            (counts.collect::<Vec<_>>(), result.ops(), result.bytes(), lines)
+        });
+        assert_eq!(told[0], told[1]);
+        assert_eq!(told[0].1, Ops(35 * 2 * u64::from(clients)));
+        assert_eq!(told[0].3.as_deref(), Some("36"));
+        assert_eq!(told[0].0.len(), 17, "the histograms of all kinds came along");
+    }
+}
+
+fn the_fault_of_a_client_names_its_line() {
+    let directory = TempDir::new().unwrap();
+    let opens = (0..200).map(|n| format!("NTCreateX \"/f{n}\" 0x40 0x2 {} NT_STATUS_OK\n", n + 1));
+    let text: String = opens.collect();
+    let process = WorkerKind::Process;
+    let error = replay_as("--role-few-files", directory.path(), process, 2, &text).unwrap_err();
+    let EngineError::Line { operation, path, line, source } = &error else { panic!("{error}") };
+    assert_eq!(*operation, Operation::Open);
+    assert_eq!(source.raw_os_error(), Some(libc::EMFILE));
+    assert!((2..100).contains(line), "{error}");
+    assert!(path.ends_with(format!("fslab-replay/f{}", line - 1)), "{error}");
+    assert!(error.to_string().ends_with("too many open files; raise ulimit -n"), "{error}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }

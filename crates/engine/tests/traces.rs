@@ -17,6 +17,8 @@ use model::{
 };
 use tempfile::TempDir;
 
+#[path = "traces/replay.rs"]
+mod replay;
 #[path = "traces/strace.rs"]
 mod strace;
 #[path = "traces/tree.rs"]
@@ -36,6 +38,7 @@ fn main() {
         bytes_and_blocks_make_the_calls_of_bonnie();
         seekers_make_the_calls_of_bonnie();
         tree::tests();
+        replay::tests();
     }
 }
 

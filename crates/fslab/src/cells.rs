@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Environment, FilesystemLevel,
+    Bytes, Cell, Environment, FilesystemLevel, Point,
     record::{CellRecord, CellState, PhaseInfo},
     storage::Place,
 };
-use rig::{Availability, Catalogue, Host, catalogue::Kind};
+use rig::{Ability, Availability, Catalogue, Host, catalogue::Kind, layers};
 
 use crate::{exit::Failure, plans::Chosen};
 
@@ -27,6 +27,9 @@ pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> 
             facts.set(format!("filesystem.{name}.mkfs"), filesystem.mkfs.join(" "));
         }
     }
+    let layers: Vec<_> =
+        chosen.plan.filesystems.iter().flat_map(|level| level.layers.iter().cloned()).collect();
+    facts.merge(layers::versions(&layers, host));
     facts
 }
 
@@ -45,10 +48,21 @@ pub(crate) fn of(
             CellState::Skipped { reason: format!("{reason}; {cure}") }
         }
     };
+    let abilities = match chosen.cells.iter().all(|labelled| labelled.cell.factors.is_empty()) {
+        true => Vec::new(),
+        false => rig::abilities(host),
+    };
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
         let level = &cell.filesystem;
-        let state = known.entry(level.name.clone()).or_insert_with(|| state(level)).clone();
+        let (state, room) = known
+            .entry(level.name.clone())
+            .or_insert_with(|| (state(level), room(chosen, catalogue, level)));
+        let obstacle = crowded(room.as_deref(), &cell.workload);
+        let state = match obstacle.or_else(|| unsettable(&cell, &abilities)) {
+            Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
+            Some(_) | None => state.clone(),
+        };
         let phases = suites::find(&cell.workload.suite)
             .map(|suite| (suite.phases)(&cell.workload, seed))
             .unwrap_or_default();
@@ -70,17 +84,26 @@ pub(crate) fn of(
     cells.collect()
 }
 
+/// Why a setting of a cell cannot be made on this machine.
+fn unsettable(cell: &Cell, abilities: &[Ability]) -> Option<String> {
+    cell.factors.keys().find_map(|factor| {
+        let name = factor.spec().name;
+        let why = abilities.iter().find(|ability| ability.name == name)?.here.as_ref().err()?;
+        Some(format!("{name} cannot be set: {why}"))
+    })
+}
+
 /// Makes sure that what a workload makes finds room beside what fills the image up beforehand, with
 /// an eighth to spare for the filesystem's own structures.
 ///
 /// # Errors
 /// Wrong usage, where it does not.
-pub(crate) fn roomy(chosen: &Chosen) -> Result<(), Failure> {
-    let Place::Image { size, count, .. } = &chosen.storage.place else { return Ok(()) };
-    let all = size.0.saturating_mul(u64::from(*count));
+pub(crate) fn roomy(chosen: &Chosen, catalogue: &Catalogue) -> Result<(), Failure> {
     for labelled in &chosen.cells {
         let (cell, full) = (&labelled.cell, labelled.cell.fullness);
         let Some(suite) = suites::find(&cell.workload.suite) else { continue };
+        let Some(room) = room(chosen, catalogue, &cell.filesystem) else { continue };
+        let Bytes(all) = room.into_iter().sum();
         let needs = (suite.footprint)(&cell.workload).0;
         let free = all / 100 * u64::from(100u8.saturating_sub(full.0));
         if !full.is_empty() && needs.saturating_add(needs / 8) > free {
@@ -97,28 +120,51 @@ pub(crate) fn roomy(chosen: &Chosen) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How many devices the storage has; 1 stands for a directory.
+fn devices(chosen: &Chosen) -> usize {
+    match &chosen.storage.place {
+        Place::Image { count, .. } => *count as usize,
+        Place::Devices { paths } => paths.len(),
+        Place::Directory { .. } => 1,
+    }
+}
+
+/// The sizes of the images that a level finds, after its layers; `None` for other storage, whose
+/// sizes the plan does not say, and for a level that does not fit.
+fn room(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> Option<Vec<Bytes>> {
+    let Place::Image { size, .. } = &chosen.storage.place else { return None };
+    let filesystem = catalogue.get(&level.base).ok()?;
+    let footing = layers::footing(level, filesystem, None, devices(chosen)).ok()?;
+    Some(layers::room(&level.layers, &vec![*size; footing.devices]))
+}
+
+/// Whether what a cell's workload makes finds room on the devices of its level, with an eighth to
+/// spare: a level may lie on fewer than the plan names, or find less of them through its layers.
+fn crowded(room: Option<&[Bytes]>, point: &Point) -> Option<String> {
+    let has: Bytes = room?.iter().copied().sum();
+    let needs = (suites::find(&point.suite)?.footprint)(point);
+    (needs.0.saturating_add(needs.0 / 8) > has.0).then(|| {
+        let (needs, has) = (report::bytes(needs), report::bytes(has));
+        format!(
+            "the workload needs {needs} and an eighth to spare, and its devices have {has}; make \
+             the files smaller, or `storage.image` larger"
+        )
+    })
+}
+
 /// Whether a level can be made on the plan's storage at all.
 fn unfit(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> CellState {
     let becomes = level.becomes.as_deref().and_then(|name| catalogue.get(name).ok());
     let Ok(filesystem) = catalogue.get(&level.base) else { return CellState::Open };
     let name = &filesystem.name;
-    let (devices, size) = match &chosen.storage.place {
-        Place::Image { size, count, .. } => (*count as usize, Some(*size)),
-        Place::Devices { paths } => (paths.len(), None),
-        Place::Directory { .. } => (1, None),
-    };
     let least = [Some(filesystem), becomes].into_iter().flatten().max_by_key(|it| it.min);
-    let small = least.filter(|it| size.is_some_and(|size| size < it.min));
-    let reason = if devices > 1 && filesystem.many.is_none() {
-        format!("{name} lies on one device and the plan names {devices}; give it a plan of its own")
-    } else if devices > 1 && becomes.is_some() {
-        format!(
-            "what becomes another filesystem lies on one device and the plan names {devices}; give \
-             it a plan of its own"
-        )
+    let smallest = room(chosen, catalogue, level).and_then(|room| room.into_iter().min());
+    let small = least.filter(|it| smallest.is_some_and(|size| size < it.min));
+    let reason = if let Err(unfit) = layers::footing(level, filesystem, becomes, devices(chosen)) {
+        unfit.to_string()
     } else if !level.setup.is_empty() && filesystem.kind != Kind::Block {
         format!("a setup needs a filesystem on a device, and {name} has none; take `setup` out")
-    } else if let (Some(least), Some(size)) = (small, size) {
+    } else if let (Some(least), Some(size)) = (small, smallest) {
         format!(
             "{} needs {} at least and the image has {size}; make `storage.image` larger",
             least.name, least.min

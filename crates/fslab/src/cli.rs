@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{Scale, plan::Profile};
+use model::plan::Profile;
 
 /// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
 /// what the data support.
@@ -52,6 +52,11 @@ pub(crate) enum Command {
     /// has no intervals that could support a claim, no evidence, and no conditions beyond what the
     /// records tell.
     Import(Import),
+    /// Tell what a load file of dbench holds, or write one.
+    ///
+    /// Suite `dbench` replays such files. Our own, `office`, is made from a seed; written into a
+    /// file, other programs can replay it as well.
+    Loadfile(Loadfile),
     /// Say what differed between the conditions of two runs, and which cells both have.
     ///
     /// Severe differences (kernel, processor, memory, storage, filesystem options, scale, profile,
@@ -184,9 +189,10 @@ pub(crate) struct View {
 /// What is changed about a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Changes {
-    /// Shrink or grow all sizes of work and memory, keeping their ratios.
-    #[arg(long, value_name = "N", value_parser = Scale::parse, default_value = "1")]
-    pub(crate) scale: Scale,
+    /// Shrink or grow all sizes of work and memory, keeping their ratios; or the name of one of the
+    /// plan's own scales.
+    #[arg(long, value_name = "N|N/D|NAME", default_value = "1")]
+    pub(crate) scale: String,
     /// How sure to be: differences of 10, 5 or 2 % matter.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
@@ -279,6 +285,24 @@ pub(crate) struct Import {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// `fslab loadfile`
+#[derive(Debug, Args)]
+pub(crate) struct Loadfile {
+    /// `office` is our own, `dbench` the one that the package of that name has installed; or a
+    /// path, of a plain file or one that gzip has compressed.
+    #[arg(value_name = "LOAD", default_value = "office")]
+    pub(crate) load: String,
+    /// How often the day of our own goes by.
+    #[arg(long, value_name = "N", default_value_t = 129)]
+    pub(crate) iterations: u64,
+    /// What our own is drawn from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write its operations here, as a load file of version 4; `-` for stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// `fslab compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -322,6 +346,8 @@ pub(crate) enum Listed {
     Workloads,
     /// The ready plans.
     Plans,
+    /// Settings of the machine that a plan may vary, and whether this machine has them.
+    Factors,
     /// Every metric with unit, direction and meaning.
     Metrics,
     /// Every warning with its cure.

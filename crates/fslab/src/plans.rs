@@ -26,6 +26,7 @@ pub(crate) struct Ready {
 /// Every ready plan.
 pub(crate) const READY: &[Ready] = &[
     Ready { name: "bonnie-2012", text: include_str!("../../../plans/bonnie-2012.toml") },
+    Ready { name: "dbench-2012", text: include_str!("../../../plans/dbench-2012.toml") },
     Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
     Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
     Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
@@ -66,8 +67,14 @@ impl Chosen {
         let (name, origin, text) = find(given)?;
         let profile =
             changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
-        let amendments = profile.into_iter().chain(changes.set.iter().cloned()).collect();
-        Self::read(name, &origin, text, amendments, changes.scale, catalogue)
+        let own = profile.into_iter().chain(changes.set.iter().cloned());
+        let (scale, settings) = match Scale::parse(&changes.scale) {
+            Ok(scale) => (scale, Vec::new()),
+            Err(_) => named_scale(&changes.scale, &origin, &text, catalogue)?,
+        };
+        // What is asked for on the command line stands above what a scale sets.
+        let amendments = settings.into_iter().chain(own).collect();
+        Self::read(name, &origin, text, amendments, scale, catalogue)
     }
 
     /// Checks a plan whose text is at hand; `origin` is the name its mistakes are shown under.
@@ -83,7 +90,7 @@ impl Chosen {
         catalogue: &Catalogue,
     ) -> Result<Self, Failure> {
         let suites = suites::specs();
-        let filesystems: Vec<_> = catalogue.all().iter().map(|entry| entry.name.as_str()).collect();
+        let filesystems = names(catalogue);
         let vocabulary =
             Vocabulary { suites: &suites, recipes: suites::recipes(), filesystems: &filesystems };
         let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
@@ -117,6 +124,41 @@ impl Chosen {
         let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
         points.map(footprint).max().unwrap_or_default()
     }
+}
+
+fn names(catalogue: &Catalogue) -> Vec<&str> {
+    catalogue.all().iter().map(|entry| entry.name.as_str()).collect()
+}
+
+/// What a plan's own scale of that name sets: its scale of sizes, and the rest.
+fn named_scale(
+    name: &str,
+    origin: &str,
+    text: &str,
+    catalogue: &Catalogue,
+) -> Result<(Scale, Vec<(String, String)>), Failure> {
+    let (suites, filesystems) = (suites::specs(), names(catalogue));
+    let vocabulary =
+        Vocabulary { suites: &suites, recipes: suites::recipes(), filesystems: &filesystems };
+    let plan = Plan::parse(text, vocabulary)
+        .map_err(|error| Failure::diagnostic(explain(&error, origin, text)))?;
+    let Some(scale) = plan.named_scale(name) else {
+        let known: Vec<_> = plan.scales.iter().map(|scale| scale.name.as_str()).collect();
+        let cure = match known.as_slice() {
+            [] => "this plan has no scales of its own: write a number such as 1/64".to_owned(),
+            known => format!("write a number such as 1/64, or one of {}", known.join(", ")),
+        };
+        return Err(Failure::usage(anyhow::anyhow!("there is no scale `{name}`; {cure}")));
+    };
+    let (sizes, settings): (Vec<_>, Vec<_>) =
+        scale.settings.iter().cloned().partition(|(key, _)| key == "scale");
+    let sizes = match sizes.first() {
+        None => Scale::ONE,
+        Some((_, text)) => Scale::parse(text).map_err(|error| {
+            Failure::usage(anyhow::anyhow!("scale `{name}` of the plan: {error}"))
+        })?,
+    };
+    Ok((sizes, settings))
 }
 
 /// The limit holds for fslab itself too, with its buffers and what is in writeback: below this the

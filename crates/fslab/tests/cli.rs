@@ -6,8 +6,8 @@ use crate::support::Bench;
 fn help_names_every_command_and_status() {
     let said = Bench::new().ends(0, &["--help"]);
     for word in [
-        "demo", "run", "bench", "show", "report", "import", "compare", "list", "doctor", "clean",
-        "130",
+        "demo", "run", "bench", "show", "report", "import", "loadfile", "compare", "list",
+        "doctor", "clean", "130",
     ] {
         assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
     }
@@ -80,6 +80,33 @@ fn every_listing_has_rows() {
     for what in ["suites", "plans", "metrics", "warnings", "published"] {
         let said = bench.ends(0, &["list", what]);
         assert!(said.stdout.lines().count() > 3, "{what}:\n{}", said.stdout);
+    }
+}
+
+#[test]
+fn settings_of_the_machine_are_listed_and_shown() {
+    let bench = Bench::new();
+    let listed = bench.ends(0, &["list", "factors"]).stdout;
+    for name in
+        std::iter::once("scheduler").chain(model::factor::FACTORS.iter().map(|spec| spec.name))
+    {
+        let row = |line: &str| line.split_whitespace().next() == Some(name);
+        assert!(listed.lines().any(row), "{name} is missing from\n{listed}");
+    }
+    let plan = bench.plan(
+        "[storage]\nimage = \"64MiB\"\nimage_directory = \"/dev/shm\"\n[axes]\n\
+         filesystem = [\"ext4\"]\nscheduler = [\"wishful\"]\nread_ahead = [\"1MiB\"]\n\
+         huge_pages = [\"never\"]\n\
+         workload = [{ suite = \"iozone\", file = \"2MiB\", tests = [\"write\"] }]\n",
+    );
+    let shown = bench.ends(0, &["show", &plan]).stdout;
+    for line in [
+        "  scheduler=wishful",
+        "    write wishful to /sys/class/block/loop·0/queue/scheduler",
+        "    write 1024 to /sys/class/block/loop·0/queue/read_ahead_kb",
+        "    write never to /sys/kernel/mm/transparent_hugepage/enabled",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line} is missing from\n{shown}");
     }
 }
 

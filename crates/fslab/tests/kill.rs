@@ -18,7 +18,7 @@ filesystem = ["ext2", { name = "ext4", setup = [
     { unmounted = ["tune2fs", "-o", "journal_data_writeback", "{device}"] },
     { remove = "linux" },
 ] }]
-scheduler = ["none"]
+write_cache = ["write through"]
 workload = [{ suite = "iozone", file = "2MiB", record = "64KiB", tests = ["write", "read", "random"] }]
 "#;
 
@@ -85,7 +85,7 @@ fn leftovers(bench: &Bench) -> Vec<String> {
     };
     let state = bench.state().join("journal");
     left.extend(names(&state).into_iter().map(|name| format!("{}/{name}", state.display())));
-    for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {
+    for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu"] {
         let groups = names(std::path::Path::new(hierarchy));
         left.extend(groups.into_iter().filter(|name| name.starts_with("fslab-")));
     }
@@ -100,14 +100,15 @@ fn a_changed_setting_is_put_back() {
     let bench = Bench::new();
     let disk = bench.disk("disk.img", 64 << 20);
     let name = disk.path().trim_start_matches("/dev/");
-    let knob = format!("/sys/block/{name}/queue/scheduler");
+    // Of the device alone: a scheduler would be set on the disk below, too, which is not the
+    // test's.
+    let knob = format!("/sys/block/{name}/queue/write_cache");
     let read = || std::fs::read_to_string(&knob).unwrap();
     let before = read();
-    // The kernel offers `[none] mq-deadline …`; any but the one in force will do.
-    let other = before.split_whitespace().find(|word| !word.starts_with('[')).unwrap();
+    let other = if before.trim() == "write back" { "write through" } else { "write back" };
     let plan = bench.plan(&format!(
         "repeats = 50\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext2\"]\n\
-         scheduler = [\"{other}\"]\n\
+         write_cache = [\"{other}\"]\n\
          workload = [{{ suite = \"iozone\", file = \"2MiB\", tests = [\"write\"] }}]\n",
         disk.path()
     ));

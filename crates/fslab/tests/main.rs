@@ -17,6 +17,7 @@ mod failures;
 mod import;
 mod input;
 mod kill;
+mod loadfile;
 mod pipeline;
 mod reboot;
 mod support;

@@ -230,11 +230,54 @@ fn two_images_make_one_filesystem() {
          workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]\n",
     );
     let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
-    assert!(said.stderr.contains("skipped ext4: ext4 lies on one device"), "{}", said.stderr);
+    assert!(said.stderr.contains("skipped ext4: `ext4` lies on one device"), "{}", said.stderr);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let spans = |what: &str| what.contains("mkfs.btrfs") && what.matches("/dev/loop").count() == 2;
     let mut actions = record.trials[0].actions.iter();
     assert!(actions.any(|action| spans(&action.what)), "both devices are given to mkfs");
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn one_device_stands_beside_an_array_of_two() {
+    if !needs_root("one_device_stands_beside_an_array_of_two") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "repeats = 1\n[storage]\nimage = \"160MiB\"\nimages = 2\n[axes]\nfilesystem = [\n\
+         { name = \"ext4\", devices = 1 },\n\
+         { name = \"btrfs-raid0\", base = \"btrfs\", mkfs = [\"-d\", \"raid0\", \"-m\", \"raid0\"] },\n\
+         { name = \"btrfs-3\", base = \"btrfs\", devices = 3 },\n\
+         { name = \"ext4-md\", base = \"ext4\", layers = [{ md = \"raid6\" }] }]\n\
+         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]\n",
+    );
+    let shown = bench.ends(0, &["show", &plan]).stdout;
+    for line in [
+        "  on 1 of 2 devices: /dev/loop·0",
+        "  on 2 of 2 devices: /dev/loop·0 /dev/loop·1",
+        "btrfs-3  skipped: `btrfs-3` wants 3 devices and the storage has 2",
+        "320MiB on disk, 2 images of 160MiB",
+    ] {
+        assert!(shown.contains(line), "{line} in\n{shown}");
+    }
+    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    assert!(said.stderr.contains("skipped btrfs-3: "), "{}", said.stderr);
+    // For want of a driver, a program, or two more devices.
+    assert!(said.stderr.contains("skipped ext4-md: "), "{}", said.stderr);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let mut spans: Vec<(usize, String)> = Vec::new();
+    for trial in &record.trials {
+        let of = |action: &model::record::Action| {
+            let what = &action.what;
+            what.starts_with("mkfs.").then(|| what.matches("/dev/loop").count())
+        };
+        let devices = trial.actions.iter().find_map(of).unwrap();
+        let profile = trial.environment.get("filesystem.data_profile");
+        spans.push((devices, profile.unwrap_or("none").to_owned()));
+    }
+    spans.sort();
+    assert_eq!(spans, [(1, "none".into()), (2, "raid0".into())]);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
 

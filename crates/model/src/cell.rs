@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::workload::Point;
+use crate::{factor::Factors, units::Bytes, workload::Point};
 
 /// A filesystem as one level of its axis: a catalogue entry, perhaps with options of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +20,13 @@ pub struct FilesystemLevel {
     /// Mount options, comma separated as mount(8) takes them; empty for the defaults.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
+    /// How many of the storage's devices it lies on, the first ones; `None`: all of them where it
+    /// can span devices, else the only one there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<u32>,
+    /// What stands between the devices and the filesystem, the lowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
     /// What is done to it between mkfs and the workload, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<SetupStep>,
@@ -27,6 +34,43 @@ pub struct FilesystemLevel {
     /// `None`: the one it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub becomes: Option<String>,
+}
+
+/// What is made of devices before a filesystem is made on it. Each takes all devices that the layer
+/// below it leaves, and leaves one, unless it says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// An array of the md driver (md(4)).
+    Md {
+        /// `raid0`, `raid1`, `raid4`, `raid5`, `raid6`, `raid10`, or `linear`.
+        level: String,
+        /// The chunk, a power of two; `None`: the default of mdadm(8).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chunk: Option<Bytes>,
+    },
+    /// Each device encrypted by the target `crypt` of the device mapper, with a key that is drawn
+    /// anew and kept nowhere; it leaves as many devices as it takes.
+    Crypt {
+        /// The cipher as cryptsetup(8) has it, such as `aes-xts-plain64`.
+        cipher: String,
+        /// Bits of the key.
+        key_bits: u32,
+    },
+    /// A volume of a thin pool (`thin-pool` and `thin` of the device mapper) on the last device,
+    /// whose metadata lies on the first one, or at the start of it if there is only one.
+    Thin {
+        /// The block of the pool, a multiple of 64 KiB.
+        block: Bytes,
+    },
+    /// The last device cached by the one before it (`cache` of the device mapper), with its
+    /// metadata at the start of the caching one.
+    Cache {
+        /// `writeback`, `writethrough`, or `passthrough`.
+        mode: String,
+        /// The block of the cache, a multiple of 32 KiB.
+        block: Bytes,
+    },
 }
 
 /// One thing done to a filesystem between mkfs and the workload. It is mounted or unmounted as the
@@ -68,6 +112,8 @@ impl FilesystemLevel {
             name,
             mkfs: Vec::new(),
             mount: String::new(),
+            devices: None,
+            layers: Vec::new(),
             setup: Vec::new(),
             becomes: None,
         }
@@ -114,6 +160,9 @@ pub struct Cell {
     /// How full the filesystem is before the workload starts.
     #[serde(default, skip_serializing_if = "Fullness::is_empty")]
     pub fullness: Fullness,
+    /// Settings of the machine that the plan sets.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
 }
 
 /// How much of the space that an ordinary user can have is taken, in whole percent.

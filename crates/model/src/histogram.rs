@@ -109,6 +109,37 @@ impl Histogram {
         Self { counters: vec![0; COUNTERS].into(), ..Self::default() }
     }
 
+    /// Which counter a value is counted in: see the module. For those who keep counters of their
+    /// own, to be put together by [`Self::assembled`].
+    #[inline]
+    pub fn counter(value_ns: u64) -> usize {
+        index(value_ns)
+    }
+
+    /// The histogram with these counters (index and count, ascending, none of them zero), and the
+    /// exact sum and extremes of what they counted; small in memory, as one that was read back.
+    ///
+    /// # Panics
+    /// If an index does not ascend, or is beyond the last counter.
+    pub fn assembled(
+        counters: impl Iterator<Item = (usize, u64)>,
+        sum: u128,
+        min_ns: u64,
+        max_ns: u64,
+    ) -> Self {
+        let mut filled: Vec<(u32, u64)> = Vec::new();
+        let mut total = 0;
+        for (index, count) in counters {
+            assert!(index < COUNTERS && count > 0, "a counter of the table that counted");
+            let index = u32::try_from(index).expect("below COUNTERS");
+            assert!(filled.last().is_none_or(|(last, _)| *last < index), "counters ascend");
+            filled.push((index, count));
+            total += count;
+        }
+        let counters = Box::default();
+        Self { counters, filled: filled.into(), count: total, sum, min: min_ns, max: max_ns }
+    }
+
     /// Counts one value, in nanoseconds. Never allocates, but for the first value counted by a
     /// histogram that was decoded or made by default.
     #[inline]

@@ -9,6 +9,7 @@
 pub mod cell;
 pub mod environment;
 pub mod evidence;
+pub mod factor;
 pub mod histogram;
 pub mod matrix;
 pub mod metric;
@@ -23,9 +24,10 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
-pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, SetupStep};
+pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep};
 pub use environment::Environment;
 pub use evidence::Evidence;
+pub use factor::{Factor, Factors};
 pub use histogram::Histogram;
 pub use metric::Metric;
 pub use phase::{Phase, PhaseResult};

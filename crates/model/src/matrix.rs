@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cell::{Cell, FilesystemLevel, Fullness, SetupStep},
+    factor::{FACTORS, Factor, Factors},
     plan::{Plan, PlanError, WorkloadEntry},
     storage::{Place, Storage},
     units::{Bytes, Scale},
@@ -18,6 +19,26 @@ const LEAST_SCALED_IMAGE: Bytes = Bytes::mib(512);
 /// rules (a record larger than its file, an automatic sweep) live there.
 pub type Refine<'a> = &'a dyn Fn(Point) -> Result<Vec<Point>, ValueError>;
 
+/// Each once, in the order of their first appearance.
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+/// What a workload runs under beside its filesystem.
+#[derive(Clone)]
+struct Condition {
+    scheduler: Option<String>,
+    fullness: Fullness,
+    factors: Factors,
+    suffix: String,
+}
+
 /// A cell with the short name of its workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labelled {
@@ -30,7 +51,7 @@ pub struct Labelled {
 
 impl Plan {
     /// Every cell of the plan at a scale. Filesystems vary slowest, then workloads, then
-    /// schedulers, then how full; equal cells appear once.
+    /// schedulers, how full, and settings of the machine; equal cells appear once.
     ///
     /// # Errors
     /// [`PlanError`] at the workload whose combination of parameters a suite refuses.
@@ -46,25 +67,24 @@ impl Plan {
                     cure: error.cure,
                 })?;
                 for point in refined {
-                    if !named.iter().any(|other| other.point == point) {
-                        named.push(Named { entry, reference: reference.clone(), point });
-                    }
+                    named.push(Named { entry, reference: reference.clone(), point });
                 }
             }
         }
         let labels = labels(&named);
         let mut cells = Vec::new();
         for filesystem in self.filesystems_at(scale) {
-            for (Named { point, .. }, label) in named.iter().zip(&labels) {
-                for (scheduler, fullness, suffix) in self.conditions() {
+            for (Named { entry, point, .. }, label) in named.iter().zip(&labels) {
+                for Condition { scheduler, fullness, factors, suffix } in self.conditions(entry) {
                     let cell = Cell {
                         filesystem: filesystem.clone(),
                         workload: point.clone(),
                         scheduler,
                         fullness,
+                        factors,
                     };
                     let labelled = Labelled { cell, label: format!("{label}{suffix}") };
-                    if !cells.contains(&labelled) {
+                    if !cells.iter().any(|other: &Labelled| other.cell == labelled.cell) {
                         cells.push(labelled);
                     }
                 }
@@ -73,31 +93,74 @@ impl Plan {
         Ok(cells)
     }
 
-    /// Every combination of scheduler and fullness, with what a label says of it: what does not
-    /// vary is not told.
-    fn conditions(&self) -> Vec<(Option<String>, Fullness, String)> {
-        let schedulers: Vec<Option<String>> = match self.schedulers.as_slice() {
-            [] => vec![None],
-            names => names.iter().cloned().map(Some).collect(),
-        };
+    /// Every combination of scheduler, fullness, and factors of a workload, with what a label says
+    /// of it: what is the same in all cells of the plan is not told.
+    fn conditions(&self, entry: &WorkloadEntry) -> Vec<Condition> {
+        let told = self.all_schedulers().len() > 1;
         let levels = match self.fullness.as_slice() {
             [] => &[Fullness(0)],
             levels => levels,
         };
         let mut conditions = Vec::new();
-        for scheduler in &schedulers {
+        for scheduler in self.schedulers(entry) {
             for fullness in levels {
                 let mut suffix = String::new();
-                if let (Some(name), 2..) = (scheduler, schedulers.len()) {
+                if let (Some(name), true) = (&scheduler, told) {
                     suffix += &format!(" scheduler={name}");
                 }
                 if levels.len() > 1 {
                     suffix += &format!(" full={}%", fullness.0);
                 }
-                conditions.push((scheduler.clone(), *fullness, suffix));
+                conditions.push(Condition {
+                    scheduler: scheduler.clone(),
+                    fullness: *fullness,
+                    factors: Factors::new(),
+                    suffix,
+                });
             }
         }
+        for spec in FACTORS {
+            let Some(values) = self.values_of(entry, spec.factor) else { continue };
+            let told = self.all_values(spec.factor).len() > 1;
+            let with = |condition: &Condition, value: &Value| {
+                let mut condition = condition.clone();
+                condition.factors.insert(spec.factor, value.clone());
+                if told {
+                    condition.suffix += &format!(" {}={value}", spec.name);
+                }
+                condition
+            };
+            conditions = conditions
+                .iter()
+                .flat_map(|condition| values.iter().map(|value| with(condition, value)))
+                .collect();
+        }
         conditions
+    }
+
+    /// The schedulers of a workload: its own, else the plan's; `None` leaves it alone.
+    fn schedulers(&self, entry: &WorkloadEntry) -> Vec<Option<String>> {
+        match entry.schedulers.as_ref().unwrap_or(&self.schedulers).as_slice() {
+            [] => vec![None],
+            names => names.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    fn all_schedulers(&self) -> Vec<Option<String>> {
+        distinct(self.workloads.iter().flat_map(|entry| self.schedulers(entry)))
+    }
+
+    /// The values of a setting for a workload: its own, else the plan's; `None` leaves it alone.
+    fn values_of<'a>(&'a self, entry: &'a WorkloadEntry, factor: Factor) -> Option<&'a [Value]> {
+        let mut all = entry.factors.iter().chain(&self.factors);
+        all.find(|(other, _)| *other == factor).map(|(_, values)| values.as_slice())
+    }
+
+    fn all_values(&self, factor: Factor) -> Vec<Option<&Value>> {
+        distinct(self.workloads.iter().flat_map(|entry| match self.values_of(entry, factor) {
+            Some(values) => values.iter().map(Some).collect(),
+            None => vec![None],
+        }))
     }
 
     /// The filesystems at a scale: trees that `setup` writes shrink with the work, to one file at

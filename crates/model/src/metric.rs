@@ -106,6 +106,8 @@ macro_rules! metrics {
 metrics! {
     Throughput "throughput" BytesPerSecond Higher
         "Bytes moved in the region the suite times, over that time; for writes this is data accepted, which may still be in memory.";
+    ThroughputTick "throughput_tick" BytesPerSecond Higher
+        "Bytes moved until the last whole second before the end, over that time, as the classic tool tells it; only of replays that end by time.";
     DurableThroughput "durable_throughput" BytesPerSecond Higher
         "Bytes written over the time until the flush that followed had returned; not told where records are overwritten in memory before it.";
     ThroughputSum "throughput_sum" BytesPerSecond Higher

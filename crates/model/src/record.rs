@@ -8,7 +8,7 @@ use crate::{
     evidence::Evidence,
     histogram::Histogram,
     metric::Metric,
-    phase::{Cache, Role, Series},
+    phase::{Cache, ReplayOp, Role, Series},
     plan::Profile,
     sample::Sample,
     units::{Nanos, Scale},
@@ -158,7 +158,7 @@ pub struct Times {
 
 /// What was timed; see [`crate::phase::Latencies`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum TimesOf {
     /// All operations, reads and writes.
     All,
@@ -174,10 +174,13 @@ pub enum TimesOf {
     Complete,
     /// Flushes inside the loop.
     Flush,
+    /// Replays only: operations of one kind.
+    Op(ReplayOp),
 }
 
 impl TimesOf {
-    /// All of them: operations, then the parts of [`crate::phase::Latencies::each`] in their order.
+    /// Those that are of any kind: all operations, then the parts of
+    /// [`crate::phase::Latencies::each`] in their order.
     pub const ALL: [Self; 7] = [
         Self::All,
         Self::Read,
@@ -198,7 +201,23 @@ impl TimesOf {
             Self::Submit => "submit",
             Self::Complete => "complete",
             Self::Flush => "flush",
+            Self::Op(op) => op.word(),
         }
+    }
+}
+
+impl From<TimesOf> for &'static str {
+    fn from(of: TimesOf) -> Self {
+        of.name()
+    }
+}
+
+impl TryFrom<String> for TimesOf {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let every = Self::ALL.into_iter().chain(ReplayOp::ALL.map(Self::Op));
+        let found = every.into_iter().find(|of| of.name() == text);
+        found.ok_or_else(|| format!("nothing is timed as `{text}`"))
     }
 }
 

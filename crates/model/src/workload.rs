@@ -130,6 +130,9 @@ pub struct SuiteSpec {
     pub source: &'static str,
     /// What a user must know to read its numbers: Markdown for the reference page.
     pub notes: &'static str,
+    /// The parameter that says how many clients work at the same time, if it has one: a sweep of it
+    /// shows scaling.
+    pub clients: Option<&'static str>,
     /// Everything it can be told.
     pub parameters: &'static [ParameterSpec],
 }

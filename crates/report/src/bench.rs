@@ -9,6 +9,7 @@ use model::{
     Metric, RunRecord,
     evidence::Origin,
     metric::Unit,
+    phase::ReplayOp,
     phase::Role,
     record::{PhaseInfo, TimesOf},
 };
@@ -172,6 +173,7 @@ impl<'a> Sheet<'a> {
         let filled = |of: TimesOf| ladder(of).iter().any(Option::is_some);
         let both = filled(TimesOf::Read) && filled(TimesOf::Write);
         let either = filled(TimesOf::Read) || filled(TimesOf::Write);
+        let of_replay = ReplayOp::ALL.iter().any(|op| filled(TimesOf::Op(*op)));
         let kinds = [
             (TimesOf::All, if of_tree(phase) { "files" } else { "operations" }),
             (TimesOf::Read, "· reads"),
@@ -181,12 +183,18 @@ impl<'a> Sheet<'a> {
             (TimesOf::Complete, "complete"),
             (TimesOf::Flush, "flush calls"),
         ];
+        let replayed = ReplayOp::ALL.map(|op| (TimesOf::Op(op), op.name()));
         let rows: Vec<(&str, Vec<Option<Summary>>)> = kinds
             .into_iter()
+            .chain(replayed)
             .filter(|(of, _)| match of {
-                TimesOf::Read | TimesOf::Write => both,
+                TimesOf::Read | TimesOf::Write => both && !of_replay,
                 TimesOf::All => either || filled(TimesOf::All),
-                TimesOf::Service | TimesOf::Submit | TimesOf::Complete | TimesOf::Flush => true,
+                TimesOf::Service
+                | TimesOf::Submit
+                | TimesOf::Complete
+                | TimesOf::Flush
+                | TimesOf::Op(_) => true,
             })
             .map(|(of, name)| (name, ladder(of)))
             .filter(|(_, ladder)| ladder.iter().any(Option::is_some))

@@ -3,6 +3,7 @@
 //! clear winners, ties, a wide cell, warnings, holes.
 
 pub(crate) mod bonnie;
+pub(crate) mod dbench;
 pub(crate) mod tasks;
 
 use std::collections::BTreeMap;
@@ -135,7 +136,13 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
         filesystem.mount = "compress_algorithm=zstd".into();
     }
     let workload = Point { suite: "iozone".into(), parameters };
-    let cell = Cell { filesystem, workload, scheduler: None, fullness: Fullness(0) };
+    let cell = Cell {
+        filesystem,
+        workload,
+        scheduler: None,
+        fullness: Fullness(0),
+        factors: Default::default(),
+    };
     let skipped = name == "jfs";
     let phase = |(name, writes, _): &(&str, bool, f64)| PhaseInfo {
         name: (*name).into(),

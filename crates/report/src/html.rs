@@ -10,15 +10,17 @@ use askama::Template;
 
 use crate::{
     charts::{
+        interaction::InteractionChart,
         intervals::{IntervalRow, Intervals},
+        scaling::ScalingChart,
         sweep::SweepChart,
     },
     published,
     svg::Svg,
     units::capital,
     view::{
-        Body, Claim, Entry, Facts, Filesystem, Findings, Missing, Status, Sweep, Table, TableCell,
-        Test, View, WarningRow, words,
+        Across, Body, Claim, Entry, Facts, Filesystem, Findings, Interaction, Missing, Scaled,
+        Status, Sweep, Table, TableCell, Test, View, WarningRow, slug, words,
     },
 };
 
@@ -33,6 +35,8 @@ pub fn html(view: &View) -> String {
         missing: &view.missing,
         filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
         suites: suites(view),
+        scaling: view.scaling.iter().map(|scaled| scaling_section(scaled, view)).collect(),
+        conditions: view.interactions.iter().map(|other| conditions_section(other, view)).collect(),
         sweeps: view.sweeps.iter().map(|sweep| sweep_figure(sweep, view)).collect(),
         latency: view.latency.iter().map(|table| table_html(table, view)).collect(),
         lifecycle: view.lifecycle.iter().map(|table| table_html(table, view)).collect(),
@@ -62,6 +66,8 @@ struct Page<'a> {
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
     suites: Vec<SuiteSection<'a>>,
+    scaling: Vec<WideSection<'a>>,
+    conditions: Vec<WideSection<'a>>,
     sweeps: Vec<Figure<'a>>,
     latency: Vec<String>,
     lifecycle: Vec<String>,
@@ -88,6 +94,8 @@ struct Legend<'a> {
 struct SuiteSection<'a> {
     name: &'a str,
     by_point: Vec<String>,
+    /// Workloads that stand side by side in other sections, and not here.
+    elsewhere: usize,
     composites: Vec<String>,
     further: Vec<String>,
     by_filesystem: Vec<String>,
@@ -102,6 +110,15 @@ struct PointSection<'a> {
     figures: Vec<Figure<'a>>,
 }
 
+/// Charts over many points, the sentences they show, and their tables.
+struct WideSection<'a> {
+    id: &'a str,
+    title: &'a str,
+    claims: &'a [Claim],
+    figures: Vec<Figure<'a>>,
+    tables: Vec<String>,
+}
+
 /// A chart, and the table of its data.
 struct Figure<'a> {
     id: &'a str,
@@ -110,6 +127,8 @@ struct Figure<'a> {
     caption: String,
     conditions: &'a str,
     table: String,
+    /// What a replay did, by kind of operation; empty for other tests.
+    operations: String,
     /// Tables of what the machine did meanwhile.
     evidence: Vec<String>,
 }
@@ -162,18 +181,18 @@ fn legend((index, filesystem): (usize, &Filesystem)) -> Legend<'_> {
 fn suites(view: &View) -> Vec<SuiteSection<'_>> {
     let html = |tables: &[Table]| tables.iter().map(|table| table_html(table, view)).collect();
     let mut sections = Vec::new();
-    let of_tests = view.ranked.iter().zip(&view.evidence);
-    for ((suite, overview), (ranked, evidence)) in
-        view.suites.iter().zip(&view.overviews).zip(of_tests)
-    {
-        let mut tables = ranked.iter().zip(evidence);
+    for (index, (suite, overview)) in view.suites.iter().zip(&view.overviews).enumerate() {
+        let further = view.evidence[index].iter().zip(&view.operations[index]);
+        let mut tables = view.ranked[index].iter().zip(further);
         let mut points = Vec::new();
         for point in &suite.points {
             // Tests stand on the left: `zip` asks the right side only after the left gave
             // something.
             let figures = point.tests.iter().zip(tables.by_ref());
-            let figures =
-                figures.map(|(test, (table, evidence))| test_figure(test, table, evidence, view));
+            let figures = figures.map(|(test, (table, (evidence, operations)))| Figure {
+                operations: operations.iter().map(|table| table_html(table, view)).collect(),
+                ..test_figure(test, table, evidence, view)
+            });
             points.push(PointSection {
                 id: &point.id,
                 label: &point.label,
@@ -181,9 +200,15 @@ fn suites(view: &View) -> Vec<SuiteSection<'_>> {
                 figures: figures.collect(),
             });
         }
+        let elsewhere = |table: &&Table| {
+            let point = table.id.split("--").next().unwrap_or_default();
+            view.stands_elsewhere(suite, point)
+        };
+        let alone = overview.by_point.iter().filter(|table| !elsewhere(table));
         sections.push(SuiteSection {
             name: &suite.name,
-            by_point: html(&overview.by_point),
+            by_point: alone.map(|table| table_html(table, view)).collect(),
+            elsewhere: overview.by_point.iter().filter(elsewhere).count(),
             composites: html(&overview.composites),
             further: html(&overview.further),
             by_filesystem: html(&overview.by_filesystem),
@@ -224,6 +249,7 @@ fn test_figure<'a>(
         ),
         conditions: &view.facts.conditions,
         table: table_html(table, view),
+        operations: String::new(),
         evidence: evidence.iter().map(|table| table_html(table, view)).collect(),
     }
 }
@@ -276,7 +302,6 @@ fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
         levels: &sweep.levels,
         series: &sweep.series,
     };
-    let absent = sweep.absent.iter().map(|(name, reason)| format!(" Absent: {name}, {reason}."));
     Figure {
         id: &sweep.id,
         title,
@@ -286,10 +311,121 @@ fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
              only.{}{}",
             sweep.repeats,
             qualified(&sweep.codes),
-            absent.collect::<String>()
+            absent(&sweep.absent)
         ),
         conditions: &view.facts.conditions,
         table: String::new(),
+        operations: String::new(),
         evidence: Vec::new(),
     }
+}
+
+fn scaling_section<'a>(scaled: &'a Scaled, view: &'a View) -> WideSection<'a> {
+    let better = scaled.metric.spec().better.words();
+    let quantity = words(scaled.metric);
+    let first = scaled.levels.first().map_or("", |level| level.label.as_str());
+    let clients = scaled.clients.0;
+    let chart = ScalingChart {
+        id: format!("{}-chart", scaled.id),
+        description: description(&scaled.claims.claims, "No sentence is supported by the data."),
+        title: scaled.title.clone(),
+        y_axis: format!("{quantity}, {} — {better}", scaled.scale.name),
+        ratio_axis: format!(
+            "{quantity}, × that of {clients}={first} on the same filesystem — {better}"
+        ),
+        x_axis: format!("{clients} (tested levels, logarithmic)"),
+        levels: &scaled.levels,
+        lines: &scaled.lines,
+    };
+    let figure = Figure {
+        id: &scaled.id,
+        title: scaled.title.clone(),
+        svg: chart.render(),
+        caption: format!(
+            "Above: median over n = {} repeats with its 95 % interval as a band; ring: the \
+             fewest {clients} that reach 95 % of the best; thin line: the law of scaling, \
+             where one misses no median by more than 10 %. Below: the same as a multiple of \
+             {clients}={first} of each filesystem, from medians, 95 % interval by resampling \
+             blocks; broken line: each adds what the first does. Thick lines join tested \
+             levels only.{}{}",
+            scaled.repeats,
+            qualified(&scaled.codes),
+            absent(&scaled.absent)
+        ),
+        conditions: &view.facts.conditions,
+        table: String::new(),
+        operations: String::new(),
+        evidence: Vec::new(),
+    };
+    let tables = scaled.tables.iter().map(|table| table_html(table, view)).collect();
+    let claims = &scaled.claims.claims;
+    WideSection { id: &scaled.id, title: &scaled.title, claims, figures: vec![figure], tables }
+}
+
+fn conditions_section<'a>(interaction: &'a Interaction, view: &'a View) -> WideSection<'a> {
+    let charts = interaction.charts.iter();
+    let tables = interaction.tables.iter().map(|table| table_html(table, view)).collect();
+    WideSection {
+        id: &interaction.id,
+        title: &interaction.title,
+        claims: &interaction.claims.claims,
+        figures: charts.map(|across| across_figure(interaction, across, view)).collect(),
+        tables,
+    }
+}
+
+fn across_figure<'a>(
+    interaction: &'a Interaction,
+    across: &'a Across,
+    view: &'a View,
+) -> Figure<'a> {
+    let better = interaction.metric.spec().better.words();
+    let quantity = words(interaction.metric);
+    let condition = &across.condition;
+    let first = across.levels.first().map_or("", String::as_str);
+    let threshold = view.facts.profile.threshold().0;
+    let title = format!("{}: over {condition}", interaction.title);
+    let chart = InteractionChart {
+        id: format!("{}-{}-chart", interaction.id, slug(condition)),
+        description: description(
+            &interaction.claims.claims,
+            "No sentence is supported by the data; the values are in the tables below.",
+        ),
+        title: title.clone(),
+        y_axis: format!("{quantity}, {} — {better}", interaction.scale.name),
+        ratio_axis: format!("× {condition}={first} of the same filesystem — higher is better ↑"),
+        x_axis: condition.clone(),
+        levels: &across.levels,
+        panels: &across.panels,
+        threshold,
+    };
+    Figure {
+        id: &interaction.id,
+        title,
+        svg: chart.render(),
+        caption: format!(
+            "Above: median over n = {} repeats; line: its 95 % interval. Below: ratio to \
+             {condition}={first} of the same filesystem and panel (Hodges–Lehmann) with the 95 % \
+             interval of the inverted test; shaded: differences below δ = {:.0} %. Lines that are \
+             not parallel depend on the condition.{}{}",
+            interaction.repeats,
+            threshold * 100.0,
+            qualified(&interaction.codes),
+            absent(&interaction.absent)
+        ),
+        conditions: &view.facts.conditions,
+        table: String::new(),
+        operations: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+/// What a screen reader says of a chart: its sentences.
+fn description(claims: &[Claim], otherwise: &str) -> String {
+    let texts: Vec<&str> = claims.iter().map(|claim| claim.text.as_str()).collect();
+    if texts.is_empty() { otherwise.to_owned() } else { texts.join(" ") }
+}
+
+fn absent(absent: &[(String, String)]) -> String {
+    absent.iter().map(|(name, reason)| format!(" Absent: {name}, {reason}.")).collect()
 }

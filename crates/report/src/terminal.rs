@@ -11,7 +11,7 @@ use model::warning::Level;
 
 use crate::{
     published,
-    view::{Body, Column, Row, Table, TableCell, ValueCell, View},
+    view::{Body, Claim, Column, Row, Table, TableCell, ValueCell, View},
 };
 
 /// How the report is laid out.
@@ -40,6 +40,10 @@ const WORDS: usize = 24;
 /// Sentences are listed without being asked for when there are no more than this.
 const CLAIMS_MAX: usize = 12;
 
+/// Templates of sentences that hold for many points, and how many of them are listed unasked.
+const WIDE: [&str; 3] = ["C9", "C10", "C18"];
+const WIDE_MAX: usize = 24;
+
 /// Lays the view out for a terminal.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     let mut page = Page::new(options);
@@ -47,13 +51,23 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     page.claims(view, options.detail);
     for (index, overview) in view.overviews.iter().enumerate() {
         page.heading(&format!("Suite {}", view.suites[index].name));
-        overview.by_point.iter().chain(&overview.composites).for_each(|table| page.matrix(table));
+        let suite = &view.suites[index];
+        let alone = |table: &&Table| {
+            let point = table.id.split("--").next().unwrap_or_default();
+            options.detail || !view.stands_elsewhere(suite, point)
+        };
+        page.conditions(view, &suite.name, options.detail);
+        let by_point = overview.by_point.iter().filter(alone);
+        by_point.chain(&overview.composites).for_each(|table| page.matrix(table));
+        page.operations(&view.operations[index], options.detail);
         if options.detail {
             overview.further.iter().for_each(|table| page.matrix(table));
             let more = overview.by_filesystem.iter().chain(&overview.counterparts);
             more.for_each(|table| page.table(table));
-            for (ranked, evidence) in view.ranked[index].iter().zip(&view.evidence[index]) {
+            let evidence = view.evidence[index].iter().zip(&view.operations[index]);
+            for (ranked, (evidence, operations)) in view.ranked[index].iter().zip(evidence) {
                 page.table(ranked);
+                operations.iter().for_each(|table| page.matrix(table));
                 evidence.iter().for_each(|table| page.evidence(table));
             }
         }
@@ -149,8 +163,11 @@ impl Page {
         }
         self.heading("Findings");
         if !detail && all > CLAIMS_MAX {
-            let failed = points.iter().flat_map(|point| &point.claims);
-            for claim in failed.filter(|claim| claim.template == "C20") {
+            let claims = || points.iter().flat_map(|point| &point.claims);
+            let wide = |claim: &&Claim| WIDE.contains(&claim.template);
+            let few = claims().filter(wide).count() <= WIDE_MAX;
+            let told = |claim: &&Claim| claim.template == "C20" || few && wide(claim);
+            for claim in claims().filter(told) {
                 self.wrapped("- ", "  ", &claim.text);
             }
             self.wrapped("", "", &format!("{all} sentences with --detail, or in the HTML report."));
@@ -160,6 +177,40 @@ impl Page {
             self.wrapped("- ", "  ", &claim.text);
         }
         self.wrapped("", "", &view.findings.scope);
+    }
+
+    /// How the tests of a suite scale, and what they depend on: with little detail the medians and
+    /// the shares of the variance, if there are few.
+    fn conditions(&mut self, view: &View, suite: &str, detail: bool) {
+        let scaling = || view.scaling.iter().filter(|scaled| scaled.suite == suite);
+        let conditions = || view.interactions.iter().filter(|other| other.suite == suite);
+        if !detail && !view.few() {
+            let tables = scaling().count() + conditions().count();
+            if tables > 0 {
+                let text = format!(
+                    "{tables} tables over clients and conditions with --detail, or in the \
+                    HTML report."
+                );
+                self.line("");
+                self.wrapped("", "", &text);
+            }
+            return;
+        }
+        for scaled in scaling() {
+            scaled.tables.iter().take(1).for_each(|table| self.matrix(table));
+            scaled.tables.iter().skip(1).filter(|_| detail).for_each(|table| self.table(table));
+        }
+        for other in conditions() {
+            other.tables.iter().take(1).for_each(|table| self.matrix(table));
+            other.tables.iter().skip(1).for_each(|table| self.table(table));
+        }
+    }
+
+    /// What a single replay did; of several only with all details.
+    fn operations(&mut self, operations: &[Option<Table>], detail: bool) {
+        if let ([Some(table)], false) = (operations, detail) {
+            self.matrix(table);
+        }
     }
 
     /// A table of numbers in two lines each: the median with its mark, the width of its interval.

@@ -1,6 +1,7 @@
 //! The whole report over the made-up run.
 
 mod bonnie;
+mod dbench;
 mod tasks;
 
 use std::collections::BTreeSet;
@@ -30,7 +31,10 @@ fn every_table(view: &View) -> Vec<&Table> {
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let ranked = view.ranked.iter().flatten();
     let evidence = view.evidence.iter().flatten().flatten();
-    overviews.chain(ranked).chain(evidence).chain(&view.latency).chain(&view.lifecycle).collect()
+    let wide = view.scaling.iter().flat_map(|scaled| &scaled.tables);
+    let wide = wide.chain(view.interactions.iter().flat_map(|other| &other.tables));
+    let all = overviews.chain(wide).chain(ranked).chain(view.operations.iter().flatten().flatten());
+    all.chain(evidence).chain(&view.latency).chain(&view.lifecycle).collect()
 }
 
 #[test]

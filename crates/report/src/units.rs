@@ -159,6 +159,18 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{} %", fixed(value, significant(value, 2).clamp(0, 2)))
 }
 
+/// A share with the digits its interval allows, at most two: `12.1 % [9.2 to 15.3 %]`.
+pub(crate) fn percents(share: f64, interval: Option<Interval>) -> String {
+    let Some(Interval { low, high, .. }) = interval else {
+        return percent(share);
+    };
+    let half_width = (high - share).max(share - low) * 100.0;
+    let most = if share.abs() < 0.01 { 2 } else { 1 };
+    let places = decimals(share * 100.0, half_width).clamp(0, most);
+    let [share, low, high] = [share, low, high].map(|share| fixed(share * 100.0, places));
+    format!("{share} % [{low} to {high} %]")
+}
+
 /// A ratio with the digits its interval allows: `×1.073 [1.052, 1.094]`.
 pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     let Some(Interval { low, high, .. }) = interval else {
@@ -325,6 +337,11 @@ mod tests {
         let interval = Some(Interval { low: 1.052, high: 1.094, level: 0.95 });
         assert_eq!(ratio(1.073, interval), "×1.073 [1.052, 1.094]");
         assert_eq!((percent(0.023), percent(0.15)), ("2.3 %".into(), "15 %".into()));
+        let interval = |low, high| Some(Interval { low, high, level: 0.95 });
+        assert_eq!(percents(0.121, interval(0.09, 0.154)), "12.1 % [9.0 to 15.4 %]");
+        assert_eq!(percents(0.121, interval(-0.09, 0.31)), "12 % [-9 to 31 %]");
+        assert_eq!(percents(0.0038, interval(0.0035, 0.0041)), "0.38 % [0.35 to 0.41 %]");
+        assert_eq!(percents(0.121, None), "12 %");
     }
 
     #[test]

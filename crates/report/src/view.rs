@@ -8,13 +8,18 @@ mod composite;
 pub(crate) mod costs;
 pub(crate) mod evidence;
 mod facts;
+mod interaction;
 mod lifecycle;
 mod points;
 pub(crate) mod pool;
 mod regimes;
+mod replays;
+mod scaling;
 mod sweeps;
 mod tables;
 mod warnings;
+
+use std::collections::BTreeSet;
 
 use model::RunRecord;
 
@@ -22,7 +27,9 @@ use crate::published;
 
 pub(crate) use claims::{Claim, Findings};
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
-pub(crate) use points::{Entry, Status, Suite, Test};
+pub(crate) use interaction::{Across, Interaction, Panel};
+pub(crate) use points::{Entry, Status, Suite, Test, slug};
+pub(crate) use scaling::{Line, Scaled};
 pub(crate) use sweeps::{Level, Series, Sweep, SweepValue};
 pub(crate) use tables::{Body, Column, Overview, Row, Table, TableCell, ValueCell, words};
 pub(crate) use warnings::WarningRow;
@@ -46,8 +53,14 @@ pub struct View {
     pub(crate) overviews: Vec<Overview>,
     /// For each suite, its ranked tables: one for each test of each point, in their order.
     pub(crate) ranked: Vec<Vec<Table>>,
-    /// Behavior over a swept parameter.
+    /// How tests scale with the number of clients.
+    pub(crate) scaling: Vec<Scaled>,
+    /// Tests under conditions that vary.
+    pub(crate) interactions: Vec<Interaction>,
+    /// Behavior over any other swept parameter.
     pub(crate) sweeps: Vec<Sweep>,
+    /// For each suite and test, in the order of `ranked`: what a replay did, by kind.
+    pub(crate) operations: Vec<Vec<Option<Table>>>,
     /// Latencies, one table for each workload point that has any.
     pub(crate) latency: Vec<Table>,
     /// For each suite and test, in the order of `ranked`: who used the processors, and what the
@@ -63,25 +76,42 @@ impl View {
     /// Builds the view: all statistics happen here. Cost: seconds for the largest plans.
     pub fn new(record: &RunRecord) -> Self {
         let filesystems = facts::filesystems(record);
-        let facts = facts::Facts::new(record);
+        let mut facts = facts::Facts::new(record);
         let mut register = warnings::Register::new(record);
         let suites = points::suites(record, &filesystems, &mut register);
+        let scaling = scaling::scaling(&suites, &filesystems, record);
+        let interactions = interaction::interactions(&suites, &filesystems, record);
+        // Before the notes on what was not tested, which stand last.
+        let last = facts.method.len().saturating_sub(1);
+        let scaled = (!scaling.is_empty()).then(|| scaling::METHOD.to_owned());
+        let crossed = (!interactions.is_empty()).then(|| interaction::METHOD.to_owned());
+        facts.method.splice(last..last, scaled.into_iter().chain(crossed));
         let overviews = suites.iter().map(|suite| {
             let total =
                 |point| composite::composite(point, record, &filesystems, &facts, &mut register);
             let composites = suite.points.iter().filter_map(total).collect();
-            Overview { composites, ..tables::overview(suite, &filesystems, &facts) }
+            let elsewhere = elsewhere(suite, &scaling, &interactions);
+            Overview { composites, ..tables::overview(suite, &filesystems, &facts, &elsewhere) }
         });
         let overviews = overviews.collect();
         let ranked =
             suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
+        let scopes = interaction::scopes(&interactions);
+        let mut findings = claims::findings(&suites, &filesystems, &facts, &scopes);
+        // What holds for many points stands before what holds for one.
+        let wide = scaling.iter().map(|scaled| &scaled.claims);
+        let wide = wide.chain(interactions.iter().map(|interaction| &interaction.claims));
+        findings.by_point.splice(0..0, wide.cloned().collect::<Vec<_>>());
         Self {
-            findings: claims::findings(&suites, &filesystems, &facts),
+            findings,
             warnings: register.into_rows(),
             missing: facts::missing(record),
             overviews,
             ranked,
             sweeps: sweeps::sweeps(&suites, &filesystems),
+            operations: replays::replays(&suites, &filesystems, record),
+            scaling,
+            interactions,
             latency: costs::latency(&suites, &filesystems, record),
             evidence: evidence::evidence(&suites, &filesystems, record),
             lifecycle: lifecycle::lifecycle(record, &filesystems),
@@ -91,4 +121,45 @@ impl View {
             suites,
         }
     }
+}
+
+impl View {
+    /// Whether a point of a suite with a single test stands in a table of scaling or of conditions,
+    /// as long as there are few of them, so that a short report need not show it alone.
+    pub(crate) fn stands_elsewhere(&self, suite: &Suite, point: &str) -> bool {
+        let scaling = || self.scaling.iter().filter(|scaled| scaled.suite == suite.name);
+        let conditions = || self.interactions.iter().filter(|other| other.suite == suite.name);
+        let points = scaling().map(|scaled| &scaled.points);
+        let points = points.chain(conditions().map(|interaction| &interaction.points));
+        single(suite)
+            && scaling().count() <= FEW
+            && conditions().count() <= FEW
+            && points.flatten().any(|own| own == point)
+    }
+
+    /// Whether there are so few tables of scaling and of conditions that a short report shows them.
+    pub(crate) fn few(&self) -> bool {
+        self.scaling.len() <= FEW && self.interactions.len() <= FEW
+    }
+}
+
+/// Tables of scaling, or of conditions, that a short report shows.
+const FEW: usize = 4;
+
+/// Whether all points of a suite have one and the same test.
+fn single(suite: &Suite) -> bool {
+    let tests = suite.points.iter().flat_map(|point| &point.tests);
+    tests.map(|test| test.name.as_str()).collect::<BTreeSet<_>>().len() == 1
+}
+
+/// Parameters of a suite with a single test whose values stand side by side already, so that a
+/// table of that one test for each filesystem would say nothing new.
+fn elsewhere(suite: &Suite, scaling: &[Scaled], interactions: &[Interaction]) -> BTreeSet<String> {
+    if !single(suite) {
+        return BTreeSet::new();
+    }
+    let clients = scaling.iter().filter(|scaled| scaled.suite == suite.name);
+    let clients = clients.map(|scaled| scaled.clients.0.to_owned());
+    let conditions = interactions.iter().filter(|other| other.suite == suite.name);
+    clients.chain(conditions.flat_map(|other| other.conditions.iter().cloned())).collect()
 }

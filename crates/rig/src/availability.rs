@@ -10,6 +10,7 @@ use model::{FilesystemLevel, SetupStep};
 use crate::{
     catalogue::{Catalogue, CatalogueError, Filesystem, Kind},
     host::Host,
+    layers,
 };
 
 /// Whether a filesystem can be measured here.
@@ -55,8 +56,9 @@ impl Catalogue {
         Availability::Missing { reason: reasons.join("; "), cure: cures.join("; ") }
     }
 
-    /// The same for a level of a plan: besides the filesystem it is made from, what it becomes and
-    /// the programs of its `setup`. The version told is that of the tools it is made with.
+    /// The same for a level of a plan: besides the filesystem it is made from, what it becomes, the
+    /// layers it lies on, and the programs of its `setup`. The version told is that of the tools
+    /// it is made with.
     ///
     /// # Errors
     /// [`CatalogueError::Unknown`] for a name that no entry has.
@@ -78,7 +80,11 @@ impl Catalogue {
         };
         let kernel = becomes.and_then(|filesystem| kernel(filesystem, host));
         let lacks = [kernel, becomes.and_then(|it| tools(it, host)), self.programs(level, host)];
-        for (reason, cure) in lacks.into_iter().flatten() {
+        let below = level.layers.iter().flat_map(|layer| layers::lacks(layer, host));
+        for (reason, cure) in lacks.into_iter().flatten().chain(below) {
+            if reasons.contains(&reason) {
+                continue;
+            }
             reasons.push(reason);
             cures.push(cure);
         }
@@ -111,7 +117,7 @@ impl Catalogue {
         let cures: Vec<String> = missing
             .iter()
             .map(|name| match owner(name) {
-                Some(filesystem) => install(filesystem, host),
+                Some(filesystem) => install_tools(filesystem, host),
                 None => format!("install {name}, or take it out of `setup`"),
             })
             .collect();
@@ -120,13 +126,17 @@ impl Catalogue {
 }
 
 /// A reason and its cure.
-type Lack = Option<(String, String)>;
+pub(crate) type Lack = Option<(String, String)>;
+
+/// Families of distributions and the package that has something there.
+pub(crate) type Packages = &'static [(&'static str, &'static str)];
 
 fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Lack {
     let fstype = &filesystem.fstype;
     let table = host.read(Path::new("/proc/filesystems")).unwrap_or_default();
     let known = table.lines().any(|line| line.split_whitespace().next_back() == Some(fstype));
-    if known || loadable(fstype, host) {
+    // The alias that the kernel asks for (`get_fs_type` in fs/filesystems.c).
+    if known || loadable(&format!("fs-{fstype}"), fstype, host) {
         return None;
     }
     let release = host.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
@@ -138,17 +148,17 @@ fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Lack {
     Some((reason.replace("  ", " "), format!("it needs a kernel that has it{range}")))
 }
 
-/// Whether a module would be loaded on the first mount. `modprobe -n` only tells.
-fn loadable(fstype: &str, host: &dyn Host) -> bool {
-    // The alias that the kernel asks for (`get_fs_type` in fs/filesystems.c).
-    let argv = ["modprobe", "-n", "-q", &format!("fs-{fstype}")].map(str::to_owned);
+/// Whether a module would be loaded when the kernel asks for it by an alias. `modprobe -n` only
+/// tells; without it, the file of the module is looked for.
+pub(crate) fn loadable(alias: &str, module: &str, host: &dyn Host) -> bool {
+    let argv = ["modprobe", "-n", "-q", alias].map(str::to_owned);
     if host.find(&argv[0]).is_some() {
         return host.run(&argv).is_ok_and(|output| output.success());
     }
     let release = host.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let modules = Path::new("/lib/modules").join(release.trim()).join("modules.dep");
     let modules = host.read(&modules).unwrap_or_default();
-    modules.lines().any(|line| line.contains(&format!("/{fstype}.ko")))
+    modules.lines().any(|line| line.contains(&format!("/{module}.ko")))
 }
 
 fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
@@ -158,7 +168,7 @@ fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
         return None;
     }
     let reason = format!("{} not found", missing.join(" and "));
-    Some((reason, install(filesystem, host)))
+    Some((reason, install_tools(filesystem, host)))
 }
 
 /// Each part of some cures once, in their order.
@@ -173,18 +183,27 @@ fn once(cures: &[String]) -> Vec<&str> {
 }
 
 /// What installs the tools of a filesystem here.
-fn install(filesystem: &Filesystem, host: &dyn Host) -> String {
+fn install_tools(filesystem: &Filesystem, host: &dyn Host) -> String {
+    let packages = filesystem.package.iter().map(|(family, name)| (&**family, &**name));
+    let packages: Vec<(&str, &str)> = packages.collect();
+    match packages.as_slice() {
+        [] => format!("install what {} describes", filesystem.source),
+        packages => install(packages, host, "install its tools"),
+    }
+}
+
+/// What installs the package of this family of distributions; where that is not known, `otherwise`
+/// with the names that the package has elsewhere.
+pub(crate) fn install(packages: &[(&str, &str)], host: &dyn Host, otherwise: &str) -> String {
     let release = host.read(Path::new("/etc/os-release")).unwrap_or_default();
     let install = family(&release).and_then(|(name, command)| {
-        filesystem.package.get(name).map(|package| format!("{command} {package}"))
+        let (_, package) = packages.iter().find(|(family, _)| *family == name)?;
+        Some(format!("{command} {package}"))
     });
     install.unwrap_or_else(|| {
-        let mut packages: Vec<_> = filesystem.package.values().map(String::as_str).collect();
-        packages.dedup();
-        match packages.as_slice() {
-            [] => format!("install what {} describes", filesystem.source),
-            names => format!("install its tools (elsewhere the package is {})", names.join(" or ")),
-        }
+        let mut names: Vec<_> = packages.iter().map(|(_, package)| *package).collect();
+        names.dedup();
+        format!("{otherwise} (elsewhere the package is {})", names.join(" or "))
     })
 }
 

@@ -15,13 +15,41 @@ use model::{Allocation, Bytes, Nanos, Warning, record::Action};
 use crate::{
     error::RigError,
     host::{Erased, Host, Identity, Loop, Output},
+    knobs::{Keep, Write},
     mount::MountRequest,
-    undo::{Change, Journal, MARKER, Step, Stuck, selected},
+    undo::{Basis, Change, Journal, MARKER, Outcome, Step, Stuck, selected},
 };
 
 /// How often and how long a busy unmount is tried again.
 const TRIES: u32 = 50;
 const PAUSE: Nanos = Nanos(100_000_000);
+
+/// What a program is told on its standard input.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// The whole text.
+    pub(crate) text: &'a str,
+    /// The part of it that nobody is to read; empty for none.
+    pub(crate) secret: &'a str,
+}
+
+impl<'a> Input<'a> {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { text: "", secret: "" };
+
+    /// A text that anybody may read.
+    pub(crate) fn open(text: &'a str) -> Self {
+        Self { text, secret: "" }
+    }
+
+    /// A text without what nobody is to read.
+    fn veiled(&self, text: &str) -> String {
+        match self.secret {
+            "" => text.to_owned(),
+            secret => text.replace(secret, "(key)"),
+        }
+    }
+}
 
 /// The machine with the run's journal and record.
 #[derive(Debug)]
@@ -76,15 +104,48 @@ impl Bench {
         Ok(output)
     }
 
+    /// Makes a device of a layer by a program. What is recorded is its command line and what it is
+    /// told, without the secret.
+    pub(crate) fn layer(
+        &mut self,
+        change: Change,
+        argv: &[String],
+        input: Input<'_>,
+    ) -> Result<Step, RigError> {
+        let layer = change.describe();
+        // What makes an array is also what undoes it: without it nothing is begun.
+        if let Some(program) = argv.first().filter(|program| self.host.find(program).is_none()) {
+            let (why, cure) = (format!("{program} not found"), "`fslab doctor` names its package");
+            return Err(RigError::Layer { layer, why, cure });
+        }
+        let step = self.journal.plan(change)?;
+        let what = match input.text {
+            "" => argv.join(" "),
+            text => format!("{} <<< '{}'", argv.join(" "), input.veiled(text)),
+        };
+        let (done, _) = self.act(what, |host| {
+            let output = host.run_told(argv, input.text).map_err(|error| error.to_string())?;
+            if output.success() { Ok(()) } else { Err(input.veiled(&output.verdict())) }
+        });
+        let done = self.settle(step, done);
+        let cure = "see the kernel log, or take the layer out of the plan";
+        done.map_err(|why| RigError::Layer { layer, why, cure })?;
+        Ok(step)
+    }
+
     /// Undoes one change; `None` stands for nothing to undo.
     pub(crate) fn undo(&mut self, step: Step, what: impl Display) -> Result<(), RigError> {
         let journal = &mut self.journal;
         let start = self.host.now();
         let answer = journal.undo(&*self.host, step);
         let elapsed = self.host.now() - start;
-        let trouble = answer.as_ref().err().map(|stuck| stuck.why.clone()).unwrap_or_default();
+        let trouble = match &answer {
+            Ok(Outcome::Undone) => String::new(),
+            Ok(Outcome::Left(why)) => format!("left alone: {why}"),
+            Err(stuck) => stuck.why.clone(),
+        };
         self.actions.push(Action { what: format!("undo: {what}"), elapsed, trouble });
-        answer.map_err(RigError::Undo)
+        answer.map(drop).map_err(RigError::Undo)
     }
 
     /// Lets go of the journal as a kill would: nothing is undone, and the lock is free.
@@ -215,34 +276,110 @@ impl Bench {
         path: &Path,
         value: &str,
     ) -> Result<(Option<Step>, Option<Warning>), RigError> {
-        let read = |host: &dyn Host| host.read(path).map(|text| selected(&text).to_owned());
-        let differs = |found: String| Warning::ReadBack {
+        self.switch(&Write {
             setting: name.to_owned(),
-            wanted: value.to_owned(),
+            path: path.to_owned(),
+            text: value.to_owned(),
+            from: None,
+            moves: false,
+            basis: None,
+        })
+    }
+
+    /// As [`Bench::set`] for a setting that is more than one file that stays as it was written.
+    pub(crate) fn switch(
+        &mut self,
+        write: &Write,
+    ) -> Result<(Option<Step>, Option<Warning>), RigError> {
+        let Write { setting, path, text: value, from, moves, basis } = write;
+        // Where the kernel empties a file when another is written, that one is written to undo it.
+        let from = from.as_ref().unwrap_or(path);
+        let read = |host: &dyn Host, path: &Path| host.read(path).map(|t| selected(&t).to_owned());
+        let differs = |found: String| Warning::ReadBack {
+            setting: setting.clone(),
+            wanted: value.clone(),
             found,
         };
-        let before = match read(&*self.host) {
-            Ok(before) if before == value => return Ok((None, None)),
+        let before = match read(&*self.host, from) {
+            Ok(before) if from == path && before == *value => return Ok((None, None)),
             Ok(before) => before,
             Err(error) => return Ok((None, Some(differs(error.to_string())))),
         };
-        let change =
-            |after| Change::Setting { path: path.to_owned(), before: before.clone(), after };
+        let basis = basis.as_ref().and_then(|path| {
+            Some(Basis { path: path.clone(), value: read(&*self.host, path).ok()? })
+        });
+        let change = |after| Change::Setting {
+            path: from.clone(),
+            before: before.clone(),
+            after,
+            moves: *moves,
+            basis: basis.clone(),
+        };
         let step = self.journal.plan(change(None))?;
         let what = format!("write {value} to {}", path.display());
         let (written, _) = self.act(what, |host| host.write(path, value));
-        if self.settle(step, written).is_err() {
-            return Ok((None, Some(differs(before))));
+        if let Err(error) = self.settle(step, written) {
+            let now = read(&*self.host, path).unwrap_or_default();
+            return Ok((None, Some(differs(format!("{now} ({error})")))));
         }
-        let after = read(&*self.host).unwrap_or_default();
-        self.journal.know(step, change(Some(after.clone())))?;
-        Ok((Some(step), (after != value).then(|| differs(after))))
+        // What cannot be read is not known: undoing must not take it for somebody else's.
+        if let Ok(after) = read(&*self.host, from) {
+            self.journal.know(step, change(Some(after)))?;
+        }
+        let found = read(&*self.host, path).unwrap_or_else(|error| error.to_string());
+        Ok((Some(step), (found != *value).then(|| differs(found))))
+    }
+
+    /// Changes a setting again that is changed already; undoing it stays the same. The inner error
+    /// says why it could not be written.
+    pub(crate) fn adjust(&mut self, step: Step, value: &str) -> Result<io::Result<()>, RigError> {
+        let Some(change) = self.journal.open_change(step).cloned() else { return Ok(Ok(())) };
+        let Some((path, change)) = change.reading(None) else { return Ok(Ok(())) };
+        self.journal.know(step, change)?;
+        let what = format!("write {value} to {}", path.display());
+        let (written, _) = self.act(what, |host| host.write(&path, value));
+        self.reread(step)?;
+        Ok(written)
+    }
+
+    /// Takes down anew what a changed setting reads as, after another change that may have moved
+    /// it: undoing would take it for somebody else's otherwise.
+    pub(crate) fn reread(&mut self, step: Step) -> Result<(), RigError> {
+        let Some(change @ Change::Setting { path, .. }) = self.journal.open_change(step) else {
+            return Ok(());
+        };
+        let now = self.host.read(path).ok().map(|text| selected(&text).to_owned());
+        match change.clone().reading(now) {
+            Some((_, known)) if known != *change => self.journal.know(step, known),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes down settings that a later change may disturb, to be written back when that is undone.
+    /// Those that cannot be read are left out.
+    pub(crate) fn keep(&mut self, keep: &Keep) -> Result<Option<Step>, RigError> {
+        let told = |path: &PathBuf| {
+            let text = self.host.read(path).ok()?;
+            Some((path.clone(), selected(&text).to_owned()))
+        };
+        let values: Vec<_> = keep.files.iter().filter_map(told).collect();
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let basis = keep.basis.as_ref().and_then(told);
+        let basis = basis.map(|(path, value)| Basis { path, value });
+        self.journal.plan(Change::Kept { values, basis }).map(Some)
     }
 
     /// Writes an order to a kernel file whose undoing is another order, not the text before.
     pub(crate) fn order(&mut self, path: &Path, order: &str, undo: &str) -> io::Result<()> {
-        let change =
-            |after| Change::Setting { path: path.to_owned(), before: undo.to_owned(), after };
+        let change = |after| Change::Setting {
+            path: path.to_owned(),
+            before: undo.to_owned(),
+            after,
+            moves: false,
+            basis: None,
+        };
         let step = self.journal.plan(change(None)).map_err(io::Error::other)?;
         let what = format!("write {order} to {}", path.display());
         let (written, _) = self.act(what, |host| host.write(path, order));

@@ -33,6 +33,13 @@ pub(crate) enum Backing {
     Directory(PathBuf),
 }
 
+/// The devices of a storage that one level lies on: the first ones. Nothing is done to the others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share<'a> {
+    backing: &'a Backing,
+    count: usize,
+}
+
 /// An image file on its loop device.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -152,82 +159,9 @@ impl Backing {
         }
     }
 
-    /// Device and size of each, for the check against the least that mkfs accepts.
-    pub(crate) fn sizes(&self) -> Vec<(PathBuf, Bytes)> {
-        match self {
-            Self::Images(images) => {
-                images.iter().map(|image| (image.path.clone(), image.size)).collect()
-            }
-            Self::Devices(devices) => {
-                devices.iter().map(|d| (d.path().to_owned(), d.size())).collect()
-            }
-            Self::Directory(_) => Vec::new(),
-        }
-    }
-
-    /// The image files.
-    pub(crate) fn images(&self) -> &[Image] {
-        match self {
-            Self::Images(images) => images,
-            Self::Devices(_) | Self::Directory(_) => &[],
-        }
-    }
-
-    /// Detaches every image from its loop device and attaches it again; of other storage nothing is
-    /// changed. What is told is what the new devices refused.
-    pub(crate) fn reattach(&self, shared: &Shared) -> Result<Vec<Warning>, RigError> {
-        let mut bench = shared.bench();
-        let images = self.images().iter();
-        let warnings = images.map(|image| image.reattach(&mut bench, &*shared.host));
-        Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-    }
-
-    /// Makes every device equal to what it was before every other instance, as far as it can:
-    /// images are zeroed and, if they are reserved, reserved anew; devices are discarded, or where
-    /// they cannot, lose their signatures. The page cache of the device goes, too.
-    pub(crate) fn renew(&self, bench: &mut Bench) -> Result<(), RigError> {
-        match self {
-            Self::Images(images) => {
-                for image in images {
-                    image.recheck(bench)?;
-                    bench.renew_image(&image.path, image.identity, image.size, image.allocation)?;
-                }
-            }
-            Self::Devices(devices) => {
-                for device in devices {
-                    device.recheck()?;
-                    if bench.erase(device.path())? == Erased::Wiped {
-                        tracing::debug!(device = device.name(), "cannot discard; wiped its ends");
-                    }
-                }
-            }
-            Self::Directory(_) => {}
-        }
-        flush(bench, &self.devices())
-    }
-
-    /// Checks again, right before mkfs, that each device is still the one that was claimed or
-    /// attached, and that nothing uses it.
-    pub(crate) fn recheck(&self, bench: &mut Bench) -> Result<(), RigError> {
-        self.images().iter().try_for_each(|image| image.recheck(bench))?;
-        match self {
-            Self::Devices(claimed) => Ok(claimed.iter().try_for_each(ClaimedDevice::recheck)?),
-            Self::Images(_) | Self::Directory(_) => Ok(()),
-        }
-    }
-
-    /// What the images have lost of their reserved space, which mkfs or mount must have given back.
-    pub(crate) fn unreserved(&self, host: &dyn Host) -> Vec<Warning> {
-        let full = self.images().iter().filter(|image| image.allocation == Allocation::Full);
-        let lost = full.filter_map(|image| {
-            let found = host.entry(&image.path).ok()?.allocated;
-            (found < image.size).then(|| Warning::ReadBack {
-                setting: format!("reserved space of {}", image.path.display()),
-                wanted: image.size.to_string(),
-                found: found.to_string(),
-            })
-        });
-        lost.collect()
+    /// The first so many devices, or all of them.
+    pub(crate) fn first(&self, count: usize) -> Share<'_> {
+        Share { backing: self, count }
     }
 
     /// What the reader must know of the storage before believing a number.
@@ -247,6 +181,84 @@ impl Backing {
             }
         }
         warnings
+    }
+}
+
+impl<'a> Share<'a> {
+    /// The device nodes, in the order of the plan.
+    pub(crate) fn devices(self) -> Vec<PathBuf> {
+        let mut devices = self.backing.devices();
+        devices.truncate(self.count);
+        devices
+    }
+
+    /// Device or image, and size of each, for the check against the least that mkfs accepts.
+    pub(crate) fn sizes(self) -> Vec<(PathBuf, Bytes)> {
+        let images = self.images().iter().map(|image| (image.path.clone(), image.size));
+        let devices = self.claimed().iter().map(|d| (d.path().to_owned(), d.size()));
+        images.chain(devices).collect()
+    }
+
+    /// The image files.
+    pub(crate) fn images(self) -> &'a [Image] {
+        match self.backing {
+            Backing::Images(images) => &images[..self.count.min(images.len())],
+            Backing::Devices(_) | Backing::Directory(_) => &[],
+        }
+    }
+
+    fn claimed(self) -> &'a [ClaimedDevice] {
+        match self.backing {
+            Backing::Devices(devices) => &devices[..self.count.min(devices.len())],
+            Backing::Images(_) | Backing::Directory(_) => &[],
+        }
+    }
+
+    /// Detaches every image from its loop device and attaches it again; of other storage nothing is
+    /// changed. What is told is what the new devices refused.
+    pub(crate) fn reattach(self, shared: &Shared) -> Result<Vec<Warning>, RigError> {
+        let mut bench = shared.bench();
+        let images = self.images().iter();
+        let warnings = images.map(|image| image.reattach(&mut bench, &*shared.host));
+        Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Makes every device equal to what it was before every other instance, as far as it can:
+    /// images are zeroed and, if they are reserved, reserved anew; devices are discarded, or where
+    /// they cannot, lose their signatures. The page cache of the device goes, too.
+    pub(crate) fn renew(self, bench: &mut Bench) -> Result<(), RigError> {
+        for image in self.images() {
+            image.recheck(bench)?;
+            bench.renew_image(&image.path, image.identity, image.size, image.allocation)?;
+        }
+        for device in self.claimed() {
+            device.recheck()?;
+            if bench.erase(device.path())? == Erased::Wiped {
+                tracing::debug!(device = device.name(), "cannot discard; wiped its ends");
+            }
+        }
+        flush(bench, &self.devices())
+    }
+
+    /// Checks again, right before mkfs, that each device is still the one that was claimed or
+    /// attached, and that nothing uses it.
+    pub(crate) fn recheck(self, bench: &mut Bench) -> Result<(), RigError> {
+        self.images().iter().try_for_each(|image| image.recheck(bench))?;
+        Ok(self.claimed().iter().try_for_each(ClaimedDevice::recheck)?)
+    }
+
+    /// What the images have lost of their reserved space, which mkfs or mount must have given back.
+    pub(crate) fn unreserved(self, host: &dyn Host) -> Vec<Warning> {
+        let full = self.images().iter().filter(|image| image.allocation == Allocation::Full);
+        let lost = full.filter_map(|image| {
+            let found = host.entry(&image.path).ok()?.allocated;
+            (found < image.size).then(|| Warning::ReadBack {
+                setting: format!("reserved space of {}", image.path.display()),
+                wanted: image.size.to_string(),
+                found: found.to_string(),
+            })
+        });
+        lost.collect()
     }
 }
 

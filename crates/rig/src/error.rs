@@ -5,7 +5,9 @@ use std::{io, path::PathBuf};
 use model::{Bytes, Fullness};
 use thiserror::Error;
 
-use crate::{catalogue::CatalogueError, guard::Refusal, mount::MountRefusal, undo::Stuck};
+use crate::{
+    catalogue::CatalogueError, guard::Refusal, layers::Unfit, mount::MountRefusal, undo::Stuck,
+};
 
 /// An operation of the rig that failed. What was changed before it is undone.
 #[derive(Debug, Error)]
@@ -110,6 +112,19 @@ pub enum RigError {
         /// The storage in words.
         storage: String,
         /// What would fit.
+        cure: &'static str,
+    },
+    /// The level wants other devices than there are.
+    #[error(transparent)]
+    Footing(#[from] Unfit),
+    /// What stands between devices and filesystem cannot be built.
+    #[error("cannot build the layer {layer}: {why}; {cure}")]
+    Layer {
+        /// The layer, in words.
+        layer: String,
+        /// Why not.
+        why: String,
+        /// What to do.
         cure: &'static str,
     },
     /// An earlier instance is still mounted.

@@ -228,6 +228,14 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// When it cannot be started; its own failure is in [`Output::status`].
     fn run(&self, argv: &[String]) -> io::Result<Output>;
 
+    /// The same for a program that is told this text on its standard input.
+    ///
+    /// # Errors
+    /// As [`Host::run`].
+    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output>;
+    /// Bytes of the kernel's random device, which cannot be guessed (random(4)).
+    fn random(&self, length: usize) -> io::Result<Vec<u8>>;
+
     /// CPU time of any process since its start, ended threads included: the scheduler's sum, not
     /// ticks.
     ///
@@ -292,6 +300,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// Makes a whole block device forget what it held. The device is opened exclusively, which a
     /// mounted one refuses.
     fn erase_device(&self, device: &Path) -> io::Result<Erased>;
+    /// Overwrites the beginning of a block device with zeros. It is opened exclusively.
+    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()>;
     /// Writes back and drops the page cache of a block device.
     fn flush_device(&self, device: &Path) -> io::Result<()>;
 

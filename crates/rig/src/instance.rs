@@ -1,6 +1,7 @@
 //! One instance: a freshly made filesystem, mounted for one trial, and taken away again.
 
 mod fill;
+mod layered;
 mod make;
 mod prepare;
 mod step;
@@ -11,8 +12,8 @@ use std::{
 };
 
 use model::{
-    Bytes, Environment, FilesystemLevel, Fullness, Isolation, Nanos, Warning, record::Action,
-    sample::lifecycle,
+    Bytes, Environment, Factors, FilesystemLevel, Fullness, Isolation, Nanos, Warning,
+    record::Action, sample::lifecycle,
 };
 
 use self::step::Running;
@@ -21,14 +22,18 @@ use crate::{
     bench::Bench,
     caches,
     catalogue::Filesystem,
-    device::{DeviceCounters, DeviceStat},
+    device::{DeviceCounters, DeviceStat, name_of},
     error::RigError,
     evidence::{Listener, Watch},
     host::{Host, Statistics, Unread},
+    knobs::Quota,
     mount::MountRequest,
     storage::Shared,
     undo,
 };
+
+/// Nothing is set.
+static NO_FACTORS: Factors = Factors::new();
 
 /// What an instance is to be.
 #[derive(Clone, Copy)]
@@ -39,8 +44,10 @@ pub struct Wanted<'a> {
     pub level: &'a FilesystemLevel,
     /// The entry named by [`FilesystemLevel::becomes`].
     pub becomes: Option<&'a Filesystem>,
-    /// The I/O scheduler of every device; `None` leaves it alone.
+    /// The I/O scheduler of every device of the stack; `None` leaves it alone.
     pub scheduler: Option<&'a str>,
+    /// Settings of the machine; those that are not there are left alone.
+    pub factors: &'a Factors,
     /// How full it is before the workload starts.
     pub fullness: Fullness,
     /// Whether images are attached anew before it is made.
@@ -58,6 +65,7 @@ impl<'a> Wanted<'a> {
             level,
             becomes: None,
             scheduler: None,
+            factors: &NO_FACTORS,
             fullness: Fullness(0),
             isolation: Isolation::Remount,
             populate: &|_, _| Err("nothing here writes source trees".into()),
@@ -73,7 +81,8 @@ pub struct Space {
     pub usable: Bytes,
     /// What of it is left when the workload starts: all, unless the plan fills the filesystem up.
     pub left: Bytes,
-    /// The devices together, or without devices what the filesystem says of itself.
+    /// The devices of the storage that it lies on, together and whatever layers make of them;
+    /// without devices what the filesystem says of itself.
     pub total: Bytes,
     /// Inodes; `None` where they are made on demand.
     pub inodes: Option<u64>,
@@ -113,10 +122,13 @@ pub struct Mounted {
     mounted: Option<undo::Step>,
     /// Further changes, oldest first.
     steps: Vec<(undo::Step, String)>,
-    /// Devices it lies on; empty when it has none, or none of its own.
+    /// Devices it lies on, which layers may have made; empty when it has none, or none of its own.
     devices: Vec<PathBuf>,
+    /// The devices of the storage below layers; empty without layers.
+    lowest: Vec<PathBuf>,
     images: Vec<PathBuf>,
-    /// Names of the devices whose counters tell what it moves.
+    /// Names of the devices whose counters tell what it moves: of those it lies on. What is below
+    /// them, a watch finds.
     counted: Vec<String>,
     /// Names of the kernel threads that do what the filesystem puts off.
     threads: Vec<String>,
@@ -132,6 +144,8 @@ pub struct Mounted {
     options: String,
     environment: Environment,
     warnings: Vec<Warning>,
+    /// What stands in for the speed of the processors, if anything does.
+    quota: Option<Quota>,
 }
 
 impl Mounted {
@@ -164,6 +178,18 @@ impl Mounted {
     /// What must be known of this instance before believing a number.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// Tells how many workers what comes next has: where a share of the processors' time stands in
+    /// for their speed, it is that of so many. `Some` says why that could not be changed.
+    pub fn expect_workers(&self, workers: u32) -> Option<Warning> {
+        let quota = self.quota.as_ref()?;
+        let changed = quota.share_among(&mut self.shared.bench(), workers);
+        changed.err().map(|found| Warning::ReadBack {
+            setting: "cpu_speed".into(),
+            wanted: format!("a share for {workers} workers"),
+            found,
+        })
     }
 
     /// What was done to the machine since the last call.
@@ -267,7 +293,8 @@ impl Mounted {
         }
         caches::sync(&mut bench, &self.directory)?;
         self.unmount(&mut bench)?;
-        let kept = caches::drop_devices(&mut bench, &self.devices, &self.images)?;
+        let devices = [&self.devices[..], &self.lowest[..]].concat();
+        let kept = caches::drop_devices(&mut bench, &devices, &self.images)?;
         self.mount(&mut bench)?;
         Ok(kept)
     }
@@ -283,7 +310,10 @@ impl Mounted {
         let shared = Arc::clone(&self.shared);
         let mut bench = shared.bench();
         caches::sync(&mut bench, &self.directory)?;
-        let rest = caches::settle(&*shared.host, &self.counted, &self.threads, limit);
+        // A cache or an array may work on below when the filesystem has long been at rest.
+        let below = self.lowest.iter().map(|device| name_of(device));
+        let working: Vec<String> = self.counted.iter().cloned().chain(below).collect();
+        let rest = caches::settle(&*shared.host, &working, &self.threads, limit);
         if !rest.restless.is_empty() {
             let names = rest.restless.into_iter().collect::<Vec<_>>().join(" ");
             self.environment.set("background.waited_for", &names);

@@ -20,6 +20,7 @@ mod availability;
 mod bench;
 mod caches;
 pub mod catalogue;
+mod cgroup;
 mod device;
 mod error;
 mod evidence;
@@ -27,6 +28,7 @@ pub mod guard;
 pub mod host;
 mod instance;
 mod knobs;
+pub mod layers;
 mod memory;
 pub mod mount;
 mod options;
@@ -44,5 +46,9 @@ pub use error::RigError;
 pub use evidence::{Listener, Watch, Watcher, watching};
 pub use host::{FakeHost, Host, RealHost};
 pub use instance::{Finish, Mounted, Occupancy, ProgramTime, Space, Step, Wanted};
+pub use knobs::{
+    Intent, Write,
+    ability::{Ability, Intended, abilities, intended, settings},
+};
 pub use options::{InForce, in_force};
 pub use storage::{Rig, RigOptions};

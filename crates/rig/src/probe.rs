@@ -6,6 +6,7 @@
 
 mod device;
 mod machine;
+mod profiles;
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use model::Environment;
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::device::disks;
-pub use self::{device::device, machine::machine};
+pub use self::{device::device, machine::machine, profiles::profiles};
 use crate::{
     host::{Host, Statistics},
     mount::{MountEntry, holder as mount_of},

@@ -8,12 +8,18 @@
 //!
 //! A run holds an flock(2) on its journal, so a journal that can be locked belongs to a dead run:
 //! [`clean`] undoes its open changes in reverse. Undoing is idempotent and checks identity first: a
-//! name or number that means another thing by now is left alone. Mounts, loop devices, settings and
-//! control groups do not outlive a reboot; a journal of another boot id undoes files and
-//! directories only.
+//! name or number that means another thing by now is left alone. So is a setting that reads
+//! otherwise than the run left it, since somebody else has changed it; that is told. Settings that
+//! the kernel moves by itself are put back whatever they read as. Mounts, loop devices, mapped
+//! devices, settings and control groups do not outlive a reboot; a journal of another boot id
+//! undoes files, directories, and the superblocks of arrays only.
 //!
 //! Deliberately not here: killing what keeps a mount busy. It is reported, and the journal kept.
 
+mod change;
+mod layer;
+mod others;
+mod place;
 mod revert;
 
 use std::{
@@ -26,11 +32,13 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::revert::{revert, selected};
-use crate::{
-    error::RigError,
-    host::{Host, Identity},
+pub(crate) use self::revert::{Outcome, revert, selected};
+pub use self::{
+    change::{Basis, Built, Change},
+    others::{Other, others},
+    place::default_state_directory,
 };
+use crate::{error::RigError, host::Host};
 
 /// Begins every name that is made up here, so that a stranger's file is never taken for ours.
 pub const PREFIX: &str = "fslab-";
@@ -40,110 +48,6 @@ pub const MARKER: &str = ".fslab-run";
 
 const JOURNALS: &str = "journal";
 const ENDING: &str = "jsonl";
-
-/// One change of the machine, with what is needed to undo it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// A directory was made. Undone when empty.
-    Directory {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// A directory was made and a workload fills it. Undone only while it holds our marker.
-    Tree {
-        /// Its path; the name begins with [`PREFIX`].
-        path: PathBuf,
-        /// What the marker holds.
-        token: String,
-    },
-    /// An image file was made. Undone while the path leads to that very file.
-    Image {
-        /// Its path; the name begins with [`PREFIX`].
-        path: PathBuf,
-        /// Which file; `None` until it is made.
-        identity: Option<Identity>,
-    },
-    /// A file was attached to loop devices. Undone for every device that it is behind.
-    Loops {
-        /// The file's path.
-        image: PathBuf,
-        /// Which file.
-        identity: Identity,
-        /// The number of a loop device that was made for it; `None` until that is known.
-        made: Option<u32>,
-    },
-    /// Something was mounted on a mount point of ours.
-    Mount {
-        /// The mount point.
-        target: PathBuf,
-        /// The filesystem's name in `/proc/filesystems`.
-        fstype: String,
-    },
-    /// A setting was changed. Undone unless somebody else has changed it since.
-    Setting {
-        /// The file of the setting.
-        path: PathBuf,
-        /// What to write to put it back.
-        before: String,
-        /// What it read back as after the change; `None` until that is known.
-        after: Option<String>,
-    },
-    /// A control group was made and processes moved into it. Undone by moving them home.
-    Group {
-        /// Its directory.
-        path: PathBuf,
-        /// The directory of the group they came from.
-        home: PathBuf,
-    },
-}
-
-impl Change {
-    /// The change in words.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Directory { path } => format!("directory {}", path.display()),
-            Self::Tree { path, .. } => format!("directory tree {}", path.display()),
-            Self::Image { path, .. } => format!("image file {}", path.display()),
-            Self::Loops { image, .. } => format!("loop devices of {}", image.display()),
-            Self::Mount { target, fstype } => format!("{fstype} on {}", target.display()),
-            Self::Setting { path, .. } => format!("setting {}", path.display()),
-            Self::Group { path, .. } => format!("control group {}", path.display()),
-        }
-    }
-
-    /// Whether a mount may stand on it, so that it has to stay while one does.
-    fn carries(&self) -> bool {
-        match self {
-            Self::Directory { .. } | Self::Image { .. } | Self::Loops { .. } => true,
-            Self::Tree { .. } | Self::Mount { .. } | Self::Setting { .. } | Self::Group { .. } => {
-                false
-            }
-        }
-    }
-
-    /// After a reboot a disk, and what lies on it, may have got another device number. An image
-    /// that has kept its inode number, under a name that is made up for one run only, is the same
-    /// file.
-    fn renumber(&mut self, host: &dyn Host) {
-        if let Self::Image { path, identity: Some(identity) } = self
-            && let Ok(entry) = host.entry(path)
-            && entry.identity.inode == identity.inode
-        {
-            *identity = entry.identity;
-        }
-    }
-
-    /// Whether a reboot undoes it.
-    fn volatile(&self) -> bool {
-        match self {
-            Self::Directory { .. } | Self::Tree { .. } | Self::Image { .. } => false,
-            Self::Loops { .. } | Self::Mount { .. } | Self::Setting { .. } | Self::Group { .. } => {
-                true
-            }
-        }
-    }
-}
 
 /// Number of a change within its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -164,12 +68,12 @@ enum Line {
     Undone { step: Step },
 }
 
-/// A change that could not be undone.
+/// A change that was not undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// The change, in words.
     pub what: String,
-    /// Why not, and what to do about it.
+    /// Why not, and where it ought to be, what to do about it.
     pub why: String,
 }
 
@@ -180,24 +84,10 @@ pub struct CleanReport {
     pub live: Vec<String>,
     /// Changes undone, in words, newest first within a run.
     pub undone: Vec<String>,
+    /// Settings left alone, since somebody else has changed them; nothing is left to do.
+    pub left: Vec<Stuck>,
     /// Changes that could not be undone; their journals are kept.
     pub stuck: Vec<Stuck>,
-}
-
-/// The state directory if none is given: `/var/lib/fslab` for root, else `$XDG_STATE_HOME/fslab` or
-/// `$HOME/.local/state/fslab` (XDG Base Directory Specification 0.8).
-///
-/// # Errors
-/// [`RigError::NoHome`] for an ordinary user without either variable.
-pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
-    if host.is_root() {
-        return Ok("/var/lib/fslab".into());
-    }
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let absolute = |path: &PathBuf| path.is_absolute();
-    let home = || variable("HOME").filter(absolute).map(|home| home.join(".local/state"));
-    let state = variable("XDG_STATE_HOME").filter(absolute).or_else(home);
-    state.map(|state| state.join("fslab")).ok_or(RigError::NoHome)
 }
 
 /// The journal of a live run; see the module.
@@ -207,6 +97,8 @@ pub struct Journal {
     path: PathBuf,
     next: u64,
     open: Vec<(Step, Change)>,
+    /// What was closed without being undone.
+    left: Vec<Stuck>,
 }
 
 impl Journal {
@@ -230,7 +122,8 @@ impl Journal {
                 break file;
             }
         };
-        let mut journal = Self { file, path: path.clone(), next: 0, open: Vec::new() };
+        let mut journal =
+            Self { file, path: path.clone(), next: 0, open: Vec::new(), left: Vec::new() };
         let boot = host.boot_id();
         journal.append(&Line::Run { run_id: run_id.to_owned(), pid: host.pid(), boot })?;
         File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -262,24 +155,42 @@ impl Journal {
         Ok(())
     }
 
-    /// Undoes one change, if it is still open.
+    /// A change that is still open.
+    pub(crate) fn open_change(&self, step: Step) -> Option<&Change> {
+        self.open.iter().find(|(open, _)| *open == step).map(|(_, change)| change)
+    }
+
+    /// Undoes one change, if it is still open, or leaves it alone for good.
     ///
     /// # Errors
     /// [`Stuck`] when it cannot be undone; it stays open.
-    pub fn undo(&mut self, host: &dyn Host, step: Step) -> Result<(), Stuck> {
+    pub(crate) fn undo(&mut self, host: &dyn Host, step: Step) -> Result<Outcome, Stuck> {
         let Some(index) = self.open.iter().position(|(open, _)| *open == step) else {
-            return Ok(());
+            return Ok(Outcome::Undone);
         };
         let change = &self.open[index].1;
         let stuck = |what: &Change, why: String| Stuck { what: what.describe(), why };
-        revert(host, change).map_err(|why| stuck(change, why))?;
+        // Putting that one back, later, would disturb this again.
+        let newer = self.open[index + 1..].iter().find(|(_, newer)| change.belongs_to(newer));
+        if let Some((_, newer)) = newer {
+            return Err(stuck(
+                change,
+                format!("it goes with {}, which comes first", newer.describe()),
+            ));
+        }
+        let outcome = revert(host, change).map_err(|why| stuck(change, why))?;
+        if let Outcome::Left(why) = &outcome {
+            let left = stuck(change, why.clone());
+            tracing::warn!(what = left.what, why, "left alone");
+            self.left.push(left);
+        }
         self.open.remove(index);
         // A lost `undone` is harmless, since undoing twice is. Stopping here would not be: it may
         // be the image that fills the disk of the journal, and it is undone after this.
         if let Err(error) = self.append(&Line::Undone { step }) {
             tracing::warn!(path = %self.path.display(), %error, "undone, but not written down");
         }
-        Ok(())
+        Ok(outcome)
     }
 
     /// Undoes everything that is open, newest first, and removes the journal if nothing is stuck.
@@ -293,7 +204,10 @@ impl Journal {
                 stuck.push(Stuck { what: change.describe(), why });
             } else if let Err(trouble) = self.undo(host, step) {
                 stuck.push(trouble);
-                held |= matches!(change, Change::Mount { .. } | Change::Loops { .. });
+                held |= matches!(
+                    change,
+                    Change::Mount { .. } | Change::Loops { .. } | Change::Layer { .. }
+                );
             }
         }
         if stuck.is_empty()
@@ -372,9 +286,11 @@ pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
         if let Err(error) = flock(&journal.file, FlockOperation::Unlock) {
             tracing::debug!(path = %path.display(), %error, "journal not unlocked");
         }
-        let kept = |what: &String| stuck.iter().any(|stuck| stuck.what == *what);
+        let left = std::mem::take(&mut journal.left);
+        let kept = |what: &String| stuck.iter().chain(&left).any(|other| other.what == *what);
         report.undone.extend(before.into_iter().rev().filter(|what| !kept(what)));
         report.stuck.extend(stuck);
+        report.left.extend(left);
     }
     Ok(report)
 }
@@ -412,7 +328,8 @@ fn take(path: &Path) -> io::Result<Taken> {
 /// Rebuilds the state of a dead run's journal. A torn last line is what a kill leaves: its change
 /// had not begun, or what it adds is missing, which undoing allows for.
 fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
-    let mut journal = Journal { file, path: path.to_owned(), next: 0, open: Vec::new() };
+    let mut journal =
+        Journal { file, path: path.to_owned(), next: 0, open: Vec::new(), left: Vec::new() };
     let mut same_boot = true;
     for line in text.lines() {
         let Ok(line) = serde_json::from_str::<Line>(line) else {

@@ -38,6 +38,7 @@ fn cell(filesystem: &str) -> CellRecord {
         workload: Point { suite: "toy".into(), parameters },
         scheduler: None,
         fullness: Fullness(50),
+        factors: Default::default(),
     };
     let phases = vec![PhaseInfo {
         name: "write".into(),

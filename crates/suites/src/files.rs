@@ -66,6 +66,7 @@ const SPEC: SuiteSpec = SuiteSpec {
     title: "Many files: create, write, fsync, stat, rename, unlink, in any order that makes sense.",
     source: "fslab's own; each step as in its Linux manual page",
     notes: include_str!("files/notes.md"),
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bonnie;
+mod dbench;
 mod files;
 mod iozone;
 mod metadata;
@@ -41,6 +42,7 @@ pub struct Suite {
 /// Every suite.
 pub const ALL: &[Suite] = &[
     bonnie::SUITE,
+    dbench::SUITE,
     files::SUITE,
     iozone::SUITE,
     metadata::SUITE,
@@ -114,6 +116,7 @@ fn described(phase: &Phase) -> String {
         Work::Layout(Layout { set, item, owners }) => {
             line += &format!("{} {item:?} owners={owners}", set_described(set));
         }
+        Work::Replay(replay) => line += &replay_described(replay),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }
     let Timed { flush, close, tick_subtracted } = phase.timed;
@@ -123,6 +126,32 @@ fn described(phase: &Phase) -> String {
         }
     }
     line + "\n"
+}
+
+/// What differs from one process that resolves names and replays as fast as it can.
+#[cfg(test)]
+fn replay_described(replay: &model::phase::Replay) -> String {
+    use model::phase::{Durability, Replay, WorkerKind};
+    let Replay { load, until, resolve, durability, attributes, rate, paced, line_call, workers } =
+        replay;
+    let mut line = format!(" {load:?} {until:?}");
+    let Durability { files, directories, writes } = *durability;
+    let words = [
+        (!resolve, "unresolved".into()),
+        (files, "sync-files".into()),
+        (directories, "sync-directories".into()),
+        (writes, "sync-writes".into()),
+        (*attributes, "attributes".into()),
+        (rate.is_some(), format!("{rate:?}")),
+        (*paced, "paced".into()),
+        (*line_call, "line-call".into()),
+        (workers.count != 1, format!("workers={}", workers.count)),
+        (workers.kind != WorkerKind::Process, format!("{:?}", workers.kind)),
+    ];
+    for (_, word) in words.iter().filter(|(differs, _)| *differs) {
+        line += &format!(" {word}");
+    }
+    line
 }
 
 /// What differs from one thread that goes over the entries once, in their order.

@@ -20,11 +20,15 @@ pub(crate) const fn worker_parameter(default: &'static str, doc: &'static str) -
 
 /// The workers that the parameters `workers` and `worker` ask for.
 pub(crate) fn workers(point: &Point) -> Workers {
-    let kind = match point.word("worker") {
+    Workers { kind: kind(point), ..Workers::threads(count(point, "workers")) }
+}
+
+/// What the parameter `worker` asks for.
+pub(crate) fn kind(point: &Point) -> WorkerKind {
+    match point.word("worker") {
         "process" => WorkerKind::Process,
         _ => WorkerKind::Thread,
-    };
-    Workers { kind, ..Workers::threads(count(point, "workers")) }
+    }
 }
 
 /// A count parameter that is a number of workers.

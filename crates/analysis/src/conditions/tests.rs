@@ -15,6 +15,7 @@ fn cell(filesystem: &str) -> CellRecord {
         workload,
         scheduler: None,
         fullness: Fullness(0),
+        factors: Default::default(),
     };
     CellRecord {
         id: cell.id(),

@@ -1,11 +1,11 @@
 //! What the generator costs, against bare loops and other programs: `make bench`.
 //!
 //! Called by `cargo bench` (which passes `--bench`) it measures in full and writes the page named
-//! by the last argument; with `metadata` instead of a name it prints that section alone, and with
-//! `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` that contest alone. Called by `cargo
-//! test` it does everything once, in a size that says nothing but that it works. As `worker` it is
-//! a worker process of its own streams; as `memory` with a number of files and a directory it tells
-//! what memory they take.
+//! by the last argument; with `metadata` or `replay` instead of a name it prints that section
+//! alone, and with `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` that contest alone.
+//! Called by `cargo test` it does everything once, in a size that says nothing but that it works.
+//! As `worker` it is a worker process of its own phases; as `memory` with a number of files and a
+//! directory it tells what memory they take, and as `clients` what clients of a replay do.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod bare;
@@ -15,6 +15,7 @@ mod metadata;
 mod ours;
 mod page;
 mod rate;
+mod replay;
 
 use std::{
     fs::File,
@@ -62,11 +63,22 @@ fn main() {
         println!("{}", metadata::peak(files, Path::new(directory)));
         return;
     }
+    if let Some(("clients", rest)) =
+        arguments.split_first().map(|(word, rest)| (word.as_str(), rest))
+    {
+        println!("{}", replay::hold(rest));
+        return;
+    }
     let full = arguments.iter().any(|argument| argument == "--bench");
     let extent = if full { &metadata::FULL } else { &metadata::SMOKE };
     if let Some(at) = arguments.iter().position(|argument| argument == "metadata") {
         let only = arguments.get(at + 1).map(String::as_str).filter(|word| !word.starts_with('-'));
-        print!("{}", page::section(&metadata::measure(extent, full, only)));
+        print!("{}", page::section("Metadata", &metadata::measure(extent, full, only)));
+        return;
+    }
+    if arguments.iter().any(|argument| argument == "replay") {
+        let extent = if full { &replay::FULL } else { &replay::SMOKE };
+        print!("{}", page::section("Replays", &replay::measure(extent, full)));
         return;
     }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
@@ -124,6 +136,7 @@ fn measure(extent: &Extent, full: bool) -> String {
             full,
             None,
         ),
+        replays: replay::measure(if full { &replay::FULL } else { &replay::SMOKE }, full),
     };
     page::render(&rows, &facts)
 }

@@ -90,7 +90,7 @@ pub(crate) fn measure(extent: &Extent, peers: bool, only: Option<&str>) -> Secti
     }
     if peers && is_asked("bonnie++") && peers::is_installed("bonnie++") {
         programs.push("bonnie++");
-        rows.extend(rounds(&bonnie(extent, room.path()), extent.long * 2).1);
+        rows.extend(rounds(&bonnie(extent, room.path()), extent.long + 2).1);
     }
     sched_setaffinity(None, &all).expect("the CPUs as before");
     let fio = peers && is_asked("fio") && crate::fio::version().is_some();
@@ -112,8 +112,9 @@ fn conditions(programs: &[&str], processors: u32) -> String {
         "Compared with {}, on a tmpfs. Single calls and programs: everyone on the same single CPU. \
          The bare loop takes its names from a table made before its clock starts, keeps the \
          directory open and its descriptors to itself as ours does, and counts nothing; ours makes \
-         each name in its loop. The second one looks at the clock once for each call, without which \
-         there is no latency: what it loses is the least that anyone can lose who tells it. \
+         each name in its loop. The second one looks at the clock once for each call, without \
+         which there is no latency: what it loses is the least that anyone can lose who tells \
+         it. \
          fs_mark calls mkdir for every file and has names of 40 bytes, which ours has there, too; \
          its removals are not in its rate. bonnie++ works in one directory, sequentially in the \
          order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \
@@ -169,7 +170,8 @@ fn calls<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let names = Arc::new(names);
     let bare = |looks: bool| -> Measure<'a> {
         let names = Arc::clone(&names);
-        Box::new(move || bare::calls(&directory.join("bare"), &names, looks).map(Some).into())
+        let path = directory.join("bare");
+        Box::new(move || bare::calls(&path, &names, looks).map(Some).into())
     };
     Contest {
         whats: ["create and close", "stat", "unlink"].map(|what| format!("{what}, tmpfs")).into(),

@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) findings: Vec<String>,
     /// Many files.
     pub(crate) metadata: Section,
+    /// Load files.
+    pub(crate) replays: Section,
 }
 
 /// Comparisons of one kind, with what is to be said about them.
@@ -76,18 +78,19 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     for finding in &facts.findings {
         page += &format!("\n{}\n", wrapped(finding));
     }
-    page += &section(&facts.metadata);
+    page += &section("Metadata", &facts.metadata);
+    page += &section("Replays", &facts.replays);
     page += TAIL;
     page
 }
 
-/// The section about many files.
-pub(crate) fn section(metadata: &Section) -> String {
-    let mut text = String::from("\n## Metadata\n");
-    let mut paragraphs = metadata.paragraphs.iter();
+/// A section.
+pub(crate) fn section(title: &str, section: &Section) -> String {
+    let mut text = format!("\n## {title}\n");
+    let mut paragraphs = section.paragraphs.iter();
     text.extend(paragraphs.next().map(|first| format!("\n{}\n", wrapped(first))));
     text += "\n";
-    text += &table(&metadata.rows);
+    text += &table(&section.rows);
     text.extend(paragraphs.map(|paragraph| format!("\n{}\n", wrapped(paragraph))));
     text
 }

@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     Aborted,
     /// The kernel answered an operation with this errno.
     Os { operation: Operation, offset: Option<u64>, errno: i32 },
+    /// The kernel answered the operation of this line of a load file with this errno.
+    Line { operation: Operation, line: u64, errno: i32 },
     /// A transfer moved nothing: the end of the file for a read, never expected for a write.
     Nothing { operation: Operation, offset: u64 },
     /// The file is shorter than the stream needs.
@@ -33,6 +35,8 @@ pub(crate) enum Fault {
     List { line: u64, problem: ListProblem },
     /// A directory that was listed holds another number of entries than the set says.
     Entries { found: u64, expected: u64 },
+    /// Another directory is in the place of the one that was made for the phase.
+    Exchanged,
     /// Memory could not be mapped or reserved.
     Memory { what: Memory, bytes: u64, errno: i32 },
 }
@@ -45,6 +49,7 @@ pub(crate) enum Memory {
     Permutation,
     ControlBlock,
     Listing,
+    Program,
 }
 
 impl Memory {
@@ -54,6 +59,7 @@ impl Memory {
             Self::Permutation => "record order",
             Self::ControlBlock => "control block",
             Self::Listing => "numbers of the entries of one directory",
+            Self::Program => "operations of a load file",
         }
     }
 }
@@ -82,6 +88,10 @@ impl Fault {
                     return EngineError::Direct { operation, path, offset, record, source };
                 }
                 EngineError::Io { operation, path, offset, source }
+            }
+            Self::Line { operation, line, errno } => {
+                let source = io::Error::from_raw_os_error(errno);
+                EngineError::Line { operation, path, line, source }
             }
             Self::Nothing { operation: Operation::Read, offset } => {
                 EngineError::EndOfFile { path, offset: Bytes(offset) }
@@ -112,6 +122,15 @@ impl Fault {
             Self::List { line, problem } => {
                 EngineError::List { path: PathBuf::from(&stream.list), line, problem }
             }
+            Self::Exchanged => EngineError::Io {
+                operation: Operation::Open,
+                path,
+                offset: None,
+                source: io::Error::other(
+                    "it is not the directory that was made for this phase, or others may write to \
+                     it; measure in a directory that only this user may write to",
+                ),
+            },
             Self::Entries { found, expected } => EngineError::Entries { path, found, expected },
             Self::Memory { what, bytes, errno } => EngineError::Memory {
                 what: what.name(),

@@ -10,7 +10,7 @@ use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path};
 
 use model::phase::{Naming, Set, Sharing, Spread};
 
-use super::drawn;
+use super::{draw, stream};
 
 /// Room for a directory, a slash, a worker, a name as long as any that a plan may ask for, the
 /// longest suffix, and the end.
@@ -71,17 +71,28 @@ impl Text {
         self.push(&digits[at..]);
     }
 
+    /// The first `count` bytes of a part; all of it is written, which takes less time.
+    #[inline]
+    fn push_part(&mut self, part: &[u8; 12], count: usize) {
+        self.bytes[self.len..][..part.len()].copy_from_slice(part);
+        self.len += count;
+        self.bytes[self.len] = 0;
+    }
+
     /// In hexadecimal, with zeros before to ten digits.
     #[inline]
     fn push_hexadecimal(&mut self, number: u64) {
-        let mut digits = [b'0'; 16];
-        let (mut at, mut rest) = (digits.len(), number);
-        while rest > 0 || digits.len() - at < 10 {
-            at -= 1;
-            digits[at] = b"0123456789abcdef"[usize::from((rest & 15) as u8)];
-            rest >>= 4;
+        let digit =
+            |place: u32| b"0123456789abcdef"[usize::from((number >> (4 * place) & 15) as u8)];
+        let more = (64 - number.leading_zeros()).div_ceil(4).max(10);
+        for place in (10..more).rev() {
+            self.push(&[digit(place)]);
         }
-        self.push(&digits[at..]);
+        let mut digits = [0; 10];
+        for (place, byte) in (0..10).rev().zip(&mut digits) {
+            *byte = digit(place);
+        }
+        self.push(&digits);
     }
 
     /// The text from `from` on.
@@ -100,8 +111,9 @@ pub(crate) struct Names {
     naming: Naming,
     // Entries of a directory; 0 where they lie in that of the set.
     each: u64,
-    seed: u64,
     owner: u32,
+    // What letters are drawn from.
+    letters: u64,
     // Whether names begin with the owner.
     told: bool,
     // The path of the set's directory with a slash, the directory with a slash, the name.
@@ -137,8 +149,8 @@ impl Names {
         Self {
             naming: set.naming,
             each,
-            seed: set.seed,
             owner,
+            letters: stream(set.seed, owner, PURPOSE),
             told: set.sharing == Sharing::Directory,
             directory: text.len,
             text,
@@ -236,19 +248,27 @@ impl Names {
         }
     }
 
-    /// 0 to 12 letters, each length equally often.
+    /// 0 to 12 letters, each length equally often. All twelve are made, since that takes less time
+    /// than a loop whose end the processor cannot foresee.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "halves of a product are what is wanted")]
     fn push_letters(&mut self, entry: u64) {
-        let mut random = drawn(self.seed, self.owner, entry, PURPOSE);
-        let count = random % 13;
-        random /= 13;
-        for left in 0..count {
-            // 62^10 < 2^60, so the last two letters need more bits than are left of 64.
-            if random < 62 {
-                random = drawn(self.seed, self.owner, entry, PURPOSE ^ (left + 1));
-            }
-            self.text.push(&[LETTERS[usize::from((random % 62) as u8)]]);
-            random /= 62;
+        let mut first = draw(self.letters, entry);
+        let mut last = draw(self.letters, first);
+        // Multiplying instead of dividing: what stays below the product's upper half is drawn from
+        // next. 13 * 62^6 < 2^40, so the bias is below 2^-24.
+        let below = |random: &mut u64, limit: u64| {
+            let product = u128::from(*random) * u128::from(limit);
+            *random = product as u64;
+            (product >> 64) as usize
+        };
+        let count = below(&mut first, 13);
+        let mut letters = [0; 12];
+        for place in 0..6 {
+            letters[place] = LETTERS[below(&mut first, 62)];
+            letters[place + 6] = LETTERS[below(&mut last, 62)];
         }
+        self.text.push_part(&letters, count);
     }
 
     /// The number of the entry that has this name in its directory; `None` for what is no entry of

@@ -93,6 +93,8 @@ impl Count {
             written: Moved { ops: ops(self.changes), bytes: Bytes(self.written) },
             uncounted: Bytes(self.uncounted),
             would_block: Ops(0),
+            unexpected: Ops(0),
+            ticked: None,
             user_time: usage.user,
             system_time: usage.system,
             voluntary_switches: usage.voluntary,

@@ -13,6 +13,7 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     let report = undo::clean(&RealHost, state)?;
     let mut lines = Vec::new();
     lines.extend(report.undone.iter().map(|what| format!("undone: {what}")));
+    lines.extend(report.left.iter().map(|it| format!("left alone: {}: {}", it.what, it.why)));
     lines.extend(report.live.iter().map(|run| format!("left alone, still running: {run}")));
     lines.extend(report.stuck.iter().map(|it| format!("could not undo {}: {}", it.what, it.why)));
     if rig::resume::disarm(&RealHost, None)? {

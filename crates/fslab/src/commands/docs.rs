@@ -19,6 +19,7 @@ fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("commands.md", commands()),
         ("exit-status.md", exit_status()),
+        ("factors.md", factors()),
         ("filesystems.md", filesystems()),
         ("metrics.md", metrics()),
         ("plan.md", plan()),
@@ -95,6 +96,44 @@ fn exit_status() -> String {
         "\nA reader of stdout that goes away (`fslab list metrics | head`) is no error.\n",
     );
     page("Exit status", &body)
+}
+
+fn factors() -> String {
+    let mut body = String::from(
+        "Settings of the machine that a plan may vary, each a key of `[axes]` with a list of \
+         values, or of one workload. `fslab list factors` says which of them this machine has, and \
+         `fslab show PLAN` what a plan would write.\n\n\
+         Each is set before mkfs, read back, and undone after the check, so that every number of a \
+         trial, the times of mkfs and fsck included, was measured under it. A run that is killed \
+         leaves them to `fslab clean`. What the kernel refuses or rounds is a warning \
+         (`W-READBACK`), and what is brought about by other means is one, too (`W-STANDIN`). \
+         What a setting reads as is a fact of the trial: `factor.read_ahead.sda`. All need \
+         root.\n\n",
+    );
+    body.push_str(&header(&["factor", "takes", "what it does"]));
+    for (name, takes, doc) in rig::settings() {
+        body.push_str(&row(&[name, &takes, doc]));
+    }
+    body.push_str(
+        "\n## Devices\n\nThe stack of an image is its loop device and the disk that holds the \
+         file; that of a volume is the volume and the disks below. The scheduler, reading ahead, \
+         and the depth of queues are set on all of it, also on a disk that others use. A device \
+         that hands requests down without a queue of its own is left out. `write_cache` is set on \
+         the devices of the run only, not on a disk below an image or a partition: others rely on \
+         their flushes. A directory has no devices to set.\n\n\
+         `cfq`, `noop`, and `deadline` stand for `bfq`, `none`, and `mq-deadline` where the kernel \
+         has not got them.\n\n\
+         ## Speed\n\nWith cpufreq, the lowest and the highest frequency of each policy become the \
+         share of its `cpuinfo_max_freq`, or the nearest there is. Without it, a control group \
+         gives this process and its programs a share of the time: 5 ms of each 10 ms for `50%`, \
+         times the workers of the phase, up to the processors there are. Threads of the kernel \
+         are not held back, so filesystems that leave work to them look better than on a slow \
+         processor. `100%` then needs nothing.\n\n\
+         ## Processors\n\nThe highest numbers go offline first; many machines number the second \
+         threads of their cores last. Tasks and interrupts that were bound to a processor stay \
+         where they were moved when it comes back.\n",
+    );
+    page("Factors", &body)
 }
 
 fn filesystems() -> String {

@@ -1,7 +1,7 @@
 //! `fslab doctor`: what this machine can measure, and what is in the way.
 
 use model::Bytes;
-use rig::{Catalogue, Host, RealHost};
+use rig::{Availability, Catalogue, Host, RealHost, layers::abilities};
 
 use crate::{
     exit::{Exit, Failure},
@@ -37,9 +37,33 @@ pub(super) fn run() -> Result<Exit, Failure> {
              measured faster",
             ceiling.nanos_per_op()
         ),
-        String::new(),
     ];
+    lines.extend(super::factors::missing(&RealHost));
+    lines.extend(layers());
+    lines.push(String::new());
     lines.push(super::list::filesystems(&Catalogue::embedded()));
     output::result(&lines.join("\n"))?;
     Ok(Exit::Done)
+}
+
+/// What can stand between devices and a filesystem here, and what would help; kinds that lack the
+/// same share a line.
+fn layers() -> Vec<String> {
+    let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<String>)>::new());
+    for (name, availability) in abilities(&RealHost) {
+        match availability {
+            Availability::Usable { .. } => usable.push(name),
+            Availability::Missing { reason, cure } => {
+                let why = format!("{reason}; {cure}");
+                match missing.iter_mut().find(|(known, _)| *known == why) {
+                    Some((_, names)) => names.push(name),
+                    None => missing.push((why, vec![name])),
+                }
+            }
+        }
+    }
+    let usable = if usable.is_empty() { "none".to_owned() } else { usable.join(", ") };
+    let mut lines = vec![format!("layers      {usable}")];
+    lines.extend(missing.into_iter().map(|(why, names)| format!("no {}: {why}", names.join(", "))));
+    lines
 }

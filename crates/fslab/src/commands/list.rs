@@ -19,6 +19,7 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
         Listed::Suites => suites(),
         Listed::Workloads => workloads(),
         Listed::Plans => plans(),
+        Listed::Factors => super::factors::table(&RealHost),
         Listed::Metrics => metrics(),
         Listed::Warnings => warnings(),
         Listed::Published => published(),
@@ -104,7 +105,7 @@ fn published() -> String {
     table.to_string()
 }
 
-fn table(header: &[&str]) -> Table {
+pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)

@@ -6,9 +6,11 @@ mod compare;
 mod demo;
 mod docs;
 mod doctor;
+mod factors;
 mod import;
 mod keeping;
 mod list;
+mod loadfile;
 mod report;
 mod run;
 mod session;
@@ -42,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::Import(import) => import::run(import),
+        Command::Loadfile(loadfile) => loadfile::run(loadfile),
         Command::Compare(compare) => compare::run(compare),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),

@@ -17,12 +17,15 @@ use std::{
 use anyhow::Context;
 use engine::Progress;
 use model::{
-    Bytes, Isolation, Phase, RunRecord, Warning,
+    Bytes, Cell, Isolation, Phase, RunRecord, Warning,
     phase::{Cache, Role, Work},
     record::{CellRecord, CellState, RunInfo},
     storage::Place,
 };
-use rig::{Catalogue, Host, Rig, RigOptions};
+use rig::{
+    Catalogue, Host, Rig, RigOptions,
+    undo::{self, Other},
+};
 use store::{Store, StoreError};
 
 use super::keeping::Keeping;
@@ -83,8 +86,9 @@ pub(super) fn begin(
     surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
     writable(path)?;
-    cells::roomy(chosen)?;
     let Surroundings { catalogue, host, .. } = surroundings;
+    cells::roomy(chosen, catalogue)?;
+    super::loadfile::of(chosen)?;
     if chosen.plan.isolation == Isolation::Reboot {
         outlives_a_boot(host.as_ref(), path)?;
         if host.boot_id().is_none() {
@@ -250,6 +254,7 @@ impl Surroundings<'_> {
         run_id: &str,
         store_file: &Path,
     ) -> Result<Rig, Failure> {
+        self.alone(chosen)?;
         let options = RigOptions {
             state_directory: Some(self.state.into()),
             run_id: run_id.into(),
@@ -260,6 +265,38 @@ impl Surroundings<'_> {
         };
         let rig = Rig::open(Arc::clone(self.host), &chosen.storage, options);
         Ok(rig.context("preparing the storage")?)
+    }
+
+    /// Settings of the machine hold for everyone on it: a run neither starts under those of another
+    /// one, nor changes them while another one measures.
+    fn alone(&self, chosen: &Chosen) -> Result<(), Failure> {
+        let sets = |cell: &Cell| cell.scheduler.is_some() || !cell.factors.is_empty();
+        let sets = chosen.cells.iter().any(|labelled| sets(&labelled.cell));
+        for Other { run, alive, settings } in undo::others(self.host.as_ref(), self.state) {
+            let list = settings.join(", ");
+            match (alive, settings.is_empty()) {
+                (false, _) => {
+                    return Err(Failure::usage(anyhow::anyhow!(
+                        "the killed run {run} has left the machine changed ({list}), so that \
+                         nothing can be measured; run `fslab clean` first"
+                    )));
+                }
+                (true, false) => {
+                    return Err(Failure::usage(anyhow::anyhow!(
+                        "the run {run} is measuring with settings of its own ({list}); wait until \
+                         it has ended"
+                    )));
+                }
+                (true, true) if sets => {
+                    return Err(Failure::usage(anyhow::anyhow!(
+                        "the run {run} is measuring, and this plan would change the machine under \
+                         it; wait until it has ended"
+                    )));
+                }
+                (true, true) => {}
+            }
+        }
+        Ok(())
     }
 
     /// The facts about the host that a run names.
@@ -320,9 +357,12 @@ fn fits_memory(chosen: &Chosen, environment: &model::Environment) -> Option<Warn
 fn meets_memory(phase: &Phase) -> bool {
     let around = match &phase.work {
         Work::Stream(stream) => stream.open.direct || !stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            false
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => false,
     };
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around
 }

@@ -9,13 +9,16 @@ use model::{
     storage::Place,
 };
 use rig::{
-    Catalogue, InForce, RealHost,
+    Catalogue, Filesystem, InForce, RealHost,
+    catalogue::Kind,
     guard::{self, Permission, Roots},
     in_force,
+    layers::{self, Footing},
     mount::MountRequest,
     setup::{self, Ground, Stage},
 };
 
+use super::factors;
 use crate::{
     cells,
     cli::Show,
@@ -32,11 +35,13 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
         output::result(&chosen.text)?;
         return Ok(Exit::Done);
     }
-    cells::roomy(&chosen)?;
+    cells::roomy(&chosen, &catalogue)?;
     let cells = cells::of(&chosen, &catalogue, &RealHost, 0);
     let mut lines = head(&chosen);
     lines.extend(elsewhere(&chosen, &cells));
+    lines.extend(loads(&chosen)?);
     storage(&chosen, &mut lines);
+    lines.extend(factors::writes(&RealHost, &chosen.storage, &cells));
     filesystems(&chosen, &catalogue, &cells, &mut lines);
     workloads(&cells, &mut lines);
     forecast(&chosen, &cells, &mut lines);
@@ -60,6 +65,16 @@ fn head(chosen: &Chosen) -> Vec<String> {
         lines.push(format!("full      {} before each workload", levels.join(", ")));
     }
     lines
+}
+
+/// What is replayed.
+fn loads(chosen: &Chosen) -> Result<Vec<String>, Failure> {
+    let line = |facts: &model::Environment| {
+        let fact = |name| facts.get(name).unwrap_or_default();
+        let (label, operations) = (fact("load.label"), fact("load.operations"));
+        format!("load      {label}: {operations} operations, {}", fact("load.mix"))
+    };
+    Ok(super::loadfile::of(chosen)?.iter().map(line).collect())
 }
 
 /// The second place, if a task needs one.
@@ -137,7 +152,7 @@ fn commands(
     level: &FilesystemLevel,
     lines: &mut Vec<String>,
 ) {
-    let (devices, size): (Vec<String>, Bytes) = match &chosen.storage.place {
+    let (mut devices, image): (Vec<String>, Bytes) = match &chosen.storage.place {
         Place::Image { count, size, .. } => {
             ((0..*count).map(|index| format!("/dev/loop·{index}")).collect(), *size)
         }
@@ -146,6 +161,9 @@ fn commands(
     };
     let Ok(filesystem) = catalogue.get(&level.base) else { return };
     let becomes = level.becomes.as_deref().and_then(|name| catalogue.get(name).ok());
+    let Ok(footing) = layers::footing(level, filesystem, becomes, devices.len()) else { return };
+    let size = Bytes(image.0.saturating_mul(footing.devices as u64));
+    lines.extend(stand(level, filesystem, &mut devices, footing));
     let InForce { level, gone, kept } = in_force(level, filesystem, becomes, &RealHost);
     lines.extend(gone.iter().map(|warning| format!("  {}", warning.message())));
     lines.extend(kept.iter().map(|what| format!("  {what}")));
@@ -162,6 +180,30 @@ fn commands(
     if let (true, Some(fsck)) = (chosen.plan.fsck, last.fsck_argv(&devices)) {
         lines.push(format!("  $ {}", fsck.join(" ")));
     }
+}
+
+/// The devices that a level lies on, where there are several, and what is built on them; `devices`
+/// are those that its filesystem finds from here on.
+fn stand(
+    level: &FilesystemLevel,
+    filesystem: &Filesystem,
+    devices: &mut Vec<String>,
+    footing: Footing,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if filesystem.kind != Kind::Block {
+        return lines;
+    }
+    let all = devices.len();
+    devices.truncate(footing.devices);
+    if all > 1 {
+        let share = format!("{} of {all} devices", footing.devices);
+        lines.push(format!("  on {share}: {}", devices.join(" ")));
+    }
+    let (built, tops) = layers::in_words(&level.layers, devices);
+    lines.extend(built.into_iter().map(|line| format!("  {line}")));
+    *devices = tops;
+    lines
 }
 
 fn mount_in_words(request: &MountRequest) -> String {
@@ -185,7 +227,7 @@ fn stage_in_words(stage: &Stage<'_>) -> String {
 /// For each workload its sizes as scaled, and the phases of one trial.
 fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
-    for record in cells.iter().filter(|record| seen.insert(&record.label)) {
+    for record in cells {
         let point = &record.cell.workload;
         let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
         let own = point.parameters.iter().filter(|(name, value)| {
@@ -193,8 +235,12 @@ fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
         });
         let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
         let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        lines.extend(wrapped(&format!("{} {}", point.suite, own.join(" ")), 0));
-        lines.extend(wrapped(&phases.join(", "), 2));
+        let mut told = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
+        told.extend(wrapped(&phases.join(", "), 2));
+        // The same under another filesystem, scheduler, or setting is told once.
+        if seen.insert(told.clone()) {
+            lines.extend(told);
+        }
     }
     lines.push(String::new());
 }
@@ -230,7 +276,11 @@ fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
     ));
     let space = match &chosen.storage.place {
         Place::Image { size, count, .. } => {
-            format!("{} on disk", Bytes(size.0.saturating_mul(u64::from(*count))).rough())
+            let total = Bytes(size.0.saturating_mul(u64::from(*count))).rough();
+            match count {
+                1 => format!("{total} on disk"),
+                count => format!("{total} on disk, {count} images of {}", size.rough()),
+            }
         }
         Place::Devices { .. } => "the devices named".into(),
         Place::Directory { .. } => format!("{} in the directory", chosen.footprint().rough()),
@@ -264,7 +314,8 @@ fn moved(point: &Point) -> Bytes {
         Work::Layout(layout) => Bytes(
             layout.set.sizes.mean().0.saturating_mul(layout.set.files * u64::from(layout.owners)),
         ),
-        Work::Mix(_) | Work::Task(_) | Work::Remove { .. } => Bytes(0),
+        // What a load file moves is known when it is read.
+        Work::Mix(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()
 }

@@ -66,9 +66,12 @@ pub(crate) fn needs_elsewhere(phase: &Phase) -> bool {
             let mut spots = sources(&task.deed).into_iter().chain(products(&task.deed));
             spots.any(|spot| spot.at == At::Elsewhere)
         }
-        Work::Stream(_) | Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => {
-            false
-        }
+        Work::Stream(_)
+        | Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Remove { .. } => false,
     }
 }
 

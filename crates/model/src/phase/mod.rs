@@ -13,6 +13,7 @@
 //! the segments make up the suite's own number.
 
 mod interface;
+mod replay;
 mod result;
 mod stream;
 mod task;
@@ -22,7 +23,8 @@ mod workers;
 use serde::{Deserialize, Serialize};
 
 pub use interface::{Advice, CallFlags, CopyCall, Interface, Ring};
-pub use result::{Latencies, Moved, PhaseResult, Series, WorkerResult};
+pub use replay::{Durability, Load, Replay, ReplayOp, Until};
+pub use result::{Latencies, Moved, PhaseResult, Series, Ticked, WorkerResult};
 pub use stream::{
     Access, Amount, Arrivals, Bound, Direction, Files, Fill, Flush, FlushCall, FlushEvery, Length,
     Open, Pace, Presence, Rate, Stream,
@@ -56,8 +58,8 @@ pub struct Phase {
 impl Phase {
     /// The metric this phase is judged by: durable throughput where all workers write a given
     /// amount and flush, unless the suite follows a classic tool that takes a tick off its times;
-    /// files of a tree and tickets per second; the time of a task; else the throughput of the timed
-    /// region.
+    /// files of a tree and tickets per second; the time of a task; what a replay reads and writes;
+    /// else the throughput of the timed region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
@@ -71,7 +73,7 @@ impl Phase {
             Work::Stream(stream) if !stream.moves() || stream.access == Access::Tickets => {
                 Metric::OpsRate
             }
-            Work::Stream(_) => Metric::Throughput,
+            Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
             Work::Tree(_) | Work::Mix(_) => Metric::OpsRate,
             Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
         }
@@ -125,6 +127,8 @@ pub enum Work {
     Mix(Mix),
     /// Entries are made for later phases.
     Layout(Layout),
+    /// Clients replay a load file.
+    Replay(Replay),
     /// One worker does one everyday task.
     Task(Task),
     /// Removes the files of a stream.
@@ -134,6 +138,22 @@ pub enum Work {
         /// How many.
         workers: u32,
     },
+}
+
+impl Work {
+    /// How many workers it has: one where that is not said, as for the programs of a task, and
+    /// [`u32::MAX`] where there are as many as processors.
+    pub fn workers(&self) -> u32 {
+        match self {
+            Self::Stream(stream) => stream.workers.count,
+            Self::Tree(tree) => tree.workers.count,
+            Self::Mix(mix) => mix.workers.count,
+            Self::Layout(_) => u32::MAX,
+            Self::Replay(replay) => replay.workers.count,
+            Self::Task(_) => 1,
+            Self::Remove { workers, .. } => *workers,
+        }
+    }
 }
 
 /// Which segments after the loop count into the suite's own number.

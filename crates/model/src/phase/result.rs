@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ReplayOp;
 use crate::{
+    environment::Environment,
     histogram::Histogram,
     units::{Bytes, Nanos, Ops},
 };
@@ -32,6 +34,13 @@ pub struct WorkerResult {
     pub uncounted: Bytes,
     /// Reads with `RWF_NOWAIT` that were answered "it would block".
     pub would_block: Ops,
+    /// Operations of a replay that went otherwise than their load file has it.
+    #[serde(default)]
+    pub unexpected: Ops,
+    /// Replays that end by time: what was counted until the last whole second before the end, which
+    /// is what the classic tool tells.
+    #[serde(default)]
+    pub ticked: Option<Ticked>,
     /// CPU time of the worker in user mode, from loop start (ramp-up included) to close.
     pub user_time: Nanos,
     /// CPU time of the worker in the kernel, from loop start (ramp-up included) to close.
@@ -73,6 +82,15 @@ pub struct Moved {
     pub bytes: Bytes,
 }
 
+/// What was counted until an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticked {
+    /// The instant, from the start of counting.
+    pub elapsed: Nanos,
+    /// Bytes until then.
+    pub bytes: Bytes,
+}
+
 /// Times of counted operations, by what was timed; a histogram without values means that nothing of
 /// the kind was timed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +109,9 @@ pub struct Latencies {
     pub complete: Histogram,
     /// Flushes inside the loop.
     pub flush: Histogram,
+    /// Replays only: the same operations as in `read` and `write`, by kind, in the order of
+    /// [`ReplayOp::ALL`]; those that did not happen are left out.
+    pub by_kind: Vec<(ReplayOp, Histogram)>,
 }
 
 impl Latencies {
@@ -132,6 +153,12 @@ impl Latencies {
         for ((_, own), (_, other)) in self.each_mut().into_iter().zip(other.each()) {
             own.merge(other);
         }
+        for (op, other) in &other.by_kind {
+            match self.by_kind.binary_search_by_key(op, |(own, _)| *own) {
+                Ok(index) => self.by_kind[index].1.merge(other),
+                Err(index) => self.by_kind.insert(index, (*op, other.clone())),
+            }
+        }
     }
 }
 
@@ -154,12 +181,19 @@ pub struct Series {
 pub struct PhaseResult {
     /// One entry for each worker, by index; none for work that has no workers.
     pub workers: Vec<WorkerResult>,
+    /// Facts about the work that only doing it could tell, such as which load file was read.
+    pub facts: Environment,
     /// From the release of the barrier to the end of the last worker's close, or the time the work
     /// took.
     pub wall_time: Nanos,
 }
 
 impl PhaseResult {
+    /// What these workers did, in this time, without further facts.
+    pub fn new(workers: Vec<WorkerResult>, wall_time: Nanos) -> Self {
+        Self { workers, wall_time, facts: Environment::default() }
+    }
+
     /// Counted bytes of all workers.
     pub fn bytes(&self) -> Bytes {
         self.workers.iter().map(WorkerResult::bytes).sum()

@@ -19,6 +19,7 @@ pub use profile::Profile;
 
 use crate::{
     cell::{FilesystemLevel, Fullness, Isolation},
+    factor::Factor,
     storage::Storage,
     workload::{Point, Recipe, SuiteSpec, Value},
 };
@@ -59,6 +60,21 @@ pub struct Plan {
     pub schedulers: Vec<String>,
     /// The axis of how full the filesystem is beforehand; empty when it is as mkfs left it.
     pub fullness: Vec<Fullness>,
+    /// The axes of settings of the machine, in the order written, each with its values.
+    pub factors: Vec<(Factor, Vec<Value>)>,
+    /// Scales with names of their own.
+    pub scales: Vec<NamedScale>,
+}
+
+/// A scale with a name: what of the plan it sets to something else, as [`Plan::set`] takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedScale {
+    /// Its name, as `--scale` takes it; not a number.
+    pub name: String,
+    /// Keys and values, in the order written; `scale` among them is the scale of sizes.
+    pub settings: Vec<(String, String)>,
+    /// Where it stands in the text.
+    pub span: Range<usize>,
 }
 
 /// One entry of the workload axis: a suite or a recipe and, for the parameters the plan names, the
@@ -74,6 +90,10 @@ pub struct WorkloadEntry {
     pub base: Point,
     /// Parameter name to its values, in the order written; one value is no sweep.
     pub values: Vec<(String, Vec<Value>)>,
+    /// Its own I/O schedulers instead of the plan's; `None` where it has none of its own.
+    pub schedulers: Option<Vec<String>>,
+    /// Its own settings of the machine, each instead of the plan's.
+    pub factors: Vec<(Factor, Vec<Value>)>,
     /// Where it stands in the text.
     pub span: Range<usize>,
 }
@@ -88,6 +108,13 @@ pub struct PlanError {
     pub span: Range<usize>,
     /// What to do about it.
     pub cure: Option<String>,
+}
+
+impl Plan {
+    /// The scale of that name.
+    pub fn named_scale(&self, name: &str) -> Option<&NamedScale> {
+        self.scales.iter().find(|scale| scale.name == name)
+    }
 }
 
 impl PlanError {

@@ -6,6 +6,8 @@
 
 pub(super) mod conditions;
 mod filesystems;
+mod layers;
+mod scales;
 
 use std::ops::Range;
 
@@ -17,6 +19,7 @@ use toml::{
 pub(super) use self::filesystems::check_filesystem;
 use super::{Plan, PlanError, Profile, Vocabulary, WorkloadEntry, keys};
 use crate::{
+    factor::Factor,
     storage::{Allocation, Place, Storage},
     suggest::nearest,
     units::{Bytes, Nanos},
@@ -51,9 +54,11 @@ impl Plan {
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             isolation: conditions::isolation(&top, &storage)?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
-            workloads: workloads(&axes, vocabulary)?,
+            workloads: workloads(&axes, &storage, vocabulary)?,
             schedulers: conditions::schedulers(&axes, &storage)?,
             fullness: conditions::fullness(&axes, &storage)?,
+            factors: conditions::factors(&axes, &storage)?,
+            scales: scales::scales(&top)?,
             storage,
         })
     }
@@ -249,7 +254,11 @@ fn array<'a>(item: Item<'a>) -> Result<&'a [Spanned<DeValue<'a>>]> {
     }
 }
 
-fn workloads(axes: &Table<'_>, vocabulary: Vocabulary<'_>) -> Result<Vec<WorkloadEntry>> {
+fn workloads(
+    axes: &Table<'_>,
+    storage: &Storage,
+    vocabulary: Vocabulary<'_>,
+) -> Result<Vec<WorkloadEntry>> {
     let Some(item) = axes.get("workload") else {
         return Err(PlanError::new("`axes` has no `workload`", axes.span.clone())
             .cure("add workload = [{ suite = \"iozone\", file = \"1GiB\", record = \"64KiB\" }]"));
@@ -258,7 +267,10 @@ fn workloads(axes: &Table<'_>, vocabulary: Vocabulary<'_>) -> Result<Vec<Workloa
     if items.is_empty() {
         return Err(PlanError::new("the list is empty", item.span()));
     }
-    items.iter().map(|item| workload(item, vocabulary)).collect()
+    let entries: Vec<_> =
+        items.iter().map(|item| workload(item, vocabulary)).collect::<Result<_>>()?;
+    conditions::own(&entries, storage)?;
+    Ok(entries)
 }
 
 /// A workload as text is a recipe; as a table it has a recipe or a suite, and parameters.
@@ -273,6 +285,8 @@ fn workload(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<WorkloadEntry>
                 recipe,
                 base,
                 values: Vec::new(),
+                schedulers: None,
+                factors: Vec::new(),
                 span: item.span(),
             });
         }
@@ -298,14 +312,23 @@ fn workload(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<WorkloadEntry>
                 .cure(format!("add suite = \"…\" with one of: {}", list(names))));
         }
     };
-    let names = |key: &str| matches!(key, "suite" | "recipe");
-    let mut parameters: Vec<_> = table.iter().filter(|(key, _)| !names(key.get_ref())).collect();
+    let taken =
+        |key: &str| matches!(key, "suite" | "recipe" | "scheduler") || Factor::named(key).is_some();
+    let mut parameters: Vec<_> = table.iter().filter(|(key, _)| !taken(key.get_ref())).collect();
     parameters.sort_by_key(|(key, _)| key.span().start);
     let values = parameters
         .into_iter()
         .map(|(key, value)| Ok((key.get_ref().to_string(), parameter(suite, key, value)?)))
         .collect::<Result<_>>()?;
-    Ok(WorkloadEntry { suite, recipe, base, values, span: item.span() })
+    Ok(WorkloadEntry {
+        suite,
+        recipe,
+        base,
+        values,
+        schedulers: table.get("scheduler").map(strings).transpose()?,
+        factors: conditions::factors_of(|key| table.get(key))?,
+        span: item.span(),
+    })
 }
 
 fn suite(name: &str, span: Range<usize>, vocabulary: Vocabulary<'_>) -> Result<&'static SuiteSpec> {
@@ -366,6 +389,7 @@ pub(super) fn at(error: ValueError, span: Range<usize>) -> PlanError {
     PlanError { message: error.message, span, cure: error.cure }
 }
 
+/// A value of that kind.
 fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
     let value = match (kind, item.get_ref()) {
         (Kind::Size { .. }, _) => Value::Size(size(item)?),

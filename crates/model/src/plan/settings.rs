@@ -1,13 +1,14 @@
 //! Changing a plan from the command line, one `key=value` at a time.
 
-use super::{Plan, PlanError, Vocabulary, parse};
+use super::{Plan, PlanError, Vocabulary, WorkloadEntry, parse};
 use crate::{
     cell::{FilesystemLevel, Fullness, Isolation},
+    factor::{FACTORS, Factor},
     plan::Profile,
     storage::{Allocation, Place},
     suggest::nearest,
-    units::Bytes,
-    workload::ValueError,
+    units::{Bytes, Nanos},
+    workload::{Value, ValueError},
 };
 
 /// Keys other than parameters of suites.
@@ -34,7 +35,8 @@ impl Plan {
     /// Replaces one setting: an axis (`filesystem=ext4,xfs`), a top-level key (`repeats=3`), the
     /// storage as a whole (`device=/dev/sdb`, `directory=/srv`) or a key of its table
     /// (`memory=1GiB`), or a parameter of every suite that has it (`record=64KiB,1MiB`). Commas
-    /// separate the values of a list.
+    /// separate the values of a list; `clients=..32` keeps those values of a sweep that are not
+    /// above it, and leaves out workloads that have no others.
     ///
     /// # Errors
     /// When the key or the value is not one the plan could have.
@@ -60,7 +62,10 @@ impl Plan {
                 };
                 self.filesystems = words().map(level).collect();
             }
-            "scheduler" => self.schedulers = words().collect(),
+            "scheduler" => {
+                self.schedulers = words().collect();
+                self.workloads.iter_mut().for_each(|entry| entry.schedulers = None);
+            }
             "full" => {
                 let level = |word: String| {
                     let percent = word.parse().ok().filter(|n| *n <= Fullness::MOST.0);
@@ -100,13 +105,16 @@ impl Plan {
                 };
             }
             "image" | "images" | "image_directory" | "allocation" => self.set_image(key, text)?,
-            _ => self.set_parameter(key, text)?,
+            _ => match Factor::named(key) {
+                Some(factor) => self.set_factor(factor, text)?,
+                None => self.set_parameter(key, text)?,
+            },
         }
         Ok(())
     }
 
-    /// Checks what settings may have set apart: filesystems against storage, schedulers against
-    /// both.
+    /// Checks what settings may have set apart: filesystems, schedulers, and settings of devices
+    /// against the storage.
     ///
     /// # Errors
     /// When the plan could not have been written like this.
@@ -132,9 +140,32 @@ impl Plan {
             return Err(ValueError::new("a directory has no device of its own to schedule")
                 .cure("take `scheduler` out of the plan"));
         }
+        let own = self.workloads.iter();
+        if directory && own.clone().any(|entry| entry.schedulers.is_some()) {
+            let (message, cure) = parse::conditions::no_device("scheduler");
+            return Err(ValueError::new(message).cure(cure));
+        }
+        let all = self.factors.iter().chain(own.flat_map(|entry| &entry.factors));
+        let mut of_devices = all.filter(|(factor, _)| factor.of_devices());
+        if let Some((factor, _)) = of_devices.next().filter(|_| directory) {
+            let (message, cure) = parse::conditions::no_device(factor.spec().name);
+            return Err(ValueError::new(message).cure(cure));
+        }
         if directory && self.fullness.iter().any(|full| !full.is_empty()) {
             return Err(ValueError::new("somebody else's filesystem is not filled up")
                 .cure("take `full` out of the plan"));
+        }
+        Ok(())
+    }
+
+    fn set_factor(&mut self, factor: Factor, text: &str) -> Result<(), ValueError> {
+        let values = factor.spec().kind.read_sweep(text)?;
+        for entry in &mut self.workloads {
+            entry.factors.retain(|(other, _)| *other != factor);
+        }
+        match self.factors.iter_mut().find(|(other, _)| *other == factor) {
+            Some(slot) => slot.1 = values,
+            None => self.factors.push((factor, values)),
         }
         Ok(())
     }
@@ -162,7 +193,41 @@ impl Plan {
         Ok(())
     }
 
+    /// Leaves out the values of a sweep that are above `most`, and workloads that have no others.
+    fn cut(&mut self, key: &str, most: &str) -> Result<(), ValueError> {
+        let mut left = Vec::new();
+        for entry in &self.workloads {
+            let mut entry = entry.clone();
+            let Ok(spec) = entry.suite.parameter(key) else {
+                left.push(entry);
+                continue;
+            };
+            let most = spec.kind.read(most)?;
+            let base = entry.base.parameters.get(key);
+            let stays = match entry.values.iter_mut().find(|(name, _)| name == key) {
+                Some((_, values)) => {
+                    values.retain(|value| within(value, &most));
+                    !values.is_empty()
+                }
+                None => base.is_none_or(|value| within(value, &most)),
+            };
+            if stays {
+                left.push(entry);
+            }
+        }
+        if left.is_empty() {
+            let message = format!("no workload has a `{key}` up to {most}");
+            return Err(ValueError::new(message).cure(format!("set `{key}` to a value instead")));
+        }
+        self.workloads = left;
+        Ok(())
+    }
+
     fn set_parameter(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
+        let known = |entry: &WorkloadEntry| entry.suite.parameter(key).is_ok();
+        if let Some(most) = text.strip_prefix("..").filter(|_| self.workloads.iter().any(known)) {
+            return self.cut(key, most);
+        }
         let mut found = false;
         for entry in &mut self.workloads {
             let Ok(spec) = entry.suite.parameter(key) else { continue };
@@ -177,7 +242,8 @@ impl Plan {
             return Ok(());
         }
         let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
-        let known = KEYS.into_iter().chain(suites.map(|parameter| parameter.name));
+        let factors = FACTORS.iter().map(|spec| spec.name);
+        let known = KEYS.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
         let error = ValueError::new(format!("the plan has no setting `{key}`"));
         Err(match nearest(key, known.clone()) {
             Some(near) => error.cure(format!("did you mean `{near}`?")),
@@ -195,6 +261,25 @@ impl Plan {
                 format!("{} to {} repeats", first.unwrap_or(&0), last.unwrap_or(&0))
             }
         }
+    }
+}
+
+/// Whether a value is not above another of its kind; those without an order never are.
+fn within(value: &Value, most: &Value) -> bool {
+    match (amount(value), amount(most)) {
+        (Some(value), Some(most)) => value <= most,
+        _ => true,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "limits are round numbers")]
+fn amount(value: &Value) -> Option<f64> {
+    match value {
+        Value::Size(Bytes(number)) | Value::Time(Nanos(number)) | Value::Count(number) => {
+            Some(*number as f64)
+        }
+        Value::Share(number) | Value::Number(number) => Some(*number),
+        Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => None,
     }
 }
 

@@ -14,6 +14,7 @@ const SUITE: SuiteSpec = SuiteSpec {
     title: "A suite for tests.",
     source: "here",
     notes: "",
+    clients: None,
     parameters: &[
         ParameterSpec {
             name: "file",
@@ -461,4 +462,5 @@ fn how_full_and_elsewhere_are_settings() {
     assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
 }
 
+mod conditions;
 mod setup;

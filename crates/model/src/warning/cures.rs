@@ -4,6 +4,7 @@ use super::Warning;
 
 impl Warning {
     /// What to do about it, one sentence without a full stop.
+    #[expect(clippy::too_many_lines, reason = "one line for each warning")]
     pub fn cure(&self) -> &'static str {
         match self {
             Self::Few { .. } => "leave `repeats` out of the plan, or set it to 6 or more",
@@ -20,10 +21,10 @@ impl Warning {
             Self::Backing { .. } => "name a spare disk with `storage.device`",
             Self::Unsynced => "read the durable throughput beside it, or leave `compat` out",
             Self::Compressible => {
-                "write random content: entropy = 1.0, without `compat` (iozone); content = \"random\" (bonnie)"
+                "write random content: entropy = 1.0, without `compat` (iozone); content = \"random\" (bonnie); load files are written as zeros by their definition"
             }
             Self::ReadBack { .. } => {
-                "take the setting out of the plan, or use a kernel that has it"
+                "take the setting out of the plan, give it a value that the kernel takes, or use a kernel that has it"
             }
             Self::MemoryUnlimited { .. } => "run as root on a kernel with the memory controller",
             Self::NotIdle { .. } => "stop what else uses the device",
@@ -49,7 +50,7 @@ impl Warning {
             Self::Throttled { .. } => "cool the machine, or fix a lower frequency",
             Self::NotSteady { .. } => "run for longer, with a longer ramp-up",
             Self::Dirty { .. } => {
-                "let the workload flush at its end (sync = true where a suite has it), or read the durable figure"
+                "let the workload flush at its end (sync = true where a suite has it, sync_writes for load files), or read the durable figure"
             }
             Self::Shrunk { .. } => "use data that cannot be compressed, unless this is the point",
             Self::Impossible { .. } => {
@@ -70,6 +71,13 @@ impl Warning {
             }
             Self::NotRebooted => {
                 "boot the machine, then go on with `fslab run --resume`; or take isolation remount"
+            }
+            Self::StandIn { .. } => {
+                "compare only with numbers brought about in the same way; it is not the same thing"
+            }
+            Self::Unexpected { .. } => {
+                "see whether the load file is whole and the filesystem is its own; many make the \
+                 replay another one"
             }
             Self::Imported { .. } => "measure with fslab to have intervals, evidence, and warnings",
             Self::Resumed { .. } => "start a new run if the difference matters",

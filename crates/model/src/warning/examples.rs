@@ -58,6 +58,12 @@ impl Warning {
                 why: text("Operation not supported (os error 95)"),
             },
             Self::NotRebooted,
+            Self::StandIn {
+                wanted: text("cpu_speed 50%"),
+                instead: text("half of the time of each processor (control group)"),
+                why: text("the machine has no frequency to set"),
+            },
+            Self::Unexpected { count: 12, of: 458_344 },
             Self::Imported { program: text("bonnie++ 1.96") },
             Self::Resumed { differs: text("vm.swappiness") },
         ]

@@ -30,6 +30,7 @@ fn record(repeats: u32) -> RunRecord {
         workload: Point { suite: "stream".into(), parameters: Default::default() },
         scheduler: None,
         fullness: Fullness(0),
+        factors: Default::default(),
     };
     record.cells.push(CellRecord {
         id: cell.id(),

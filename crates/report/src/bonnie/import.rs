@@ -101,7 +101,13 @@ fn cell(record: &Record) -> CellRecord {
         base: "unknown".into(),
         ..FilesystemLevel::plain(printable(&record.name))
     };
-    let cell = Cell { filesystem, workload, scheduler: None, fullness: Fullness(0) };
+    let cell = Cell {
+        filesystem,
+        workload,
+        scheduler: None,
+        fullness: Fullness(0),
+        factors: Default::default(),
+    };
     let told = ["file", "files"].into_iter().filter_map(|name| {
         let value = cell.workload.parameters.get(name)?;
         Some(format!(" {name}={value}"))

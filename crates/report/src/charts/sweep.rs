@@ -30,7 +30,7 @@ const BOTTOM: f64 = 50.0;
 /// Distance of direct labels that do not touch.
 const LABEL: f64 = 16.0;
 /// Letters of a name that fit to the right of the plot; the legend of the report has the whole.
-const NAME_MAX: usize = 14;
+pub(super) const NAME_MAX: usize = 14;
 
 impl SweepChart<'_> {
     /// The chart as an SVG element.
@@ -130,7 +130,8 @@ impl SweepChart<'_> {
             })
             .collect();
         names.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let places = apart(&names.iter().map(|(y, _)| *y).collect::<Vec<_>>());
+        let wanted: Vec<f64> = names.iter().map(|(y, _)| *y).collect();
+        let places = apart(&wanted, (TOP, HEIGHT - BOTTOM));
         for ((y, series), place) in names.iter().zip(places) {
             let x = WIDTH - RIGHT + 8.0;
             svg.line("k", (x - 4.0, *y), (x + 8.0, place));
@@ -153,15 +154,15 @@ fn height(axis: &Axis, value: f64) -> f64 {
 }
 
 /// Positions at least [`LABEL`] apart, or as far as so many can be, in the same order, each near
-/// where it wants to be and all within the plot.
-fn apart(wanted: &[f64]) -> Vec<f64> {
+/// where it wants to be and all between the ends of the plot.
+pub(super) fn apart(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
     let gaps = wanted.len().saturating_sub(1).max(1) as f64;
-    let distance = LABEL.min((HEIGHT - TOP - BOTTOM) / gaps);
+    let distance = LABEL.min((bottom - top) / gaps);
     let mut places = wanted.to_vec();
     for index in 1..places.len() {
         places[index] = places[index].max(places[index - 1] + distance);
     }
-    let mut ceiling = HEIGHT - BOTTOM;
+    let mut ceiling = bottom;
     for place in places.iter_mut().rev() {
         *place = place.min(ceiling);
         ceiling = *place - distance;
@@ -175,14 +176,14 @@ mod tests {
 
     #[test]
     fn labels_are_pushed_apart_and_stay_inside() {
-        let places = apart(&[300.0, 301.0, 302.0, 303.0]);
+        let places = apart(&[300.0, 301.0, 302.0, 303.0], (TOP, HEIGHT - BOTTOM));
         assert!(places.windows(2).all(|two| two[1] - two[0] >= LABEL - 1e-9), "{places:?}");
         assert!(places.last().is_some_and(|last| *last <= HEIGHT - BOTTOM));
     }
 
     #[test]
     fn many_labels_stay_inside() {
-        let places = apart(&[200.0; 30]);
+        let places = apart(&[200.0; 30], (TOP, HEIGHT - BOTTOM));
         assert!(places.iter().all(|place| (TOP - 1e-9..=HEIGHT - BOTTOM).contains(place)));
         assert!(places.is_sorted());
     }

@@ -4,11 +4,12 @@ use model::{RunRecord, record::Outcome};
 
 use crate::view::imported;
 
-const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,repeat,outcome,\
+const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,repeat,outcome,\
                       phase,metric,unit,worker,value\r\n";
 
 /// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
-/// column; `worker` is empty for all workers together; rows of failed trials say so in `outcome`
+/// column; `worker` is empty for all workers together; `settings` are those of the machine that the
+/// plan set; rows of failed trials say so in `outcome`
 /// and count in no summary, and rows that were imported rather than measured say so there as well.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
@@ -23,6 +24,8 @@ pub fn csv(record: &RunRecord) -> String {
             Outcome::Measured => "measured",
             Outcome::Failed { .. } => "failed",
         };
+        let settings = cell.cell.factors.iter().map(|(factor, value)| format!("{factor}={value}"));
+        let settings: Vec<String> = settings.collect();
         let head = [
             record.info.id.as_str(),
             &cell.id.to_string(),
@@ -30,6 +33,7 @@ pub fn csv(record: &RunRecord) -> String {
             &cell.cell.workload.suite,
             &cell.label,
             cell.cell.scheduler.as_deref().unwrap_or(""),
+            &settings.join(" "),
             &trial.repeat.to_string(),
             outcome,
         ]

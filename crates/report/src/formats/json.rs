@@ -4,7 +4,9 @@ use analysis::{Interval, Side, Size, Summary, Verdict};
 use model::Metric;
 use serde_json::{Value, json};
 
-use crate::view::{Body, Claim, Entry, Row, Status, Table, TableCell, Test, View};
+use crate::view::{
+    Body, Claim, Entry, Interaction, Row, Scaled, Status, Table, TableCell, Test, View,
+};
 
 /// Version of this format; a key that changes its meaning raises it.
 const FORMAT: u32 = 1;
@@ -13,7 +15,7 @@ const FORMAT: u32 = 1;
 pub fn json(view: &View) -> String {
     let facts = &view.facts;
     let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
-    let mut evidence = view.evidence.iter().flatten();
+    let mut evidence = view.evidence.iter().flatten().zip(view.operations.iter().flatten());
     let workloads: Vec<Value> = points
         .map(|(suite, point)| {
             let parameters: serde_json::Map<String, Value> = point
@@ -25,11 +27,12 @@ pub fn json(view: &View) -> String {
             // something.
             let tests = point.tests.iter().zip(evidence.by_ref());
             let tests: Vec<Value> =
-                tests.map(|(test, tables)| of_test(view, test, tables)).collect();
+                tests.map(|(test, (tables, done))| of_test(view, test, tables, done)).collect();
             json!({
                 "suite": suite.name,
                 "label": point.label,
                 "parameters": parameters,
+                "load": point.load,
                 "tests": tests,
                 "filesystems_without_results": holes(view, &point.statuses),
             })
@@ -50,6 +53,8 @@ pub fn json(view: &View) -> String {
         "conditions": facts.conditions,
         "regimes": facts.regimes,
         "workloads": workloads,
+        "scaling": scaling(view),
+        "conditions_varied": conditions(view),
         "totals": tables(view.overviews.iter().flat_map(|overview| &overview.composites)),
         "life_cycle": tables(view.lifecycle.iter()),
         "published": view.published,
@@ -70,6 +75,35 @@ pub fn json(view: &View) -> String {
         })).collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
+}
+
+/// Tests over the number of clients.
+fn scaling(view: &View) -> Value {
+    let of = |scaled: &Scaled| {
+        json!({
+            "suite": scaled.suite,
+            "title": scaled.title,
+            "test": scaled.test,
+            "parameter": scaled.clients.0,
+            "metric": scaled.metric.name(),
+            "tables": tables(scaled.tables.iter()),
+        })
+    };
+    view.scaling.iter().map(of).collect()
+}
+
+/// Tests under conditions that vary.
+fn conditions(view: &View) -> Value {
+    let of = |interaction: &Interaction| {
+        json!({
+            "suite": interaction.suite,
+            "title": interaction.title,
+            "conditions": interaction.conditions,
+            "metric": interaction.metric.name(),
+            "tables": tables(interaction.tables.iter()),
+        })
+    };
+    view.interactions.iter().map(of).collect()
 }
 
 /// Tables as they are shown, with medians and intervals in base units.
@@ -127,7 +161,7 @@ fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
     Value::Object(named.collect())
 }
 
-fn of_test(view: &View, test: &Test, evidence: &[Table]) -> Value {
+fn of_test(view: &View, test: &Test, evidence: &[Table], operations: &Option<Table>) -> Value {
     let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
     let entries: Vec<Value> = test
         .entries
@@ -175,6 +209,7 @@ fn of_test(view: &View, test: &Test, evidence: &[Table]) -> Value {
         "counterpart_metric": test.counterpart.map(|metric| metric.name()),
         "cache": test.cache.map(model::phase::Cache::name),
         "evidence": tables(evidence.iter()),
+        "operations": operations.as_ref().map(of_table),
         "results": entries,
         "pairs": pairs,
     })

@@ -38,7 +38,11 @@ pub fn markdown(view: &View) -> String {
     }
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let ranked = view.ranked.iter().flatten();
-    for table in overviews.chain(ranked).chain(&view.latency).chain(&view.lifecycle) {
+    let scaling = view.scaling.iter().flat_map(|scaled| &scaled.tables);
+    let conditions = view.interactions.iter().flat_map(|interaction| &interaction.tables);
+    let operations = view.operations.iter().flatten().flatten();
+    let first = overviews.chain(scaling).chain(conditions).chain(ranked);
+    for table in first.chain(operations).chain(&view.latency).chain(&view.lifecycle) {
         write_table(&mut text, table, "##");
     }
     if view.evidence.iter().flatten().any(|tables| !tables.is_empty()) {

@@ -10,6 +10,7 @@ use crate::{
     units::{fixed, ratio},
     view::{
         facts::{Facts, Filesystem},
+        interaction::Scopes,
         points::{Entry, Family, Suite, Test, WorkPoint},
         tables::words,
     },
@@ -44,9 +45,17 @@ pub(crate) struct Claim {
 }
 
 /// Writes every sentence whose guards hold.
-pub(crate) fn findings(suites: &[Suite], filesystems: &[Filesystem], facts: &Facts) -> Findings {
+///
+/// Where which filesystem is best depends on a condition, `scopes` has it, and the sentence says
+/// first for which value of it it holds.
+pub(crate) fn findings(
+    suites: &[Suite],
+    filesystems: &[Filesystem],
+    facts: &Facts,
+    scopes: &Scopes,
+) -> Findings {
     let points = suites.iter().flat_map(|suite| &suite.points);
-    let by_point = points.map(|point| of_point(point, filesystems, facts)).collect();
+    let by_point = points.map(|point| of_point(point, filesystems, facts, scopes)).collect();
     Findings {
         by_point,
         scope: format!(
@@ -56,11 +65,16 @@ pub(crate) fn findings(suites: &[Suite], filesystems: &[Filesystem], facts: &Fac
     }
 }
 
-fn of_point(point: &WorkPoint, filesystems: &[Filesystem], facts: &Facts) -> PointClaims {
+fn of_point(
+    point: &WorkPoint,
+    filesystems: &[Filesystem],
+    facts: &Facts,
+    scopes: &Scopes,
+) -> PointClaims {
     let mut claims = Vec::new();
     let mut open = Vec::new();
     for test in &point.tests {
-        let writer = Writer { test, point, filesystems, facts };
+        let writer = Writer { test, point, filesystems, facts, scope: scopes.get(&test.id) };
         if let Some(family) = &test.family {
             claims.push(writer.lead(family));
             open.extend(writer.undecided(family));
@@ -90,6 +104,8 @@ struct Writer<'a> {
     point: &'a WorkPoint,
     filesystems: &'a [Filesystem],
     facts: &'a Facts,
+    /// The condition without which nothing may be said, and the label of the point without it.
+    scope: Option<&'a (String, String)>,
 }
 
 impl Writer<'_> {
@@ -97,7 +113,8 @@ impl Writer<'_> {
     fn lead(&self, family: &Family) -> Claim {
         let ranking = &family.ranking;
         let (best, k) = (ranking.order[0], ranking.order.len());
-        let workload = format!("{}, {}", self.test.name, self.point.label);
+        let label = self.scope.map_or(&self.point.label, |(_, label)| label);
+        let workload = format!("{}, {label}", self.test.name);
         let (template, text) = if self.facts.profile == Profile::Quick {
             let text = format!(
                 "{} had the best median of {k} on {workload}: {}; the profile quick makes no \
@@ -125,6 +142,10 @@ impl Writer<'_> {
                 self.value(family, best)
             );
             ("C2", text)
+        };
+        let text = match self.scope {
+            Some((condition, _)) => format!("At {condition}: {text}"),
+            None => text,
         };
         Claim { template, test: self.test.id.clone(), text }
     }

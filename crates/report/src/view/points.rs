@@ -3,11 +3,15 @@
 //! A workload point is all cells that differ in nothing but the filesystem; a test is one measured
 //! phase of a point. One filesystem at one test is an [`Entry`].
 
+mod conditions;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use conditions::{AS_FOUND, without};
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{
-    Bytes, Cell, Metric, Nanos, Ratio, RunRecord, Value, Warning, metric,
+    Metric, Ratio, RunRecord, Value, Warning, metric,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
     warning::Level,
@@ -29,6 +33,9 @@ pub(crate) struct Suite {
     pub(crate) points: Vec<WorkPoint>,
     /// Parameters with more than one value, by name.
     pub(crate) swept: Vec<String>,
+    /// The one among them that says how many clients work at the same time, if it has at least
+    /// [`CLIENT_LEVELS`] values at some points that differ in nothing else.
+    pub(crate) clients: Option<&'static str>,
     /// The plan reproduces the tables of the study of 2009 and numbers them alike.
     pub(crate) numbered_as_2009: bool,
 }
@@ -39,8 +46,13 @@ pub(crate) struct WorkPoint {
     /// Unique within the report, fit for an anchor.
     pub(crate) id: String,
     pub(crate) label: String,
-    /// Every parameter, the scheduler among them if the plan sets it.
+    /// Every parameter, and the settings of the machine among them.
     pub(crate) parameters: BTreeMap<String, Value>,
+    /// Those among the parameters that the plan sets beside the workload: scheduler, how full, and
+    /// settings of the machine.
+    pub(crate) conditions: BTreeMap<String, Value>,
+    /// What was replayed, in words, its name first; empty where nothing was.
+    pub(crate) load: Vec<String>,
     /// What became of each filesystem here; `None` where the plan has no such cell.
     pub(crate) statuses: Vec<Option<Status>>,
     /// Measured phases in the order they ran.
@@ -114,24 +126,45 @@ pub(crate) struct Family {
     pub(crate) first: Vec<Ratio>,
 }
 
+/// A sweep of clients needs so many levels to show how it scales.
+pub(crate) const CLIENT_LEVELS: usize = 3;
+
 /// Parameters that say how much work there is without being sizes.
 const AMOUNTS: [&str; 3] = ["files", "source_files", "copies"];
 
 impl WorkPoint {
-    /// Every parameter in words, for the page of the point.
+    /// Every parameter in words, and what was replayed, for the page of the point.
     pub(crate) fn all_parameters(&self) -> String {
-        words_of(self.parameters.iter())
+        let load = self.load.iter().map(|fact| format!(", {fact}"));
+        words_of(self.parameters.iter()) + &load.collect::<String>()
     }
 
-    /// The actual sizes, and the cache regime where the tests do not tell it, for captions. Bounds
-    /// of a sweep are no sizes of work.
+    /// The actual sizes, the conditions that the plan sets, and the cache regime where the tests do
+    /// not tell it, for captions. Bounds of a sweep are no sizes of work.
     pub(crate) fn sizes(&self) -> String {
+        self.told(|name| self.conditions.contains_key(name))
+    }
+
+    /// The same without the conditions.
+    pub(crate) fn amounts(&self) -> String {
+        self.told(|_| false)
+    }
+
+    /// The conditions alone, if there are any.
+    pub(crate) fn under(&self) -> Option<String> {
+        let told = words_of(self.conditions.iter());
+        Some(told).filter(|told| !told.is_empty())
+    }
+
+    fn told(&self, further: impl Fn(&str) -> bool) -> String {
         let bound = |name: &str| name.ends_with("_min") || name.ends_with("_max");
         let told = self.tests.iter().any(|test| test.cache.is_some());
         words_of(self.parameters.iter().filter(|(name, value)| {
+            let condition = self.conditions.contains_key(name.as_str());
             name.as_str() == "cache" && !told
-                || matches!(value, Value::Size(_)) && !bound(name)
+                || matches!(value, Value::Size(_)) && !bound(name) && !condition
                 || AMOUNTS.contains(&name.as_str())
+                || further(name.as_str())
         }))
     }
 }
@@ -204,7 +237,10 @@ impl Builder<'_, '_> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for cell in cells {
             let alike = |group: &&mut Vec<usize>| {
-                same_work(&self.record.cells[group[0]].cell, &self.record.cells[cell].cell)
+                conditions::same_work(
+                    &self.record.cells[group[0]].cell,
+                    &self.record.cells[cell].cell,
+                )
             };
             match groups.iter_mut().find(alike) {
                 Some(group) => group.push(cell),
@@ -214,20 +250,25 @@ impl Builder<'_, '_> {
         let filled = self.record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
         let parameters: Vec<_> = groups
             .iter()
-            .map(|group| parameters(&self.record.cells[group[0]].cell, filled))
+            .map(|group| conditions::parameters(&self.record.cells[group[0]].cell, filled))
             .collect();
-        let swept = swept(&parameters);
+        let swept = conditions::swept(&parameters);
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by_cached_key(|index| {
             let of_point = &parameters[*index];
-            swept.iter().map(|name| of_point.get(name).and_then(magnitude)).collect::<Vec<_>>()
+            let swept = swept.iter();
+            let places = swept.map(|name| of_point.get(name).and_then(conditions::magnitude));
+            // Points whose conditions the plan leaves alone stand first.
+            (of_point.len(), places.collect::<Vec<_>>())
         });
-        let points = order
+        let points: Vec<_> = order
             .into_iter()
-            .map(|index| self.point(name, index, &groups[index], parameters[index].clone()));
+            .map(|index| self.point(name, index, &groups[index], parameters[index].clone()))
+            .collect();
         Suite {
             name: name.to_owned(),
-            points: points.collect(),
+            points,
+            clients: conditions::clients(&parameters, &swept),
             swept,
             numbered_as_2009: self.record.info.plan_name == "iozone-2009" && name == "iozone",
         }
@@ -241,12 +282,8 @@ impl Builder<'_, '_> {
         parameters: BTreeMap<String, Value>,
     ) -> WorkPoint {
         let first = &self.record.cells[group[0]];
-        let mut label = one_line(&first.label);
-        if let Some(scheduler) = &first.cell.scheduler
-            && !label.contains(scheduler.as_str())
-        {
-            label = format!("{label}, scheduler {scheduler}");
-        }
+        let own = conditions::conditions(&first.cell, parameters.contains_key(conditions::FULL));
+        let label = conditions::label(&one_line(&first.label), &own);
         let id = format!("{}-{}", slug(suite), index + 1);
         let of = |filesystem: &Filesystem| {
             group
@@ -264,7 +301,8 @@ impl Builder<'_, '_> {
             }
         }
         let tests = phases.into_iter().map(|phase| self.test(&id, &label, &cells, phase)).collect();
-        WorkPoint { id, label, parameters, statuses, tests }
+        let load = conditions::load(&self.pool, group);
+        WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }
     }
 
     /// Why a cell has no results, if it has none.
@@ -439,48 +477,6 @@ fn counterpart(metric: Metric) -> Option<Metric> {
 /// The name of a phase as the record holds it, which lives as long as the record does.
 fn phase_of<'a>(record: &'a model::record::CellRecord, name: &str) -> &'a str {
     record.phases.iter().find(|phase| phase.name == name).map_or("", |phase| &phase.name)
-}
-
-fn same_work(one: &Cell, other: &Cell) -> bool {
-    one.workload == other.workload
-        && one.scheduler == other.scheduler
-        && one.fullness == other.fullness
-}
-
-/// How full the filesystem was stands among them where any of the run was filled.
-fn parameters(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
-    let mut parameters = cell.workload.parameters.clone();
-    if let Some(scheduler) = &cell.scheduler {
-        parameters.insert("scheduler".into(), Value::Word(scheduler.clone()));
-    }
-    if filled {
-        parameters.insert("full".into(), Value::Word(cell.fullness.to_string()));
-    }
-    parameters
-}
-
-/// Names of the parameters with more than one value.
-fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
-    let Some((first, others)) = points.split_first() else {
-        return Vec::new();
-    };
-    let varies = |name: &&String| others.iter().any(|point| point.get(*name) != first.get(*name));
-    first.keys().filter(varies).cloned().collect()
-}
-
-/// The size of a numeric value, for sorting; words keep the order of the plan.
-fn magnitude(value: &Value) -> Option<u64> {
-    match value {
-        Value::Size(Bytes(number)) | Value::Count(number) | Value::Time(Nanos(number)) => {
-            Some(*number)
-        }
-        Value::Share(_)
-        | Value::Number(_)
-        | Value::Flag(_)
-        | Value::Text(_)
-        | Value::Word(_)
-        | Value::Words(_) => None,
-    }
 }
 
 /// Letters, digits and dashes only.

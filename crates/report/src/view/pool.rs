@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Evidence, Metric, RunRecord, Warning,
+    Evidence, Metric, RunRecord, Sample, Warning,
     record::{Outcome, TrialRecord},
     warning::Level,
 };
@@ -38,6 +38,18 @@ impl<'a> Pool<'a> {
     /// The values of a metric over the measured trials of a cell, in the order of repeats.
     pub(crate) fn values(&self, cell: usize, phase: &'a str, metric: Metric) -> &[f64] {
         self.values.get(&(cell, phase, metric)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same with the repeat each is from. One block of a run is one repeat of every open cell,
+    /// so repeats are blocks.
+    pub(crate) fn repeats(&self, cell: usize, phase: &str, metric: Metric) -> Vec<(u32, f64)> {
+        let own = |sample: &&Sample| {
+            sample.phase == phase && sample.metric == metric && sample.worker.is_none()
+        };
+        let of_trial = |trial: &'a TrialRecord| {
+            trial.samples.iter().filter(own).map(|sample| (trial.repeat, sample.value))
+        };
+        self.measured(cell).flat_map(of_trial).collect()
     }
 
     /// The measured trials of a cell.

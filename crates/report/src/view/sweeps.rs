@@ -60,11 +60,13 @@ pub(crate) struct SweepValue {
     pub(crate) ends: Option<(f64, f64)>,
 }
 
-/// Every sweep of every suite.
+/// Every sweep of every suite but those of clients, which [`super::scaling`] shows.
 pub(crate) fn sweeps(suites: &[Suite], filesystems: &[Filesystem]) -> Vec<Sweep> {
     let mut sweeps = Vec::new();
     for suite in suites {
-        for parameter in &suite.swept {
+        // Of clients there is more to tell than their values.
+        let swept = suite.swept.iter().filter(|name| Some(name.as_str()) != suite.clients);
+        for parameter in swept {
             for points in slices(suite, parameter) {
                 let levels: Vec<Level> =
                     points.iter().filter_map(|point| level(point, parameter)).collect();
@@ -84,7 +86,7 @@ pub(crate) fn sweeps(suites: &[Suite], filesystems: &[Filesystem]) -> Vec<Sweep>
 }
 
 /// A positive number to stand on a logarithmic axis.
-fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
+pub(super) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
     let value = point.parameters.get(parameter)?;
     let number = match value {
         Value::Size(Bytes(number)) | Value::Count(number) => *number as f64,
@@ -95,7 +97,8 @@ fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
     (number > 0.0).then(|| Level { number, label: value.to_string() })
 }
 
-fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
+/// Names of the tests of some points, each once.
+pub(super) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for test in points.iter().flat_map(|point| &point.tests) {
         if !names.contains(&test.name.as_str()) {
@@ -151,7 +154,8 @@ fn of_test(
     (!sweep.series.is_empty()).then_some(sweep)
 }
 
-fn repeats<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
+/// How many repeats stand behind some summaries: `8`, or `8 to 12`.
+pub(super) fn repeats<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
     let counts = summaries.map(|summary| summary.n);
     match (counts.clone().min(), counts.max()) {
         (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
@@ -159,7 +163,8 @@ fn repeats<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
     }
 }
 
-fn reason(points: &[&WorkPoint], filesystem: usize) -> String {
+/// Why a filesystem has no result at some points.
+pub(super) fn reason(points: &[&WorkPoint], filesystem: usize) -> String {
     let first = points.iter().find_map(|point| point.statuses[filesystem].as_ref());
     match first {
         Some(crate::view::Status::Nothing(reason)) => reason.clone(),

@@ -14,7 +14,7 @@ mod tasks;
 use analysis::{Interval, Summary};
 use model::{Metric, metric::Unit, phase::Cache};
 
-pub(crate) use overview::{Overview, overview, slices};
+pub(crate) use overview::{Overview, overview, slices, value_cell};
 pub(crate) use ranked::{ranked, said_of};
 pub(crate) use tasks::timed;
 

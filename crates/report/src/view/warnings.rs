@@ -28,6 +28,7 @@ fn names_something(warning: &Warning) -> bool {
         Warning::Amended { .. }
             | Warning::OptionGone { .. }
             | Warning::Lacks { .. }
+            | Warning::StandIn { .. }
             | Warning::ReadBack { .. }
     )
 }

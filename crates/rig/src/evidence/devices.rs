@@ -20,31 +20,31 @@ const CLASS: &str = "/sys/class/block";
 
 /// One device of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Device {
+pub(crate) struct Device {
     /// The kernel's name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How many devices are above it.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// `major:minor`, if the kernel tells it.
-    pub(super) number: Option<String>,
+    pub(crate) number: Option<String>,
     /// Whether it is a part of a disk.
-    pub(super) partition: bool,
+    pub(crate) partition: bool,
 }
 
 /// Devices with all that they lie on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stack {
+pub(crate) struct Stack {
     /// Each followed by what it lies on; none twice.
-    pub(super) devices: Vec<Device>,
+    pub(crate) devices: Vec<Device>,
     /// What could not be followed further.
-    pub(super) absent: Vec<Absent>,
+    pub(crate) absent: Vec<Absent>,
 }
 
 impl Stack {
     /// Follows devices down: a partition to its disk, a loop device to the device of the filesystem
     /// that holds its file, stacked devices to their `slaves`
     /// (Documentation/ABI/testing/sysfs-block).
-    pub(super) fn of(host: &dyn Host, names: &[String]) -> Self {
+    pub(crate) fn of(host: &dyn Host, names: &[String]) -> Self {
         let mut stack = Self::default();
         names.iter().for_each(|name| stack.add(host, name, 0));
         stack

@@ -33,9 +33,10 @@ use model::{
     evidence::{Absent, CpuWork, Faults, LogLine, Overhead, Pressure},
 };
 
+pub(crate) use self::devices::Stack;
 pub use self::watcher::{Watcher, watching};
 use self::{
-    devices::{Counters, Stack},
+    devices::Counters,
     gauges::Series,
     processors::{Frequency, Throttles, Ticks},
     sampler::Sampler,

@@ -1,5 +1,9 @@
 //! A machine made of a folder, scripted answers and a list of what was done.
 
+mod refusals;
+mod rules;
+mod stack;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fs, io,
@@ -12,6 +16,7 @@ use std::{
 
 use model::{Allocation, Bytes, Nanos};
 
+use self::{refusals::Refusals, stack::Stack};
 use super::{
     Entry, Erased, Host, Identity, Kept, KernelLog, Loop, Output, RealHost, Statistics, Unread,
     Usage, kmsg::Kmsg,
@@ -48,9 +53,14 @@ struct State {
     /// Files that read as the clock does, until a time.
     working: BTreeMap<PathBuf, Nanos>,
     clock: Nanos,
-    refused: BTreeMap<PathBuf, i32>,
+    refusals: Refusals,
     times: BTreeMap<u32, Nanos>,
     usage: Usage,
+    stack: Stack,
+    /// What programs were told on their standard input.
+    told: Vec<String>,
+    /// How many random bytes were drawn.
+    drawn: u8,
 }
 
 impl FakeHost {
@@ -94,7 +104,17 @@ impl FakeHost {
 
     /// From now on the file answers this error number to who would read it.
     pub fn refuse(&self, path: &Path, error: i32) {
-        self.lock().refused.insert(self.at(path), error);
+        self.lock().refusals.refuse(self.at(path), error);
+    }
+
+    /// The same once the file has been written.
+    pub fn refuse_once_written(&self, path: &Path, error: i32) {
+        self.lock().refusals.refuse_once_written(self.at(path), error);
+    }
+
+    /// The next `times` writes of this text to the file answer this error number.
+    pub fn decline(&self, path: &Path, text: &str, error: i32, times: u32) {
+        self.lock().refusals.decline(self.at(path), text, error, times);
     }
 
     /// What a process has used by now; `None` ends it.
@@ -135,6 +155,11 @@ impl FakeHost {
         std::mem::take(&mut self.lock().done)
     }
 
+    /// What programs were told on their standard input so far, and empties the list.
+    pub fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().told)
+    }
+
     /// The real path of one of this machine.
     pub fn at(&self, path: &Path) -> PathBuf {
         if path.starts_with(&self.root) {
@@ -153,10 +178,7 @@ impl FakeHost {
     }
 
     fn permit(&self, path: &Path) -> io::Result<()> {
-        match self.lock().refused.get(path) {
-            Some(error) => Err(io::Error::from_raw_os_error(*error)),
-            None => Ok(()),
-        }
+        self.lock().refusals.read(path)
     }
 
     /// A change of the folder: noted when it came off.
@@ -197,8 +219,22 @@ impl Host for FakeHost {
     }
 
     fn run(&self, argv: &[String]) -> io::Result<Output> {
+        self.run_told(argv, "")
+    }
+
+    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output> {
         self.note(argv.join(" "));
         let mut state = self.lock();
+        if !input.is_empty() {
+            state.told.push(input.to_owned());
+        }
+        // A program with scripted answers answers by them.
+        let scripted = argv.first().and_then(|name| state.programs.get(name));
+        if scripted.is_some_and(VecDeque::is_empty)
+            && let Some(answer) = state.stack.run(&self.root, argv, input)?
+        {
+            return Ok(answer);
+        }
         let program = argv.first().and_then(|program| state.programs.get_mut(program));
         let answers = program.ok_or(io::ErrorKind::NotFound)?;
         let answer = match answers.len() {
@@ -208,6 +244,15 @@ impl Host for FakeHost {
         };
         state.clock = state.clock + answer.elapsed;
         Ok(answer)
+    }
+
+    fn random(&self, length: usize) -> io::Result<Vec<u8>> {
+        let mut state = self.lock();
+        let mut next = || {
+            state.drawn = state.drawn.wrapping_add(1);
+            state.drawn
+        };
+        Ok((0..length).map(|_| next()).collect())
     }
 
     fn process_time(&self, process: u32) -> io::Result<Nanos> {
@@ -244,8 +289,12 @@ impl Host for FakeHost {
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         let real = self.at(path);
-        real.metadata()?;
-        fs::write(real, text)?;
+        self.lock().refusals.write(&real, text)?;
+        let before = fs::read_to_string(&real)?;
+        let read = |path: &Path| fs::read_to_string(path).ok();
+        for (path, text) in rules::stored(&real, &before, text, &read)? {
+            fs::write(path, text)?;
+        }
         self.note(format!("write {} = {text}", path.display()));
         Ok(())
     }
@@ -270,8 +319,16 @@ impl Host for FakeHost {
         self.change("mkdir", path, fs::create_dir(self.at(path)))?;
         // A control group is born with its files; the kernel makes them.
         if path.starts_with("/sys/fs/cgroup") {
-            for file in ["cgroup.procs", "memory.limit_in_bytes", "memory.max"] {
-                fs::write(self.at(&path.join(file)), "")?;
+            let files = [
+                ("cgroup.procs", ""),
+                ("memory.limit_in_bytes", ""),
+                ("memory.max", ""),
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "-1"),
+                ("cpu.max", "max 100000"),
+            ];
+            for (file, text) in files {
+                fs::write(self.at(&path.join(file)), text)?;
             }
         }
         Ok(())
@@ -348,6 +405,11 @@ impl Host for FakeHost {
         self.lock().taken = Bytes(0);
         self.note(format!("discard {}", device.display()));
         Ok(Erased::Discarded)
+    }
+
+    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()> {
+        self.note(format!("zero {length} of {}", device.display()));
+        Ok(())
     }
 
     fn flush_device(&self, device: &Path) -> io::Result<()> {

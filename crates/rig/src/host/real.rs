@@ -77,6 +77,10 @@ impl Host for RealHost {
     }
 
     fn run(&self, argv: &[String]) -> io::Result<Output> {
+        self.run_told(argv, "")
+    }
+
+    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output> {
         let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
         let (program, arguments) = argv.split_first().ok_or_else(|| missing("empty command"))?;
         let path = self.find(program).ok_or_else(|| missing("no such program"))?;
@@ -84,7 +88,10 @@ impl Host for RealHost {
         // can wait for the program, and a child that it leaves behind holds nothing up.
         let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
         let mut command = Command::new(path);
-        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        command.args(arguments).env("LC_ALL", "C").stdin(match input {
+            "" => Stdio::null(),
+            input => told(input)?.into(),
+        });
         command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         sys::child::dies_with_parent(&mut command);
         let start = Instant::now();
@@ -97,6 +104,12 @@ impl Host for RealHost {
             elapsed,
             cpu: Some(ProgramTime { user: ended.user.into(), system: ended.system.into() }),
         })
+    }
+
+    fn random(&self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -291,6 +304,12 @@ impl Host for RealHost {
         Ok(Erased::Wiped)
     }
 
+    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()> {
+        let file = File::from(exclusive(device)?);
+        file.write_all_at(&vec![0; usize::try_from(length.0).map_err(io::Error::other)?], 0)?;
+        file.sync_all()
+    }
+
     fn flush_device(&self, device: &Path) -> io::Result<()> {
         sys::orders::flush_cache(File::open(device)?)
     }
@@ -454,6 +473,14 @@ fn open_quietly(path: &Path) -> io::Result<File> {
 /// An empty file in memory without a name (`memfd_create(2)`).
 fn anonymous(name: &str) -> io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
+/// A file in memory that a program reads as its standard input.
+fn told(text: &str) -> io::Result<File> {
+    let mut file = anonymous("stdin")?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// What a program wrote into a file.

@@ -11,9 +11,11 @@ use super::{Mounted, Space, Wanted, fill, statistics};
 use crate::{
     bench::Bench,
     catalogue::{Filesystem, Kind},
-    device::{self, Backing, name_of},
+    device::{self, Backing, Share, name_of},
     error::RigError,
-    guard, knobs,
+    guard,
+    knobs::{self, Tuning},
+    layers::footing,
     mount::holder,
     options::{InForce, in_force},
     probe,
@@ -34,7 +36,7 @@ impl Mounted {
     pub(crate) fn ready(rig: &Rig, wanted: &Wanted<'_>) -> Result<Vec<Warning>, RigError> {
         fits(rig, wanted)?;
         match wanted.isolation {
-            Isolation::Reattach => rig.backing.reattach(&rig.shared),
+            Isolation::Reattach => share(rig, wanted)?.reattach(&rig.shared),
             Isolation::Remount | Isolation::Reboot => Ok(Vec::new()),
         }
     }
@@ -46,13 +48,15 @@ impl Mounted {
         wanted: &Wanted<'_>,
         warnings: Vec<Warning>,
     ) -> Result<Self, RigError> {
-        let Wanted { filesystem, becomes, scheduler, .. } = *wanted;
+        let Wanted { filesystem, becomes, .. } = *wanted;
         // What it is when it is measured.
         let last = becomes.unwrap_or(filesystem);
+        let share = share(rig, wanted)?;
         let devices = match filesystem.kind {
-            Kind::Block => rig.backing.devices(),
+            Kind::Block => share.devices(),
             Kind::Memory | Kind::Directory => Vec::new(),
         };
+        // The settings are those of the storage's own devices, on which layers are built later.
         let counted: Vec<String> = devices.iter().map(|device| name_of(device)).collect();
         let mut mounted = Self {
             shared: Arc::clone(&rig.shared),
@@ -62,7 +66,8 @@ impl Mounted {
             steps: Vec::new(),
             threads: last.background_threads(&counted),
             counted,
-            images: rig.backing.images().iter().map(|image| image.path.clone()).collect(),
+            lowest: Vec::new(),
+            images: share.images().iter().map(|image| image.path.clone()).collect(),
             devices,
             in_memory: filesystem.kind == Kind::Memory,
             fsck: None,
@@ -73,12 +78,13 @@ impl Mounted {
             options: String::new(),
             environment: Environment::default(),
             warnings,
+            quota: None,
         };
-        mounted.set_scheduler(scheduler)?;
+        mounted.tune(rig, wanted)?;
         match &rig.backing {
             Backing::Directory(parent) => {
                 mounted.make_directory(rig, parent)?;
-                mounted.weigh(rig)?;
+                mounted.weigh(rig, Bytes(0))?;
             }
             Backing::Images(_) | Backing::Devices(_) => mounted.make_filesystem(rig, wanted)?,
         }
@@ -86,23 +92,23 @@ impl Mounted {
         Ok(mounted)
     }
 
-    fn set_scheduler(&mut self, scheduler: Option<&str>) -> Result<(), RigError> {
+    /// Makes the settings that are axes of the plan. All devices have to be there.
+    fn tune(&mut self, rig: &Rig, wanted: &Wanted<'_>) -> Result<(), RigError> {
         let shared = Arc::clone(&self.shared);
-        let Some(scheduler) = scheduler else { return Ok(()) };
-        if self.counted.is_empty() {
-            self.warnings.push(Warning::ReadBack {
-                setting: "scheduler".into(),
-                wanted: scheduler.into(),
-                found: "no device of its own".into(),
-            });
-        }
-        for name in &self.counted {
-            let mut bench = shared.bench();
-            let (step, warning) = knobs::set_scheduler(&mut bench, &*shared.host, name, scheduler)?;
-            self.steps.extend(step.map(|step| (step, format!("scheduler of {name}"))));
-            self.warnings.extend(warning);
-        }
-        Ok(())
+        let (host, mut bench) = (&*shared.host, shared.bench());
+        let own: Vec<String> = rig.backing.devices().iter().map(|device| name_of(device)).collect();
+        let devices = knobs::queue::stack(host, &self.counted, &own);
+        let mut tuning = Tuning::default();
+        let settings = (wanted.scheduler, wanted.factors);
+        let answer = tuning
+            .machine(&mut bench, host, &rig.options.run_id, wanted.factors)
+            .and_then(|()| tuning.devices(&mut bench, host, &devices, settings));
+        // What was set before a failure is undone with the rest.
+        self.steps.extend(tuning.steps);
+        self.warnings.extend(tuning.warnings);
+        self.environment.merge(tuning.facts);
+        self.quota = tuning.quota;
+        answer
     }
 
     fn make_directory(&mut self, rig: &Rig, parent: &Path) -> Result<(), RigError> {
@@ -124,9 +130,8 @@ impl Mounted {
 
     fn make_filesystem(&mut self, rig: &Rig, wanted: &Wanted<'_>) -> Result<(), RigError> {
         let Wanted { filesystem, becomes, fullness, .. } = *wanted;
-        let devices: Vec<String> =
-            self.devices.iter().map(|device| device.display().to_string()).collect();
-        let size = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
+        let share = share(rig, wanted)?;
+        let whole = share.sizes().into_iter().map(|(_, size)| size).sum();
         let shared = Arc::clone(&self.shared);
         let InForce { level, gone, kept } =
             in_force(wanted.level, filesystem, becomes, &*shared.host);
@@ -135,12 +140,20 @@ impl Mounted {
             self.environment.set("filesystem.options", kept.join("; "));
         }
         let directory = self.directory.clone();
-        let ground = Ground { devices: &devices, size, target: &directory };
         let last = becomes.unwrap_or(filesystem);
         let mut bench = shared.bench();
+        let mut size = whole;
         if filesystem.kind == Kind::Block {
-            rig.backing.renew(&mut bench)?;
-            rig.backing.recheck(&mut bench)?;
+            share.renew(&mut bench)?;
+            share.recheck(&mut bench)?;
+            if !level.layers.is_empty() {
+                size = self.stand_on(&mut bench, rig, wanted, share)?;
+            }
+        }
+        let devices: Vec<String> =
+            self.devices.iter().map(|device| device.display().to_string()).collect();
+        let ground = Ground { devices: &devices, size, target: &directory };
+        if filesystem.kind == Kind::Block {
             self.mkfs(&mut bench, &filesystem.mkfs_argv(&devices, &level))?;
             let stages = setup::stages(&level, filesystem, becomes, ground);
             if !stages.is_empty() {
@@ -156,14 +169,14 @@ impl Mounted {
             self.mount(&mut bench)?;
         }
         self.check_magic(last)?;
-        self.weigh(rig)?;
+        self.weigh(rig, whole)?;
         if !fullness.is_empty() {
             self.fill(bench, fullness, &rig.options.interrupt)?;
         }
         // Whoever asks later finds the workload's own files beside these.
         self.foreign = shared.host.list(&self.directory).unwrap_or_default();
         self.foreign.extend(["lost+found", fill::FOLDER].map(str::to_owned));
-        self.warnings.extend(rig.backing.unreserved(&*self.shared.host));
+        self.warnings.extend(share.unreserved(&*self.shared.host));
         Ok(())
     }
 
@@ -248,11 +261,11 @@ impl Mounted {
         })
     }
 
-    /// Takes down what the filesystem offers before anything is in it.
-    fn weigh(&mut self, rig: &Rig) -> Result<(), RigError> {
+    /// Takes down what the filesystem offers before anything is in it, on devices of that size
+    /// together.
+    fn weigh(&mut self, rig: &Rig, devices: Bytes) -> Result<(), RigError> {
         guard::store_outside(&rig.options.store_file, &self.directory)?;
         let statistics = statistics(&*self.shared.host, &self.directory)?;
-        let devices: Bytes = rig.backing.sizes().into_iter().map(|(_, size)| size).sum();
         self.space = Space {
             usable: statistics.usable,
             left: statistics.usable,
@@ -285,10 +298,24 @@ impl Mounted {
         if !filesystem.background.is_empty() {
             self.environment.set("background", &filesystem.background);
         }
+        self.environment.merge(probe::profiles(&*host, &self.counted));
         for name in &self.counted {
             self.environment.merge(probe::device(&*host, name));
         }
     }
+}
+
+/// The devices that the instance lies on.
+fn share<'a>(rig: &'a Rig, wanted: &Wanted<'_>) -> Result<Share<'a>, RigError> {
+    let have = rig.backing.devices().len();
+    let footing = footing(wanted.level, wanted.filesystem, wanted.becomes, have)?;
+    Ok(rig.backing.first(footing.devices))
+}
+
+/// The least device that what is made, and what it becomes, take.
+pub(super) fn least(wanted: &Wanted<'_>) -> Bytes {
+    let min = wanted.filesystem.min;
+    wanted.becomes.map_or(min, |becomes| becomes.min.max(min))
 }
 
 /// Whether the filesystem can be made on the storage at all, and as the plan wants it.
@@ -312,22 +339,14 @@ fn fits(rig: &Rig, wanted: &Wanted<'_>) -> Result<(), RigError> {
     if changes && filesystem.kind != Kind::Block {
         return unfit("a setup needs a filesystem on a device; take `setup` out");
     }
-    if wanted.isolation == Isolation::Reattach && rig.backing.images().is_empty() {
+    let share = share(rig, wanted)?;
+    if wanted.isolation == Isolation::Reattach && share.images().is_empty() {
         return unfit("only images can be attached anew; use isolation remount or reboot");
     }
-    let devices = match filesystem.kind {
-        Kind::Block => rig.backing.devices().len(),
-        Kind::Memory | Kind::Directory => 0,
-    };
-    if devices > 1 && filesystem.many.is_none() {
-        return unfit("it takes one device; name one");
-    }
-    if devices > 1 && wanted.becomes.is_some() {
-        return unfit("what becomes another filesystem lies on one device; name one");
-    }
-    let min = wanted.becomes.map_or(filesystem.min, |becomes| becomes.min.max(filesystem.min));
-    let small = rig.backing.sizes().into_iter().find(|(_, size)| *size < min);
-    match small {
+    let min = least(wanted);
+    let small = share.sizes().into_iter().find(|(_, size)| *size < min);
+    // What layers make of small devices may be large enough.
+    match small.filter(|_| wanted.level.layers.is_empty()) {
         Some((device, size)) => {
             Err(RigError::TooSmall { filesystem: filesystem.name.clone(), device, size, min })
         }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::*;
 use crate::{host::FakeHost, mount::MountRequest, undo::Journal};

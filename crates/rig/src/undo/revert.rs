@@ -1,22 +1,34 @@
 //! How each change is undone: idempotent, and only while it is still the same thing.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use model::Nanos;
 
-use super::{Change, MARKER, PREFIX};
+use super::{Basis, Built, Change, MARKER, PREFIX, layer};
 use crate::host::{EntryKind, Host, Identity};
 
 /// How often and how long something busy is waited for: 5 s in all, for what udev, a shell or a
 /// dying process holds open for a moment.
-const TRIES: u32 = 50;
-const PAUSE: Nanos = Nanos(100_000_000);
+pub(super) const TRIES: u32 = 50;
+pub(super) const PAUSE: Nanos = Nanos(100_000_000);
+
+/// What became of a change that need not be thought of any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is undone, or was never made, or its thing is gone.
+    Undone,
+    /// It is left alone for good, and why.
+    Left(String),
+}
 
 /// Undoes a change. What is no longer there, or is another thing by now, counts as undone.
 ///
 /// # Errors
 /// Why it cannot be undone, and what to do.
-pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<(), String> {
+pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String> {
     match change {
         Change::Directory { path } => directory(host, path),
         Change::Tree { path, token } => tree(host, path, token),
@@ -26,9 +38,20 @@ pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<(), String> {
             made.map_or(Ok(()), |number| remove(host, number))
         }
         Change::Mount { target, fstype } => mount(host, target, fstype),
-        Change::Setting { path, before, after } => setting(host, path, before, after.as_deref()),
+        Change::Layer { kind: Built::Array, uuid, members, .. } => {
+            layer::array(host, uuid, members)
+        }
+        Change::Layer { kind: Built::Mapped, uuid, .. } => layer::mapped(host, uuid),
+        Change::Setting { path, before, after, moves, basis } => {
+            let after = after.as_deref().filter(|_| !moves);
+            return founded(host, basis.as_ref(), || setting(host, path, before, after, *moves));
+        }
+        Change::Kept { values, basis } => {
+            return founded(host, basis.as_ref(), || kept(host, values));
+        }
         Change::Group { path, home } => group(host, path, home),
     }
+    .map(|()| Outcome::Undone)
 }
 
 /// The value of a setting: of a sysfs choice such as `none [bfq]` the one in brackets, else the
@@ -182,17 +205,62 @@ fn mount(host: &dyn Host, target: &Path, fstype: &str) -> Result<(), String> {
     }
 }
 
-fn setting(host: &dyn Host, path: &Path, before: &str, after: Option<&str>) -> Result<(), String> {
-    let now = match host.read(path) {
-        Err(error) if gone(&error) => return Ok(()), // the device it belonged to is gone
-        text => text.map_err(|error| error.to_string())?,
-    };
-    let now = selected(&now);
-    if now == before || after.is_some_and(|after| after != now) {
-        return Ok(());
+/// What a setting reads as; `None` when the device it belonged to is gone.
+fn reads(host: &dyn Host, path: &Path) -> Result<Option<String>, String> {
+    match host.read(path) {
+        Err(error) if gone(&error) => Ok(None),
+        text => text
+            .map(|text| Some(selected(&text).to_owned()))
+            .map_err(|error| format!("{}: {error}", path.display())),
+    }
+}
+
+/// Undoes what belongs to another setting, unless somebody else has changed that one.
+fn founded(
+    host: &dyn Host,
+    basis: Option<&Basis>,
+    undo: impl FnOnce() -> Result<Outcome, String>,
+) -> Result<Outcome, String> {
+    let Some(Basis { path, value }) = basis else { return undo() };
+    match reads(host, path)? {
+        None => Ok(Outcome::Undone),
+        Some(now) if now != *value => {
+            let path = path.display();
+            Ok(Outcome::Left(format!("it belongs to {path}, which reads `{now}`, not `{value}`")))
+        }
+        Some(_) => undo(),
+    }
+}
+
+fn setting(
+    host: &dyn Host,
+    path: &Path,
+    before: &str,
+    after: Option<&str>,
+    moves: bool,
+) -> Result<Outcome, String> {
+    let Some(now) = reads(host, path)? else { return Ok(Outcome::Undone) };
+    // What the kernel has moved there for the moment may move on to what was asked for.
+    if now == before && !moves {
+        return Ok(Outcome::Undone);
+    }
+    if let Some(after) = after.filter(|after| *after != now) {
+        return Ok(Outcome::Left(format!("reads `{now}`, not `{after}` as the run left it")));
     }
     let cure = || format!("write `{before}` to {} yourself", path.display());
-    host.write(path, before).map_err(|error| format!("{error}; {}", cure()))
+    match host.write(path, before) {
+        Err(error) if now != before => Err(format!("{error}; {}", cure())),
+        _ => Ok(Outcome::Undone),
+    }
+}
+
+/// Writes all of them back before it tells of the first that could not be.
+fn kept(host: &dyn Host, values: &[(PathBuf, String)]) -> Result<Outcome, String> {
+    let mut answer = Ok(Outcome::Undone);
+    for (path, before) in values {
+        answer = answer.and(setting(host, path, before, None, false));
+    }
+    answer
 }
 
 fn group(host: &dyn Host, path: &Path, home: &Path) -> Result<(), String> {

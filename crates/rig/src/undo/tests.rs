@@ -5,8 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    bench::Bench,
+    bench::{Bench, Input},
     host::{BOOT_ID, FakeHost, Output, RealHost},
+    knobs::Write,
     mount::MountRequest,
 };
 
@@ -18,7 +19,11 @@ fn machine(root: &Path) -> FakeHost {
         .file(BOOT_ID, "this-boot\n")
         .file("/images/.keep", "")
         .file("/sys/fs/cgroup/cgroup.procs", "")
+        .file("/proc/misc", "236 device-mapper\n")
+        .file("/dev/loop0", "")
         .program("mkfs", [Output::default()])
+        .program("mdadm", [])
+        .program("dmsetup", [])
 }
 
 /// What a run does, one change a step, as far as `steps` goes.
@@ -32,7 +37,7 @@ fn work(bench: &mut Bench, steps: usize) {
         options: String::new(),
     };
     let identity = Cell::new(None);
-    let deeds: [&mut dyn FnMut(&mut Bench); 8] = [
+    let deeds: [&mut dyn FnMut(&mut Bench); 9] = [
         &mut |bench| {
             bench.directory(&target).unwrap();
         },
@@ -58,14 +63,35 @@ fn work(bench: &mut Bench, steps: usize) {
             bench.group(group, home, |_| Ok(())).unwrap();
         },
         &mut |bench| drop(bench.order(Path::new("/sys/order"), "+memory", "-memory")),
+        &mut |bench| {
+            let (array, mapped) = layers("run");
+            let argv = ["mdadm", "--create", "/dev/md/fslab-run-0", "--uuid=ours", "/dev/loop0"];
+            bench.layer(array, &argv.map(str::to_owned), Input::NONE).unwrap();
+            let argv = ["dmsetup", "create", "fslab-run-1", "--uuid", "fslab-ours"];
+            let input = Input::open("0 8 crypt /dev/md/fslab-run-0");
+            bench.layer(mapped, &argv.map(str::to_owned), input).unwrap();
+        },
     ];
     for deed in deeds.into_iter().take(steps) {
         deed(bench);
     }
 }
 
+/// An array and a mapped device of a run.
+fn layers(run: &str) -> (Change, Change) {
+    let layer = |kind, name: String, uuid: &str, members| {
+        let uuid = uuid.to_owned();
+        Change::Layer { kind, name, uuid, members }
+    };
+    let members = vec!["/dev/loop0".into()];
+    (
+        layer(Built::Array, format!("fslab-{run}-0"), "ours", members),
+        layer(Built::Mapped, format!("fslab-{run}-1"), "fslab-ours", Vec::new()),
+    )
+}
+
 /// Everything of a machine that a run may change.
-fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize) {
+fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize, Vec<String>) {
     let loops = |name: &str| host.entry(&Path::new("/images").join(name)).map(|e| e.identity);
     let attached = loops("fslab-run-0.img").map_or(0, |id| host.loops_of(id).unwrap().len());
     (
@@ -74,6 +100,7 @@ fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize) {
         selected(&host.read(Path::new(SETTING)).unwrap()).to_owned(),
         attached,
         host.list(Path::new("/sys/fs/cgroup")).unwrap().len(),
+        host.list(Path::new("/sys/class/block")).unwrap(),
     )
 }
 
@@ -86,7 +113,7 @@ proptest! {
     /// A run is killed after any number of changes, between any two lines of its journal that leave
     /// the plan of every change that was made, and perhaps within a line.
     #[test]
-    fn any_prefix_undoes(steps in 0usize..8, torn in 0usize..40, unknown: bool) {
+    fn any_prefix_undoes(steps in 0usize..=9, torn in 0usize..40, unknown: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let host = Arc::new(machine(root));
@@ -117,7 +144,7 @@ proptest! {
 
     /// Undoing is idempotent: a clean that is itself cut off is taken up by the next.
     #[test]
-    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..8, undone in 0usize..8) {
+    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..=9, undone in 0usize..=9) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let host = Arc::new(machine(root));
@@ -327,7 +354,8 @@ fn a_line_that_did_not_fit_does_not_swallow_the_next() {
 fn lines_around_a_full_disk(folder: &Path) -> Vec<String> {
     let path = folder.join("run.jsonl");
     let file = File::options().append(true).create(true).open(&path).unwrap();
-    let mut journal = Journal { file, path: path.clone(), next: 0, open: Vec::new() };
+    let mut journal =
+        Journal { file, path: path.clone(), next: 0, open: Vec::new(), left: Vec::new() };
     let change = |name: &str| Change::Directory { path: Path::new("/images").join(name) };
     let filler = folder.join("filler");
     fs::write(&filler, [0; 8 << 10]).unwrap();
@@ -404,3 +432,155 @@ fn a_tree_whose_marker_was_not_written_is_removed() {
     revert(&host, &tree()).unwrap();
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }
+
+fn commands(host: &FakeHost, argv: &[&str], input: &str) {
+    let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+    assert!(host.run_told(&argv, input).unwrap().success(), "{argv:?}");
+}
+
+#[test]
+fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path());
+    commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
+    commands(
+        &host,
+        &["mdadm", "--create", "/dev/md/fslab-run-0", "--uuid=theirs", "/dev/loop0"],
+        "",
+    );
+    let before = state(&host);
+    host.done();
+    let (array, mapped) = layers("run");
+    revert(&host, &array).unwrap();
+    revert(&host, &mapped).unwrap();
+    assert_eq!(state(&host), before);
+    let done = host.done();
+    let changes = ["remove", "--stop", "--zero-superblock"];
+    let changed = |line: &&String| changes.iter().any(|change| line.contains(change));
+    assert_eq!(done.iter().find(changed), None);
+}
+
+#[test]
+fn an_array_that_came_to_life_again_after_a_reboot_is_undone_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    work(&mut bench, 9);
+    bench.abandon();
+    // Its member has got another name, and udev has made the array of it.
+    commands(&host, &["dmsetup", "remove", "fslab-run-1"], "");
+    commands(&host, &["mdadm", "--stop", "/dev/md120"], "");
+    commands(&host, &["mdadm", "--zero-superblock", "/dev/loop0"], "");
+    fs::write(host.at(Path::new("/dev/sdb")), "").unwrap();
+    commands(&host, &["mdadm", "--create", "/dev/md/any_0", "--uuid=ours", "/dev/sdb"], "");
+    host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
+    host.done();
+    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    assert!(report.undone.contains(&"array fslab-run-0".to_owned()), "{:?}", report.undone);
+    assert!(!report.undone.iter().any(|what| what.contains("mapped")), "{:?}", report.undone);
+    let done = host.done();
+    assert!(done.contains(&"mdadm --stop /dev/md120".to_owned()), "{done:#?}");
+    assert!(done.contains(&"mdadm --zero-superblock /dev/sdb".to_owned()), "{done:#?}");
+}
+
+#[test]
+fn a_mapped_device_that_is_in_use_is_waited_for_then_reported_and_holds_what_is_below() {
+    let folder = tempfile::tempdir().unwrap();
+    let busy =
+        Output { status: Some(1), stderr: "Device or resource busy".into(), ..Output::default() };
+    let listed = Output {
+        status: Some(0),
+        stdout: "theirs:x\nfslab-run-1:fslab-ours\n".into(),
+        ..Output::default()
+    };
+    let answers = (0..TRIES_OF_UNDO).flat_map(|_| [listed.clone(), busy.clone()]);
+    let host = machine(folder.path()).program("dmsetup", answers);
+    let start = host.now();
+    let (_, mapped) = layers("run");
+    let why = revert(&host, &mapped).unwrap_err();
+    assert_eq!(
+        why,
+        "fslab-run-1: exit 1: Device or resource busy; end what uses it, then `fslab clean`"
+    );
+    assert_eq!(host.now() - start, Nanos(5_000_000_000));
+    // Without the driver there is nothing to ask.
+    let none = FakeHost::new(folder.path()).file("/proc/misc", "237 loop-control\n");
+    assert_eq!(revert(&none, &mapped), Ok(Outcome::Undone));
+}
+
+/// What `clean` tells of a setting that a killed run made 500 of 900 and that reads as `now`, and
+/// what it reads as then.
+fn left_by(root: &Path, now: &str, moves: bool) -> (CleanReport, String) {
+    let (host, mut bench) = started(root);
+    let path = PathBuf::from("/sys/limit");
+    host.create(&path, "900").unwrap();
+    let write = Write {
+        setting: "limit".into(),
+        path: path.clone(),
+        text: "500".into(),
+        from: None,
+        moves,
+        basis: None,
+    };
+    bench.switch(&write).unwrap();
+    bench.abandon();
+    host.write(&path, now).unwrap();
+    let report = clean(&*host, &root.join("state")).unwrap();
+    (report, host.read(&path).unwrap())
+}
+
+#[test]
+fn a_setting_that_somebody_else_changed_is_left_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (report, now) = left_by(folder.path(), "400", false);
+    let why = "reads `400`, not `500` as the run left it".to_owned();
+    let left = vec![Stuck { what: "setting /sys/limit".into(), why }];
+    assert_eq!(report, CleanReport { left, ..CleanReport::default() });
+    assert_eq!(now, "400");
+    assert!(!journal_path(folder.path()).exists());
+}
+
+#[test]
+fn a_setting_that_the_kernel_moves_is_put_back_whatever_it_reads_as() {
+    for now in ["400", "500", "900"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (report, now) = left_by(folder.path(), now, true);
+        assert_eq!((report.undone, report.left), (vec!["setting /sys/limit".to_owned()], vec![]));
+        assert_eq!(now, "900");
+    }
+}
+
+#[test]
+fn a_setting_that_could_not_be_read_back_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, mut bench) = started(folder.path());
+    host.refuse_once_written(Path::new(SETTING), 5);
+    let (step, warning) = bench.set("scheduler", Path::new(SETTING), "bfq").unwrap();
+    assert!(step.is_some());
+    let told = warning.unwrap().message();
+    assert!(told.contains("Input/output error"), "{told}");
+    bench.abandon();
+    // It reads again.
+    let host = FakeHost::new(folder.path());
+    let report = clean(&host, &folder.path().join("state")).unwrap();
+    assert_eq!((report.undone.len(), report.left, report.stuck), (1, vec![], vec![]));
+    assert_eq!(host.read(Path::new(SETTING)).unwrap(), "[none] bfq");
+}
+
+#[test]
+fn a_journal_of_before_there_was_a_basis_is_read() {
+    let of = |text: &str| serde_json::from_str::<Change>(text).unwrap();
+    let setting = Change::Setting {
+        path: "/a".into(),
+        before: "1".into(),
+        after: None,
+        moves: false,
+        basis: None,
+    };
+    assert_eq!(of(r#"{"change":"setting","path":"/a","before":"1","after":null}"#), setting);
+    let kept = Change::Kept { values: vec![("/a".into(), "1".into())], basis: None };
+    assert_eq!(of(r#"{"change":"kept","values":[["/a","1"]]}"#), kept);
+}
+
+/// How often undoing tries what is busy.
+const TRIES_OF_UNDO: usize = 50;

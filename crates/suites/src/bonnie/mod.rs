@@ -84,6 +84,7 @@ const SPEC: SuiteSpec = SuiteSpec {
             in order and at random.",
     source: "behavior of bonnie++ 2.00a, observed; bonnie++(8)",
     notes: include_str!("notes.md"),
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 

@@ -50,6 +50,7 @@ const SPEC: SuiteSpec = SuiteSpec {
             or the same by several workers.",
     source: "behaviour of IOzone 3.471, observed; IOzone documentation (iozone.org)",
     notes: include_str!("notes.md"),
+    clients: Some("processes"),
     parameters: &[
         parameter("file", SIZE, "512MiB", "Size of the file; of each file with several workers."),
         parameter("record", SIZE, "64KiB", "Size of one record, which is one call."),

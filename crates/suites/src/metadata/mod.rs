@@ -95,6 +95,7 @@ const SPEC: SuiteSpec = SuiteSpec {
     source: "degrees of sharing: FxMark (Min et al., USENIX ATC 2016); each operation as in its \
              Linux manual page",
     notes: include_str!("notes.md"),
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 

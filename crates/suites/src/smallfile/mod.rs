@@ -54,6 +54,7 @@ const SPEC: SuiteSpec = SuiteSpec {
     source: "a study of small files on five filesystems, February 2011; what it leaves open is own \
              choice",
     notes: include_str!("notes.md"),
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 

@@ -14,6 +14,7 @@ pub(super) const SPEC: SuiteSpec = SuiteSpec {
             durability, and workers as asked.",
     source: "fslab's own; each call as in its Linux manual page",
     notes: include_str!("notes.md"),
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 

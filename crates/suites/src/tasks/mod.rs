@@ -54,6 +54,7 @@ const SPEC: SuiteSpec = SuiteSpec {
     source: "Justin Piszcz, \"Benchmarking Filesystems\" (2004) and \"Benchmarking Filesystems \
              Part II\" (Linux Gazette 122, January 2006)",
     notes: include_str!("notes.md"),
+    clients: None,
     parameters: PARAMETERS,
 };
 

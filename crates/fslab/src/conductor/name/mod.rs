@@ -17,7 +17,7 @@ mod warnings;
 
 use model::{
     Evidence, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample,
-    phase::{Bound, Direction, Moved, Pace, Work, WorkerResult},
+    phase::{Bound, Direction, Moved, Pace, Replay, Stream, Until, Work, WorkerResult},
 };
 
 pub(super) use lifecycle::{looking, occupied, offered, step, step_warnings};
@@ -59,7 +59,18 @@ pub(super) fn samples(phase: &Phase, result: &PhaseResult, known: &Known) -> Vec
         costs::add(&mut named, result, known);
         moved::add(&mut named, result, &known.evidence);
     }
+    if let Some(rate) = ticked(result) {
+        named.add(Metric::ThroughputTick, rate);
+    }
     named.samples
+}
+
+/// Bytes a second until the last whole second before the end, where workers keep that.
+fn ticked(result: &PhaseResult) -> Option<f64> {
+    let ticks = result.workers.iter().map(|worker| worker.ticked).collect::<Option<Vec<_>>>()?;
+    let elapsed = ticks.iter().map(|tick| tick.elapsed).max().filter(|time| time.0 > 0)?;
+    let bytes: u64 = ticks.iter().map(|tick| tick.bytes.0).sum();
+    Some(float(bytes) * 1e9 / nanos(elapsed))
 }
 
 /// The value of a metric over all workers.
@@ -86,18 +97,25 @@ fn generator_share(phase: &Phase, result: &PhaseResult, generator: Option<f64>) 
 /// context switches, and device counters cover the ramp-up and what followed a stonewall as well.
 /// Work is taken to be as frequent there as in the counted part.
 fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
-    let ramp = match &phase.work {
-        Work::Stream(stream) => match stream.bound {
-            Bound::Time { ramp, .. } => ramp,
-            Bound::Once | Bound::Ops(_) | Bound::Together(_) => Nanos(0),
-        },
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            Nanos(0)
-        }
-    };
+    let ramp = ramp(phase);
     let counted = nanos(sum(result, |worker| worker.loop_time));
     let rest = nanos(sum(result, |worker| worker.uncounted_time + ramp));
     if counted > 0.0 { 1.0 + rest / counted } else { 1.0 }
+}
+
+/// What comes before the counting.
+fn ramp(phase: &Phase) -> Nanos {
+    match &phase.work {
+        Work::Stream(Stream { bound: Bound::Time { ramp, .. }, .. })
+        | Work::Replay(Replay { until: Until::Time { ramp, .. }, .. }) => *ramp,
+        Work::Stream(_)
+        | Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => Nanos(0),
+    }
 }
 
 /// Whether workers of this phase both read and wrote, by the amount named.
@@ -112,9 +130,12 @@ fn mixed(result: &PhaseResult, amount: impl Fn(&Moved) -> u64) -> bool {
 fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
     match &phase.work {
         Work::Task(_) => window(result.workers.iter(), |worker| worker.loop_time),
-        Work::Stream(_) | Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => {
-            result.wall_time
-        }
+        Work::Stream(_)
+        | Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Remove { .. } => result.wall_time,
     }
 }
 
@@ -122,9 +143,12 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
 fn direction(phase: &Phase) -> Option<Direction> {
     match &phase.work {
         Work::Stream(stream) => Some(stream.direction),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            None
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => None,
     }
 }
 

@@ -3,10 +3,10 @@
 use model::{
     Bytes, Evidence, Metric, Nanos, Phase, PhaseResult,
     evidence::DeviceWork,
-    phase::{Bound, Direction, Flush, FlushCall, Interface, Stream, TreeStep, Work, WorkerResult},
+    phase::{Direction, Flush, FlushCall, Interface, Stream, TreeStep, Work, WorkerResult},
 };
 
-use super::{Named, beyond_counting, direction, float, nanos, sum};
+use super::{Named, beyond_counting, direction, float, nanos, ramp, sum};
 use crate::conductor::deeds;
 
 /// What the devices that a filesystem is on did, all of them together.
@@ -77,7 +77,9 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult, evidence: &Eviden
 pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => true,
+        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) | Work::Remove { .. } => {
+            true
+        }
         Work::Task(task) => deeds::reads_target(task),
     };
     let moved = |worker: &WorkerResult| match direction(phase) {
@@ -101,7 +103,9 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
 pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => true,
+        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) | Work::Remove { .. } => {
+            true
+        }
         Work::Task(task) => deeds::writes_target(task),
     };
     let all =
@@ -114,11 +118,9 @@ pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f
 /// How much more the workers did than what was counted, for the ramp-up alone: a factor of at least
 /// 1. Work is taken to be as frequent there as in the counted part.
 fn with_ramp(phase: &Phase, result: &PhaseResult) -> f64 {
-    let Work::Stream(Stream { bound: Bound::Time { ramp, .. }, .. }) = &phase.work else {
-        return 1.0;
-    };
+    let ramp = ramp(phase);
     let counted = nanos(sum(result, |worker| worker.loop_time));
-    let ramps = nanos(sum(result, |_| *ramp));
+    let ramps = nanos(sum(result, |_| ramp));
     if counted > 0.0 { 1.0 + ramps / counted } else { 1.0 }
 }
 
@@ -126,9 +128,12 @@ fn with_ramp(phase: &Phase, result: &PhaseResult) -> f64 {
 pub(super) fn uses_page_cache(phase: &Phase) -> bool {
     match &phase.work {
         Work::Stream(stream) => !stream.open.direct && stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            true
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => true,
     }
 }
 
@@ -153,6 +158,8 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
         }
         Work::Tree(tree) => tree.end.sync || tree.steps.contains(&TreeStep::Fsync),
         Work::Task(_) => flushed(result),
+        // What was written after the last flush of a file may still be in memory.
+        Work::Replay(replay) => replay.durability.files || replay.durability.writes,
         Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => false,
     }
 }

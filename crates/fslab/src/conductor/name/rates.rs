@@ -61,8 +61,9 @@ fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
         |part: fn(&WorkerResult) -> u64| per_second(result.workers.iter().map(part).sum(), window);
     named.add(Metric::ReadThroughput, all(|worker| worker.read.bytes.0));
     named.add(Metric::WriteThroughput, all(|worker| worker.written.bytes.0));
-    // The operations of a task are entries or copies, each of which is read and written.
-    if matches!(named.phase.work, Work::Task(_)) {
+    // The operations of a task are entries or copies, each of which is read and written; those of a
+    // replay are of many kinds, each of which is told apart.
+    if matches!(named.phase.work, Work::Task(_) | Work::Replay(_)) {
         return;
     }
     named.add(Metric::ReadOpsRate, all(|worker| worker.read.ops.0));

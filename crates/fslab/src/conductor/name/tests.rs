@@ -35,6 +35,7 @@ fn result() -> PhaseResult {
         ..WorkerResult::default()
     };
     PhaseResult {
+        facts: model::Environment::default(),
         workers: vec![worker(0, 0, 1), worker(1, 500_000_000, 2)],
         wall_time: Nanos(5_000_000_000),
     }

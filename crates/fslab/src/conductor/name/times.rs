@@ -46,7 +46,7 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
         named.add(Metric::LatencyMean, nanos(mean));
         named.add(Metric::LatencyMax, nanos(max));
     }
-    if mixed(result, |moved| moved.ops.0) {
+    if mixed(result, |moved| moved.ops.0) && latencies.by_kind.is_empty() {
         percentiles(named, &latencies.read, &READS);
         percentiles(named, &latencies.write, &WRITES);
     }
@@ -83,7 +83,12 @@ pub(in crate::conductor) fn histograms(phase: &str, result: &PhaseResult) -> Vec
     let every = TimesOf::ALL
         .into_iter()
         .zip(std::iter::once(&all).chain(apart.iter().map(|(_, histogram)| *histogram)));
-    let filled = every.filter(|(_, histogram)| histogram.count() > 0);
+    let kinds = latencies.by_kind.iter().map(|(op, histogram)| (TimesOf::Op(*op), histogram));
+    // Reads and writes of a replay are told by kind.
+    let halves = |of: &TimesOf| matches!(of, TimesOf::Read | TimesOf::Write);
+    let whole = latencies.by_kind.is_empty();
+    let every = every.filter(|(of, _)| whole || !halves(of));
+    let filled = every.chain(kinds).filter(|(_, histogram)| histogram.count() > 0);
     filled
         .map(|(of, histogram)| Times { phase: phase.to_owned(), of, histogram: histogram.clone() })
         .collect()

@@ -6,7 +6,8 @@ mod verdict;
 use std::{path::Path, sync::atomic::Ordering, time::Instant};
 
 use model::{
-    Cell, Environment, Evidence, Phase, Sample, Warning,
+    Cell, Environment, Evidence, Factor, Phase, Sample, Warning,
+    factor::parse_percent,
     phase::Series,
     record::{Action, Outcome, Times, TrialRecord},
     sample::lifecycle,
@@ -95,11 +96,13 @@ impl Conductor<'_> {
         })?;
         let phases = (suite.phases)(&cell.workload, self.settings.seed);
         // Before anything is made: the machine is as idle as it gets, and no cache is warm yet.
-        let generator: Vec<_> = phases.iter().map(|phase| self.ceilings.of(phase)).collect();
+        let slower = slower(&cell);
+        let ceiling = |phase| self.ceilings.of(phase).map(|cost| cost * slower);
+        let generator: Vec<_> = phases.iter().map(ceiling).collect();
         let scratch = self.scratch(&phases)?;
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
         let mut mounted = self.instance(&cell)?;
-        schedulers_hold(&mounted)?;
+        settings_hold(&cell, &mounted)?;
         let workload = Workload {
             phases: &phases,
             generator: &generator,
@@ -143,6 +146,7 @@ impl Conductor<'_> {
         let mounted = self.rig.instance(&Wanted {
             becomes: level.becomes.as_deref().map(get).transpose()?,
             scheduler: cell.scheduler.as_deref(),
+            factors: &cell.factors,
             fullness: cell.fullness,
             isolation: self.settings.isolation,
             populate: &populate,
@@ -166,6 +170,14 @@ impl Conductor<'_> {
     }
 }
 
+/// How many times longer the processors of a cell take than at full speed, at which the loop of the
+/// load generator is measured: it computes and does nothing else.
+fn slower(cell: &Cell) -> f64 {
+    let speed = cell.factors.get(&Factor::CpuSpeed).map(ToString::to_string);
+    let percent = speed.and_then(|text| parse_percent(&text).ok());
+    percent.map_or(1.0, |percent| 100.0 / f64::from(percent))
+}
+
 /// Keeps what a step around the phases took, and what was seen of it.
 fn around(step: Step, gathered: &mut Gathered) -> Result<(), Stop> {
     gathered.samples.extend(name::step(&step));
@@ -178,13 +190,27 @@ fn around(step: Step, gathered: &mut Gathered) -> Result<(), Stop> {
 }
 
 /// A setting that is an axis of the plan must hold, or the number would stand under a wrong name.
-fn schedulers_hold(mounted: &Mounted) -> Result<(), Stop> {
+/// What the kernel has rounded holds.
+fn settings_hold(cell: &Cell, mounted: &Mounted) -> Result<(), Stop> {
+    let of_the_plan = |setting: &str| {
+        let named = |factor: &Factor| setting.starts_with(factor.spec().name);
+        setting.contains("scheduler") || cell.factors.keys().any(named)
+    };
     let broken = mounted.warnings().iter().find(|warning| {
-        matches!(warning, Warning::ReadBack { setting, .. } if setting.contains("scheduler"))
+        matches!(warning, Warning::ReadBack { setting, wanted, found }
+            if of_the_plan(setting) && !rounded(wanted, found))
     });
     match broken {
         None => Ok(()),
         Some(warning) => Err(Stop::Failed(format!("{}; {}", warning.message(), warning.cure()))),
+    }
+}
+
+/// Whether both are numbers of about the same size.
+fn rounded(wanted: &str, found: &str) -> bool {
+    match (wanted.trim().parse::<f64>(), found.trim().parse::<f64>()) {
+        (Ok(wanted), Ok(found)) => found > wanted / 2.0 && found < wanted * 2.0,
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use engine::{Context, EngineError};
 use model::{
     Nanos, Phase, PhaseResult, Warning,
-    phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Work},
+    phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
 };
 use rig::Mounted;
 
@@ -52,7 +52,8 @@ impl Workload<'_> {
                 continue;
             }
             (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time(phase) });
-            let ready = ready(phase, mounted, restless)?;
+            let mut ready = ready(phase, mounted, restless)?;
+            ready.extend(mounted.expect_workers(phase.work.workers()));
             let (result, stands) = match phase.role {
                 Role::Measure => self.measured(phase, *generator, mounted, ready, gathered),
                 Role::Prepare => {
@@ -73,6 +74,8 @@ impl Workload<'_> {
             result?;
             writable(&phase.name, mounted.directory())?;
         }
+        // What comes now is done by one program after the other.
+        gathered.warnings.extend(mounted.expect_workers(1).map(|warning| (None, warning)));
         gathered.warnings.extend(name::across(self.phases, &gathered.samples));
         Ok(())
     }
@@ -120,6 +123,7 @@ impl Workload<'_> {
         let located = |warning| (Some(phase.name.clone()), warning);
         gathered.warnings.extend(warnings.into_iter().chain(own).map(located));
         gathered.samples.extend(samples);
+        gathered.environment.merge(result.facts.clone());
         gathered.histograms.extend(name::histograms(&phase.name, result));
         let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
         if !series.ops.is_empty() {
@@ -136,6 +140,7 @@ impl Workload<'_> {
             Work::Stream(stream) => engine::run(stream, &context),
             Work::Tree(tree) => engine::run_tree(tree, &context),
             Work::Mix(mix) => engine::run_mix(mix, &context),
+            Work::Replay(replay) => engine::run_replay(replay, &context),
             Work::Layout(layout) => engine::run_layout(layout, &context),
             Work::Task(task) => engine::run_task(task, self.elsewhere, &context),
             Work::Remove { files, workers } => engine::remove(files, *workers, &context),
@@ -181,7 +186,7 @@ fn set_of(phase: &Phase) -> Option<&Set> {
         Work::Tree(tree) => Some(&tree.set),
         Work::Mix(mix) => Some(&mix.set),
         Work::Layout(layout) => Some(&layout.set),
-        Work::Stream(_) | Work::Task(_) | Work::Remove { .. } => None,
+        Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => None,
     }
 }
 
@@ -201,7 +206,9 @@ fn makes(phase: &Phase) -> bool {
                     | TreeStep::Mkdir
             )
         ),
-        Work::Mix(_) | Work::Stream(_) | Work::Task(_) | Work::Remove { .. } => false,
+        Work::Mix(_) | Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => {
+            false
+        }
     }
 }
 
@@ -234,6 +241,10 @@ fn time(phase: &Phase) -> Option<Nanos> {
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, run } => Some(ramp + run),
             Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
+        },
+        Work::Replay(replay) => match replay.until {
+            Until::Time { ramp, run } => Some(ramp + run),
+            Until::Replayed(_) => None,
         },
         Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
             None

@@ -1,10 +1,12 @@
 //! The axes that say under which conditions a workload runs.
 
-use super::{Result, Table, array, count, list, string, strings};
+use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
     cell::{Fullness, Isolation},
-    plan::PlanError,
+    factor::{FACTORS, Factor},
+    plan::{PlanError, WorkloadEntry},
     storage::{Place, Storage},
+    workload::Value,
 };
 
 /// The I/O schedulers.
@@ -32,6 +34,62 @@ pub(super) fn fullness(axes: &Table<'_>, storage: &Storage) -> Result<Vec<Fullne
     };
     let levels = array(item).and_then(|items| items.iter().map(level).collect());
     levels.map_err(|error: PlanError| error.cure("write whole percents: full = [0, 50, 90]"))
+}
+
+/// The settings of the machine, in the order written.
+pub(super) fn factors(axes: &Table<'_>, storage: &Storage) -> Result<Vec<(Factor, Vec<Value>)>> {
+    if matches!(storage.place, Place::Directory { .. }) {
+        let mut specs = FACTORS.iter().filter(|spec| spec.factor.of_devices());
+        if let Some(item) = specs.find_map(|spec| Some((spec.name, axes.get(spec.name)?))) {
+            let (message, cure) = no_device(item.0);
+            return Err(PlanError::new(message, item.1.span()).cure(cure));
+        }
+    }
+    factors_of(|key| axes.get(key))
+}
+
+/// Why workloads cannot have conditions of their own on a storage: a directory has no device to
+/// set.
+pub(super) fn own(workloads: &[WorkloadEntry], storage: &Storage) -> Result<()> {
+    if !matches!(storage.place, Place::Directory { .. }) {
+        return Ok(());
+    }
+    let error = |(message, cure): (String, String), entry: &WorkloadEntry| {
+        Err(PlanError::new(message, entry.span.clone()).cure(cure))
+    };
+    for entry in workloads {
+        if entry.schedulers.is_some() {
+            return error(no_device("scheduler"), entry);
+        }
+        if let Some((factor, _)) = entry.factors.iter().find(|(factor, _)| factor.of_devices()) {
+            return error(no_device(factor.spec().name), entry);
+        }
+    }
+    Ok(())
+}
+
+/// That a directory has no device for a setting, and what to do.
+pub(in crate::plan) fn no_device(setting: &str) -> (String, String) {
+    let message = format!("a directory has no device of its own for `{setting}`");
+    (message, format!("take `{setting}` out, or name an image or a device"))
+}
+
+/// Those among some keys.
+pub(super) fn factors_of<'a>(
+    get: impl Fn(&'static str) -> Option<Item<'a>>,
+) -> Result<Vec<(Factor, Vec<Value>)>> {
+    let mut factors = Vec::new();
+    for spec in FACTORS {
+        let Some(item) = get(spec.name) else { continue };
+        let values = array(item)?;
+        if values.is_empty() {
+            return Err(PlanError::new("the list is empty", item.span()));
+        }
+        let values = values.iter().map(|item| value(spec.kind, item)).collect::<Result<_>>()?;
+        factors.push((item.span().start, spec.factor, values));
+    }
+    factors.sort_by_key(|(start, _, _)| *start);
+    Ok(factors.into_iter().map(|(_, factor, values)| (factor, values)).collect())
 }
 
 /// What separates one trial from the next.

@@ -5,7 +5,7 @@ use std::{ops::Range, path::Path};
 
 use toml::{Spanned, de::DeValue};
 
-use super::{Item, Result, Table, array, count, list, string, strings, wrong};
+use super::{Item, Result, Table, array, count, layers, list, string, strings, wrong};
 use crate::{
     cell::{FilesystemLevel, SetupStep},
     plan::{PlanError, Vocabulary},
@@ -76,6 +76,8 @@ fn filesystem(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<FilesystemLe
                 base: string(base)?,
                 mkfs: table.get("mkfs").map(strings).transpose()?.unwrap_or_default(),
                 mount: table.get("mount").map(string).transpose()?.unwrap_or_default(),
+                devices: table.get("devices").map(devices).transpose()?,
+                layers: table.get("layers").map(layers::layers).transpose()?.unwrap_or_default(),
                 becomes: becomes(&table, &setup, vocabulary)?,
                 setup,
             };
@@ -85,6 +87,10 @@ fn filesystem(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<FilesystemLe
     };
     check_filesystem(&level.base, span, vocabulary)?;
     Ok(level)
+}
+
+fn devices(item: Item<'_>) -> Result<u32> {
+    Ok(u32::try_from(count(item, 1, 16)?).unwrap_or(16))
 }
 
 /// Whether a catalogue entry has that name.

@@ -1,6 +1,8 @@
 //! The overview of a suite: filesystems × tests at each point, tests × parameter values for each
 //! filesystem.
 
+use std::collections::BTreeSet;
+
 use analysis::Summary;
 use model::{Metric, Value};
 
@@ -12,7 +14,7 @@ use crate::{
     units::{Scale, capital, one_line},
     view::{
         facts::{Facts, Filesystem},
-        points::{Entry, Status, Suite, Test, WorkPoint, slug},
+        points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint, slug},
     },
 };
 
@@ -42,7 +44,15 @@ impl Overview {
 
 /// All overview tables of a suite but the totals, in the order of the study where the plan
 /// reproduces it.
-pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Overview {
+///
+/// Parameters whose values stand side by side `elsewhere` in the report have no tables by
+/// filesystem.
+pub(crate) fn overview(
+    suite: &Suite,
+    filesystems: &[Filesystem],
+    facts: &Facts,
+    elsewhere: &BTreeSet<String>,
+) -> Overview {
     let groups = groups(suite);
     let (mut by_point, mut further) = (Vec::new(), Vec::new());
     for point in &suite.points {
@@ -64,7 +74,7 @@ pub(crate) fn overview(suite: &Suite, filesystems: &[Filesystem], facts: &Facts)
     if suite.numbered_as_2009 {
         number(&mut by_point, 1);
     }
-    let mut by_filesystem = by_filesystem(suite, &groups, filesystems);
+    let mut by_filesystem = by_filesystem(suite, &groups, filesystems, elsewhere);
     if suite.numbered_as_2009 {
         by_filesystem = as_in_2009(by_filesystem);
     }
@@ -197,13 +207,14 @@ pub(super) fn grid(
     if !sizes.is_empty() {
         table.caption.push(sizes);
     }
+    table.caption.extend(point.load.first().cloned());
     table.caption.extend(caches(tests));
     table.state_n();
     table
 }
 
 /// The cell of an entry: a number, or why there is none.
-pub(super) fn value_cell(
+pub(crate) fn value_cell(
     entry: &Entry,
     summary: Option<&Summary>,
     scale: Scale,
@@ -221,10 +232,15 @@ pub(super) fn value_cell(
 }
 
 /// For each filesystem and swept parameter: tests × values, all other parameters fixed.
-fn by_filesystem(suite: &Suite, groups: &[String], filesystems: &[Filesystem]) -> Vec<Table> {
+fn by_filesystem(
+    suite: &Suite,
+    groups: &[String],
+    filesystems: &[Filesystem],
+    elsewhere: &BTreeSet<String>,
+) -> Vec<Table> {
     let mut tables = Vec::new();
     for (index, filesystem) in filesystems.iter().enumerate() {
-        for parameter in &suite.swept {
+        for parameter in suite.swept.iter().filter(|name| !elsewhere.contains(*name)) {
             for points in slices(suite, parameter) {
                 for group in groups {
                     tables.push(of_filesystem(index, filesystem, parameter, &points, group));
@@ -261,8 +277,9 @@ fn of_filesystem(
     points: &[&WorkPoint],
     group: &str,
 ) -> Table {
-    let level =
-        |point: &WorkPoint| point.parameters.get(parameter).map_or(String::new(), Value::to_string);
+    let level = |point: &WorkPoint| {
+        point.parameters.get(parameter).map_or_else(|| AS_FOUND.into(), Value::to_string)
+    };
     let columns = points
         .iter()
         .map(|point| Column::new(format!("{parameter} {}", one_line(&level(point))), ""));

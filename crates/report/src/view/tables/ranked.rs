@@ -54,6 +54,7 @@ fn of_test(
         columns,
         rows: test.entries.iter().enumerate().map(row).collect(),
     };
+    table.caption.extend(point.under());
     table.caption.extend(caches(&[test]));
     table.state_n();
     if let Some(family) = &test.family {

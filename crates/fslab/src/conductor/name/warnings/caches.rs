@@ -23,7 +23,7 @@ pub(super) fn of(
     let cached = value(samples, Metric::CachedShare).map(Ratio);
     let only_reads = match &phase.work {
         Work::Stream(stream) => each_reads(stream),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) => {
+        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) => {
             result.workers.iter().all(|worker| !worker.writes())
         }
         Work::Task(_) => true,

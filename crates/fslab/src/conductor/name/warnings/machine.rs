@@ -45,9 +45,12 @@ pub(super) fn of(
 fn cpu_bound(phase: &Phase, result: &PhaseResult, evidence: &Evidence) -> Option<Warning> {
     let moves = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            true
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => true,
     };
     if phase.cache == Cache::Warm || !moves {
         return None;

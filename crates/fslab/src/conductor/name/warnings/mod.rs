@@ -39,6 +39,10 @@ pub(in crate::conductor) fn warnings(
         warnings.push(Warning::Short { elapsed });
     }
     timing(&mut warnings, phase, result, known);
+    let unexpected: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
+    if unexpected > 0 {
+        warnings.push(Warning::Unexpected { count: unexpected, of: result.ops().0 });
+    }
     caches::of(&mut warnings, phase, result, known, samples);
     writes::of(&mut warnings, phase, result, known, samples);
     warnings.extend(plausible::of(phase, result, known, samples));

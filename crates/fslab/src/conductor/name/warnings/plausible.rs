@@ -113,6 +113,7 @@ pub(in crate::conductor) fn across(
         Work::Stream(_)
         | Work::Tree(_)
         | Work::Mix(_)
+        | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
         | Work::Remove { .. } => None,

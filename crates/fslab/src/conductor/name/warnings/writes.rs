@@ -33,6 +33,8 @@ pub(super) fn of(
         Work::Tree(tree) if compressible(tree.set.fill) && !tree.set.sizes.are_empty() => {
             warnings.push(Warning::Compressible);
         }
+        // All that a replay writes is zeros.
+        Work::Replay(_) => warnings.push(Warning::Compressible),
         Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
@@ -65,6 +67,7 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
     match &phase.work {
         Work::Stream(stream) => !durable(stream) && !stream.open.direct,
         Work::Tree(tree) => !tree.end.sync && !tree.steps.contains(&TreeStep::Fsync),
+        Work::Replay(replay) => !replay.durability.files && !replay.durability.writes,
         Work::Mix(_) => true,
         Work::Task(_) => !flushed(result),
         Work::Layout(_) | Work::Remove { .. } => false,
@@ -83,7 +86,14 @@ fn still_dirty(known: &Known) -> Option<Bytes> {
 /// Whether a phase writes some bytes again before they are flushed, so that the devices have a
 /// right to write less.
 fn overwrites(phase: &Phase) -> bool {
-    let Work::Stream(stream) = &phase.work else { return false };
+    // Replays write the same files over and over, and remove them.
+    let stream = match &phase.work {
+        Work::Replay(_) => return true,
+        Work::Stream(stream) => stream,
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            return false;
+        }
+    };
     let Stream { open, access, .. } = stream;
     let through = open.direct || open.sync || open.dsync;
     let again = matches!(access, Access::SameRecord | Access::Stride { .. } | Access::Replay);

@@ -1,0 +1,118 @@
+//! What memory clients take, and a filesystem on an image.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use model::phase::{Until, WorkerKind, Workers};
+use tempfile::TempDir;
+
+use super::replay;
+
+/// A process that runs so many clients, as processes or threads, and tells what memory all of them
+/// took at most, in KiB; called by [`memory`] through this program.
+pub(crate) fn hold(arguments: &[String]) -> u64 {
+    let [clients, kind, load, directory, millis] = arguments else { panic!("five arguments") };
+    let kind = if kind == "process" { WorkerKind::Process } else { WorkerKind::Thread };
+    let number = |text: &String| text.parse::<u64>().expect("a number");
+    let count = u32::try_from(number(clients)).expect("a number of clients");
+    let workers = Workers { kind, ..Workers::threads(count) };
+    let run = Duration::from_millis(number(millis));
+    let until = Until::Time { ramp: model::Nanos(0), run: run.into() };
+    let replay = replay(Path::new(load), workers, until);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let most = scope.spawn(|| {
+            let mut most = 0;
+            while !over.load(Relaxed) {
+                most = most.max(together());
+                thread::sleep(Duration::from_millis(100));
+            }
+            most
+        });
+        super::run(&replay, Path::new(directory));
+        over.store(true, Relaxed);
+        most.join().expect("it only reads")
+    })
+}
+
+/// Memory of this process and its children, what they share counted once: the proportional set
+/// sizes of proc_pid_smaps(5).
+fn together() -> u64 {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let children: Vec<String> = tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let size = |process: &str| -> Option<u64> {
+        let mut text = String::new();
+        let path = format!("/proc/{process}/smaps_rollup");
+        fs::File::open(path).ok()?.read_to_string(&mut text).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    let own = size("self").unwrap_or(0);
+    own + children.iter().filter_map(|process| size(process)).sum::<u64>()
+}
+
+/// What memory so many clients take.
+pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration) -> String {
+    let told = |clients: u32, kind: &str| -> u64 {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["clients", &clients.to_string(), kind]).arg(load).arg(directory);
+        let output = command.arg(run.as_millis().to_string()).stderr(Stdio::inherit()).output();
+        let output = output.expect("this program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("KiB")
+    };
+    let (one, threads, processes) =
+        (told(1, "thread"), told(clients, "thread"), told(clients, "process"));
+    eprintln!(" memory: 1 client {one} KiB, {clients} threads {threads}, processes {processes}");
+    format!(
+        "Memory of all processes together at most, with what they share counted once (PSS): one \
+         client {one} KiB, {clients} clients that are threads {threads} KiB, that are processes \
+         {processes} KiB (asked: less than 102400)."
+    )
+}
+
+/// An ext4 in an image file, mounted; unmounted on drop.
+pub(super) struct Image {
+    _folder: TempDir,
+    point: PathBuf,
+}
+
+impl Image {
+    /// `None` for who is not root, or has no mkfs.ext4.
+    pub(super) fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let folder = TempDir::new_in("/var/tmp").ok()?;
+        let (image, point) = (folder.path().join("image"), folder.path().join("mounted"));
+        fs::File::create(&image).ok()?.set_len(4 << 30).ok()?;
+        fs::create_dir(&point).ok()?;
+        let succeeds =
+            |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+        let made = succeeds(Command::new("mkfs.ext4").arg("-q").arg(&image))
+            && succeeds(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&point));
+        made.then_some(Self { _folder: folder, point })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.point
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.point).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{}", self.point.display());
+    }
+}

@@ -1,0 +1,45 @@
+//! Draws whose sums do not depend on the seed.
+
+use fastrand::Rng;
+
+/// So many odd numbers from `low` to `high` whose mean is that of the two: each is followed by its
+/// mirror image.
+///
+/// Odd, so that none of them is one of the sizes that are counted on their own.
+pub(super) fn mirrored(count: usize, low: u32, high: u32, random: &mut Rng) -> Vec<u32> {
+    let mut drawn = Vec::with_capacity(count + 1);
+    while drawn.len() + 1 < count {
+        let one = random.u32(low..=high);
+        drawn.extend([one | 1, (low + high - one) | 1]);
+    }
+    if drawn.len() < count {
+        drawn.push(low.midpoint(high) | 1);
+    }
+    random.shuffle(&mut drawn);
+    drawn
+}
+
+/// So many numbers from `low` to `high` that come to `total`.
+///
+/// # Panics
+/// If there are none.
+pub(super) fn parts(count: u32, low: u32, high: u32, total: u32, random: &mut Rng) -> Vec<u32> {
+    assert!((count * low..=count * high).contains(&total), "the bounds allow the total");
+    let mut parts = vec![low; count as usize];
+    let mut left = total - count * low;
+    while left > 0 {
+        let part = random.choice(&mut parts).expect("there are parts");
+        if *part < high {
+            *part += 1;
+            left -= 1;
+        }
+    }
+    parts
+}
+
+/// How many of a thing that comes `thousandths` / 1000 times an iteration are in this one, so that
+/// the sum over iterations is never off by more than one.
+#[expect(clippy::cast_possible_truncation, reason = "a difference of at most thousandths")]
+pub(super) fn spread(thousandths: u64, iteration: u64) -> usize {
+    ((iteration + 1) * thousandths / 1000 - iteration * thousandths / 1000) as usize
+}

@@ -1,0 +1,173 @@
+//! The files of the office: names of our own, and sizes that come to about 21.2 MB.
+
+use fastrand::Rng;
+
+use super::{
+    super::program::Builder,
+    budget::{BLOCK, PRINTS, SCRATCH_JOBS},
+    draw::mirrored,
+};
+
+const ROOT: &str = "/clients/client1";
+const DIRECTORIES: [&str; 12] = [
+    "/clients",
+    ROOT,
+    "/clients/client1/office",
+    "/clients/client1/office/letters",
+    "/clients/client1/office/ledger",
+    "/clients/client1/office/ledger/tables",
+    "/clients/client1/office/slides",
+    "/clients/client1/office/common",
+    "/clients/client1/office/common/forms",
+    "/clients/client1/office/common/forms/travel",
+    "/clients/client1/office/spool",
+    "/clients/client1/office/scratch",
+];
+/// Where things are looked for: all but the first two, and those where files come and go.
+const BROWSED: std::ops::Range<usize> = 2..10;
+
+/// A file, as it is before the first iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    pub(super) name: u32,
+    pub(super) size: u32,
+}
+
+/// A letter, and the names of what editing it needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letter {
+    pub(super) file: File,
+    /// The new text, until it takes the place of the old one.
+    pub(super) draft: u32,
+    /// The old text, until it is removed.
+    pub(super) backup: u32,
+    /// Says who edits the letter, while someone does.
+    pub(super) note: u32,
+}
+
+/// What there is, and what is looked for in vain.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// The directory of the client.
+    pub(super) root: u32,
+    /// A directory comes before what is in it.
+    pub(super) directories: Vec<u32>,
+    /// Edited.
+    pub(super) letters: Vec<Letter>,
+    /// Read and written here and there.
+    pub(super) tables: Vec<File>,
+    /// Slides and sheets: large, and only read.
+    pub(super) large: Vec<File>,
+    /// Forms: small, and only read.
+    pub(super) small: Vec<File>,
+    /// Prints that come and go.
+    pub(super) prints: Vec<u32>,
+    /// Scratch files that come and go.
+    pub(super) scratch: Vec<u32>,
+    /// Names that are never there.
+    pub(super) missing: Vec<u32>,
+    /// Patterns that always find something, and that never do; each with its directory.
+    pub(super) found: Vec<(u32, u32)>,
+    pub(super) in_vain: Vec<(u32, u32)>,
+}
+
+impl Files {
+    pub(super) fn new(builder: &mut Builder, random: &mut Rng) -> Self {
+        let mut name = |name: &str| builder.name(name.as_bytes()).expect("our names are good");
+        let mut numbered = |count: usize, directory: usize, stem: &str, ending: &str| -> Vec<u32> {
+            let at = DIRECTORIES[directory];
+            (0..count).map(|index| name(&format!("{at}/{stem}-{index:02}.{ending}"))).collect()
+        };
+        let [drafts, backups, notes] =
+            ["new", "bak", "own"].map(|ending| numbered(16, 3, "letter", ending));
+        let letters = files(numbered(16, 3, "letter", "ltr"), 232_000, 358_000, random);
+        let letters = letters.into_iter().zip(drafts).zip(backups).zip(notes);
+        let letters = letters
+            .map(|(((file, draft), backup), note)| Letter { file, draft, backup, note })
+            .collect();
+        let tables = files(numbered(8, 5, "table", "tab"), 380_000, 420_000, random);
+        let mut large = files(numbered(6, 6, "slides", "sld"), 862_000, 890_000, random);
+        large.extend(files(numbered(6, 4, "sheet", "sht"), 862_000, 890_000, random));
+        large[0].size = 1_866_001;
+        let mut small = files(numbered(30, 8, "form", "frm"), 32_000, 48_000, random);
+        small.extend(files(numbered(14, 9, "travel", "frm"), 32_000, 48_000, random));
+        let prints = numbered(PRINTS as usize, 10, "print", "prn");
+        let scratch = numbered(SCRATCH_JOBS, 11, "work", "tmp");
+        let missing = BROWSED.flat_map(|at| {
+            ["settings.ini", "names.idx", "style.lib", "readme.now"].map(|file| (at, file))
+        });
+        let missing =
+            missing.map(|(at, file)| name(&format!("{}/{file}", DIRECTORIES[at]))).collect();
+        let directories = DIRECTORIES.map(&mut name).to_vec();
+        let mut patterns = |endings: &[(usize, &str)]| -> Vec<(u32, u32)> {
+            let pattern = |(at, pattern): &(usize, &str)| {
+                (name(&format!("{}/{pattern}", DIRECTORIES[*at])), directories[*at])
+            };
+            endings.iter().map(pattern).collect()
+        };
+        let found = patterns(&[
+            (2, "*"),
+            (3, "*.ltr"),
+            (4, "sheet-0?.*"),
+            (5, "*.tab"),
+            (6, "*.sld"),
+            (8, "form-*"),
+            (9, "*.frm"),
+            (4, "*"),
+        ]);
+        let in_vain = patterns(&[
+            (2, "*.cfg"),
+            (3, "*.doc"),
+            (4, "*.tab"),
+            (5, "*.sld"),
+            (6, "slides-9?.sld"),
+            (8, "*.ini"),
+            (9, "*.new"),
+            (7, "*.frm"),
+        ]);
+        let root = directories[1];
+        Self {
+            root,
+            directories,
+            letters,
+            tables,
+            large,
+            small,
+            prints,
+            scratch,
+            missing,
+            found,
+            in_vain,
+        }
+    }
+
+    /// All files that there are before the first iteration.
+    pub(super) fn all(&self) -> impl Iterator<Item = File> {
+        let letters = self.letters.iter().map(|letter| &letter.file);
+        letters.chain(&self.tables).chain(&self.large).chain(&self.small).copied()
+    }
+
+    /// One that is only read.
+    pub(super) fn readable(&self, random: &mut Rng) -> File {
+        let kind = if random.u8(..4) == 0 { &self.large } else { &self.small };
+        *random.choice(kind).expect("there are files")
+    }
+
+    /// The name of a file or directory that is always there.
+    pub(super) fn present(&self, random: &mut Rng) -> u32 {
+        if random.u8(..3) == 0 {
+            let browsed = &self.directories[BROWSED];
+            return *random.choice(browsed).expect("there are directories");
+        }
+        self.readable(random).name
+    }
+}
+
+/// Files with sizes around the mean of these two.
+fn files(names: Vec<u32>, low: u32, high: u32, random: &mut Rng) -> Vec<File> {
+    let sizes = mirrored(names.len(), low, high, random);
+    names.into_iter().zip(sizes).map(|(name, size)| File { name, size }).collect()
+}
+
+/// A letter is edited page after page, so it has some at any time.
+const _: () = assert!(232_000 > 3 * BLOCK);

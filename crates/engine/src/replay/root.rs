@@ -1,0 +1,238 @@
+//! The directory below which all clients of a replay work: made new, opened, and removed.
+
+use std::{
+    ffi::CStr,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2, unlinkat,
+    },
+    io::{Errno, fcntl_dupfd_cloexec},
+    process::geteuid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    calls::{Refused, again},
+    sweep::{Stuck, Sweep, Swept, WALKED, What},
+};
+use crate::{
+    error::{Fault, Operation},
+    tree::Failure,
+};
+
+/// Its name in the directory under test.
+pub(crate) const ROOT: &str = "fslab-replay";
+const ROOT_NAME: &CStr = c"fslab-replay";
+
+/// Nobody else may put anything there, such as a symbolic link that a client would follow.
+const PRIVATE: Mode = Mode::RWXU;
+
+/// How often what is left is removed before it is given up: each time goes so many directories
+/// deeper as [`super::sweep`] walks, and the longest path has 2047 of them.
+const TIMES: u32 = 32;
+
+/// Bits of a mode that let others put something there.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Which directory was made: in its place may be another, whose links a client would follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(status: &Stat) -> Self {
+        Self { device: status.st_dev, inode: status.st_ino }
+    }
+}
+
+/// Its path.
+pub(super) fn path(directory: &Path) -> PathBuf {
+    directory.join(ROOT)
+}
+
+/// Makes it, and tells which one it is; one that is there, which an interrupted replay left, is
+/// removed before.
+///
+/// # Errors
+/// Among others [`Fault::Exchanged`] if what is there afterwards is not what was made.
+pub(super) fn make(directory: &Path, interrupt: &AtomicBool) -> Result<Identity, Failure> {
+    let parent = parent(directory)?;
+    let make = || mkdirat(&parent, ROOT_NAME, PRIVATE);
+    let made = match make() {
+        Err(Errno::EXIST) => {
+            let left = status(directory, &open(directory, &parent)?)?;
+            remove(directory, Identity::of(&left), interrupt)?;
+            make()
+        }
+        answer => answer,
+    };
+    made.map_err(|errno| failed(directory, Operation::MakeDirectory, errno))?;
+    let status = status(directory, &open(directory, &parent)?)?;
+    if !is_ours(&status) {
+        return Err(exchanged(directory));
+    }
+    Ok(Identity::of(&status))
+}
+
+/// Whether this user alone may put something there. The bits for reading are not looked at:
+/// filesystems that keep no modes (vfat) have those of their mount.
+fn is_ours(status: &Stat) -> bool {
+    status.st_uid == geteuid().as_raw() && status.st_mode & OTHERS_WRITE == 0
+}
+
+/// Opens the one that was made.
+///
+/// # Errors
+/// [`Fault::Exchanged`] if another is in its place, or others may write to it now.
+pub(super) fn open_root(directory: &Path, made: Identity) -> Result<OwnedFd, Failure> {
+    let root = open(directory, &parent(directory)?)?;
+    let status = status(directory, &root)?;
+    if Identity::of(&status) != made || !is_ours(&status) {
+        return Err(exchanged(directory));
+    }
+    Ok(root)
+}
+
+/// Opens what is in its place, without following a link.
+fn open(directory: &Path, parent: &OwnedFd) -> Result<OwnedFd, Failure> {
+    open_beneath(parent, ROOT_NAME).map_err(|errno| failed(directory, Operation::Open, errno))
+}
+
+/// Opens a directory below another to walk it, without following a link on the way.
+///
+/// openat2(2) came with Linux 5.6; where it is missing, or a seccomp filter does not know it, no
+/// more than the last part of the path is kept from being a link.
+pub(super) fn open_beneath(directory: &OwnedFd, path: &CStr) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match again(|| openat2(directory, path, WALKED, Mode::empty(), resolve)) {
+        Err(Errno::NOSYS | Errno::PERM) => again(|| openat(directory, path, WALKED, Mode::empty())),
+        answer => answer,
+    }
+}
+
+fn status(directory: &Path, root: &OwnedFd) -> Result<Stat, Failure> {
+    fstat(root).map_err(|errno| failed(directory, Operation::Examine, errno))
+}
+
+/// Removes the one that was made with everything in it.
+///
+/// Entries may be missed while others are removed, and directories that lie very deep are moved up
+/// first, so this is done until nothing is left.
+///
+/// # Errors
+/// Among others [`Fault::Exchanged`] if another is in its place, which is left alone.
+pub(super) fn remove(
+    directory: &Path,
+    made: Identity,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let parent = parent(directory)?;
+    let goes_on = || !interrupt.load(Relaxed);
+    for _ in 0..TIMES {
+        let root = open(directory, &parent)?;
+        if Identity::of(&status(directory, &root)?) != made {
+            return Err(exchanged(directory));
+        }
+        let top = fcntl_dupfd_cloexec(&root, 0)
+            .map_err(|errno| failed(directory, Operation::Open, errno))?;
+        let shallow = Some(top.as_fd());
+        let sweep = Sweep { what: What::Everything, goes_on: &goes_on, shallow };
+        let swept = sweep.below(root).map_err(
+            |Stuck { refused: Refused { operation, errno }, below }| Failure {
+                fault: Fault::whole(operation, errno),
+                path: path(directory).join(below),
+            },
+        )?;
+        if swept == Swept::CalledOff {
+            return Err(Failure { fault: Fault::Aborted, path: path(directory) });
+        }
+        match unlinkat(&parent, ROOT_NAME, AtFlags::REMOVEDIR) {
+            Ok(()) => return Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            Err(errno) => return Err(failed(directory, Operation::RemoveDirectory, errno)),
+        }
+    }
+    Err(failed(directory, Operation::RemoveDirectory, Errno::NOTEMPTY))
+}
+
+fn parent(directory: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    again(|| openat(CWD, directory, flags, Mode::empty())).map_err(|errno| Failure {
+        fault: Fault::whole(Operation::Open, errno),
+        path: directory.to_path_buf(),
+    })
+}
+
+fn exchanged(directory: &Path) -> Failure {
+    Failure { fault: Fault::Exchanged, path: path(directory) }
+}
+
+fn failed(directory: &Path, operation: Operation, errno: Errno) -> Failure {
+    Failure { fault: Fault::whole(operation, errno), path: path(directory) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    fn fault<T: std::fmt::Debug>(result: Result<T, Failure>) -> Fault {
+        result.unwrap_err().fault
+    }
+
+    #[test]
+    fn a_root_that_was_exchanged_is_neither_used_nor_removed() {
+        let (directory, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        fs::write(outside.path().join("file"), "precious").unwrap();
+        let made = make(directory.path(), &GOES_ON).unwrap();
+        open_root(directory.path(), made).unwrap();
+        let root = path(directory.path());
+        let aside = directory.path().join("aside");
+        fs::rename(&root, &aside).unwrap();
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).unwrap();
+        symlink(outside.path(), root.join("client0")).unwrap();
+        assert_eq!(fault(open_root(directory.path(), made)), Fault::Exchanged);
+        assert_eq!(fault(remove(directory.path(), made, &GOES_ON)), Fault::Exchanged);
+        assert!(root.join("client0/file").exists());
+        // The one that was made is good again when it is back, but not where others may write.
+        fs::remove_dir_all(&root).unwrap();
+        fs::rename(&aside, &root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(fault(open_root(directory.path(), made)), Fault::Exchanged);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).unwrap();
+        open_root(directory.path(), made).unwrap();
+        remove(directory.path(), made, &GOES_ON).unwrap();
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn no_directory_is_walked_by_way_of_a_link() {
+        let (directory, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        fs::create_dir(outside.path().join("d")).unwrap();
+        symlink(outside.path(), directory.path().join("link")).unwrap();
+        fs::create_dir_all(directory.path().join("real/d")).unwrap();
+        let top = parent(directory.path()).unwrap();
+        open_beneath(&top, c"real/d").unwrap();
+        assert!(open_beneath(&top, c"link").is_err());
+        let resolve = ResolveFlags::empty();
+        if openat2(&top, c"real", WALKED, Mode::empty(), resolve).is_ok() {
+            assert_eq!(open_beneath(&top, c"link/d").unwrap_err(), Errno::LOOP);
+        }
+    }
+}

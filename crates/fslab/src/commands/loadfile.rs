@@ -1,0 +1,97 @@
+//! `fslab loadfile`: what a load file holds, and our own as a file. And the load files of a plan,
+//! looked at before anything is formatted for them.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use anyhow::Context;
+use model::{
+    Environment,
+    phase::{Load, Work},
+};
+
+use crate::{
+    cli::Loadfile,
+    exit::{Exit, Failure},
+    output,
+    plans::Chosen,
+};
+
+/// What the load files of a plan hold, each once; our own is made for it with the seed 0.
+///
+/// # Errors
+/// When one cannot be read or replayed.
+pub(super) fn of(chosen: &Chosen) -> Result<Vec<Environment>, Failure> {
+    let mut loads = Vec::new();
+    for labelled in &chosen.cells {
+        let point = &labelled.cell.workload;
+        let phases = suites::find(&point.suite).map(|suite| (suite.phases)(point, 0));
+        for phase in phases.unwrap_or_default() {
+            if let Work::Replay(replay) = phase.work
+                && !loads.contains(&replay.load)
+            {
+                loads.push(replay.load);
+            }
+        }
+    }
+    let inspect = |load: &Load| {
+        engine::inspect_load(load).map_err(|error| Failure::usage(anyhow::Error::from(error)))
+    };
+    loads.iter().map(inspect).collect()
+}
+
+/// In place of a file: stdout.
+const STDOUT: &str = "-";
+
+pub(super) fn run(arguments: &Loadfile) -> Result<Exit, Failure> {
+    tell(arguments).map_err(Failure::usage)
+}
+
+fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
+    let load = match arguments.load.as_str() {
+        "office" => Load::Office { iterations: arguments.iterations, seed: arguments.seed },
+        "dbench" => Load::File { path: None },
+        path => Load::File { path: Some(path.to_owned()) },
+    };
+    let Some(path) = &arguments.output else {
+        let facts = engine::inspect_load(&load)?;
+        let width = facts.0.keys().map(String::len).max().unwrap_or_default();
+        let lines: Vec<_> =
+            facts.0.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
+        output::result(&lines.join("\n"))?;
+        return Ok(Exit::Done);
+    };
+    if path.as_os_str() == STDOUT {
+        let mut out = BufWriter::new(io::stdout().lock());
+        engine::write_load(&load, &mut out, path)?;
+        out.flush().context("stdout")?;
+        return Ok(Exit::Done);
+    }
+    write(&load, path)?;
+    output::message(&format!("{} holds the load", path.display()));
+    Ok(Exit::Done)
+}
+
+/// Writes a new file; one that is there already is left alone.
+fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
+    // What cannot be made leaves no file.
+    engine::inspect_load(load)?;
+    let file = File::create_new(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return anyhow::anyhow!("{} is there already; name another file", path.display());
+        }
+        anyhow::Error::from(error).context(format!("making {}", path.display()))
+    })?;
+    let mut out = BufWriter::new(file);
+    let written = engine::write_load(load, &mut out, path).map_err(anyhow::Error::from);
+    let written = written.and_then(|()| Ok(out.flush()?));
+    if let Err(error) = written {
+        // Half a load would be taken for a whole one.
+        let _ = std::fs::remove_file(path);
+        return Err(error.context(format!("writing {}", path.display())));
+    }
+    Ok(())
+}

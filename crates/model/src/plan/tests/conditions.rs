@@ -1,0 +1,198 @@
+//! Settings of the machine, conditions of one workload, scales with names, layers.
+
+use super::*;
+use crate::factor::Factor;
+
+const STORAGE: &str = "[storage]\nimage = \"1GiB\"\nimages = 2\n";
+
+fn axes(axes: &str, expected: Expect) {
+    check(&format!("{STORAGE}[axes]\nfilesystem = [\"ext4\"]\n{axes}"), expected);
+}
+
+#[test]
+fn a_setting_of_the_machine_is_an_axis() {
+    axes(
+        r#"
+workload = [{ suite = "toy" }]
+read_ahead = ["128KiB", "4MiB"]
+cpu_speed = ["100%", "50%"]
+cpus = [2]
+"#,
+        expect![[r"
+            ext4: toy read_ahead=128KiB cpu_speed=100%
+            ext4: toy read_ahead=128KiB cpu_speed=50%
+            ext4: toy read_ahead=4MiB cpu_speed=100%
+            ext4: toy read_ahead=4MiB cpu_speed=50%
+        "]],
+    );
+    axes(
+        "workload = [{ suite = \"toy\" }]\ncpu_speed = [\"fast\"]\n",
+        expect![[r#"
+            7:14 ["fast"] `fast` is no share
+              write whole percents: "50%"
+        "#]],
+    );
+}
+
+#[test]
+fn a_workload_may_have_conditions_of_its_own() {
+    axes(
+        r#"
+workload = [
+    { suite = "toy", record = ["4KiB", "8KiB"] },
+    { suite = "toy", record = "64KiB", scheduler = ["none", "bfq"], cpu_speed = ["100%", "50%"] },
+]
+"#,
+        expect![[r"
+            ext4: toy record=4KiB
+            ext4: toy record=8KiB
+            ext4: toy record=64KiB scheduler=none cpu_speed=100%
+            ext4: toy record=64KiB scheduler=none cpu_speed=50%
+            ext4: toy record=64KiB scheduler=bfq cpu_speed=100%
+            ext4: toy record=64KiB scheduler=bfq cpu_speed=50%
+        "]],
+    );
+}
+
+fn plan(text: &str) -> Plan {
+    Plan::parse(text, *VOCABULARY).unwrap()
+}
+
+#[test]
+fn workloads_that_differ_in_conditions_alone_are_cells_of_their_own() {
+    axes(
+        r#"
+workload = [
+    { suite = "toy" },
+    { suite = "toy", dirty = ["5%"] },
+    { suite = "toy", dirty = ["9%", "5%"] },
+]
+"#,
+        expect![[r#"
+            ext4: toy
+            ext4: toy dirty=5%
+            ext4: toy dirty=9%
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_set_later_stands_for_all_workloads() {
+    let text = format!(
+        "{STORAGE}[axes]\nfilesystem = [\"ext4\"]\nworkload = [{{ suite = \"toy\", \
+         scheduler = [\"none\"], cpus = [1] }}, {{ suite = \"toy\", record = [\"4KiB\", \"8KiB\"] }}]\n"
+    );
+    let mut plan = plan(&text);
+    plan.set("cpus", "1,2", *VOCABULARY).unwrap();
+    plan.set("scheduler", "bfq", *VOCABULARY).unwrap();
+    plan.set("record", "..1KiB", *VOCABULARY).unwrap_err();
+    plan.set("record", "..64KiB", *VOCABULARY).unwrap();
+    let cells = plan.cells(Scale::ONE, &small).unwrap();
+    let labels: Vec<_> = cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "toy record=64KiB cpus=1",
+            "toy record=64KiB cpus=2",
+            "toy record=4KiB cpus=1",
+            "toy record=4KiB cpus=2",
+            "toy record=8KiB cpus=1",
+            "toy record=8KiB cpus=2"
+        ]
+    );
+    assert!(cells.iter().all(|cell| cell.cell.scheduler.as_deref() == Some("bfq")));
+    assert!(cells[1].cell.factors.contains_key(&Factor::Cpus));
+    plan.set("record", "..4KiB", *VOCABULARY).unwrap();
+    let cells = plan.cells(Scale::ONE, &small).unwrap();
+    assert_eq!(cells.len(), 2, "a workload without any such value is left out");
+}
+
+#[test]
+fn a_cell_without_settings_has_the_id_it_always_had() {
+    let text =
+        format!("{STORAGE}[axes]\nfilesystem = [\"ext4\"]\nworkload = [{{ suite = \"toy\" }}]\n");
+    let cells = plan(&text).cells(Scale::ONE, &small).unwrap();
+    let canonical = cells[0].cell.canonical();
+    assert!(!canonical.contains("factors") && !canonical.contains("layers"), "{canonical}");
+}
+
+#[test]
+fn scales_have_names() {
+    let text = format!(
+        "{STORAGE}[axes]\nfilesystem = [\"ext4\"]\nworkload = [{{ suite = \"toy\" }}]\n\
+         [scales.small]\nrepeats = 3\nrecord = [\"4KiB\", \"8KiB\"]\nfsck = false\n"
+    );
+    let parsed = plan(&text);
+    let small = parsed.named_scale("small").unwrap();
+    let settings: Vec<_> = small.settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    assert_eq!(settings, ["repeats=3", "record=4KiB,8KiB", "fsck=false"]);
+    let numbered = text.replace("scales.small", "scales.\"1/64\"");
+    let error = Plan::parse(&numbered, *VOCABULARY).unwrap_err();
+    assert_eq!(error.message, "`1/64` is a scale already");
+}
+
+#[test]
+fn layers_and_devices_are_read() {
+    let level = |layers: &str| {
+        let text = format!(
+            "{STORAGE}[axes]\nfilesystem = [{{ name = \"a\", base = \"ext4\", devices = 2, \
+             layers = [{layers}] }}]\nworkload = [{{ suite = \"toy\" }}]\n"
+        );
+        Plan::parse(&text, *VOCABULARY)
+    };
+    let good = level(
+        "{ md = \"raid0\", chunk = \"64KiB\" }, { crypt = \"aes-xts-plain64\" }, \
+         { thin = \"64KiB\" }, { cache = \"writeback\" }",
+    );
+    let level_of = good.unwrap().filesystems.remove(0);
+    assert_eq!(level_of.devices, Some(2));
+    let text = serde_json::to_string(&level_of.layers).unwrap();
+    expect![[r#"[{"md":{"level":"raid0","chunk":65536}},{"crypt":{"cipher":"aes-xts-plain64","key_bits":512}},{"thin":{"block":65536}},{"cache":{"mode":"writeback","block":262144}}]"#]].assert_eq(&text);
+    let wrong = |layers: &str| {
+        let error = level(layers).unwrap_err();
+        format!("{}: {}\n", error.message, error.cure.unwrap_or_default())
+    };
+    let all: String = [
+        "{ }",
+        "{ md = \"raid7\" }",
+        "{ md = \"raid0\", block = \"4KiB\" }",
+        "{ thin = \"100KiB\" }",
+        "{ md = \"raid0\", chunk = \"5KiB\" }",
+        "{ md = \"raid0\", thin = \"64KiB\" }",
+    ]
+    .map(wrong)
+    .concat();
+    expect![[r#"
+        this layer is nothing: give it one of md, crypt, thin, cache
+        there is no `raid7` here: use raid0, raid1, raid4, raid5, raid6, raid10, linear
+        `md` has no `block`: take it out of this layer
+        a block of 100KiB: take a multiple of 64KiB
+        a chunk of 5KiB: take a power of two from 4KiB on
+        this layer has both `md` and `thin`: make two layers of it
+    "#]]
+    .assert_eq(&all);
+}
+
+#[test]
+fn a_directory_has_no_devices_to_set() {
+    let on = |axes: &str| {
+        let text = format!("[storage]\ndirectory = \"/srv\"\n[axes]\n{axes}\n");
+        Plan::parse(&text, *VOCABULARY)
+    };
+    for setting in
+        ["read_ahead = [\"1MiB\"]", "queue_depth = [64]", "write_cache = [\"write back\"]"]
+    {
+        let error = on(&format!("workload = [{{ suite = \"toy\" }}]\n{setting}")).unwrap_err();
+        assert!(error.message.starts_with("a directory has no device"), "{}", error.message);
+        let own = on(&format!("workload = [{{ suite = \"toy\", {setting} }}]")).unwrap_err();
+        assert_eq!(error.message, own.message);
+    }
+    let own = on("workload = [{ suite = \"toy\", scheduler = [\"none\"] }]").unwrap_err();
+    assert!(own.message.contains("`scheduler`"), "{}", own.message);
+    let machine = "workload = [{ suite = \"toy\", cpus = [1] }]\ncpu_speed = [\"50%\"]\n\
+                   dirty = [\"1%\"]\nhuge_pages = [\"never\"]\ncpu_governor = [\"powersave\"]";
+    let mut plan = on(machine).unwrap();
+    assert_eq!(plan.consistent(), Ok(()));
+    plan.set("read_ahead", "1MiB", *VOCABULARY).unwrap();
+    assert!(plan.consistent().unwrap_err().message.contains("`read_ahead`"));
+}

@@ -1,0 +1,194 @@
+//! A test under several conditions: a panel for each combination of all conditions but one, whose
+//! levels stand side by side, and in each a line for each filesystem with its intervals; below, the
+//! same as a multiple of the first level. Lines that are not parallel are an interaction.
+
+use crate::{
+    charts::{
+        axis::Axis,
+        intervals::shortened,
+        sweep::{NAME_MAX, apart},
+    },
+    svg::{Svg, color},
+    view::{Panel, Series, SweepValue},
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct InteractionChart<'a> {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    /// Quantity, unit and direction.
+    pub(crate) y_axis: String,
+    /// What the lower panels show, with their baseline.
+    pub(crate) ratio_axis: String,
+    /// The condition whose levels stand side by side.
+    pub(crate) x_axis: String,
+    pub(crate) levels: &'a [String],
+    pub(crate) panels: &'a [Panel],
+    /// Ratios within `1/(1+δ)` and `1+δ` of the baseline are of no practical meaning.
+    pub(crate) threshold: f64,
+}
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 132.0;
+const GAP: f64 = 22.0;
+/// Panels side by side.
+const ACROSS: usize = 3;
+/// Height of the plot of a panel, above and below.
+const PLOT: f64 = 210.0;
+const RATIO_PLOT: f64 = 150.0;
+/// Room for words above all panels of a kind, for the title of a panel, and for the names of levels
+/// in up to two lines.
+const WORDS: f64 = 26.0;
+const TITLE: f64 = 22.0;
+const TICKS: f64 = 42.0;
+const BOTTOM: f64 = 24.0;
+/// Distance of filesystems at the same level, and width of a letter.
+const OFFSET: f64 = 5.0;
+const LETTER: f64 = 6.6;
+
+/// Where a panel lies, and what its heights mean.
+struct Frame<'a> {
+    left: f64,
+    width: f64,
+    top: f64,
+    bottom: f64,
+    axis: &'a Axis,
+}
+
+impl Frame<'_> {
+    fn y(&self, value: f64) -> f64 {
+        self.bottom - self.axis.share(value) * (self.bottom - self.top)
+    }
+
+    /// Where a level stands among so many.
+    fn x(&self, level: usize, levels: usize) -> f64 {
+        self.left + (level as f64 + 0.5) / levels as f64 * self.width
+    }
+}
+
+impl InteractionChart<'_> {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let rows = self.panels.len().div_ceil(ACROSS) as f64;
+        let block = |plot: f64| WORDS + rows * (TITLE + plot + TICKS);
+        let mut svg = Svg::new(WIDTH, block(PLOT) + block(RATIO_PLOT) + BOTTOM);
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        let axis = Axis::over(ends(lines).chain([0.0]), 5);
+        svg.text("t ta", (4.0, 16.0), &self.y_axis);
+        self.block(&mut svg, WORDS, PLOT, &axis, false);
+        let top = block(PLOT);
+        let ratios = self.panels.iter().flat_map(|panel| &panel.ratios);
+        let band = [1.0 / (1.0 + self.threshold), 1.0 + self.threshold];
+        let axis = Axis::over(ends(ratios).chain(band), 4);
+        let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
+        svg.text("t ta", (4.0, top + 16.0), &format!("{}{note}", self.ratio_axis));
+        self.block(&mut svg, top + WORDS, RATIO_PLOT, &axis, true);
+        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
+        let end = block(PLOT) + block(RATIO_PLOT) + BOTTOM;
+        svg.text("t tm ta", (middle, end - 10.0), &self.x_axis);
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+
+    /// All panels of one kind, from `top` on.
+    fn block(&self, svg: &mut Svg, top: f64, plot: f64, axis: &Axis, ratios: bool) {
+        let columns = self.panels.len().clamp(1, ACROSS);
+        let gaps = (columns - 1) as f64 * GAP;
+        let width = (WIDTH - LEFT - RIGHT - gaps) / columns as f64;
+        for (index, panel) in self.panels.iter().enumerate() {
+            let (row, column) = ((index / ACROSS) as f64, index % ACROSS);
+            let top = top + row * (TITLE + plot + TICKS) + TITLE;
+            let left = LEFT + column as f64 * (width + GAP);
+            let frame = Frame { left, width, top, bottom: top + plot, axis };
+            let last = column + 1 == columns || index + 1 == self.panels.len();
+            svg.text("t tm tb", (left + width / 2.0, top - 8.0), &panel.title);
+            self.ground(svg, &frame, column == 0, ratios);
+            let lines = if ratios { &panel.ratios } else { &panel.lines };
+            for (place, line) in lines.iter().enumerate() {
+                let offset = OFFSET * (place as f64 - (lines.len() as f64 - 1.0) / 2.0);
+                self.line(svg, &frame, line, offset);
+            }
+            if last {
+                names(svg, &frame, lines);
+            }
+        }
+    }
+
+    /// Grid, ticks, and the band of ratios that do not matter.
+    fn ground(&self, svg: &mut Svg, frame: &Frame, first: bool, ratios: bool) {
+        let (left, right) = (frame.left, frame.left + frame.width);
+        if ratios {
+            let (low, high) = (1.0 / (1.0 + self.threshold), 1.0 + self.threshold);
+            let corners = [(left, low), (right, low), (right, high), (left, high)];
+            svg.polygon("z", &corners.map(|(x, ratio)| (x, frame.y(ratio))));
+        }
+        for tick in &frame.axis.ticks {
+            let y = frame.y(*tick);
+            svg.line("g", (left, y), (right, y));
+            if first {
+                svg.text("t te", (left - 8.0, y + 4.0), &frame.axis.label(*tick));
+            }
+        }
+        if ratios {
+            svg.line("k", (left, frame.y(1.0)), (right, frame.y(1.0)));
+        }
+        let room = frame.width / self.levels.len().max(1) as f64;
+        let widest = self.levels.iter().map(|level| level.chars().count()).max().unwrap_or(0);
+        let staggered = widest as f64 * LETTER > room;
+        for (index, level) in self.levels.iter().enumerate() {
+            let x = frame.x(index, self.levels.len());
+            let lower = if staggered && index % 2 == 1 { 15.0 } else { 0.0 };
+            svg.line("k", (x, frame.bottom), (x, frame.bottom + 5.0 + lower));
+            svg.text("t tm", (x, frame.bottom + 19.0 + lower), &shortened(level, 18));
+        }
+    }
+
+    fn line(&self, svg: &mut Svg, frame: &Frame, line: &Series, offset: f64) {
+        let class = color(line.filesystem);
+        let mut run: Vec<(f64, f64)> = Vec::new();
+        let mut runs = Vec::new();
+        for (index, value) in line.values.iter().enumerate() {
+            let Some(value) = value else {
+                runs.push(std::mem::take(&mut run));
+                continue;
+            };
+            let x = frame.x(index, self.levels.len()) + offset;
+            if let Some((low, high)) = value.ends {
+                svg.line(&format!("i {class}"), (x, frame.y(low)), (x, frame.y(high)));
+            }
+            run.push((x, frame.y(value.median)));
+        }
+        runs.push(run);
+        for run in runs.iter().filter(|run| !run.is_empty()) {
+            svg.polyline(&format!("l {class}"), run);
+            run.iter().for_each(|point| svg.marker(line.filesystem, *point, 4.0));
+        }
+    }
+}
+
+/// Everything that an axis must show.
+fn ends<'a>(lines: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = f64> {
+    lines.flat_map(|line| line.values.iter().flatten()).flat_map(|SweepValue { median, ends }| {
+        let (low, high) = ends.unwrap_or((*median, *median));
+        [*median, low, high]
+    })
+}
+
+/// Names at the right ends of the lines, pushed apart where they would touch.
+fn names(svg: &mut Svg, frame: &Frame, lines: &[Series]) {
+    let place = |line| {
+        let Series { values, .. }: &Series = line;
+        Some((frame.y(values.iter().rev().flatten().next()?.median), line))
+    };
+    let mut names: Vec<(f64, &Series)> = lines.iter().filter_map(place).collect();
+    names.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let wanted: Vec<f64> = names.iter().map(|(y, _)| *y).collect();
+    let x = frame.left + frame.width + 8.0;
+    for ((y, line), place) in names.iter().zip(apart(&wanted, (frame.top, frame.bottom))) {
+        svg.line("k", (x - 4.0, *y), (x + 8.0, place));
+        svg.marker(line.filesystem, (x + 14.0, place), 4.0);
+        svg.text("t", (x + 24.0, place + 4.0), &shortened(&line.name, NAME_MAX));
+    }
+}

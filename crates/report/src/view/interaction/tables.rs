@@ -1,0 +1,164 @@
+//! Tables of conditions: medians by condition and filesystem, and shares of the variance.
+
+use analysis::{
+    Absent, Interval, Summary,
+    factorial::{Dependence, Factorial, Source, Term},
+};
+use model::metric::Unit;
+
+use super::{Input, sentences, told};
+use crate::{
+    units::{Scale, Shown, capital, fixed, percent},
+    view::{
+        points::WorkPoint,
+        scaling::probability,
+        tables::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions, value_cell},
+    },
+};
+
+/// Medians, then shares where they can be told.
+pub(super) fn tables(input: &Input, title: &str) -> Vec<Table> {
+    let shares = input.factorial.as_ref().ok().map(|factorial| shares(input, factorial));
+    std::iter::once(medians(input, title)).chain(shares).collect()
+}
+
+/// Conditions × filesystems.
+fn medians(input: &Input, title: &str) -> Table {
+    let names = || input.axes.iter().map(|axis| axis.name.as_str());
+    let row = |(index, point): (usize, &&WorkPoint)| {
+        let cell = |filesystem: &usize| {
+            let entry = input.tests[index].and_then(|test| test.entry(*filesystem));
+            match entry {
+                Some(entry) => match value_cell(entry, entry.summary.as_ref(), input.scale, true) {
+                    TableCell::Value(value) => {
+                        TableCell::Value(ValueCell { note: entry.failed_repeats(), ..value })
+                    }
+                    text @ TableCell::Text(_) => text,
+                },
+                None => TableCell::Text("not in the plan".into()),
+            }
+        };
+        let levels = names().filter_map(|name| point.conditions.get(name)).map(told);
+        let title = levels.collect::<Vec<_>>().join(" · ");
+        Row::of(title, None, Body::Cells(input.shown.iter().map(cell).collect()))
+    };
+    let column = |index: &usize| Column {
+        title: input.filesystems[*index].name.clone(),
+        unit: input.scale.name,
+        filesystem: Some(*index),
+    };
+    let mut table = Table {
+        id: format!("{}--medians", input.id),
+        title: title.to_owned(),
+        caption: vec![capital(&directions(std::iter::once(input.metric)))],
+        corner: "condition",
+        columns: input.shown.iter().map(column).collect(),
+        rows: input.points.iter().enumerate().map(row).collect(),
+    };
+    let first = input.points.first();
+    table.caption.extend(first.map(|point| point.amounts()).filter(|sizes| !sizes.is_empty()));
+    table.caption.extend(first.and_then(|point| point.load.first().cloned()));
+    table.caption.extend(caches(&input.tests.iter().flatten().copied().collect::<Vec<_>>()));
+    table.state_n();
+    if table.has_top() {
+        table.caption.push(format!(
+            "▲ top group of its row: all pairs, Holm at 5 %, δ = {:.0} %",
+            input.threshold.0 * 100.0
+        ));
+    }
+    table.caption.extend(sentences::withheld(input));
+    let absent = input.absent.iter();
+    table.caption.extend(absent.map(|(name, reason)| format!("absent: {name}, {reason}")));
+    table
+}
+
+/// Shares of the variance, one row for each term.
+fn shares(input: &Input, factorial: &Factorial) -> Table {
+    let mut rows: Vec<Row> = factorial.terms.iter().map(|term| term_row(factorial, term)).collect();
+    let other = |title: &str, value: f64| {
+        let share = share(value, &Err(Absent::Blocks), factorial.n);
+        let cells = vec![share, TableCell::Text("-".into()), TableCell::Text("-".into())];
+        Row::of(title, None, Body::Cells(cells))
+    };
+    rows.extend(factorial.block_share.map(|share| other("blocks, the drift of the run", share)));
+    rows.push(other("not explained", factorial.residual_share));
+    let (least, most) = factorial.repeats;
+    let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let mut caption = vec![
+        "Share ω² of the variance of the logarithm, evidence, no direction; estimates, which need not \
+         add up to 100 %, and are told as 0 where they come out below"
+            .into(),
+        format!(
+            "n = {} values, {each} of each combination, in {} blocks; 95 % interval by resampling \
+             blocks; p of no effect by permuting residuals within blocks (Freedman and Lane), \
+             each for itself",
+            factorial.n, factorial.blocks
+        ),
+        "where an interaction of the filesystem is above 10 % of what is explained, no sentence \
+         about filesystems is without its condition"
+            .into(),
+    ];
+    caption.extend(sentences::withheld(input));
+    if let Err(absent) = &factorial.interactions {
+        caption.push(format!("no interactions: {absent}"));
+    }
+    Table {
+        id: format!("{}--shares", input.id),
+        title: format!("What matters: {}", input.what),
+        caption,
+        corner: "factor",
+        columns: vec![
+            Column::new("share", unit().name),
+            Column::new("p", ""),
+            Column::new("of explained", ""),
+        ],
+        rows,
+    }
+}
+
+fn unit() -> Scale {
+    Scale::of(Unit::Share, std::iter::once(1.0))
+}
+
+/// An estimate below zero is one of no share.
+fn share(value: f64, interval: &Result<Interval, Absent>, n: u32) -> TableCell {
+    let value = value.max(0.0);
+    let interval = interval.as_ref().ok().map(|ends| Interval {
+        low: ends.low.max(0.0),
+        high: ends.high.max(0.0),
+        level: ends.level,
+    });
+    let warnings = Vec::new();
+    let summary = Summary { n, median: value, interval, min: value, max: value, warnings };
+    let shown = Shown {
+        value: hundredths(value),
+        interval: interval.map(|ends| (hundredths(ends.low), hundredths(ends.high))),
+        relative: None,
+    };
+    TableCell::Value(ValueCell { shown, ..ValueCell::plain(&summary, unit()) })
+}
+
+/// A share in percent: whole hundreds are in sight, so one decimal place is enough from 1 % on.
+fn hundredths(share: f64) -> String {
+    let text = fixed(share * 100.0, if share.abs() < 0.01 { 2 } else { 1 });
+    if text == "-0.00" { "0.00".into() } else { text }
+}
+
+fn term_row(factorial: &Factorial, term: &Term) -> Row {
+    let name = |factor: usize| factorial.factors[factor].name.as_str();
+    let (title, explained) = match term.source {
+        Source::Main(factor) => (name(factor).to_owned(), "-".into()),
+        Source::Interaction(one, other) => {
+            let found = factorial.interaction_of(one).into_iter();
+            let found = found.filter(|dependence| dependence.other == other);
+            let share = found.map(|Dependence { share, .. }| percent(share.0)).next();
+            (format!("{} × {}", name(one), name(other)), share.unwrap_or_else(|| "-".into()))
+        }
+    };
+    let cells = vec![
+        share(term.share, &term.interval, factorial.n),
+        TableCell::Text(probability(term.p).trim_start_matches("= ").to_owned()),
+        TableCell::Text(explained),
+    ];
+    Row::of(title, None, Body::Cells(cells))
+}

@@ -1,0 +1,100 @@
+//! Control groups: in which group this process is counted by a controller, and below which group
+//! another can be made.
+//!
+//! Version 1 (Documentation/admin-guide/cgroup-v1/cgroups.rst) has a hierarchy for each controller,
+//! or for a few together; version 2 (cgroup-v2.rst) has one for all. Where both are mounted, a
+//! controller is in one of them only. Nothing is limited here.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    bench::Bench,
+    host::Host,
+    mount::{MountEntry, unescape},
+};
+
+/// The version of the hierarchy that a controller is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    /// Its name in facts.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
+/// The group of this process that a controller counts, as a directory.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(crate) fn home(host: &dyn Host, controller: &str) -> Result<(Version, PathBuf), String> {
+    let mounts = host.mounts().map_err(|error| error.to_string())?;
+    let text = host.read(Path::new("/proc/self/cgroup"));
+    let text = text.map_err(|error| format!("/proc/self/cgroup: {error}"))?;
+    // Lines of cgroups(7): hierarchy-ID:controllers:path.
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.splitn(3, ':').collect()).collect();
+    let path_of = |wanted: &dyn Fn(&str) -> bool| {
+        lines.iter().find(|line| line.len() == 3 && wanted(line[1])).map(|line| line[2])
+    };
+    let listed = |options: &str| options.split(',').any(|option| option == controller);
+    if let Some(path) = path_of(&listed) {
+        let mount = mounts.iter().find(|m| m.fstype == "cgroup" && listed(&m.super_options));
+        let mount =
+            mount.ok_or_else(|| format!("the {controller} controller of version 1 is not mounted"));
+        return Ok((Version::V1, below(mount?, path)));
+    }
+    let path = path_of(&|controllers: &str| controllers.is_empty());
+    let mount = mounts.iter().find(|mount| mount.fstype == "cgroup2");
+    match (path, mount) {
+        (Some(path), Some(mount)) => Ok((Version::V2, below(mount, path))),
+        _ => Err(format!("the kernel has no {controller} controller, or it is not mounted")),
+    }
+}
+
+fn below(mount: &MountEntry, path: &str) -> PathBuf {
+    let path = unescape(path);
+    let inside = Path::new(&path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    // Joining an empty path would end in a slash.
+    if inside.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(inside) }
+}
+
+/// The nearest group of version 2, `home` or above it, whose children have the controller; at the
+/// root it is switched on if it is not, since a group with processes of its own cannot hand it
+/// down.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(crate) fn parent(
+    bench: &mut Bench,
+    host: &dyn Host,
+    home: &Path,
+    controller: &str,
+) -> Result<PathBuf, String> {
+    let lists = |group: &Path, file: &str| {
+        let text = host.read(&group.join(file)).unwrap_or_default();
+        text.split_whitespace().any(|listed| listed == controller)
+    };
+    // The directory above the hierarchy has no such file; that ends the search.
+    let groups = || home.ancestors().take_while(|g| host.entry(&g.join("cgroup.procs")).is_ok());
+    if let Some(group) = groups().find(|group| lists(group, "cgroup.subtree_control")) {
+        return Ok(group.to_owned());
+    }
+    let root = groups().last().ok_or("control groups of version 2 are not where mountinfo says")?;
+    if !lists(root, "cgroup.controllers") {
+        return Err(format!(
+            "the {controller} controller is not in version 2 here, nor in version 1"
+        ));
+    }
+    let (on, off) = (format!("+{controller}"), format!("-{controller}"));
+    bench
+        .order(&root.join("cgroup.subtree_control"), &on, &off)
+        .map_err(|error| format!("the {controller} controller cannot be switched on: {error}"))?;
+    Ok(root.to_owned())
+}

@@ -1,0 +1,135 @@
+//! Arrays and mapped devices of a machine of paper: what `mdadm` and `dmsetup` do to its folder.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use crate::host::Output;
+
+/// Sectors of every array: its members are not looked at.
+const ARRAY: &str = "131072\n";
+
+/// The stacked devices of a machine, by the kernel's name.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    devices: BTreeMap<String, Stacked>,
+    /// Ids of superblocks, by member.
+    superblocks: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Stacked {
+    link: PathBuf,
+    name: String,
+    uuid: String,
+}
+
+impl Stack {
+    /// What a command does to the folder, and its answer; `None` for what is answered by script.
+    pub(super) fn run(
+        &mut self,
+        root: &Path,
+        argv: &[String],
+        input: &str,
+    ) -> io::Result<Option<Output>> {
+        let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let done = match words.as_slice() {
+            ["dmsetup", "create", name, "--uuid", uuid] => {
+                let mut table = input.split(' ');
+                let length = table.nth(1).unwrap_or("0");
+                let below: Vec<&str> =
+                    input.split(' ').filter(|word| word.starts_with("/dev/")).collect();
+                let link = format!("dev/mapper/{name}");
+                self.add(root, "dm-", &link, (name, uuid), &format!("{length}\n"), &below)?
+            }
+            ["dmsetup", "message", ..] => String::new(),
+            ["dmsetup", "info", ..] => {
+                let mapped = self.devices.iter().filter(|(kernel, _)| kernel.starts_with("dm-"));
+                mapped.map(|(_, it)| format!("{}:{}\n", it.name, it.uuid)).collect()
+            }
+            ["dmsetup", "remove", name] => self.remove(root, |_, it| it.name == *name)?,
+            ["mdadm", "--create", node, rest @ ..] => {
+                let option = |key: &str| rest.iter().find_map(|word| word.strip_prefix(key));
+                let uuid = option("--uuid=").unwrap_or_default();
+                let below: Vec<&str> =
+                    rest.iter().copied().filter(|word| !word.starts_with("--")).collect();
+                for member in &below {
+                    self.superblocks.insert((*member).to_owned(), uuid.to_owned());
+                }
+                let name = node.rsplit('/').next().unwrap_or_default();
+                let link = node.trim_start_matches('/');
+                self.add(root, "md12", link, (name, uuid), ARRAY, &below)?
+            }
+            ["mdadm", "--detail", "--export", node] => {
+                let found = self.devices.get(node.trim_start_matches("/dev/"));
+                found.map(|it| format!("MD_UUID={}\n", it.uuid)).unwrap_or_default()
+            }
+            ["mdadm", "--stop", node] => {
+                let kernel = node.trim_start_matches("/dev/").to_owned();
+                self.remove(root, |name, _| *name == kernel)?
+            }
+            ["mdadm", "--examine", "--export", member] => {
+                let found = self.superblocks.get(*member);
+                found.map(|uuid| format!("MD_UUID={uuid}\n")).unwrap_or_default()
+            }
+            ["mdadm", "--zero-superblock", member] => {
+                self.superblocks.remove(*member);
+                String::new()
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Output { status: Some(0), stdout: done, ..Output::default() }))
+    }
+
+    fn add(
+        &mut self,
+        root: &Path,
+        prefix: &str,
+        link: &str,
+        (name, uuid): (&str, &str),
+        size: &str,
+        below: &[&str],
+    ) -> io::Result<String> {
+        let mut numbers = 0..;
+        let kernel = numbers.find_map(|number: u32| {
+            let kernel = format!("{prefix}{number}");
+            (!self.devices.contains_key(&kernel)).then_some(kernel)
+        });
+        let kernel = kernel.ok_or(io::ErrorKind::Other)?;
+        let class = root.join("sys/class/block").join(&kernel);
+        fs::create_dir_all(class.join("dm"))?;
+        fs::write(class.join("size"), size)?;
+        fs::write(class.join("dm/name"), format!("{name}\n"))?;
+        for member in below {
+            let node = root.join(member.trim_start_matches('/'));
+            let node = node.canonicalize().unwrap_or(node);
+            fs::create_dir_all(class.join("slaves").join(node.file_name().unwrap_or_default()))?;
+        }
+        let node = root.join("dev").join(&kernel);
+        let link = root.join(link);
+        fs::create_dir_all(link.parent().unwrap_or(root))?;
+        fs::write(&node, "")?;
+        symlink(&node, &link)?;
+        let (name, uuid) = (name.to_owned(), uuid.to_owned());
+        self.devices.insert(kernel, Stacked { link, name, uuid });
+        Ok(String::new())
+    }
+
+    fn remove(
+        &mut self,
+        root: &Path,
+        is: impl Fn(&String, &Stacked) -> bool,
+    ) -> io::Result<String> {
+        let found = self.devices.iter().find(|(kernel, it)| is(kernel, it));
+        let kernel = found.map(|(kernel, _)| kernel.clone()).ok_or(io::ErrorKind::NotFound)?;
+        if let Some(stacked) = self.devices.remove(&kernel) {
+            fs::remove_file(stacked.link)?;
+        }
+        fs::remove_file(root.join("dev").join(&kernel))?;
+        fs::remove_dir_all(root.join("sys/class/block").join(&kernel))?;
+        Ok(String::new())
+    }
+}

@@ -1,0 +1,213 @@
+//! Levels on some of several devices, and what a filesystem makes of them.
+
+use super::*;
+
+/// Works on a btrfs over two images and tells what each of them was written, and two facts.
+fn spread(mkfs: &[&str], run_id: &str) -> Option<(Vec<Bytes>, String, String)> {
+    let folder = place();
+    let rig = open(folder.path(), run_id, &image(Bytes::mib(256), 2))?;
+    let catalogue = Catalogue::embedded();
+    let btrfs = catalogue.get("btrfs").unwrap();
+    if let crate::Availability::Missing { reason, .. } = catalogue.availability(btrfs, &RealHost) {
+        skipped(&reason);
+        return None;
+    }
+    let mkfs = mkfs.iter().map(ToString::to_string).collect();
+    let level = FilesystemLevel { mkfs, ..FilesystemLevel::plain("btrfs") };
+    let mut mounted = rig.instance(&Wanted::plain(btrfs, &level)).unwrap();
+    let watch = mounted.watch();
+    fs::write(mounted.directory().join("file"), vec![7; 32 << 20]).unwrap();
+    mounted.settle(Nanos(20_000_000_000)).unwrap();
+    let evidence = watch.end();
+    let own = evidence.devices.iter().filter(|device| device.depth == 0);
+    let written: Vec<Bytes> = own.map(|device| device.written).collect();
+    let fact = |name: &str| mounted.environment().get(name).unwrap_or("absent").to_owned();
+    let facts = (fact("filesystem.data_profile"), fact("filesystem.metadata_profile"));
+    assert_eq!(fact("filesystem.devices"), "2");
+    assert_eq!(mounted.make_cold().unwrap(), None);
+    assert_eq!(mounted.finish(true).unwrap().damage, None);
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(folder.path());
+    Some((written, facts.0, facts.1))
+}
+
+#[test]
+fn raid0_of_btrfs_writes_half_to_each_device() {
+    let argv = ["-d", "raid0", "-m", "raid0"];
+    let Some((written, data, metadata)) = spread(&argv, "raid0") else { return };
+    assert_eq!((data.as_str(), metadata.as_str()), ("raid0", "raid0"));
+    let [one, two] = written[..] else { panic!("{written:?}") };
+    for written in [one, two] {
+        assert!((Bytes::mib(12)..Bytes::mib(24)).contains(&written), "{written}");
+    }
+}
+
+#[test]
+fn raid1_of_btrfs_writes_all_to_each_device() {
+    let argv = ["-d", "raid1", "-m", "raid1"];
+    let Some((written, data, metadata)) = spread(&argv, "raid1") else { return };
+    assert_eq!((data.as_str(), metadata.as_str()), ("raid1", "raid1"));
+    let [one, two] = written[..] else { panic!("{written:?}") };
+    assert!(one >= Bytes::mib(32) && two >= Bytes::mib(32), "{one} and {two}");
+    assert!(one.0.abs_diff(two.0) < 1 << 20, "{one} and {two}");
+}
+
+#[test]
+fn single_of_btrfs_is_read_back() {
+    let Some((written, data, metadata)) = spread(&["-d", "single", "-m", "raid1"], "single") else {
+        return;
+    };
+    assert_eq!((data.as_str(), metadata.as_str()), ("single", "raid1"));
+    assert!(written.iter().copied().sum::<Bytes>() >= Bytes::mib(32), "{written:?}");
+}
+
+#[test]
+fn raid10_of_btrfs_takes_four_images() {
+    let folder = place();
+    let Some(rig) = open(folder.path(), "raid10", &image(Bytes::mib(256), 4)) else { return };
+    let catalogue = Catalogue::embedded();
+    let btrfs = catalogue.get("btrfs").unwrap();
+    if let crate::Availability::Missing { reason, .. } = catalogue.availability(btrfs, &RealHost) {
+        return skipped(&reason);
+    }
+    let mkfs = ["-d", "raid10", "-m", "raid10"].map(str::to_owned).to_vec();
+    let level = FilesystemLevel { mkfs, ..FilesystemLevel::plain("btrfs") };
+    let mounted = rig.instance(&Wanted::plain(btrfs, &level)).unwrap();
+    assert_eq!(mounted.environment().get("filesystem.data_profile"), Some("raid10"));
+    assert_eq!(mounted.environment().get("filesystem.devices"), Some("4"));
+    assert_eq!(mounted.finish(true).unwrap().damage, None);
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(folder.path());
+}
+
+#[test]
+fn ext4_on_one_of_two_leaves_the_other_alone() {
+    let folder = place();
+    let Some(rig) = open(folder.path(), "one", &image(Bytes::mib(64), 2)) else { return };
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let all = FilesystemLevel::plain("ext4");
+    let error = rig.instance(&Wanted::plain(ext4, &all)).unwrap_err();
+    assert!(error.to_string().contains("add `devices = 1` to it"), "{error}");
+    let three = FilesystemLevel { devices: Some(3), ..all.clone() };
+    let error = rig.instance(&Wanted::plain(ext4, &three)).unwrap_err();
+    assert!(error.to_string().contains("wants 3 devices and the storage has 2"), "{error}");
+
+    let other = folder.path().join("images/fslab-one-1.img");
+    fs::write(&other, vec![7; 64 << 20]).unwrap();
+    rig.take_actions();
+    let one = FilesystemLevel { devices: Some(1), ..all };
+    let wanted = Wanted { isolation: Isolation::Reattach, ..Wanted::plain(ext4, &one) };
+    let mut mounted = rig.instance(&wanted).unwrap();
+    assert_eq!(mounted.space().total, Bytes::mib(64));
+    assert_eq!(mounted.counted.len(), 1);
+    fs::write(mounted.directory().join("file"), vec![1; 8 << 20]).unwrap();
+    assert_eq!(mounted.make_cold().unwrap(), None);
+    assert_eq!(mounted.finish(true).unwrap().damage, None);
+    assert!(fs::read(&other).unwrap().iter().all(|byte| *byte == 7));
+    let done = rig.take_actions();
+    assert!(done.iter().all(|action| !action.what.contains("one-1.img")), "{done:#?}");
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(folder.path());
+}
+
+/// Builds layers for real, works on them, and takes them away, once by itself and once after a
+/// kill; where kernel or tools lack something, sees that the instance is refused and nothing is
+/// left.
+fn stack(run_id: &str, images: u32, layers: Vec<model::Layer>) {
+    let folder = place();
+    let size = Bytes::mib(128);
+    let Some(rig) = open(folder.path(), run_id, &image(size, images)) else { return };
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = FilesystemLevel { layers, ..FilesystemLevel::plain("ext4") };
+    let wanted = Wanted::plain(ext4, &level);
+    if let crate::Availability::Missing { reason, .. } = catalogue.level(&level, &RealHost).unwrap()
+    {
+        let error = rig.instance(&wanted).unwrap_err();
+        assert!(matches!(error, RigError::Layer { .. }), "{reason}: {error}");
+        assert_eq!(rig.close(), []);
+        assert_nothing_left(folder.path());
+        return skipped(&reason);
+    }
+    let expected = crate::layers::room(&level.layers, &vec![size; images as usize])[0];
+    for _ in 0..2 {
+        let mut mounted = rig.instance(&wanted).unwrap();
+        let [top] = &mounted.counted[..] else { panic!("{:?}", mounted.counted) };
+        let sectors = fs::read_to_string(format!("/sys/class/block/{top}/size")).unwrap();
+        let found = Bytes(sectors.trim().parse::<u64>().unwrap() * 512);
+        // An array keeps a little for itself.
+        assert!(found <= expected && found.0 > expected.0 / 10 * 9, "{found} of {expected}");
+        let watch = mounted.watch();
+        let file = mounted.directory().join("file");
+        fs::write(&file, vec![7; 16 << 20]).unwrap();
+        assert_eq!(mounted.make_cold().unwrap(), None);
+        assert_eq!(fs::read(&file).unwrap(), vec![7; 16 << 20]);
+        mounted.settle(Nanos(20_000_000_000)).unwrap();
+        let evidence = watch.end();
+        let depths = |depth: u32| evidence.devices.iter().filter(move |it| it.depth == depth);
+        assert!(
+            depths(0).all(|device| device.written >= Bytes::mib(16)),
+            "{:#?}",
+            evidence.devices
+        );
+        let loops = evidence.devices.iter().filter(|it| it.name.starts_with("loop"));
+        assert_eq!(loops.count(), images as usize, "{:#?}", evidence.devices);
+        assert_eq!(mounted.finish(true).unwrap().damage, None);
+    }
+    let mounted = rig.instance(&wanted).unwrap();
+    mounted.shared.bench().abandon();
+    let report = clean(&RealHost, &folder.path().join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    assert_nothing_left(folder.path());
+    for name in RealHost.list(Path::new("/sys/class/block")).unwrap() {
+        let mapped = fs::read_to_string(format!("/sys/class/block/{name}/dm/name"));
+        assert!(!mapped.unwrap_or_default().starts_with(&format!("fslab-{run_id}")), "{name}");
+    }
+}
+
+fn md(level: &str) -> model::Layer {
+    model::Layer::Md { level: level.into(), chunk: Some(Bytes::kib(64)) }
+}
+
+fn crypt() -> model::Layer {
+    model::Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 512 }
+}
+
+fn thin() -> model::Layer {
+    model::Layer::Thin { block: Bytes::kib(64) }
+}
+
+#[test]
+fn an_array_under_encryption_lives_and_leaves_nothing() {
+    stack("md-crypt", 2, vec![md("raid0"), crypt()]);
+}
+
+#[test]
+fn encrypted_devices_under_a_mirror_live_and_leave_nothing() {
+    stack("crypt-md", 2, vec![crypt(), model::Layer::Md { level: "raid1".into(), chunk: None }]);
+}
+
+#[test]
+fn an_array_with_parity_lives_and_leaves_nothing() {
+    stack("parity", 3, vec![md("raid5")]);
+}
+
+#[test]
+fn a_thin_volume_lives_and_leaves_nothing() {
+    stack("thin", 1, vec![thin()]);
+}
+
+#[test]
+fn a_thin_volume_over_two_lives_and_leaves_nothing() {
+    stack("thin-two", 2, vec![crypt(), thin()]);
+}
+
+#[test]
+fn a_cache_lives_and_leaves_nothing() {
+    stack(
+        "cache",
+        2,
+        vec![model::Layer::Cache { mode: "writeback".into(), block: Bytes::kib(32) }],
+    );
+}

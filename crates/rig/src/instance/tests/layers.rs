@@ -1,0 +1,241 @@
+//! Layers on a machine of paper: what is done in which order, what is written down of a key, and
+//! how all of it is undone.
+
+use model::Layer;
+
+use super::*;
+use crate::host::Output;
+
+/// A machine of paper with md, the device mapper, and so many images.
+fn machine(root: &Path, run_id: &str, images: u32) -> (Arc<FakeHost>, Rig) {
+    let mut fake = FakeHost::new(root)
+        .file("/proc/misc", "236 device-mapper\n")
+        .magic("ext4", 0xef53)
+        .program("mkfs.ext4", [])
+        .program("mdadm", [])
+        .program("dmsetup", []);
+    for image in 0..images {
+        fake = fake.file(&format!("/dev/loop{image}"), "");
+    }
+    let host = Arc::new(fake);
+    let shared = Arc::clone(&host) as Arc<dyn Host>;
+    let rig = Rig::open(shared, &image(Bytes::mib(64), images), options(root, run_id)).unwrap();
+    host.done();
+    (host, rig)
+}
+
+fn md(level: &str) -> Layer {
+    Layer::Md { level: level.into(), chunk: Some(Bytes::kib(64)) }
+}
+
+fn crypt() -> Layer {
+    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 128 }
+}
+
+fn level(layers: &[Layer]) -> FilesystemLevel {
+    FilesystemLevel { layers: layers.to_vec(), ..FilesystemLevel::plain("ext4") }
+}
+
+/// What is done for one instance, and what programs are told.
+fn life(layers: &[Layer], images: u32) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "paper", images);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = level(layers);
+    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    assert_eq!(mounted.space().total, Bytes::mib(64 * u64::from(images)));
+    let facts = mounted.environment().get("layers").unwrap().split("; ").count();
+    assert_eq!(facts, layers.len());
+    mounted.finish(false).unwrap();
+    // Nothing is left of the layers, so that the next instance finds empty devices.
+    let devices = host.list(Path::new("/sys/class/block")).unwrap_or_default();
+    assert_eq!(devices, [""; 0]);
+    let done = host.done().join("\n").replace(&root.display().to_string(), "ROOT");
+    let told = host.told().join("\n");
+    assert_eq!(rig.close(), []);
+    (done, told)
+}
+
+#[test]
+fn an_array_under_encryption_is_built_and_undone_in_order() {
+    let (done, told) = life(&[md("raid0"), crypt()], 2);
+    expect![[r#"
+        renew 64MiB full ROOT/images/fslab-paper-0.img
+        renew 64MiB full ROOT/images/fslab-paper-1.img
+        flush /dev/loop0
+        flush /dev/loop1
+        mdadm --create /dev/md/fslab-paper-0 --run --level=raid0 --raid-devices=2 --metadata=1.2 --uuid=01020304:05060708:090a0b0c:0d0e0f10 --chunk=64 /dev/loop0 /dev/loop1
+        dmsetup create fslab-paper-1-crypt-0 --uuid fslab-2122232425262728292a2b2c2d2e2f30
+        flush /dev/mapper/fslab-paper-1-crypt-0
+        mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -L fslab /dev/mapper/fslab-paper-1-crypt-0
+        flush /dev/mapper/fslab-paper-1-crypt-0
+        mount -t ext4 /dev/mapper/fslab-paper-1-crypt-0 ROOT/state/fslab-paper
+        umount ROOT/state/fslab-paper
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup remove fslab-paper-1-crypt-0
+        dmsetup info --columns --noheadings --options name,uuid
+        mdadm --detail --export /dev/md120
+        mdadm --stop /dev/md120
+        mdadm --examine --export /dev/loop0
+        mdadm --zero-superblock /dev/loop0
+        mdadm --examine --export /dev/loop1
+        mdadm --zero-superblock /dev/loop1"#]]
+    .assert_eq(&done);
+    expect![[
+        r#"0 131072 crypt aes-xts-plain64 1112131415161718191a1b1c1d1e1f20 0 /dev/md/fslab-paper-0 0"#
+    ]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_thin_volume_has_its_metadata_zeroed_and_its_pool_below() {
+    let (done, told) = life(&[Layer::Thin { block: Bytes::kib(64) }], 1);
+    let commands: Vec<&str> =
+        done.lines().filter(|line| line.contains("dmsetup") || line.starts_with("zero")).collect();
+    let commands = commands.iter().map(|line| line.split(" --uuid").next().unwrap());
+    expect![[r#"
+        dmsetup create fslab-paper-0-meta
+        dmsetup create fslab-paper-0-data
+        zero 4KiB of /dev/mapper/fslab-paper-0-meta
+        dmsetup create fslab-paper-0-pool
+        dmsetup message fslab-paper-0-pool 0 create_thin 0
+        dmsetup create fslab-paper-0-thin
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup remove fslab-paper-0-thin
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup remove fslab-paper-0-pool
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup remove fslab-paper-0-data
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup info --columns --noheadings --options name,uuid
+        dmsetup remove fslab-paper-0-meta
+        dmsetup info --columns --noheadings --options name,uuid"#]]
+    .assert_eq(&commands.collect::<Vec<_>>().join("\n"));
+    expect![[r#"
+        0 4096 linear /dev/loop0 0
+        0 126976 linear /dev/loop0 4096
+        0 126976 thin-pool /dev/mapper/fslab-paper-0-meta /dev/mapper/fslab-paper-0-data 128 0
+        0 126976 thin /dev/mapper/fslab-paper-0-pool 0"#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_cache_has_its_metadata_at_the_start_of_the_caching_device() {
+    let (_, told) =
+        life(&[Layer::Cache { mode: "writethrough".into(), block: Bytes::kib(256) }], 2);
+    expect![[r#"
+        0 16384 linear /dev/loop0 0
+        0 114688 linear /dev/loop0 16384
+        0 131072 cache /dev/mapper/fslab-paper-0-meta /dev/mapper/fslab-paper-0-fast /dev/loop1 512 1 writethrough default 0"#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_pool_takes_its_metadata_from_the_first_of_two() {
+    let (_, told) = life(&[crypt(), Layer::Thin { block: Bytes::kib(128) }], 2);
+    let tables: Vec<&str> = told.lines().filter(|line| !line.contains("crypt aes")).collect();
+    expect![[r#"
+        0 131072 thin-pool /dev/mapper/fslab-paper-0-crypt-0 /dev/mapper/fslab-paper-0-crypt-1 256 0
+        0 131072 thin /dev/mapper/fslab-paper-1-pool 0"#]]
+    .assert_eq(&tables.join("\n"));
+}
+
+/// The key goes to the program's standard input and nowhere else.
+#[test]
+fn a_key_is_written_down_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "secret", 1);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = level(&[crypt()]);
+    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    let told = host.told();
+    let key = told[0].split(' ').nth(4).unwrap().to_owned();
+    assert_eq!(key.len(), 128 / 4, "{told:?}");
+    let journal = fs::read_to_string(root.join("state/journal/secret.jsonl")).unwrap();
+    assert!(journal.contains("fslab-secret-0-crypt-0"), "{journal}");
+    let actions = rig.take_actions();
+    let action = actions.iter().find(|action| action.what.contains("crypt")).unwrap();
+    assert!(action.what.contains("aes-xts-plain64 (key) 0 /dev/loop0"), "{}", action.what);
+    let facts = format!("{:?} {:?}", mounted.environment(), rig.environment());
+    for text in [&journal, &format!("{actions:?}"), &host.done().join("\n"), &facts] {
+        assert!(!text.contains(&key), "{text}");
+    }
+    mounted.finish(false).unwrap();
+    // Each instance has a key of its own.
+    rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    assert!(!host.told()[0].contains(&key));
+}
+
+#[test]
+fn what_a_program_says_of_a_key_is_veiled() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    // The bytes that a machine of paper draws first.
+    let key: String = (1..=16).map(|byte| format!("{byte:02x}")).collect();
+    let stderr = format!("Invalid table: crypt {key}");
+    let says = Output { status: Some(1), stderr, ..Output::default() };
+    let fake = FakeHost::new(&root).program("dmsetup", [says]).file("/dev/loop0", "");
+    let host = Arc::new(fake);
+    let shared = Arc::clone(&host) as Arc<dyn Host>;
+    let rig = Rig::open(shared, &image(Bytes::mib(64), 1), options(&root, "veil")).unwrap();
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let error = rig.instance(&Wanted::plain(ext4, &level(&[crypt()]))).unwrap_err();
+    assert!(matches!(error, RigError::Layer { .. }), "{error}");
+    assert!(error.to_string().contains("Invalid table: crypt (key)"), "{error}");
+    assert!(!format!("{error:?} {:?}", rig.take_actions()).contains(&key));
+}
+
+#[test]
+fn what_a_killed_run_left_of_layers_is_cleaned() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "killed", 2);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = level(&[md("raid1"), crypt()]);
+    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    mounted.shared.bench().abandon();
+    let report = clean(&*host, &root.join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    let undone = report.undone.join("\n").replace(&root.display().to_string(), "ROOT");
+    expect![[r#"
+        ext4 on ROOT/state/fslab-killed
+        mapped device fslab-killed-1-crypt-0
+        array fslab-killed-0
+        loop devices of ROOT/images/fslab-killed-1.img
+        image file ROOT/images/fslab-killed-1.img
+        loop devices of ROOT/images/fslab-killed-0.img
+        image file ROOT/images/fslab-killed-0.img
+        directory ROOT/images
+        directory ROOT/state/fslab-killed"#]]
+    .assert_eq(&undone);
+    assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
+}
+
+#[test]
+fn too_small_a_device_fails_and_leaves_nothing_of_the_layers() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "small", 2);
+    let catalogue = Catalogue::embedded();
+    let xfs = catalogue.get("xfs").unwrap();
+    let layers = vec![md("raid0")];
+    let level = FilesystemLevel { layers, ..FilesystemLevel::plain("xfs") };
+    let error = rig.instance(&Wanted::plain(xfs, &level)).unwrap_err();
+    assert!(error.to_string().contains("xfs needs at least 300MiB"), "{error}");
+    assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
+    // A pool whose blocks are larger than what is left of the device.
+    let layers = vec![Layer::Thin { block: Bytes::mib(64) }];
+    let level = FilesystemLevel { devices: Some(1), layers, ..FilesystemLevel::plain("ext4") };
+    let ext4 = catalogue.get("ext4").unwrap();
+    let error = rig.instance(&Wanted::plain(ext4, &level)).unwrap_err();
+    assert!(error.to_string().contains("make no block"), "{error}");
+    assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
+}

@@ -1,0 +1,104 @@
+//! How arrays and mapped devices are undone: whatever bears the id that was drawn for them, by
+//! whatever name it goes by now. What bears another id is left alone, whatever its name.
+
+use std::path::{Path, PathBuf};
+
+use super::revert::{PAUSE, TRIES};
+use crate::host::{Host, Output};
+
+const CLASS: &str = "/sys/class/block";
+
+/// Removes the mapped device of that id.
+pub(super) fn mapped(host: &dyn Host, uuid: &str) -> Result<(), String> {
+    // Without the driver nothing is mapped.
+    let drivers = host.read(Path::new("/proc/misc")).unwrap_or_default();
+    if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
+        return Ok(());
+    }
+    let mut trouble = String::new();
+    for _ in 0..TRIES {
+        // Asked of dmsetup, since sysfs lacks a device whose table was never loaded.
+        let list = ["dmsetup", "info", "--columns", "--noheadings", "--options", "name,uuid"];
+        let list = run(host, &list)?;
+        let ours = |line: &str| {
+            let (name, id) = line.trim().split_once(':')?;
+            (id == uuid).then(|| name.to_owned())
+        };
+        let Some(name) = list.stdout.lines().find_map(ours) else {
+            return if list.success() { Ok(()) } else { Err(list.verdict()) };
+        };
+        let removed = run(host, &["dmsetup", "remove", &name])?;
+        if !removed.success() {
+            trouble = format!("{name}: {}", removed.verdict());
+            host.sleep(PAUSE);
+        }
+    }
+    Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+}
+
+/// Stops the array of that id, and wipes its superblocks so that nothing makes it again.
+///
+/// udev looks at every member that was written to and may make the array again in between; so it is
+/// looked for anew after each try.
+pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<(), String> {
+    let names = || host.list(Path::new(CLASS)).unwrap_or_default();
+    let arrays =
+        || names().into_iter().filter(|name| name.starts_with("md")).collect::<Vec<String>>();
+    let mut members: Vec<String> =
+        members.iter().map(|member| member.display().to_string()).collect();
+    members.retain(|member| host.entry(Path::new(member)).is_ok());
+    if arrays().is_empty() && members.is_empty() {
+        return Ok(());
+    }
+    let mut trouble = String::new();
+    for _ in 0..TRIES {
+        let mut left = false;
+        for name in arrays() {
+            let node = format!("/dev/{name}");
+            if !bears(host, "--detail", &node, uuid)? {
+                continue;
+            }
+            // After a reboot its members may go by other names.
+            for below in host.list(&Path::new(CLASS).join(&name).join("slaves")).unwrap_or_default()
+            {
+                let member = format!("/dev/{below}");
+                if !members.contains(&member) {
+                    members.push(member);
+                }
+            }
+            let stopped = run(host, &["mdadm", "--stop", &node])?;
+            if !stopped.success() {
+                left = true;
+                trouble = format!("{node}: {}", stopped.verdict());
+            }
+        }
+        let stopped = !left;
+        for member in members.iter().filter(|_| stopped) {
+            if bears(host, "--examine", member, uuid)? {
+                let wiped = run(host, &["mdadm", "--zero-superblock", member])?;
+                if !wiped.success() {
+                    left = true;
+                    trouble = format!("{member}: {}", wiped.verdict());
+                }
+            }
+        }
+        if !left {
+            return Ok(());
+        }
+        host.sleep(PAUSE);
+    }
+    Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+}
+
+/// Whether an array, or the superblock of a member, has that id (mdadm(8), `--export`). A device
+/// that is none, or is gone, has none.
+fn bears(host: &dyn Host, question: &str, node: &str, uuid: &str) -> Result<bool, String> {
+    let told = run(host, &["mdadm", question, "--export", node])?;
+    Ok(told.stdout.lines().any(|line| line.trim().strip_prefix("MD_UUID=") == Some(uuid)))
+}
+
+fn run(host: &dyn Host, argv: &[&str]) -> Result<Output, String> {
+    let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+    let again = "install it, then `fslab clean`";
+    host.run(&argv).map_err(|error| format!("cannot start {}: {error}; {again}", argv[0]))
+}
