@@ -1,8 +1,8 @@
 //! The calls of a client that replays a load file, compared with fixtures written from what the
 //! classic tool's clients do (version 4.0, its file backend). It makes two kinds of calls more that
 //! are left out there: kill(2) on its parent before each line, and an fstat(2) that the C library
-//! makes on each directory it opens to read. What ours opens by openat2(2) to be held below its root
-//! is told as the openat(2) with the same flags.
+//! makes on each directory it opens to read. What ours opens by openat2(2) to be held below its
+//! root is told as the openat(2) with the same flags.
 
 use std::{fs, path::Path};
 

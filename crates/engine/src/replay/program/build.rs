@@ -49,8 +49,8 @@ impl Builder {
     /// whether it begins with a slash or not.
     ///
     /// # Errors
-    /// [`NameProblem`] for a name that leads out of the root, is longer than Linux allows, or is one
-    /// too many.
+    /// [`NameProblem`] for a name that leads out of the root, is longer than Linux allows, or is
+    /// one too many.
     pub(crate) fn name(&mut self, name: &[u8]) -> Result<u32, NameProblem> {
         self.names.index(name)
     }
