@@ -10,6 +10,9 @@ use crate::{
     undo::{CleanReport, Journal, clean},
 };
 
+mod schedulers;
+mod told;
+
 const SCHEDULER: &str = "/sys/class/block/sda/queue/scheduler";
 
 fn bench(folder: &Path, host: FakeHost) -> (Arc<FakeHost>, Bench) {
@@ -415,111 +418,6 @@ fn two_settings_are_undone_newest_first() {
 }
 
 #[test]
-fn a_scheduler_is_set_and_put_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path()).file(SCHEDULER, "none [mq-deadline] bfq\n");
-    let (host, mut bench) = bench(folder.path(), fake);
-    let tuning = tune(&mut bench, &*host, "sda", Some("bfq"), &Factors::new());
-    assert_eq!(tuning.warnings, []);
-    undo(&mut bench, tuning);
-    let wrote = |value: &str| format!("write {SCHEDULER} = {value}");
-    assert_eq!(host.done(), [wrote("bfq"), wrote("mq-deadline")]);
-}
-
-#[test]
-fn names_of_old_kernels_stand_for_what_followed_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = bench(folder.path(), machine(folder.path()));
-    for (old, today) in [("cfq", "bfq"), ("noop", "none"), ("deadline", "mq-deadline")] {
-        let tuning = tune(&mut bench, &*host, "dm-0", Some(old), &Factors::new());
-        assert_eq!(tuning.facts.get("factor.scheduler.sda"), Some(today));
-        assert!(matches!(&tuning.warnings[..], [Warning::StandIn { wanted, .. }]
-            if wanted.ends_with(old)));
-        undo(&mut bench, tuning);
-    }
-    // A kernel that has them is left its own.
-    let host = FakeHost::new(folder.path().join("old")).file(SCHEDULER, "noop deadline [cfq]\n");
-    let device = Device { name: "sda".into(), shared: false };
-    let intent = queue::scheduler(&host, &[device], "noop");
-    assert_eq!((intent.writes[0].text.as_str(), intent.warnings), ("noop", vec![]));
-}
-
-#[test]
-fn a_scheduler_that_the_kernel_has_not_is_told_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = bench(folder.path(), machine(folder.path()));
-    let before = hardware(folder.path());
-    let tuning = tune(&mut bench, &*host, "dm-0", Some("wishful"), &Factors::new());
-    assert_eq!(
-        messages(&tuning),
-        [
-            "scheduler of sda was set to `wishful` but reads `mq-deadline (Invalid argument (os error 22))`"
-        ]
-    );
-    undo(&mut bench, tuning);
-    assert_eq!(hardware(folder.path()), before);
-}
-
-#[test]
-fn a_scheduler_that_is_there_already_is_left() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path()).file(SCHEDULER, "none [bfq]\n");
-    let (host, mut bench) = bench(folder.path(), fake);
-    let tuning = tune(&mut bench, &*host, "sda", Some("bfq"), &Factors::new());
-    assert_eq!((tuning.steps, tuning.warnings), (vec![], vec![]));
-    assert_eq!(host.done(), [""; 0]);
-}
-
-#[test]
-fn a_scheduler_that_somebody_else_changed_since_is_left() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path()).file(SCHEDULER, "[none] bfq kyber\n");
-    let (host, mut bench) = bench(folder.path(), fake);
-    let tuning = tune(&mut bench, &*host, "sda", Some("bfq"), &Factors::new());
-    host.write(Path::new(SCHEDULER), "kyber").unwrap();
-    host.done();
-    undo(&mut bench, tuning);
-    assert_eq!(host.done(), [""; 0]);
-}
-
-#[test]
-fn what_belongs_to_a_scheduler_that_somebody_else_set_is_theirs() {
-    let depth = Path::new("/sys/class/block/sda/queue/nr_requests");
-    for factors in [Factors::new(), factors(&[(Factor::QueueDepth, "32")])] {
-        let folder = tempfile::tempdir().unwrap();
-        let (host, mut bench) = bench(folder.path(), machine(folder.path()));
-        let tuning = tune(&mut bench, &*host, "dm-0", Some("bfq"), &factors);
-        let made = tuning.steps.len();
-        bench.abandon();
-        host.write(Path::new(SCHEDULER), "kyber").unwrap();
-        host.write(depth, "48").unwrap();
-        host.done();
-        let report = clean(&*host, &folder.path().join("state")).unwrap();
-        assert_eq!((report.left.len(), report.undone, report.stuck), (made, vec![], vec![]));
-        let belongs = format!("belongs to {SCHEDULER}, which reads `kyber`, not");
-        let told = report.left.iter().filter(|left| left.why.contains(&belongs));
-        assert_eq!(told.count(), made - 1, "{:?}", report.left);
-        assert_eq!(host.done(), [""; 0]);
-        assert_eq!(host.read(depth).unwrap(), "48\n");
-    }
-}
-
-#[test]
-fn what_belongs_to_a_scheduler_waits_until_that_is_put_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = bench(folder.path(), machine(folder.path()));
-    let before = hardware(folder.path());
-    tune(&mut bench, &*host, "dm-0", Some("bfq"), &Factors::new());
-    bench.abandon();
-    host.decline(Path::new(SCHEDULER), "mq-deadline", 22, 1);
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!((report.stuck.len(), report.left, report.undone), (2, vec![], vec![]));
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!((report.stuck, report.left, report.undone.len()), (vec![], vec![], 2));
-    assert_eq!(hardware(folder.path()), before);
-}
-
-#[test]
 fn the_limit_that_the_machine_lowered_by_itself_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let (host, mut bench) = bench(folder.path(), machine(folder.path()));
@@ -566,99 +464,6 @@ fn discards_are_switched_off_and_read_back() {
     assert_eq!(switch_discard_off(&mut bench, &*host, "loop9"), None);
     let told = switch_discard_off(&mut bench, &*host, "loop10");
     assert!(matches!(told, Some(Warning::ReadBack { .. })), "{told:?}");
-}
-
-#[test]
-fn what_a_machine_can_is_told_with_the_reason_where_it_cannot() {
-    let folder = tempfile::tempdir().unwrap();
-    let told = |host: &FakeHost| {
-        let line = |ability: ability::Ability| match ability.here {
-            Ok(here) => format!("{}: {here}\n", ability.name),
-            Err(why) => format!("{}: NO, {why}\n", ability.name),
-        };
-        ability::abilities(host).into_iter().map(line).collect::<String>()
-    };
-    let host =
-        machine(folder.path()).file("/sys/block/sda/size", "8").file("/sys/block/loop0/x", "");
-    expect![[r#"
-        scheduler: sda: none mq-deadline bfq kyber
-        read_ahead: sda: now 128 KiB
-        queue_depth: sda: now 64
-        write_cache: sda: now write back
-        cpu_speed: 2 policies of frequency
-        cpu_governor: policy0 policy2: performance powersave
-        cpus: 1 to 4
-        dirty: now 20%
-        dirty_background: now 8388608 bytes
-        huge_pages: always [madvise] never
-    "#]]
-    .assert_eq(&told(&host));
-    let none = FakeHost::new(folder.path().join("none"));
-    expect![[r#"
-        scheduler: NO, no device has a scheduler
-        read_ahead: NO, no device has queue/read_ahead_kb
-        queue_depth: NO, no device has queue/nr_requests
-        write_cache: NO, no device has queue/write_cache
-        cpu_speed: NO, /proc/self/cgroup: No such file or directory (os error 2)
-        cpu_governor: NO, the machine has no frequency to govern (no cpufreq)
-        cpus: NO, the kernel tells of no processors
-        dirty: NO, /proc/sys/vm/dirty_ratio: No such file or directory (os error 2)
-        dirty_background: NO, /proc/sys/vm/dirty_background_ratio: No such file or directory (os error 2)
-        huge_pages: NO, the kernel is built without them
-    "#]]
-    .assert_eq(&told(&none));
-    let user = machine(folder.path()).unprivileged();
-    assert!(told(&user).lines().all(|line| line.contains(": NO, ")), "{}", told(&user));
-}
-
-#[test]
-fn what_a_plan_would_do_is_told_and_not_done() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
-    let host = host.file("/dev/sda", "");
-    let request = MountRequest {
-        source: "/dev/sda".into(),
-        target: "/".into(),
-        fstype: "ext4".into(),
-        options: String::new(),
-    };
-    host.mount(&request).unwrap();
-    host.done();
-    let place = model::Place::Image {
-        size: model::Bytes::mib(64),
-        count: 1,
-        directory: None,
-        file: None,
-        allocation: model::Allocation::Full,
-    };
-    let storage = model::Storage { place, memory: None, elsewhere: None };
-    let factors = vec![(Factor::ReadAhead, vec![value(Factor::ReadAhead, "1MiB")])];
-    let schedulers = ["cfq".to_owned(), "wishful".to_owned()];
-    let intended = ability::intended(&host, &storage, Path::new("/var/tmp"), &schedulers, &factors);
-    let lines = intended.iter().flat_map(|ability::Intended { what, intent }| {
-        let writes = intent.writes.iter().map(|w| format!("{} {}", w.path.display(), w.text));
-        let warnings = intent.warnings.iter().map(|warning| warning.code().to_owned());
-        std::iter::once(what.clone())
-            .chain(writes)
-            .chain(intent.notes.iter().cloned())
-            .chain(warnings)
-            .collect::<Vec<_>>()
-    });
-    expect![[r#"
-        scheduler=cfq
-        /sys/class/block/loop·0/queue/scheduler bfq
-        /sys/class/block/sda/queue/scheduler bfq
-        W-STANDIN
-        scheduler=wishful
-        /sys/class/block/loop·0/queue/scheduler wishful
-        /sys/class/block/sda/queue/scheduler wishful
-        the kernel lists none, mq-deadline, bfq, kyber for loop·0; unless it has a module for `wishful`, trials fail
-        the kernel lists none, mq-deadline, bfq, kyber for sda; unless it has a module for `wishful`, trials fail
-        read_ahead=1MiB
-        /sys/class/block/loop·0/queue/read_ahead_kb 1024
-        /sys/class/block/sda/queue/read_ahead_kb 1024"#]]
-    .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
-    assert_eq!(host.done(), [""; 0]);
 }
 
 /// One value of one factor, some of which the machine refuses.
