@@ -3,8 +3,9 @@
 //! Data enters as [`model::phase::Stream`] (or [`model::phase::Files`] to remove) together with a
 //! [`Context`], and leaves as [`model::phase::PhaseResult`]. Everything a stream leaves open is
 //! turned into concrete types before the clock starts; inside the loop a worker issues operations,
-//! reads the clock once for each, and touches nothing but its own memory, one shared signal word,
-//! and its own progress counter.
+//! tells the time once for each (`clock`: the kernel's, or ticks of the processor between two of
+//! its readings), and touches nothing but its own memory, one shared signal word, and its own
+//! progress counter.
 //!
 //! ```text
 //! run ─ barrier (control block) ─ worker ─ drive (the loop) ─ io (engines)

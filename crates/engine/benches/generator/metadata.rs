@@ -112,9 +112,9 @@ fn conditions(programs: &[&str], processors: u32) -> String {
         "Compared with {}, on a tmpfs. Single calls and programs: everyone on the same single CPU. \
          The bare loop takes its names from a table made before its clock starts, keeps the \
          directory open and its descriptors to itself as ours does, and counts nothing; ours makes \
-         each name in its loop. The second one looks at the clock once for each call, without \
-         which there is no latency: what it loses is the least that anyone can lose who tells \
-         it. \
+         each name in its loop. The second one calls clock_gettime(2) once for each call, as \
+         there is no latency without a clock; ours counts ticks of the processor where the kernel \
+         does so, too, which costs less. \
          fs_mark calls mkdir for every file and has names of 40 bytes, which ours has there, too; \
          its removals are not in its rate. bonnie++ works in one directory, sequentially in the \
          order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \

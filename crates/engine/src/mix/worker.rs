@@ -17,7 +17,7 @@ use super::{draw::Draw, has};
 use crate::{
     EngineError,
     barrier::{ABORT, Board},
-    clock::{Usage, now},
+    clock::{Clock, Usage},
     error::{Fault, Operation},
     io::close,
     layout::calls::{self, again, error, failed, joined},
@@ -41,14 +41,15 @@ pub(super) fn perform(
     if mix.workers.kind == WorkerKind::Thread {
         seat::own_descriptors();
     }
+    let mut time = Clock::new();
     let mut hand = Hand::new(mix, worker, owner, &path, board)?;
     let mut draw = Draw::new(mix, worker);
     let mut tally = Tally::new();
     board.arrive().map_err(|fault| error(fault, path.clone()))?;
 
     let before = Usage::of_this_thread();
-    tally.start(now());
-    run(mix, worker, &mut hand, &mut draw, &mut tally)?;
+    tally.start(time.now());
+    run(mix, worker, &mut hand, &mut draw, &mut time, &mut tally)?;
     if !tally.stopped() && mix.workers.stonewall != Stonewall::Off {
         board.stop();
     }
@@ -62,6 +63,7 @@ fn run(
     worker: u32,
     hand: &mut Hand<'_>,
     draw: &mut Draw,
+    time: &mut Clock,
     tally: &mut Tally,
 ) -> Result<(), EngineError> {
     let (lane, signal) = (hand.board.lane(worker), hand.board.signal());
@@ -69,7 +71,7 @@ fn run(
     for done in 1..=mix.ops {
         let (op, entry) = draw.next();
         let bytes = hand.carry_out(op, entry, draw.window.end)?;
-        let clock = now();
+        let clock = time.now();
         moved += bytes;
         lane.bytes.store(moved, Relaxed);
         lane.done.store(done, Relaxed);

@@ -311,8 +311,8 @@ fn an_interrupt_stops_it_and_the_next_one_begins_anew() {
     let waiting = Replay { rate: Some(Bytes(1)), ..endless.clone() };
     for replay in [endless, waiting] {
         std::thread::scope(|scope| {
-            let run = scope.spawn(|| bench.run(&replay));
             let phase = bench.progress.snapshot().phase;
+            let run = scope.spawn(|| bench.run(&replay));
             while bench.progress.snapshot().phase == phase
                 || bench.progress.snapshot().ops == Ops(0)
             {

@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     EngineError,
-    clock::now,
+    clock::Clock,
     error::{Fault, Operation},
     io::{newest_ring, ring_fault},
     set::{Data, Lengths},
@@ -332,14 +332,19 @@ impl Chains {
         }
     }
 
-    /// Submits all that is queued, and waits until there is an answer, or a signal has come.
-    pub(super) fn enter(&mut self) -> Result<(), Fault> {
+    /// Submits all that is queued, and waits until there is an answer, or a signal has come. What
+    /// is submitted for the first time begins now by the clock of the loop.
+    pub(super) fn enter(&mut self, time: &mut Clock) -> Result<(), Fault> {
         if !self.fresh.is_empty() {
-            let clock = now();
+            let clock = time.now();
             for number in self.fresh.drain(..) {
                 self.slots[number as usize].begun = clock;
             }
         }
+        self.exchange()
+    }
+
+    fn exchange(&mut self) -> Result<(), Fault> {
         loop {
             match self.uring.submit_and_wait(1) {
                 // Who submits less than asked does not wait either (io_uring_enter(2)).
@@ -430,7 +435,7 @@ impl Drop for Chains {
             while self.uring.completion().next().is_some() {
                 self.awaited -= 1;
             }
-            if self.awaited > 0 && self.enter().is_err() {
+            if self.awaited > 0 && self.exchange().is_err() {
                 // The kernel may write to memory that is about to be given up, and there is no way
                 // to find out when it is through.
                 std::process::abort();

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     barrier::{ABORT, Board, Lane},
-    clock::{Usage, now},
+    clock::{Clock, Usage},
     error::Fault,
     seat,
     set::Place,
@@ -54,16 +54,17 @@ fn timeline(
     if tree.workers.kind == WorkerKind::Thread {
         seat::own_descriptors();
     }
+    let time = Clock::new();
     let hand = Hand::new(tree, worker, owner, &root)?;
     let mut room = Room::new(tree).map_err(at_root)?;
     let (lane, signal) = (board.lane(worker), board.signal());
     let chains = Chains::new(tree, worker, owner, &hand).map_err(at_root)?;
     let count = Count::new(tree);
-    let mut run = Run { tree, worker, chains, hand, count, lane, signal, moved: 0, done: 0 };
+    let mut run = Run { tree, worker, chains, hand, time, count, lane, signal, moved: 0, done: 0 };
     board.arrive().map_err(at_root)?;
 
     let before = Usage::of_this_thread();
-    run.count.start(now());
+    run.count.start(run.time.now());
     let complete = walk::walk(&mut run, &mut room)?;
     if complete && tree.workers.stonewall != Stonewall::Off {
         board.stop();
@@ -72,7 +73,7 @@ fn timeline(
     let follows = tree.end.remove_directories || tree.end.sync;
     if follows || tree.order == TreeOrder::Listed {
         end::end(tree, &mut run.hand, signal)?;
-        ended = now();
+        ended = run.time.now();
     }
     let usage = Usage::of_this_thread().since(before);
     board.lane(worker).end(ended);
@@ -86,6 +87,8 @@ pub(super) struct Run<'a> {
     // Where the calls are made in a ring.
     chains: Option<Chains>,
     pub(super) hand: Hand<'a>,
+    // All instants of the loop are of this one.
+    time: Clock,
     pub(super) count: Count,
     lane: &'a Lane,
     signal: &'a AtomicU32,
@@ -136,7 +139,7 @@ impl Run<'_> {
     /// Gives the kernel what it has not got yet, waits for an answer, and counts what is done.
     fn collect(&mut self) -> Result<(), Failure> {
         let Some(chains) = &mut self.chains else { return Ok(()) };
-        if let Err(fault) = chains.enter() {
+        if let Err(fault) = chains.enter(&mut self.time) {
             return Err(Failure { fault, path: self.hand.root().to_path_buf() });
         }
         while let Some(over) = self.chains.as_mut().and_then(Chains::next) {
@@ -163,7 +166,7 @@ impl Run<'_> {
     /// All steps of an entry that was begun at `begun` are done; whether nobody called it off.
     #[inline]
     fn done(&mut self, begun: Nanos, read: u64, written: u64) -> bool {
-        let clock = now();
+        let clock = self.time.now();
         self.moved += read + written;
         self.done += 1;
         self.lane.bytes.store(self.moved, Relaxed);
