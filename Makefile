@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test bench check docs ci prepare clean-machine
+.PHONY: demo test bench calibrate check docs ci prepare clean-machine
 
 demo: prepare            ## measure this machine's filesystems on image files; ends with a report
 	cargo build --release --locked -p fslab
@@ -14,6 +14,9 @@ test: prepare            ## the whole test suite; as root also what needs root
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator.md
+
+calibrate:               ## how often the statistics are right, by simulation; minutes
+	cargo bench -q --locked -p analysis --bench calibrate -- $(CURDIR)/docs/method/calibration.md
 
 check:                   ## format, lints, reference pages in step
 	cargo fmt --all --check

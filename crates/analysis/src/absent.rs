@@ -25,6 +25,43 @@ pub enum Absent {
         /// How many it takes.
         needed: u32,
     },
+    /// Too few values in a row.
+    #[error("only {points} values in a row; give at least {needed}")]
+    Points {
+        /// How many there are.
+        points: u32,
+        /// How many it takes.
+        needed: u32,
+    },
+    /// Too few intervals of a phase that each have enough operations.
+    #[error(
+        "only {intervals} intervals with enough operations; {needed} tell, so run the phase longer"
+    )]
+    Intervals {
+        /// How many there are.
+        intervals: u32,
+        /// How many it takes.
+        needed: u32,
+    },
+    /// Too few operations lie beyond a percentile.
+    #[error("only {least} operations in a run; the percentile takes {needed}")]
+    Operations {
+        /// The fewest operations of a run.
+        least: u64,
+        /// How many it takes.
+        needed: u64,
+    },
+    /// Not every part was repeated as often as the others of its level.
+    #[error(
+        "repeats are not equal in number; give each run as many windows, each instance as many runs"
+    )]
+    Unbalanced,
+    /// A value is not a number, or infinite.
+    #[error("value {index} is not a finite number; leave failed trials out")]
+    NotFinite {
+        /// Its index in the slice.
+        index: usize,
+    },
     /// The levels lie too close together.
     #[error("the levels span only {span:.3}-fold; sweep at least {needed:.0}-fold")]
     Span {
@@ -33,6 +70,12 @@ pub enum Absent {
         /// How large that has to be.
         needed: f64,
     },
+    /// There is no workload that both contenders were measured with.
+    #[error("no workload was measured with both; measure one with each")]
+    Workloads,
+    /// A value has no logarithm, so it has no place in a ratio.
+    #[error("a value is not a finite number above zero; ratios need such, so take another metric")]
+    Unsound,
     /// The figure is one of rates, and more of this metric is not better.
     #[error("the metric is no rate; look at one of which more is better")]
     NotARate,

@@ -1,10 +1,10 @@
 //! Resampling of blocks: how much a figure would vary if the run were made again.
 //!
-//! Levels of a [`Sweep`] enter; each draw leaves as a weight for every repeat, which says how often
-//! that repeat is in the resample. Blocks are drawn with replacement and taken whole, so that what
-//! a block did to all its trials stays in the resample (Davison and Hinkley, "Bootstrap Methods and
-//! their Application", 1997, section 3.8). Without blocks the repeats of each level are drawn on
-//! their own.
+//! Levels of a [`Sweep`] (or lists of repeats) enter; each draw leaves as a weight for every
+//! repeat, which says how often that repeat is in the resample. Blocks are drawn with replacement
+//! and taken whole, so that what a block did to all its trials stays in the resample (Davison and
+//! Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). Without blocks the
+//! repeats of each level are drawn on their own.
 //!
 //! A resample in which a level has no repeat at all is drawn again. That is rare, since nothing is
 //! resampled unless every level was measured in as many blocks as an interval of a median takes.
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use crate::{
     Absent, Interval, count,
     summary::{LEVEL, needed},
-    trend::Sweep,
+    trend::{Repeat, Sweep},
 };
 
 /// Resamples behind an interval.
@@ -40,34 +40,52 @@ impl Resampler {
     /// # Errors
     /// [`Absent::Repeats`] when a level has too few blocks (or repeats, where blocks are unknown).
     pub(crate) fn new(sweeps: &[&Sweep], seed: u64) -> Result<Self, Absent> {
-        let mut blocks: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+        let of_sweep = |sweep: &&'_ Sweep| {
+            let blocked = sweep.blocked();
+            sweep.levels().iter().map(|level| (level.repeats.clone(), blocked)).collect::<Vec<_>>()
+        };
+        let lists: Vec<(Vec<Repeat>, bool)> = sweeps.iter().flat_map(of_sweep).collect();
+        let run = |blocked: bool| blocked.then_some(0);
+        Self::of_lists(lists.iter().map(|(list, blocked)| (list.as_slice(), run(*blocked))), seed)
+    }
+
+    /// One for lists of repeats, each with the run that its blocks are of, or `None` if they are
+    /// unknown or do not count; weights follow the order given. Blocks of the same run and number
+    /// are the same block; those of each run replace each other alone, so that a resample has as
+    /// many of each run as there were.
+    ///
+    /// # Errors
+    /// As [`Resampler::new`], for a list.
+    pub(crate) fn of_lists<'a>(
+        lists: impl Iterator<Item = (&'a [Repeat], Option<u8>)>,
+        seed: u64,
+    ) -> Result<Self, Absent> {
+        let mut runs: BTreeMap<u8, BTreeMap<u32, Vec<(usize, usize)>>> = BTreeMap::new();
         let mut strata = Vec::new();
         let mut weights = Vec::new();
         let mut least = usize::MAX;
-        for sweep in sweeps {
-            for level in sweep.levels() {
-                let at = weights.len();
-                weights.push(vec![0; level.repeats.len()]);
-                if sweep.blocked() {
-                    let mut seen: Vec<u32> =
-                        level.repeats.iter().filter_map(|repeat| repeat.block).collect();
-                    for (index, block) in seen.iter().enumerate() {
-                        blocks.entry(*block).or_default().push((at, index));
-                    }
-                    seen.sort_unstable();
-                    seen.dedup();
-                    least = least.min(seen.len());
-                } else {
-                    least = least.min(level.repeats.len());
-                    strata.push((0..level.repeats.len()).map(|index| vec![(at, index)]).collect());
+        for (repeats, run) in lists {
+            let at = weights.len();
+            weights.push(vec![0; repeats.len()]);
+            if let Some(run) = run {
+                let blocks = runs.entry(run).or_default();
+                let mut seen: Vec<u32> = repeats.iter().filter_map(|repeat| repeat.block).collect();
+                for (index, block) in seen.iter().enumerate() {
+                    blocks.entry(*block).or_default().push((at, index));
                 }
+                seen.sort_unstable();
+                seen.dedup();
+                least = least.min(seen.len());
+            } else {
+                least = least.min(repeats.len());
+                strata.push((0..repeats.len()).map(|index| vec![(at, index)]).collect());
             }
         }
         let (least, needed) = (count(least), needed(LEVEL));
         if least < needed {
             return Err(Absent::Repeats { least, needed });
         }
-        strata.push(blocks.into_values().collect());
+        strata.extend(runs.into_values().map(|blocks| blocks.into_values().collect()));
         Ok(Self { strata, weights, least, rng: fastrand::Rng::with_seed(seed) })
     }
 
@@ -130,7 +148,7 @@ fn between(mut values: Vec<f64>, tail: f64) -> Interval {
 
 /// The quantile of ascending values, between neighbors by line: type 7 of Hyndman and Fan, "Sample
 /// Quantiles in Statistical Packages", The American Statistician 50, 1996.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     #[expect(
         clippy::cast_possible_truncation,

@@ -5,12 +5,17 @@
 //! names and times of runs, seeds, what was measured of the clock and the generator, and the
 //! numbers of loop devices, which are told by their place instead (`device.loop[0].…`).
 //!
-//! Two numbers of different runs may be compared as far as nothing severe differs; whether they do
-//! is not decided here.
+//! Two numbers of different runs may be compared as far as nothing severe differs, or as far as all
+//! that does belongs to one [`Way`]; [`crate::runs`] does that.
+
+mod way;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{RunRecord, record::CellRecord};
+use model::{FilesystemLevel, RunRecord, record::CellRecord};
+
+use way::Condition;
+pub use way::Way;
 
 /// How much a difference does to a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +47,8 @@ pub struct Difference {
     pub first: Option<String>,
     /// How it was in the second run; `None` where that does not tell.
     pub second: Option<String>,
+    /// The way of differing that it belongs to; `None` if it is not severe.
+    pub way: Option<Way>,
 }
 
 /// What two runs have in common, and what not.
@@ -62,9 +69,11 @@ impl Conditions {
     pub fn of(first: &RunRecord, second: &RunRecord) -> Self {
         let (before, after) = (facts(first), facts(second));
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let changed = |name: &str| before.get(name) != after.get(name);
+        let directories = [first, second].into_iter().all(of_directories);
         let mut differences: Vec<Difference> = names
             .into_iter()
-            .filter(|name| before.get(*name) != after.get(*name))
+            .filter(|name| changed(name))
             // A filesystem that only one run has shows in the cells.
             .filter(|name| {
                 let both = before.contains_key(*name) && after.contains_key(*name);
@@ -72,8 +81,15 @@ impl Conditions {
             })
             .map(|name| {
                 let (first, second) = (before.get(name).cloned(), after.get(name).cloned());
-                let severity = severity(name, first.as_deref(), second.as_deref());
-                Difference { severity, what: name.clone(), first, second }
+                let condition = Condition {
+                    name,
+                    first: first.as_deref(),
+                    second: second.as_deref(),
+                    directories,
+                    changed: &changed,
+                };
+                let way = condition.way();
+                Difference { severity: way.into(), what: name.clone(), first, second, way }
             })
             .collect();
         differences.sort();
@@ -90,13 +106,18 @@ impl Conditions {
         }
     }
 
+    /// The ways in which the runs differ, each once, in the order of [`Way`].
+    pub fn ways(&self) -> BTreeSet<Way> {
+        self.differences.iter().filter_map(|difference| difference.way).collect()
+    }
+
     /// The differences of one severity.
     pub fn at(&self, severity: Severity) -> impl Iterator<Item = &Difference> {
         self.differences.iter().filter(move |difference| difference.severity == severity)
     }
 }
 
-fn named(cell: &CellRecord) -> String {
+pub(crate) fn named(cell: &CellRecord) -> String {
     format!("{} · {}", cell.cell.filesystem.name, cell.label)
 }
 
@@ -133,13 +154,28 @@ fn facts(run: &RunRecord) -> BTreeMap<String, String> {
     }
     for cell in &run.cells {
         let level = &cell.cell.filesystem;
-        let mkfs = if level.mkfs.is_empty() { "defaults".into() } else { level.mkfs.join(" ") };
-        let mount = if level.mount.is_empty() { "defaults" } else { &level.mount };
-        let asked = format!("{}, mkfs {mkfs}, mount {mount}", level.base);
-        facts.insert(format!("filesystem.{}.options", level.name), asked);
+        facts.insert(format!("filesystem.{}.options", level.name), asked(level));
     }
     facts.extend(mounted(run));
     facts
+}
+
+/// What a plan asks of a filesystem, in words.
+fn asked(level: &FilesystemLevel) -> String {
+    let mkfs = if level.mkfs.is_empty() { "defaults".into() } else { level.mkfs.join(" ") };
+    let mount = if level.mount.is_empty() { "defaults" } else { &level.mount };
+    let mut words = format!("{}, mkfs {mkfs}, mount {mount}", level.base);
+    let further = [
+        level.devices.map(|devices| format!("on {devices} devices")),
+        (!level.layers.is_empty()).then(|| format!("layers {:?}", level.layers)),
+        (!level.setup.is_empty()).then(|| format!("then {:?}", level.setup)),
+        level.becomes.as_ref().map(|becomes| format!("becomes {becomes}")),
+    ];
+    for part in further.into_iter().flatten() {
+        words.push_str(", ");
+        words.push_str(&part);
+    }
+    words
 }
 
 /// Settings that show elsewhere: in the cells, or under a name of their own.
@@ -199,29 +235,9 @@ impl Places {
 /// one boot to the next.
 const SAME_MEMORY: f64 = 0.01;
 
-fn severity(name: &str, first: Option<&str>, second: Option<&str>) -> Severity {
-    let severe = matches!(
-        name,
-        "kernel.release"
-            | "cpu.model"
-            | "memory.limit_bytes"
-            | "run.storage"
-            | "run.scale"
-            | "run.profile"
-            | "run.program"
-            | "backing.fstype"
-    );
-    let prefix = name.starts_with("filesystem.");
-    let device = name.starts_with("device.")
-        && (name.ends_with(".model") || name.ends_with(".queue.rotational"));
-    let memory = name == "memory.total_bytes" && {
-        let size = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
-        match (size(first), size(second)) {
-            (Some(first), Some(second)) => (first - second).abs() > SAME_MEMORY * first.max(second),
-            (None, _) | (_, None) => true,
-        }
-    };
-    if severe || prefix || device || memory { Severity::Severe } else { Severity::Other }
+/// Whether a run measured whatever is mounted at a directory, and nothing else.
+fn of_directories(run: &RunRecord) -> bool {
+    !run.cells.is_empty() && run.cells.iter().all(|cell| cell.cell.filesystem.base == "directory")
 }
 
 #[cfg(test)]

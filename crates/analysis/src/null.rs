@@ -22,7 +22,7 @@
 //! of samples of the same two sizes and every shift of them: it is made once for each pair of sizes
 //! and then only looked up. That is what makes inverting the test affordable. Ties inside one
 //! sample leave W as it is; the reference then is that of ties broken at random, which is still
-//! exact.
+//! exact. |W| of x and y is |W| of y and x, so one table serves both orders of two sizes.
 
 use std::cmp::Ordering;
 
@@ -73,8 +73,146 @@ impl Null {
         let below = self.sizes.partition_point(|drawn| *drawn < size);
         let beyond = (self.sizes.len() - below) as f64;
         let total = self.sizes.len() as f64;
+        self.share(beyond, total)
+    }
+
+    /// The |W| above which p is at most `error`: [`Null::p`] turned around. `None` where no W is
+    /// extreme enough.
+    pub(crate) fn critical(&self, error: f64) -> Option<Critical> {
+        let total = self.sizes.len() as f64;
+        let (mut allowed, mut refused) = (None, self.sizes.len());
+        let mut from = 0;
+        while from < refused {
+            let middle = usize::midpoint(from, refused);
+            if self.share(middle as f64, total) <= error {
+                (allowed, from) = (Some(middle), middle + 1);
+            } else {
+                refused = middle;
+            }
+        }
+        // At most so many splits may be as extreme as W, so W lies above the next one.
+        let next = self.sizes.len().checked_sub(allowed? + 1)?;
+        let size = self.sizes[next];
+        size.is_finite().then_some(Critical(size))
+    }
+
+    fn share(&self, beyond: f64, total: f64) -> f64 {
         if self.exact { beyond / total } else { (beyond + 1.0) / (total + 1.0) }
     }
+}
+
+/// A |W| above which a difference is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Critical(f64);
+
+impl Critical {
+    /// One for tests, without a table.
+    #[cfg(test)]
+    pub(crate) fn of(size: f64) -> Self {
+        Self(size)
+    }
+
+    /// Whether this W lies above.
+    pub(crate) fn rejects(self, statistic: f64) -> bool {
+        statistic.abs() * (1.0 - ROUNDING) > self.0
+    }
+}
+
+/// Two samples of n and m values without ties across them, by what W is made of: the number of
+/// their pairs in which y lies below x, and the variance under the root. See the module.
+///
+/// # How far W can be known from one place
+///
+/// When one more pair turns, one P grows from p to p + 1 and one n - Q from r to r + 1, with
+/// p < m and r < n. Of the sums of squared deviations the first thus grows by at most
+/// 2m - 1 - (2g + 1) / n when g pairs lie below, and the second by at most 2n - 1 - (2g + 1) / m;
+/// both bounds fall as g grows. So a W that is far enough above what would be rejected still is
+/// after a known number of further pairs, in whatever order they turn, and those places need not be
+/// looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split {
+    n: usize,
+    m: usize,
+    /// Pairs in which y lies below x.
+    pub(crate) below: usize,
+    statistic: f64,
+    /// The variance under the root, of doubled placements.
+    variance: f64,
+}
+
+impl Split {
+    /// Two samples, each sorted ascending: a pair counts as y below x when the difference y - x is
+    /// one that `turned` says has turned; that has to hold for all below one that has. Linear in
+    /// the lengths.
+    pub(crate) fn new(x: &[f64], y: &[f64], turned: impl Fn(f64) -> bool) -> Self {
+        let (n, m) = (x.len(), y.len());
+        // Whole numbers until the end: sums of them do not wait for each other as those of reals
+        // do.
+        let (mut of_x, mut of_y) = ((0, 0), (0, 0));
+        let mut below = 0;
+        for (index, own) in x.iter().enumerate() {
+            while below < m && turned(y[below] - own) {
+                of_y = (of_y.0 + index, of_y.1 + index * index);
+                below += 1;
+            }
+            of_x = (of_x.0 + below, of_x.1 + below * below);
+        }
+        let pairs = of_x.0;
+        of_y = (of_y.0 + (m - below) * n, of_y.1 + (m - below) * n * n);
+        let doubled = |(sum, squares): (usize, usize)| Moments {
+            sum: 2.0 * sum as f64,
+            squares: 4.0 * squares as f64,
+        };
+        let (of_x, of_y) = (doubled(of_x), doubled(of_y));
+        let variance = pooled(n as f64, m as f64, of_x, of_y);
+        Self { n, m, below: pairs, statistic: studentized(n, m, of_x, of_y), variance }
+    }
+
+    /// W.
+    pub(crate) fn statistic(self) -> f64 {
+        self.statistic
+    }
+
+    /// How many further pairs may turn, in any order, and W still be above the critical value. Only
+    /// where less than half of the pairs have turned; otherwise 0.
+    pub(crate) fn ahead(self, critical: Critical) -> usize {
+        let (n, m, below) = (self.n as f64, self.m as f64, self.below as f64);
+        let growth = n / (n - 1.0) * (2.0 * m - 1.0 - (2.0 * below + 1.0) / n)
+            + m / (m - 1.0) * (2.0 * n - 1.0 - (2.0 * below + 1.0) / m);
+        let growth = 4.0 * growth.max(0.0);
+        let above = |further: usize| {
+            let excess = n * m - 2.0 * (below + further as f64);
+            let root = critical.0 * (self.variance + further as f64 * growth).sqrt();
+            // Twice the rounding, so that no place is skipped that lies on the border.
+            excess * (1.0 - 2.0 * ROUNDING) > root
+        };
+        last_true((self.n * self.m / 2).saturating_sub(self.below), above)
+    }
+
+    /// How many pairs may have turned, whatever the data, and W still be above the critical value:
+    /// placements of x lie within 0..=m, so their squares sum up to at most m times their sum, and
+    /// those of y alike.
+    pub(crate) fn certain(n: usize, m: usize, critical: Critical) -> usize {
+        let (x, y) = (n as f64, m as f64);
+        let above = |turned: usize| {
+            let g = turned as f64;
+            let variance =
+                x / (x - 1.0) * (y * g - g * g / x) + y / (y - 1.0) * (x * g - g * g / y);
+            (x * y - 2.0 * g) * (1.0 - 2.0 * ROUNDING) > 2.0 * critical.0 * variance.sqrt()
+        };
+        last_true(n * m / 2, above)
+    }
+}
+
+/// The largest number up to `most` at which something holds that holds up to there and not after;
+/// 0 is taken to hold.
+fn last_true(most: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut yes, mut no) = (0, most + 1);
+    while yes + 1 < no {
+        let middle = usize::midpoint(yes, no);
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    yes
 }
 
 /// W of two samples, each sorted ascending, after `shift` is added to every x. Positive when y
@@ -118,11 +256,16 @@ impl Moments {
     }
 }
 
+/// What is under the root of W, of doubled placements.
+fn pooled(n: f64, m: f64, of_x: Moments, of_y: Moments) -> f64 {
+    n * of_x.variance(n) + m * of_y.variance(m)
+}
+
 fn studentized(n: usize, m: usize, of_x: Moments, of_y: Moments) -> f64 {
     let (n, m) = (n as f64, m as f64);
     // Mean ranks differ by the mean placements and by half the difference of the sizes.
     let difference = of_y.sum / m - of_x.sum / n + (m - n);
-    let variance = n * of_x.variance(n) + m * of_y.variance(m);
+    let variance = pooled(n, m, of_x, of_y);
     // Placements are doubled: below 1e-6 only rounding is left of a variance.
     if variance > 1e-6 {
         n * m * difference / ((n + m) * variance.sqrt())

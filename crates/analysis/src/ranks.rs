@@ -4,19 +4,29 @@
 //! pairs are compared and corrected together, so a claim about the family holds for the family. A
 //! single winner exists only when the top group has one member. Ranks are never averaged over
 //! workloads, and no points are given.
+//!
+//! Values are taken as they are: alignment of blocks ([`crate::blocks`]) is a matter of single
+//! pairs and of data that drift, and the caller knows whether they do.
+//!
+//! Families do not depend on each other, nor on the [`Comparer`] that compares them, so many of
+//! them may be ranked in threads, each with a `Comparer` of its own, with the same outcome.
 
 use model::{Ratio, metric::Better};
 
+use self::{letters::letters, standing::Standing};
 use crate::{
-    Error,
-    compare::{Comparer, Comparison, Side, Size, Verdict},
+    Error, blocks,
+    compare::{Comparer, Comparison, Sample, Side, Size, Verdict},
+    family::holm,
     median, sorted,
+    trend::Repeat,
 };
+
+mod letters;
+pub(crate) mod standing;
 
 /// Family-wise error rate of the claims about one family.
 pub const FAMILY_ERROR: f64 = 0.05;
-/// Resamples behind [`first_share`].
-const RESAMPLES: u32 = 4000;
 
 /// Two cells of a family.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +59,22 @@ impl Pair {
         );
         matters && self.separated()
     }
+
+    /// Whether the two are told apart against the order: the better by median is the worse one.
+    /// Nothing may be said then that rests on the order of the two.
+    pub fn reversed(&self) -> bool {
+        let worse = matches!(self.comparison.verdict, Verdict::Differs { side: Side::Worse, .. });
+        worse && self.separated()
+    }
+
+    /// The other of the two, if this is a pair of that cell.
+    fn with(&self, cell: usize) -> Option<usize> {
+        match () {
+            () if self.better == cell => Some(self.other),
+            () if self.other == cell => Some(self.better),
+            () => None,
+        }
+    }
 }
 
 /// The family in order. Indexes are those of the slice that was ranked.
@@ -59,8 +85,17 @@ pub struct Ranking {
     /// The best cell, all not told apart from it, and all that differ from it by less than δ for
     /// certain (equivalent, or a negligible difference); best first.
     pub top: Vec<usize>,
+    /// The worst cell, all not told apart from it, and all that differ from it by less than δ for
+    /// certain; worst first. A single worst exists only when this has one member.
+    pub bottom: Vec<usize>,
     /// Compact letters of each cell, by its index: cells that share a letter were not told apart.
     pub letters: Vec<String>,
+    /// How often each cell has the best median, by its index, when blocks are drawn anew with
+    /// replacement: 4000 seeded resamples, the same blocks for all cells. Where a block is unknown
+    /// the repeats of each cell are drawn on their own. Ties share the win.
+    pub first: Vec<Ratio>,
+    /// The places of each cell, from 1, by its index: the middle 90 % over the same resamples.
+    pub places: Vec<(u32, u32)>,
     /// All pairs; the better cell by median comes first in each.
     pub pairs: Vec<Pair>,
 }
@@ -74,7 +109,9 @@ impl Ranking {
     }
 }
 
-/// Ranks cells by the values of one metric, at the practical threshold δ.
+/// Ranks cells by the values of one metric, at the practical threshold δ. Lists of equal length are
+/// resampled jointly, value i of each being the same block of the run; of lists of different
+/// lengths no block is known. No [`crate::Check`] is made; [`rank_repeats`] makes them.
 ///
 /// # Errors
 /// [`Error`] when a list is empty or holds a value that is not finite and positive.
@@ -84,17 +121,95 @@ pub fn rank(
     better: Better,
     threshold: Ratio,
 ) -> Result<Ranking, Error> {
-    let medians =
-        cells.iter().map(|v| Ok(median(&sorted(v)?))).collect::<Result<Vec<f64>, Error>>()?;
-    let mut order: Vec<usize> = (0..cells.len()).collect();
-    order.sort_by(|a, b| match better {
-        Better::Lower => medians[*a].total_cmp(&medians[*b]),
-        Better::Higher | Better::Neither => medians[*b].total_cmp(&medians[*a]),
-    });
+    let joint = cells.windows(2).all(|two| two[0].len() == two[1].len());
+    let repeat = |(index, value): (usize, &f64)| Repeat {
+        block: u32::try_from(index).ok().filter(|_| joint),
+        value: *value,
+    };
+    let lists: Vec<Vec<Repeat>> =
+        cells.iter().map(|values| values.iter().enumerate().map(repeat).collect()).collect();
+    let lists: Vec<&[Repeat]> = lists.iter().map(Vec::as_slice).collect();
+    ranked(comparer, &lists, better, threshold, Checks::None)
+}
+
+/// Ranks cells by repeats that know their blocks, and holds other ways to compare against each pair
+/// ([`crate::Check`]); a pair of which one disagrees is not told apart. Values are taken as they
+/// are, see the module. Cost: for 10 cells of 100 repeats some 8 ms, half of it for the resamples.
+///
+/// # Errors
+/// [`Error`] when a list is empty or holds a value that is not finite and positive.
+pub fn rank_repeats(
+    comparer: &mut Comparer,
+    cells: &[&[Repeat]],
+    better: Better,
+    threshold: Ratio,
+) -> Result<Ranking, Error> {
+    ranked(comparer, cells, better, threshold, Checks::All)
+}
+
+/// Ranks as [`rank_repeats`], but compares each pair in those blocks that both have
+/// ([`crate::blocks::shared`]), as a run takes that may have drifted
+/// ([`crate::drift::Drift::suspected`]): what it did to the later blocks of one cell it did not do
+/// to another that was closed before. Order, P(first), and places are of the blocks that all cells
+/// of the family have, so that they rest on what the comparisons rest on; where these are too few,
+/// of all values. A pair that shares more blocks than the family does may still be told apart
+/// against the order ([`Pair::reversed`]).
+///
+/// # Errors
+/// [`Error`] when a list is empty or holds a value that is not finite and positive.
+pub fn rank_shared(
+    comparer: &mut Comparer,
+    cells: &[&[Repeat]],
+    better: Better,
+    threshold: Ratio,
+) -> Result<Ranking, Error> {
+    ranked(comparer, cells, better, threshold, Checks::AllInSharedBlocks)
+}
+
+/// How the pairs of a family are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    /// By the test alone.
+    None,
+    /// With other ways held against it.
+    All,
+    /// So, too, and each pair in the blocks that both have.
+    AllInSharedBlocks,
+}
+
+fn ranked(
+    comparer: &mut Comparer,
+    cells: &[&[Repeat]],
+    better: Better,
+    threshold: Ratio,
+    checks: Checks,
+) -> Result<Ranking, Error> {
+    let of = |cell: &&[Repeat]| Sample::of_repeats(cell, better);
+    let samples = cells.iter().map(of).collect::<Result<Vec<Sample>, Error>>()?;
+    let shared = checks == Checks::AllInSharedBlocks && blocks::unequal(cells);
+    let family = shared.then(|| blocks::shared(cells)).flatten();
+    let ordered: Vec<&[Repeat]> = match &family {
+        Some(family) => family.iter().map(Vec::as_slice).collect(),
+        None => cells.to_vec(),
+    };
+    let order = order(&ordered, better)?;
+    let standing = Standing::new(&samples.iter().collect::<Vec<_>>());
+    let placed = family.is_some().then(|| ordered.iter().map(of).collect::<Result<Vec<_>, _>>());
+    let placed = placed.transpose()?.map(|own| Standing::new(&own.iter().collect::<Vec<_>>()));
+    let placed = placed.as_ref().unwrap_or(&standing);
     let mut pairs = Vec::new();
     for (place, &first) in order.iter().enumerate() {
         for &other in &order[place + 1..] {
-            let comparison = comparer.compare(cells[other], cells[first], better, threshold)?;
+            let own = shared.then(|| unequal(cells[other], cells[first])).flatten();
+            let comparison = match own {
+                Some([other, first]) => {
+                    comparer.compare_repeats(&other, &first, better, threshold)?
+                }
+                None => {
+                    let p = (checks != Checks::None).then(|| standing.p(other, first));
+                    comparer.judge(&samples[other], &samples[first], threshold, p)
+                }
+            };
             let p_holm = comparison.p;
             pairs.push(Pair { better: first, other, comparison, p_holm });
         }
@@ -103,148 +218,54 @@ pub fn rank(
     for (pair, p) in pairs.iter_mut().zip(holm(&raw)) {
         pair.p_holm = p;
     }
-    let top = top_group(&order, &pairs);
     let apart: Vec<(usize, usize)> = pairs
         .iter()
         .filter(|pair| pair.separated())
         .map(|pair| (pair.better, pair.other))
         .collect();
-    let letters = letters(&order, &apart);
-    Ok(Ranking { order, top, letters, pairs })
+    Ok(Ranking {
+        top: beside(order.iter().copied(), &pairs),
+        bottom: beside(order.iter().rev().copied(), &pairs),
+        letters: letters(&order, &apart),
+        first: placed.first(),
+        places: placed.places(),
+        order,
+        pairs,
+    })
 }
 
-/// p-values after Holm's step-down correction, in the order given: the i-th smallest of m is
-/// multiplied by m - i + 1, and none may fall below a smaller one's.
-///
-/// Source: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-/// Statistics 6, 1979.
-pub fn holm(p: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
-    let mut adjusted = vec![0.0; p.len()];
-    let mut floor = 0.0f64;
-    for (step, index) in order.into_iter().enumerate() {
-        floor = floor.max(p[index] * (p.len() - step) as f64).min(1.0);
-        adjusted[index] = floor;
-    }
-    adjusted
+/// The repeats of two cells in the blocks that both have, where they do not have the same.
+fn unequal(one: &[Repeat], other: &[Repeat]) -> Option<[Vec<Repeat>; 2]> {
+    let pair = [one, other];
+    let shared = blocks::unequal(&pair).then(|| blocks::shared(&pair)).flatten()?;
+    <[Vec<Repeat>; 2]>::try_from(shared).ok()
 }
 
-/// How often each cell has the best median when repeats are drawn anew with replacement: 4000
-/// seeded resamples. Lists of equal length are resampled jointly, value i of each being the same
-/// block of the run; lists of different lengths each on its own. Ties share the win.
-///
-/// # Errors
-/// [`Error`] when a list is empty or holds a value that is not finite.
-pub fn first_share(cells: &[&[f64]], better: Better) -> Result<Vec<Ratio>, Error> {
-    cells.iter().try_for_each(|values| sorted(values).map(drop))?;
-    let mut rng = fastrand::Rng::with_seed(u64::from(RESAMPLES));
-    let joint = cells.windows(2).all(|two| two[0].len() == two[1].len());
-    let mut wins = vec![0.0; cells.len()];
-    let mut picks: Vec<usize> = Vec::new();
-    for _ in 0..RESAMPLES {
-        picks.clear();
-        let mut medians = Vec::with_capacity(cells.len());
-        for values in cells {
-            if !joint || picks.is_empty() {
-                picks = (0..values.len()).map(|_| rng.usize(0..values.len())).collect();
-            }
-            let mut drawn: Vec<f64> = picks.iter().map(|pick| values[*pick]).collect();
-            drawn.sort_by(f64::total_cmp);
-            medians.push(median(&drawn));
-        }
-        let best = match better {
-            Better::Lower => medians.iter().copied().reduce(f64::min),
-            Better::Higher | Better::Neither => medians.iter().copied().reduce(f64::max),
-        };
-        let winners: Vec<usize> =
-            (0..medians.len()).filter(|cell| Some(medians[*cell]) == best).collect();
-        winners.iter().for_each(|cell| wins[*cell] += 1.0 / winners.len() as f64);
-    }
-    Ok(wins.into_iter().map(|won| Ratio(won / f64::from(RESAMPLES))).collect())
+/// The cells by their medians, best first.
+fn order(cells: &[&[Repeat]], better: Better) -> Result<Vec<usize>, Error> {
+    let of = |cell: &&[Repeat]| {
+        let values: Vec<f64> = cell.iter().map(|repeat| repeat.value).collect();
+        Ok(median(&sorted(&values)?))
+    };
+    let medians = cells.iter().map(of).collect::<Result<Vec<f64>, Error>>()?;
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    order.sort_by(|a, b| match better {
+        Better::Lower => medians[*a].total_cmp(&medians[*b]),
+        Better::Higher | Better::Neither => medians[*b].total_cmp(&medians[*a]),
+    });
+    Ok(order)
 }
 
-fn top_group(order: &[usize], pairs: &[Pair]) -> Vec<usize> {
-    let Some((&best, others)) = order.split_first() else {
+/// The first of an order and all that are not shown to differ from it by what may matter.
+fn beside(mut order: impl Iterator<Item = usize>, pairs: &[Pair]) -> Vec<usize> {
+    let Some(end) = order.next() else {
         return Vec::new();
     };
-    let beside = |other: &usize| {
-        let mut with_best = pairs.iter().filter(|pair| pair.better == best && pair.other == *other);
-        with_best.any(|pair| !pair.beats())
+    let near = |cell: &usize| {
+        let pair = pairs.iter().find(|pair| pair.with(end) == Some(*cell));
+        pair.is_some_and(|pair| !pair.beats())
     };
-    std::iter::once(best).chain(others.iter().copied().filter(|other| beside(other))).collect()
-}
-
-/// Compact letters by insertion and absorption, then a sweep for letters that add nothing.
-///
-/// Source: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons",
-/// Journal of Computational and Graphical Statistics 13, 2004. `order` lists the cells best first,
-/// `apart` the pairs that were told apart; letter `a` goes to the column with the best cell.
-fn letters(order: &[usize], apart: &[(usize, usize)]) -> Vec<String> {
-    // Columns hold places in `order`, so that sorting columns sorts them by their best cell.
-    let place = |cell: usize| order.iter().position(|other| *other == cell);
-    let places: Vec<(usize, usize)> =
-        apart.iter().filter_map(|(one, other)| Some((place(*one)?, place(*other)?))).collect();
-    let mut columns: Vec<Vec<usize>> = vec![(0..order.len()).collect()];
-    for &(one, other) in &places {
-        let (split, kept): (Vec<_>, Vec<_>) = columns
-            .into_iter()
-            .partition(|column| column.contains(&one) && column.contains(&other));
-        columns = kept;
-        for column in split {
-            for absent in [one, other] {
-                columns.push(column.iter().copied().filter(|cell| *cell != absent).collect());
-            }
-        }
-        absorb(&mut columns);
-    }
-    sweep(&mut columns, order.len(), &places);
-    columns.sort();
-    let mut letters = vec![String::new(); order.len()];
-    for (column, cells) in columns.iter().enumerate() {
-        cells.iter().for_each(|place| letters[order[*place]].push_str(&letter(column)));
-    }
-    letters
-}
-
-/// Removes columns that lie inside another one.
-fn absorb(columns: &mut Vec<Vec<usize>>) {
-    columns.sort();
-    columns.dedup();
-    let all = columns.clone();
-    let inside = |small: &[usize], large: &[usize]| {
-        small.len() < large.len() && small.iter().all(|cell| large.contains(cell))
-    };
-    columns.retain(|column| !all.iter().any(|other| inside(column, other)));
-}
-
-/// Takes a cell out of a column wherever all it says there is said by other columns.
-fn sweep(columns: &mut Vec<Vec<usize>>, cells: usize, apart: &[(usize, usize)]) {
-    let joined = |columns: &[Vec<usize>], one: usize, other: usize| {
-        columns.iter().any(|column| column.contains(&one) && column.contains(&other))
-    };
-    let together: Vec<(usize, usize)> = (0..cells)
-        .flat_map(|one| (one + 1..cells).map(move |other| (one, other)))
-        .filter(|(one, other)| !apart.contains(&(*one, *other)) && !apart.contains(&(*other, *one)))
-        .collect();
-    for column in (0..columns.len()).rev() {
-        let mut without = columns.clone();
-        without.remove(column);
-        let said = together.iter().all(|(one, other)| joined(&without, *one, *other));
-        let everyone = (0..cells).all(|cell| without.iter().any(|c| c.contains(&cell)));
-        if said && everyone {
-            *columns = without;
-        }
-    }
-}
-
-/// a … z, then a1 … z1 and so on.
-fn letter(column: usize) -> String {
-    let letter = char::from(b'a' + u8::try_from(column % 26).unwrap_or(0));
-    match column / 26 {
-        0 => letter.to_string(),
-        round => format!("{letter}{round}"),
-    }
+    std::iter::once(end).chain(order.filter(near)).collect()
 }
 
 #[cfg(test)]

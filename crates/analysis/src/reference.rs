@@ -1,16 +1,21 @@
-//! Values of SciPy and statsmodels for tests, from `reference/values.txt`.
+//! Values of SciPy and statsmodels for tests, from `reference/*.txt`.
 
-const TEXT: &str = include_str!("../reference/values.txt");
+const TEXTS: [&str; 4] = [
+    include_str!("../reference/values.txt"),
+    include_str!("../reference/compare.txt"),
+    include_str!("../reference/stability.txt"),
+    include_str!("../reference/trends.txt"),
+];
 
 /// The numbers of the line with that name.
 pub(crate) fn values(name: &str) -> Vec<f64> {
     let line = lines(name).next();
-    line.unwrap_or_else(|| panic!("reference/values.txt has no line {name}"))
+    line.unwrap_or_else(|| panic!("no file in reference/ has a line {name}"))
 }
 
 /// The numbers of all lines with that name.
 pub(crate) fn lines(name: &str) -> impl Iterator<Item = Vec<f64>> {
-    TEXT.lines().filter_map(move |line| {
+    TEXTS.into_iter().flat_map(str::lines).filter_map(move |line| {
         let mut words = line.split(' ');
         (words.next() == Some(name)).then(|| words.map(|word| word.parse().unwrap()).collect())
     })

@@ -21,7 +21,8 @@ pub enum Decision {
     Enough {
         /// The rule that closed it, with its figures.
         rule: String,
-        /// [`Warning::Few`] or [`Warning::Wide`] for each phase that did not converge.
+        /// [`Warning::Few`] or [`Warning::Wide`] for each phase that did not converge; where it was
+        /// the budget that closed the cell, each is followed by [`Warning::OverBudget`].
         warnings: Vec<Warning>,
     },
 }
@@ -79,6 +80,29 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
     }
 }
 
+/// Closes a cell because the time for the run is used up, whether or not it is at a look: how long
+/// a run took says nothing about its results, so closing it here chooses none.
+///
+/// The lists are those of [`decide`]; the answer is always [`Decision::Enough`]. Each phase that is
+/// not within the profile's target carries its own warning and [`Warning::OverBudget`].
+pub fn over_budget(values_per_primary: &[Vec<f64>], profile: Profile) -> Decision {
+    let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
+    let target = profile.half_width_target().0 * 100.0;
+    let open: Vec<Vec<Warning>> = values_per_primary
+        .iter()
+        .map(|values| of_phase(values, profile))
+        .filter(|own| !own.is_empty())
+        .collect();
+    let state = match (values_per_primary.len(), open.len()) {
+        (0, _) => "nothing was measured".to_owned(),
+        (_, 0) => format!("every phase is known to ±{target:.1} % or better"),
+        (phases, open) => format!("{open} of {phases} phases are not known to ±{target:.1} %"),
+    };
+    let rule = format!("budget: the time for the run was used up after {n} repeats; {state}");
+    let with_reason = |own: Vec<Warning>| own.into_iter().chain([Warning::OverBudget]);
+    Decision::Enough { rule, warnings: open.into_iter().flat_map(with_reason).collect() }
+}
+
 /// The warnings that a summary earns under a profile: its own, and [`Warning::Wide`] when its
 /// interval is wider than the target.
 pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
@@ -90,15 +114,19 @@ pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
     warnings
 }
 
-/// One warning for each phase that is not within the target. Values that cannot be summarized count
-/// as too few: they cannot converge.
+/// One warning for each phase that is not within the target.
 fn open_phases(values_per_primary: &[Vec<f64>], profile: Profile) -> Vec<Warning> {
+    values_per_primary.iter().flat_map(|values| of_phase(values, profile)).collect()
+}
+
+/// What keeps a phase open. Values that cannot be summarized count as too few: they cannot
+/// converge.
+fn of_phase(values: &[f64], profile: Profile) -> Vec<Warning> {
     let needed = crate::summary::needed(crate::summary::LEVEL);
-    let of_phase = |values: &Vec<f64>| match Summary::new(values) {
+    match Summary::new(values) {
         Ok(summary) => warnings(&summary, profile),
         Err(_) => vec![Warning::Few { n: 0, needed }],
-    };
-    values_per_primary.iter().flat_map(of_phase).collect()
+    }
 }
 
 /// The largest relative half-width of all phases.
@@ -167,6 +195,42 @@ mod tests {
             panic!("three of three");
         };
         assert_eq!(warnings, [Warning::Few { n: 3, needed: 6 }]);
+    }
+
+    #[test]
+    fn over_budget_names_the_open_phases_and_nothing_else() {
+        let all = [values(4, 0.5), values(9, 0.5), values(9, 40.0)];
+        let Decision::Enough { rule, warnings } = over_budget(&all, Profile::Standard) else {
+            panic!("a budget closes");
+        };
+        assert_eq!(
+            rule,
+            "budget: the time for the run was used up after 4 repeats; 2 of 3 phases are not known \
+             to ±3.0 %"
+        );
+        let [few, Warning::OverBudget, wide, Warning::OverBudget] = &warnings[..] else {
+            panic!("two phases are open: {warnings:?}");
+        };
+        assert_eq!(*few, Warning::Few { n: 4, needed: 6 });
+        assert!(matches!(wide, Warning::Wide { .. }), "{wide:?}");
+    }
+
+    #[test]
+    fn over_budget_closes_whatever_was_measured() {
+        let closed = |values: &[Vec<f64>]| match over_budget(values, Profile::Standard) {
+            Decision::Enough { rule, warnings } => (rule, warnings),
+            Decision::More { .. } => panic!("a budget closes"),
+        };
+        let (rule, warnings) = closed(&[values(7, 0.5)]);
+        assert!(rule.ends_with("every phase is known to ±3.0 % or better"), "{rule}");
+        assert!(warnings.is_empty());
+        let (rule, warnings) = closed(&[]);
+        assert!(rule.ends_with("after 0 repeats; nothing was measured"), "{rule}");
+        assert!(warnings.is_empty());
+        let few = [Warning::Few { n: 0, needed: 6 }, Warning::OverBudget];
+        for bad in [vec![], vec![f64::NAN; 9], vec![f64::INFINITY; 9]] {
+            assert_eq!(closed(&[bad]).1, few);
+        }
     }
 
     #[test]

@@ -36,6 +36,12 @@ use crate::{Error, count, median, sorted};
 /// The confidence level of every interval that is shown.
 pub const LEVEL: f64 = 0.95;
 
+/// The level at which the interval of a cell is built to hold [`LEVEL`]: the stop rule looks at it
+/// several times and stops when it is narrow, which it is more often when it is wrong. Of simulated
+/// intervals built at 95 %, 90.5 to 95.4 % held the truth in the end; of those built at 96 %, 92.1
+/// to 96.8 % do, with and without the rule (`docs/method/calibration.md`).
+pub const BUILT: f64 = 0.96;
+
 /// An interval that covers the true value with a given probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -72,15 +78,21 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes values at the level of [`LEVEL`]. Cost: one sort.
+    /// Summarizes the values of a cell: its interval is built at [`BUILT`] and holds [`LEVEL`].
+    /// Cost: one sort.
     ///
     /// # Errors
     /// [`Error::Empty`] and [`Error::NotFinite`].
     pub fn new(values: &[f64]) -> Result<Self, Error> {
-        Self::at_level(values, LEVEL)
+        let mut summary = Self::at_level(values, BUILT)?;
+        if let Some(interval) = &mut summary.interval {
+            interval.level = LEVEL;
+        }
+        Ok(summary)
     }
 
-    /// Summarizes values with an interval at another level, within 0..1 exclusive.
+    /// Summarizes values with an interval of exactly this level, within 0..1 exclusive, for values
+    /// whose number did not depend on them.
     ///
     /// # Errors
     /// [`Error::Empty`] and [`Error::NotFinite`].

@@ -19,13 +19,25 @@
 //! 1945). The slope is the median of the slopes of ln y over log2 x of all pairs of different
 //! levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
 //! Journal of the American Statistical Association 63, 1968), so that it is a ratio per doubling.
+//!
+//! How far the levels lie apart is [`Sensitivity`], what the curve looks like is [`Form`], and
+//! [`mann_kendall`] is for levels with one value each.
+
+mod kendall;
+mod sensitivity;
+mod shape;
+mod within;
+
+pub use kendall::{Monotone, mann_kendall};
+pub use sensitivity::{INSENSITIVE, Sensitive, Sensitivity};
+pub use shape::{Form, FormKind};
 
 use std::collections::BTreeMap;
 
-use model::Ratio;
+use model::{Ratio, metric::Better};
 
 use crate::{
-    Absent, Error, Interval,
+    Absent, Comparer, Comparison, Error, Interval,
     bootstrap::{Resampler, expanded_interval, weighted_median},
     count,
 };
@@ -131,6 +143,23 @@ impl Sweep {
             per_doubling: Ratio(slopes.median().exp()),
             per_doubling_interval: slopes.interval(self, seed),
         })
+    }
+
+    /// The last level against the first, at the practical threshold δ (0.05 for 5 %). With
+    /// [`Better::Higher`] the ratio is that of the last over the first, whatever is better.
+    ///
+    /// # Errors
+    /// None that a checked sweep can have; those of [`Comparer::compare_repeats`].
+    pub fn ends(
+        &self,
+        comparer: &mut Comparer,
+        better: Better,
+        threshold: Ratio,
+    ) -> Result<Comparison, Error> {
+        let (Some(first), Some(last)) = (self.levels.first(), self.levels.last()) else {
+            return Err(Error::Empty);
+        };
+        comparer.compare_repeats(&first.repeats, &last.repeats, better, threshold)
     }
 }
 

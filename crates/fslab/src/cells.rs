@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Point,
+    Bytes, Cell, Environment, FilesystemLevel, Point, Twins,
     record::{CellRecord, CellState, PhaseInfo},
     storage::Place,
 };
@@ -33,7 +33,8 @@ pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> 
     facts
 }
 
-/// Every cell of the plan; those whose filesystem cannot be had here are skipped with the reason.
+/// Every cell of the plan, in its order, and then the twins; those whose filesystem cannot be had
+/// here are skipped with the reason.
 pub(crate) fn of(
     chosen: &Chosen,
     catalogue: &Catalogue,
@@ -81,7 +82,42 @@ pub(crate) fn of(
             state,
         }
     });
-    cells.collect()
+    let mut cells: Vec<CellRecord> = cells.collect();
+    let twins = twins(&cells, chosen.plan.twins(), seed);
+    cells.extend(twins);
+    cells
+}
+
+/// The twins of some open cells, as [`Twins`] has it: second cells of the same, which come last.
+///
+/// Where each workload has one, its filesystem is another from workload to workload, beginning at
+/// one drawn by the seed: what chance does is then seen on all of them.
+fn twins(cells: &[CellRecord], twins: Twins, seed: u64) -> Vec<CellRecord> {
+    let open = || cells.iter().filter(|record| record.state == CellState::Open);
+    let firsts: Vec<&CellRecord> = match twins {
+        Twins::None => Vec::new(),
+        Twins::One => open().take(1).collect(),
+        Twins::Each => {
+            let mut points: Vec<&Point> = Vec::new();
+            for record in open() {
+                if !points.contains(&&record.cell.workload) {
+                    points.push(&record.cell.workload);
+                }
+            }
+            let of_point = |(turn, point): (usize, &&Point)| {
+                let alike: Vec<_> =
+                    open().filter(|record| record.cell.workload == **point).collect();
+                let first = usize::try_from(seed % alike.len() as u64).unwrap_or(0);
+                alike[(first + turn) % alike.len()]
+            };
+            points.iter().enumerate().map(of_point).collect()
+        }
+    };
+    let twin = |first: &CellRecord| {
+        let cell = Cell { twin: true, ..first.cell.clone() };
+        CellRecord { id: cell.id(), cell, ..first.clone() }
+    };
+    firsts.into_iter().map(twin).collect()
 }
 
 /// Why a setting of a cell cannot be made on this machine.
@@ -173,4 +209,67 @@ fn unfit(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> Cel
         return CellState::Open;
     };
     CellState::Skipped { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use model::{Bytes, Fullness, Value};
+
+    use super::*;
+
+    fn cell(filesystem: &str, mib: u64, state: CellState) -> CellRecord {
+        let record = BTreeMap::from([("record".to_owned(), Value::Size(Bytes::mib(mib)))]);
+        let cell = Cell {
+            filesystem: FilesystemLevel::plain(filesystem),
+            workload: Point { suite: "iozone".into(), parameters: record },
+            scheduler: None,
+            fullness: Fullness(0),
+            factors: Default::default(),
+            twin: false,
+        };
+        let label = format!("iozone record={mib}MiB");
+        CellRecord { id: cell.id(), cell, label, state, phases: Vec::new() }
+    }
+
+    /// Four filesystems, the first of which cannot be had, and four workloads.
+    fn cells() -> Vec<CellRecord> {
+        let missing = CellState::Skipped { reason: "gone".into() };
+        let of = |name, state: &CellState| [1, 2, 3, 4].map(|mib| cell(name, mib, state.clone()));
+        let open = CellState::Open;
+        [of("jfs", &missing), of("ext4", &open), of("xfs", &open), of("btrfs", &open)].concat()
+    }
+
+    fn names(twins: &[CellRecord]) -> Vec<(&str, &str)> {
+        twins.iter().map(|twin| (twin.cell.filesystem.name.as_str(), twin.label.as_str())).collect()
+    }
+
+    #[test]
+    fn one_twin_is_of_the_first_cell_that_can_be_had() {
+        let cells = cells();
+        assert!(twins(&cells, Twins::None, 1).is_empty());
+        let one = twins(&cells, Twins::One, 1);
+        assert_eq!(names(&one), [("ext4", "iozone record=1MiB")]);
+        assert!(one[0].cell.twin && one[0].state == CellState::Open);
+        assert_eq!(one[0].id, one[0].cell.id());
+        assert_ne!(one[0].id, cells[4].id, "the cell it is a second of has another id");
+        assert!(twins(&cells[..4], Twins::One, 1).is_empty(), "nothing can be had");
+    }
+
+    #[test]
+    fn each_workload_has_a_twin_and_they_are_spread_over_the_filesystems() {
+        let cells = cells();
+        for seed in 0..9 {
+            let each = twins(&cells, Twins::Each, seed);
+            let names = names(&each);
+            let filesystems: BTreeSet<_> =
+                names.iter().map(|(filesystem, _)| *filesystem).collect();
+            let labels: BTreeSet<_> = names.iter().map(|(_, label)| *label).collect();
+            assert_eq!((each.len(), filesystems.len(), labels.len()), (4, 3, 4), "{names:?}");
+            assert_eq!(self::names(&twins(&cells, Twins::Each, seed)), names);
+        }
+        let first = |seed| twins(&cells, Twins::Each, seed)[0].cell.filesystem.name.clone();
+        assert_ne!(first(0), first(1));
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use analysis::conditions::Way;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::plan::Profile;
+use model::{Metric, Ratio, plan::Profile};
 
 /// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
 /// what the data support.
@@ -12,7 +13,8 @@ use model::plan::Profile;
 #[command(arg_required_else_help = true)]
 #[command(
     after_help = "Start with `fslab demo`. Exit status: 0 done, 1 the answer is no, 2 wrong \
-    usage or plan, 3 the rig failed, 4 some cells failed, 5 goes on after a boot, 130 interrupted."
+    usage or plan, 3 the rig failed, 4 some cells failed, 5 goes on after a boot, 6 the data \
+    cannot say, 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// What to do.
@@ -46,6 +48,12 @@ pub(crate) enum Command {
     Show(Show),
     /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
     Report(Report),
+    /// Say what a run can answer, and what is missing where it cannot.
+    ///
+    /// Each question (which filesystem is best at a test, which is last, what durability costs) is
+    /// answered with its sentence, or with the guard that fails and what would supply it, such as
+    /// how many more repeats. A run may still be going on.
+    Explain(Explain),
     /// Make a run file of what another program has recorded: CSV of bonnie++.
     ///
     /// The result can be reported like a run, and says everywhere that fslab did not measure it: it
@@ -57,12 +65,22 @@ pub(crate) enum Command {
     /// Suite `dbench` replays such files. Our own, `office`, is made from a seed; written into a
     /// file, other programs can replay it as well.
     Loadfile(Loadfile),
-    /// Say what differed between the conditions of two runs, and which cells both have.
+    /// Compare runs test by test: what changed, by how much, and whether what else differed allows
+    /// to say so.
     ///
-    /// Severe differences (kernel, processor, memory, storage, filesystem options, scale, profile,
-    /// program) can by themselves make the numbers differ. What always differs is left out: names,
-    /// times, seeds, numbers of loop devices. The numbers themselves are not compared.
+    /// Cells are paired by what they are; runs that differ in one way (kernel, machine, storage,
+    /// filesystem, settings, program, plan) are compared for it, and of runs that differ in
+    /// several ways at once nothing is claimed unless --allow names them. With --gate the exit
+    /// status is the verdict: 0 no test is shown worse, 1 one is, 6 the data cannot say, 2 the runs
+    /// cannot be compared.
     Compare(Compare),
+    /// Check printed tables and what is said of them against each other: published results, or a
+    /// table of your own.
+    ///
+    /// Finds malformed numbers, values that differ between two places that print the same thing,
+    /// cells that repeat another's value beyond chance, holes, and statements that the numbers
+    /// contradict. Exit status 0 if there is nothing of this, 1 if there is.
+    Audit(Audit),
     /// List what there is, and for filesystems whether it can be measured here.
     List(List),
     /// Say what this machine can measure, what is missing, and how to get it.
@@ -126,6 +144,10 @@ pub(crate) struct Run {
     /// Stop at the first cell that fails.
     #[arg(long)]
     pub(crate) fail_fast: bool,
+    /// Make the first two blocks, say how long the rest takes and which differences it will tell,
+    /// and end; `--resume` goes on, and these trials count.
+    #[arg(long)]
+    pub(crate) pilot: bool,
     #[command(flatten)]
     pub(crate) view: View,
 }
@@ -303,13 +325,56 @@ pub(crate) struct Loadfile {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// `fslab explain`
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The run file.
+    pub(crate) run: PathBuf,
+    /// Only questions that all of these words are about: a test, a filesystem, a suite, or the name
+    /// of a template such as C3.
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+    /// Print in this format instead.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ExplanationFormat>,
+}
+
+/// Formats of an explanation on stdout.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ExplanationFormat {
+    /// One object.
+    Json,
+}
+
 /// `fslab compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// The first run file.
-    pub(crate) first: PathBuf,
-    /// The second run file.
-    pub(crate) second: PathBuf,
+    /// Run files, at least two, in their order; each is compared with the one before it.
+    #[arg(required = true, num_args = 1.., value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Compare this filesystem of the first run with that of the second; may be given again.
+    #[arg(long, value_name = "A=B", value_parser = pair)]
+    pub(crate) pair: Vec<(String, String)>,
+    /// Compare this metric of each test instead of the one it is judged by, such as latency_p99;
+    /// `fslab list metrics` has them.
+    #[arg(long, value_name = "METRIC", conflicts_with = "all")]
+    pub(crate) metric: Option<Metric>,
+    /// Compare every metric that has a direction.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// What difference matters [default: that of the less sure profile of the runs].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) threshold: Option<Ratio>,
+    /// Ways in which the runs may differ together, separated by commas: kernel, machine, storage,
+    /// filesystem, settings, program, plan.
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', value_parser = way)]
+    pub(crate) allow: Vec<Way>,
+    /// End with status 1 if a test is shown worse by more than this, such as 5%.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
+    pub(crate) gate: Option<Ratio>,
+    /// Let the gate pass only if every test is shown not worse.
+    #[arg(long, requires = "gate")]
+    pub(crate) strict: bool,
     /// Print in this format instead of tables.
     #[arg(long, value_enum)]
     pub(crate) format: Option<ComparisonFormat>,
@@ -322,6 +387,23 @@ pub(crate) enum ComparisonFormat {
     Json,
     /// The tables.
     Md,
+}
+
+/// `fslab audit`
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// A table as CSV, one number a row, `-` for stdin; or published results by name:
+    /// tasks-2006@published, iozone-2009@published, bonnie-2012@published.
+    pub(crate) table: PathBuf,
+    /// What the columns mean and what is said of the numbers, as TOML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) statements: Option<PathBuf>,
+    /// Print in this format instead of text.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ComparisonFormat>,
+    /// The numbers of every place, and every finding.
+    #[arg(long)]
+    pub(crate) detail: bool,
 }
 
 /// `fslab list`
@@ -371,4 +453,29 @@ fn setting(text: &str) -> Result<(String, String), String> {
         format!("`{text}` has no `=`; write KEY=VALUE, as in filesystem=ext4,xfs")
     })?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(one, other)| (one.trim(), other.trim()));
+    match pair.filter(|(one, other)| !one.is_empty() && !other.is_empty()) {
+        Some((one, other)) => Ok((one.to_owned(), other.to_owned())),
+        None => Err("write FILESYSTEM=FILESYSTEM, as in ext4=xfs".to_owned()),
+    }
+}
+
+/// A share from percents above 0 and up to 100.
+fn percent(text: &str) -> Result<Ratio, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let share = number.map(|number: f64| number / 100.0);
+    share
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .map(Ratio)
+        .ok_or_else(|| "write percents above 0 and up to 100, as in 5% or 2.5%".to_owned())
+}
+
+fn way(text: &str) -> Result<Way, String> {
+    Way::named(text.trim()).ok_or_else(|| {
+        let known: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
+        format!("runs do not differ in a way of that name; there are {}", known.join(", "))
+    })
 }

@@ -22,13 +22,15 @@ pub(crate) enum Exit {
     Incomplete,
     /// The rest is to be measured after the machine was booted.
     Boot,
+    /// The data cannot say: neither yes nor no.
+    Undecided,
     /// Interrupted; undone, and can be resumed.
     Interrupted,
 }
 
 impl Exit {
     /// Every ending, its status and its meaning, for the reference page.
-    pub(crate) const ALL: [(Self, u8, &'static str); 7] = [
+    pub(crate) const ALL: [(Self, u8, &'static str); 8] = [
         (Self::Done, 0, "done"),
         (Self::No, 1, "the answer is no: a check found a difference"),
         (Self::Usage, 2, "wrong usage or plan; nothing was done"),
@@ -39,6 +41,7 @@ impl Exit {
             5,
             "the plan wants the machine booted before the next trial; go on with --resume",
         ),
+        (Self::Undecided, 6, "the data cannot say: more repeats, or fewer differences, would"),
         (
             Self::Interrupted,
             130,

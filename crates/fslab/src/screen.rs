@@ -23,10 +23,14 @@ use std::{
 use engine::Progress;
 use gauge::Gauge;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use model::{Nanos, record::Outcome};
+use model::{Nanos, Ratio, record::Outcome};
 use watcher::{INTERVAL, Watcher};
 
-use crate::{cli::View, conductor::events::Event, output};
+use crate::{
+    cli::View,
+    conductor::events::{Event, Forecast},
+    output,
+};
 
 /// Shows a run.
 pub(crate) struct Screen {
@@ -49,7 +53,7 @@ struct State {
     trials_least: usize,
     done_before: usize,
     done: usize,
-    failed: usize,
+    invalid: usize,
     started: Option<Instant>,
     current: String,
 }
@@ -132,6 +136,7 @@ impl Screen {
             | Event::PhaseStarted { .. }
             | Event::TrialEnded { .. }
             | Event::CellDone { .. }
+            | Event::Forecast(_)
             | Event::RunEnded { .. } => None,
         }
     }
@@ -144,18 +149,23 @@ impl Screen {
                 (state.done, state.done_before) = (*done, *done);
                 state.started = Some(Instant::now());
             }
-            Event::TrialStarted { filesystem, label, repeat } => {
-                state.current = format!("{filesystem} · {label} · repeat {}", repeat + 1);
+            Event::TrialStarted { filesystem, label, twin, repeat } => {
+                state.current =
+                    format!("{} · repeat {}", cell(filesystem, label, *twin), repeat + 1);
             }
             Event::TrialEnded { outcome, .. } => {
                 state.done += 1;
                 state.trials_least = state.trials_least.max(state.done);
-                state.failed += usize::from(**outcome != Outcome::Measured);
+                let invalid = usize::from(matches!(outcome, Outcome::Invalid { .. }));
+                // It is made again, which was not planned.
+                state.trials_least += invalid;
+                state.invalid += invalid;
             }
             Event::Skipped { .. }
             | Event::PhaseStarted { .. }
             | Event::PhaseEnded { .. }
             | Event::CellDone { .. }
+            | Event::Forecast(_)
             | Event::RunEnded { .. } => {}
         }
     }
@@ -170,26 +180,35 @@ impl Screen {
                 format!("measuring on {storage}{resumed}, into {}", run_file.display())
             }
             Event::Skipped { filesystem, reason } => format!("skipped {filesystem}: {reason}"),
-            Event::TrialEnded { filesystem, label, repeat, elapsed, outcome } => {
+            Event::TrialEnded { filesystem, label, twin, repeat, elapsed, outcome } => {
                 let outcome = match outcome {
                     Outcome::Measured => String::new(),
                     Outcome::Failed { reason } => format!(" FAILED: {reason}"),
+                    Outcome::Invalid { reason } => format!(" invalid, is made again: {reason}"),
                 };
                 format!(
-                    "[{}/{}+] {filesystem} · {label} · repeat {} in {}{}{outcome}",
+                    "[{}/{}+] {} · repeat {} in {}{}{outcome}",
                     state.done,
                     state.trials_least,
+                    cell(filesystem, label, *twin),
                     repeat + 1,
                     report::duration(*elapsed),
                     state.remaining(),
                 )
             }
-            Event::CellDone { filesystem, label, rule } => {
-                format!("done {filesystem} · {label}: {rule}")
+            Event::CellDone { filesystem, label, twin, rule } => {
+                format!("done {}: {rule}", cell(filesystem, label, *twin))
             }
-            Event::RunEnded { elapsed, .. } => {
+            Event::Forecast(forecast) => told(forecast),
+            Event::RunEnded { tally, elapsed } => {
                 let plural = if state.done == 1 { "" } else { "s" };
-                format!("{} trial{plural} in {}", state.done, report::duration((*elapsed).into()))
+                let invalid = match tally.invalid {
+                    0 => String::new(),
+                    1 => ", 1 of them invalid and made again".into(),
+                    many => format!(", {many} of them invalid and made again"),
+                };
+                let time = report::duration((*elapsed).into());
+                format!("{} trial{plural} in {time}{invalid}", state.done)
             }
             Event::Planned { .. }
             | Event::TrialStarted { .. }
@@ -200,7 +219,10 @@ impl Screen {
 
     fn live(&self, live: &Live, event: &Event<'_>) {
         match event {
-            Event::RunStarted { .. } | Event::Skipped { .. } | Event::CellDone { .. } => {
+            Event::RunStarted { .. }
+            | Event::Skipped { .. }
+            | Event::Forecast(_)
+            | Event::CellDone { .. } => {
                 live.say(self.line(event));
             }
             Event::TrialEnded { outcome, .. } if **outcome != Outcome::Measured => {
@@ -226,6 +248,36 @@ impl Screen {
         live.trial.set_prefix(state.current.clone());
         live.plan.set_message(state.remaining());
     }
+}
+
+/// A cell in words.
+fn cell(filesystem: &str, label: &str, twin: bool) -> String {
+    let twin = if twin { " (twin)" } else { "" };
+    format!("{filesystem}{twin} · {label}")
+}
+
+/// What the first blocks let expect, in words.
+fn told(forecast: &Forecast) -> String {
+    let Forecast { least, expected, most, time, over_budget, .. } = forecast;
+    let trials = match (least, most) {
+        (least, most) if least == most => format!("{least} trials"),
+        (least, most) => format!("{least} to {most} trials, {expected} expected"),
+    };
+    let budget = if *over_budget { ", when the budget ends it" } else { "" };
+    let percent = |ratio: Ratio| format!("{:.1} %", ratio.0 * 100.0);
+    let difference = forecast.detectable.as_ref().map(|told| {
+        let (median, worst) = (percent(told.median), percent(told.worst));
+        format!(
+            "; smallest difference that can be told: {median} (median over tests), {worst} at worst \
+             ({})",
+            told.at
+        )
+    });
+    format!(
+        "forecast: {trials}, about {} more{budget}{}",
+        report::duration(*time),
+        difference.unwrap_or_default()
+    )
 }
 
 impl State {

@@ -1,6 +1,9 @@
-//! What differed between two runs, from their files alone.
+//! Runs against each other, from their files alone.
 
 use std::fs;
+
+use model::Nanos;
+use store::Store;
 
 use crate::support::Bench;
 
@@ -24,12 +27,27 @@ fn two(settings: &[&str]) -> Bench {
 }
 
 #[test]
-fn two_runs_under_the_same_conditions_are_the_same() {
+fn two_runs_under_the_same_conditions_are_a_repeat() {
     let bench = two(&[]);
-    let said = bench.ends(0, &["compare", "a.fslab", "b.fslab"]);
-    assert!(said.stdout.contains("No condition is known to differ"), "{}", said.stdout);
-    assert!(said.stdout.contains("directory · iozone record=64KiB"), "{}", said.stdout);
+    let compare = ["compare", "a.fslab", "b.fslab"];
+    let said = bench.ends(0, &compare);
+    let joined = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "No condition is known to differ",
+        "a repeat under the same conditions",
+        "directory · iozone record=64KiB",
+        "? open",
+        "only 1 and 1 repeats",
+    ] {
+        assert!(joined.contains(words), "{words} is missing from\n{}", said.stdout);
+    }
     assert!(!said.stdout.contains("alone"), "{}", said.stdout);
+    // One repeat of each decides nothing.
+    let said = bench.ends(6, &[&compare[..], &["--gate", "5%"]].concat());
+    let words = "gate 5 %: undecided; 0 of 4 tests shown not worse by 5 %, 4 undecided";
+    assert!(said.stdout.contains(words), "{}", said.stdout);
+    let said = bench.ends(2, &["compare", "a.fslab", "a.fslab", "--gate", "5%"]);
+    assert!(said.stderr.contains("the same run twice"), "{}", said.stderr);
 }
 
 #[test]
@@ -37,20 +55,71 @@ fn differences_are_told_within_eighty_columns_and_to_programs() {
     let bench = two(&["--profile", "rigorous", "--set", "record=64KiB,128KiB"]);
     let compare = ["compare", "a.fslab", "b.fslab"];
     let text = bench.ends(0, &compare).stdout;
-    for words in ["Severe", "run.profile", "rigorous", "record=128KiB", "Cells of A alone"] {
+    for words in ["run.profile", "rigorous", "record=128KiB", "Cells of the first alone"] {
         assert!(text.contains(words), "{words} is missing from\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let json = bench.ends(0, &[&compare[..], &["--format", "json"]].concat()).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["cells"]["shared"].as_array().unwrap().len(), 1);
-    assert_eq!(json["cells"]["only_b"][0], "directory · iozone record=128KiB");
+    let step = &json["steps"][0];
+    assert_eq!(json["schema"], 1);
+    assert_eq!(step["cells"]["shared"].as_array().unwrap().len(), 1);
+    assert_eq!(step["cells"]["only_b"][0]["cell"], "directory · iozone record=128KiB");
     let profile = |difference: &&serde_json::Value| difference["condition"] == "run.profile";
-    let profile = json["differences"].as_array().unwrap().iter().find(profile).unwrap();
-    assert_eq!(profile["severity"], "severe");
+    let profile = step["differences"].as_array().unwrap().iter().find(profile).unwrap();
+    assert_eq!(profile["severity"], "other");
     assert_eq!((&profile["a"], &profile["b"]), (&"standard".into(), &"rigorous".into()));
     let md = bench.ends(0, &[&compare[..], &["--format", "md"]].concat()).stdout;
-    assert!(md.contains("| run.profile | severe | standard | rigorous |"), "{md}");
+    assert!(md.contains("| run.profile | other | standard | rigorous |"), "{md}");
+}
+
+/// Writes a run file like another one, with eight repeats of made-up values, so that what this
+/// machine measures does not matter.
+fn made_up(bench: &Bench, name: &str, factor: f64) {
+    let mut record = store::read(&bench.path("a.fslab")).unwrap();
+    record.info.id = format!("made-up-{name}");
+    let path = bench.path(name);
+    let (cells, environment) = (&record.cells, &record.environment);
+    let mut store =
+        Store::create(&path, &record.info, cells, environment, &record.warnings).unwrap();
+    for repeat in 0..8 {
+        for trial in &record.trials {
+            let mut trial = trial.clone();
+            trial.repeat = repeat;
+            trial.warnings.clear();
+            for sample in &mut trial.samples {
+                sample.value = 1e8 * factor * (1.0 + 0.002 * f64::from(repeat));
+            }
+            store.trial(&trial, None).unwrap();
+        }
+    }
+    store.finish(Nanos(1)).unwrap();
+}
+
+#[test]
+fn the_exit_status_is_the_verdict_of_the_gate() {
+    let bench = two(&[]);
+    made_up(&bench, "fast.fslab", 1.0);
+    made_up(&bench, "slow.fslab", 0.8);
+    let gate = |runs: &[&str], status: i32, words: &[&str]| {
+        let arguments = [&["compare"], runs, &["--gate", "5%"]].concat();
+        let said = bench.ends(status, &arguments);
+        let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in words {
+            assert!(text.contains(words), "{words} is missing from\n{}", said.stdout);
+        }
+        let columns = said.stdout.lines().map(|line| line.chars().count()).max();
+        assert!(columns <= Some(80), "{}", said.stdout);
+    };
+    let regressed = "throughput of directory, iozone record=64KiB, write regressed by 20.0 % [19.";
+    let failed = "gate 5 %: failed; 4 of 4 tests shown worse by more than 5 %";
+    gate(&["fast.fslab", "slow.fslab"], 1, &[regressed, failed, "▼ worse"]);
+    let passed = "gate 5 %: passed; 4 of 4 tests shown not worse by 5 %, 0 undecided";
+    gate(&["slow.fslab", "fast.fslab"], 0, &["improved by 25.0 %", passed]);
+    let strict = "gate 5 %, strict: passed; 4 of 4";
+    gate(&["slow.fslab", "fast.fslab", "--strict"], 0, &[strict]);
+    let three = ["slow.fslab", "fast.fslab", "slow.fslab"];
+    gate(&three, 1, &["C against B", "4 of 8 tests shown worse"]);
 }
 
 #[test]
@@ -61,6 +130,11 @@ fn what_is_no_run_is_wrong_usage() {
         &["compare", "a.fslab"][..],
         &["compare", "a.fslab", "none"],
         &["compare", "text", "a.fslab"],
+        &["compare", "a.fslab", "b.fslab", "--gate", "5"],
+        &["compare", "a.fslab", "b.fslab", "--strict"],
+        &["compare", "a.fslab", "b.fslab", "--allow", "weather"],
+        &["compare", "a.fslab", "b.fslab", "--metric", "speed"],
+        &["compare", "a.fslab", "b.fslab", "--pair", "ext4=xfs"],
     ] {
         let said = bench.ends(2, arguments);
         assert_eq!(said.stdout, "");

@@ -8,6 +8,8 @@ const KILLS: usize = 30;
 
 const PLAN: &str = r#"
 repeats = 12
+twins = "one"
+invalid = "keep"
 seed = 11
 [storage]
 image = "64MiB"
@@ -70,8 +72,8 @@ fn nothing_is_lost_and_nothing_is_left() {
     let trials = kept(&bench);
     assert_eq!(trials[..before.len()], before[..]);
     let once: BTreeSet<_> = trials.iter().copied().collect();
-    let all: BTreeSet<_> = (0..2).flat_map(|cell| (0..12).map(move |r| (cell, r))).collect();
-    assert_eq!((trials.len(), once), (24, all), "every trial is there, once");
+    let all: BTreeSet<_> = (0..3).flat_map(|cell| (0..12).map(move |r| (cell, r))).collect();
+    assert_eq!((trials.len(), once), (36, all), "every trial is there, once, the twin's too");
     assert_eq!(bench.left_behind(), Vec::<String>::new());
     assert!(leftovers(&bench).is_empty(), "{:?}", leftovers(&bench));
 }

@@ -9,6 +9,7 @@
     reason = "a test that cannot go on says so by panicking, one that must not by a line on stderr"
 )]
 
+mod audit;
 mod bench;
 mod cli;
 mod compare;
@@ -21,4 +22,5 @@ mod loadfile;
 mod pipeline;
 mod reboot;
 mod support;
+mod sure;
 mod tidy;

@@ -7,6 +7,7 @@ use crate::support::{Bench, needs_root};
 const DIRECTORY: &str = r#"
 title = "a directory"
 repeats = 6
+twins = "none"
 seed = 7
 [storage]
 directory = "."

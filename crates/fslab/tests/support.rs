@@ -34,6 +34,7 @@ impl Drop for Disk {
 }
 
 /// What a command said and how it ended.
+#[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,

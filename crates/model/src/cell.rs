@@ -163,6 +163,42 @@ pub struct Cell {
     /// Settings of the machine that the plan sets.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
+    /// Whether it is a second cell of the same, measured as if it were another one: what it and the
+    /// first differ by is chance. It takes part in no table, ranking, or sum.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub twin: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Which cells are measured twice, as if they were two: what the two differ by is chance, and shows
+/// what the whole run may call a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Twins {
+    /// None.
+    None,
+    /// One of the run.
+    One,
+    /// One of each workload.
+    Each,
+}
+
+impl Twins {
+    /// All of them, fewest first.
+    pub const ALL: [Self; 3] = [Self::None, Self::One, Self::Each];
+
+    /// Its word in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::One => "one",
+            Self::Each => "each",
+        }
+    }
 }
 
 /// How much of the space that an ordinary user can have is taken, in whole percent.

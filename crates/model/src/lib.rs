@@ -24,7 +24,7 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
-pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep};
+pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep, Twins};
 pub use environment::Environment;
 pub use evidence::Evidence;
 pub use factor::{Factor, Factors};

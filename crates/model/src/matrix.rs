@@ -82,6 +82,7 @@ impl Plan {
                         scheduler,
                         fullness,
                         factors,
+                        twin: false,
                     };
                     let labelled = Labelled { cell, label: format!("{label}{suffix}") };
                     if !cells.iter().any(|other: &Labelled| other.cell == labelled.cell) {

@@ -123,6 +123,8 @@ pub struct TrialRecord {
     pub cell: usize,
     /// Which repeat, from 0.
     pub repeat: u32,
+    /// How many trials of this repeat were invalid before it.
+    pub attempt: u32,
     /// Start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix: Nanos,
     /// How long it took, preparation and undoing included.
@@ -230,6 +232,13 @@ pub enum Outcome {
     /// Something failed; samples up to there are kept but not counted.
     Failed {
         /// The phase or step, and the chain of causes.
+        reason: String,
+    },
+    /// Measured, while the machine did something that the run had declared before to spoil a
+    /// measurement, whatever its result; its samples are kept but not counted, and the repeat is
+    /// made again.
+    Invalid {
+        /// What the machine did.
         reason: String,
     },
 }

@@ -255,6 +255,60 @@ pub enum Warning {
         /// Of how many.
         of: u64,
     },
+    /// The repeats gather around two values.
+    Modes {
+        /// Repeats around the lower one.
+        lower: u32,
+        /// Repeats around the higher one.
+        higher: u32,
+        /// The higher over the lower, by their medians.
+        ratio: Ratio,
+    },
+    /// Repeats lie far from the others; none is left out.
+    Outliers {
+        /// How many lie further than 10 robust standard deviations away.
+        severe: u32,
+        /// Of how many.
+        of: u32,
+    },
+    /// Ways to compare that rest on other assumptions come to another answer.
+    Disagree {
+        /// Which, and what it says.
+        what: String,
+    },
+    /// All cells moved together over the run.
+    Drift {
+        /// How far from the first block to the last, as a part of the values; negative where they
+        /// fell.
+        size: Ratio,
+        /// How likely chance alone moves the blocks as far apart.
+        p: f64,
+    },
+    /// What was measured depends on what had been measured right before.
+    CarryOver {
+        /// After which filesystem.
+        after: String,
+        /// By how much, as a part of the values.
+        size: Ratio,
+        /// How likely chance alone does as much.
+        p: f64,
+    },
+    /// Two cells of the same differ more than differences that were to be told.
+    TwinsDiffer {
+        /// What chance alone makes of a ratio of two cells: 95 % of the twins lie within.
+        noise: Ratio,
+        /// The practical threshold that was asked for.
+        threshold: Ratio,
+    },
+    /// Too many trials were spoiled by what else the machine did.
+    Unstable {
+        /// Invalid trials.
+        invalid: u32,
+        /// Of how many.
+        of: u32,
+    },
+    /// The time for the run was used up before the cell was known well enough.
+    OverBudget,
     /// The number was not measured by this program, but read from another program's record.
     Imported {
         /// Which program and version.
@@ -307,6 +361,14 @@ impl Warning {
             Self::NotRebooted => "W-NOTREBOOTED",
             Self::StandIn { .. } => "W-STANDIN",
             Self::Unexpected { .. } => "W-UNEXPECTED",
+            Self::Modes { .. } => "W-BIMODAL",
+            Self::Outliers { .. } => "W-OUTLIER",
+            Self::Disagree { .. } => "W-ASSUME",
+            Self::Drift { .. } => "W-DRIFT",
+            Self::CarryOver { .. } => "W-CARRY",
+            Self::TwinsDiffer { .. } => "W-AA",
+            Self::Unstable { .. } => "W-MANYINV",
+            Self::OverBudget => "W-BUDGET",
             Self::Imported { .. } => "W-IMPORTED",
             Self::Resumed { .. } => "W-RESUMED",
         }
@@ -317,16 +379,24 @@ impl Warning {
         match self {
             Self::Few { .. }
             | Self::Damaged { .. }
+            | Self::Disagree { .. }
+            | Self::Unstable { .. }
             | Self::NotSteady { .. }
             | Self::Throttled { .. }
             | Self::Impossible { .. } => Level::Block,
             Self::Amended { .. }
             | Self::Absent { .. }
             | Self::Lacks { .. }
+            | Self::Outliers { .. }
+            | Self::OverBudget
             | Self::Imported { .. } => Level::Info,
             Self::OptionGone { .. }
             | Self::NotRebooted
             | Self::StandIn { .. }
+            | Self::Modes { .. }
+            | Self::Drift { .. }
+            | Self::CarryOver { .. }
+            | Self::TwinsDiffer { .. }
             | Self::Unexpected { .. } => Level::Warn,
             Self::Resumed { differs } if differs.is_empty() => Level::Info,
             Self::Wide { .. }

@@ -142,6 +142,7 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
         scheduler: None,
         fullness: Fullness(0),
         factors: Default::default(),
+        twin: false,
     };
     let skipped = name == "jfs";
     let phase = |(name, writes, _): &(&str, bool, f64)| PhaseInfo {
@@ -211,6 +212,7 @@ fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng)
     TrialRecord {
         cell: index,
         repeat,
+        attempt: 0,
         started_unix: Nanos(START + u64::from(repeat) * 600_000_000_000),
         elapsed: Nanos(30_000_000_000),
         outcome: Outcome::Measured,

@@ -20,7 +20,7 @@ use crate::{
     units::capital,
     view::{
         Across, Body, Claim, Entry, Facts, Filesystem, Findings, Interaction, Missing, Scaled,
-        Status, Sweep, Table, TableCell, Test, View, WarningRow, slug, words,
+        Status, Sweep, Table, TableCell, Test, Threshold, View, WarningRow, slug, words,
     },
 };
 
@@ -31,13 +31,15 @@ pub fn html(view: &View) -> String {
     let page = Page {
         facts: &view.facts,
         findings: &view.findings,
+        control: &view.control.lines,
+        control_tables: view.control.tables.iter().map(|table| table_html(table, view)).collect(),
         warnings: &view.warnings,
         missing: &view.missing,
         filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
         suites: suites(view),
         scaling: view.scaling.iter().map(|scaled| scaling_section(scaled, view)).collect(),
         conditions: view.interactions.iter().map(|other| conditions_section(other, view)).collect(),
-        sweeps: view.sweeps.iter().map(|sweep| sweep_figure(sweep, view)).collect(),
+        sweeps: view.sweeps.iter().map(|sweep| sweep_section(sweep, view)).collect(),
         latency: view.latency.iter().map(|table| table_html(table, view)).collect(),
         lifecycle: view.lifecycle.iter().map(|table| table_html(table, view)).collect(),
         published: published::note(&view.published),
@@ -62,13 +64,15 @@ pub(crate) fn rendered(template: &impl Template) -> String {
 struct Page<'a> {
     facts: &'a Facts,
     findings: &'a Findings,
+    control: &'a [String],
+    control_tables: Vec<String>,
     warnings: &'a [WarningRow],
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
     suites: Vec<SuiteSection<'a>>,
     scaling: Vec<WideSection<'a>>,
     conditions: Vec<WideSection<'a>>,
-    sweeps: Vec<Figure<'a>>,
+    sweeps: Vec<WideSection<'a>>,
     latency: Vec<String>,
     lifecycle: Vec<String>,
     published: Option<String>,
@@ -134,8 +138,12 @@ struct Figure<'a> {
 }
 
 impl Page<'_> {
+    fn any_control(&self) -> bool {
+        !self.control.is_empty() || !self.control_tables.is_empty()
+    }
+
     fn delta(&self) -> String {
-        format!("{:.0} %", self.facts.profile.threshold().0 * 100.0)
+        Threshold::of(self.facts.profile).words()
     }
 
     fn any_open(&self) -> bool {
@@ -285,7 +293,7 @@ fn interval_row(test: &Test, entry: &Entry, view: &View) -> IntervalRow {
     }
 }
 
-fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
+fn sweep_section<'a>(sweep: &'a Sweep, view: &'a View) -> WideSection<'a> {
     let better = sweep.metric.spec().better.words();
     let title = format!("{} over {}", capital(&sweep.test), sweep.parameter);
     let chart = SweepChart {
@@ -302,21 +310,30 @@ fn sweep_figure<'a>(sweep: &'a Sweep, view: &'a View) -> Figure<'a> {
         levels: &sweep.levels,
         series: &sweep.series,
     };
-    Figure {
+    let withheld = sweep.withheld.iter().map(|reason| format!(" {}.", capital(reason)));
+    let figure = Figure {
         id: &sweep.id,
         title,
         svg: chart.render(),
         caption: format!(
             "Median over n = {} repeats with its 95 % interval as a band; lines join tested levels \
-             only.{}{}",
+             only.{}{}{}",
             sweep.repeats,
             qualified(&sweep.codes),
-            absent(&sweep.absent)
+            absent(&sweep.absent),
+            withheld.collect::<String>()
         ),
         conditions: &view.facts.conditions,
         table: String::new(),
         operations: String::new(),
         evidence: Vec::new(),
+    };
+    WideSection {
+        id: &sweep.id,
+        title: &sweep.claims.label,
+        claims: &sweep.claims.claims,
+        figures: vec![figure],
+        tables: Vec::new(),
     }
 }
 
@@ -383,7 +400,7 @@ fn across_figure<'a>(
     let quantity = words(interaction.metric);
     let condition = &across.condition;
     let first = across.levels.first().map_or("", String::as_str);
-    let threshold = view.facts.profile.threshold().0;
+    let threshold = view.facts.threshold;
     let title = format!("{}: over {condition}", interaction.title);
     let chart = InteractionChart {
         id: format!("{}-{}-chart", interaction.id, slug(condition)),
@@ -397,7 +414,7 @@ fn across_figure<'a>(
         x_axis: condition.clone(),
         levels: &across.levels,
         panels: &across.panels,
-        threshold,
+        threshold: threshold.ratio().0,
     };
     Figure {
         id: &interaction.id,
@@ -406,10 +423,10 @@ fn across_figure<'a>(
         caption: format!(
             "Above: median over n = {} repeats; line: its 95 % interval. Below: ratio to \
              {condition}={first} of the same filesystem and panel (Hodges–Lehmann) with the 95 % \
-             interval of the inverted test; shaded: differences below δ = {:.0} %. Lines that are \
+             interval of the inverted test; shaded: differences below {}. Lines that are \
              not parallel depend on the condition.{}{}",
             interaction.repeats,
-            threshold * 100.0,
+            threshold.words(),
             qualified(&interaction.codes),
             absent(&interaction.absent)
         ),

@@ -4,16 +4,20 @@
 //! units and digits; [`terminal()`], [`html()`], [`markdown`] and [`json`] only lay the view out,
 //! and [`csv`] gives the samples themselves. The same record gives the same bytes. Results that
 //! others have published are data of this crate ([`PUBLISHED`]) and are shown apart. Records of
-//! bonnie++ are read and written by [`bonnie`].
+//! bonnie++ are read and written by [`bonnie`]; printed tables and statements about them are read
+//! and held against each other by [`audit`].
 //!
 //! What is not here: no clock, no file, no environment (the caller writes what is returned), no
 //! statistics (crate `analysis`), and no number without unit, direction, n and interval. Cells that
 //! were skipped or failed keep their place in every table, with the reason.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod bench;
 pub mod bonnie;
 mod charts;
+pub mod comparison;
+mod explain;
 #[cfg(test)]
 mod fixture;
 mod formats;
@@ -27,6 +31,7 @@ mod units;
 mod view;
 
 pub use bench::{Subject, bench};
+pub use explain::{Explanation, UnknownWord, explain};
 pub use formats::{csv::csv, json::json, markdown::markdown};
 pub use html::html;
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};

@@ -8,6 +8,7 @@
 //! data: the CSV, its row in [`PUBLISHED`], and, for another layout, a function that makes its
 //! tables.
 
+pub(crate) mod audit;
 mod bonnie;
 mod tasks;
 

@@ -1,17 +1,23 @@
 //! The report for a terminal: what a run says on one or two screens.
 //!
-//! First the overview tables, filesystems × tests with the top group marked; on request the ranked
-//! table of every test with ratios and verdicts. Then what is missing, and the warnings with their
-//! cures. Tables wider than the terminal are continued below, never cut.
+//! First what the data say, what they leave open, and what the run says about itself: twins, drift,
+//! what is missing, and the warnings with their cures. Then the overview tables, filesystems ×
+//! tests with the top group marked; on request the ranked table of every test with ratios and
+//! verdicts. Tables wider than the terminal are continued below, never cut.
+
+mod wrapped;
 
 use std::{collections::BTreeSet, fmt::Write};
 
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use model::warning::Level;
+use wrapped::{width_of, wrap};
 
 use crate::{
     published,
-    view::{Body, Claim, Column, Row, Table, TableCell, ValueCell, View},
+    view::{
+        Body, Claim, Column, DRIFT, Row, Table, TableCell, Threshold, ValueCell, View, Withheld,
+    },
 };
 
 /// How the report is laid out.
@@ -40,8 +46,11 @@ const WORDS: usize = 24;
 /// Sentences are listed without being asked for when there are no more than this.
 const CLAIMS_MAX: usize = 12;
 
+/// Templates of sentences that say who is best at one test, listed unasked if there are few.
+const LEADS: [&str; 3] = ["C1", "C1-quick", "C2"];
+
 /// Templates of sentences that hold for many points, and how many of them are listed unasked.
-const WIDE: [&str; 3] = ["C9", "C10", "C18"];
+const WIDE: [&str; 4] = ["C9", "C10", "C12", "C18"];
 const WIDE_MAX: usize = 24;
 
 /// Lays the view out for a terminal.
@@ -49,6 +58,9 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     let mut page = Page::new(options);
     page.head(view);
     page.claims(view, options.detail);
+    page.control(view, options.detail);
+    page.missing(view);
+    page.warnings(view);
     for (index, overview) in view.overviews.iter().enumerate() {
         page.heading(&format!("Suite {}", view.suites[index].name));
         let suite = &view.suites[index];
@@ -79,8 +91,6 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     if options.detail || view.overviews.iter().any(|overview| !overview.composites.is_empty()) {
         view.lifecycle.iter().for_each(|table| page.matrix(table));
     }
-    page.missing(view);
-    page.warnings(view);
     if let Some(note) = published::note(&view.published).filter(|_| options.detail) {
         page.line("");
         page.wrapped("", "", &note);
@@ -137,10 +147,10 @@ impl Page {
             // There was no plan, nor a profile.
             Some(_) => format!("records {} · {} · run {}", facts.plan_name, facts.when, facts.run),
             None => format!(
-                "plan {} · profile {} (δ = {:.0} %) · {} · run {}",
+                "plan {} · profile {} ({}) · {} · run {}",
                 facts.plan_name,
                 facts.profile.name(),
-                facts.profile.threshold().0 * 100.0,
+                Threshold::of(facts.profile).words(),
                 facts.when,
                 facts.run
             ),
@@ -157,26 +167,56 @@ impl Page {
 
     fn claims(&mut self, view: &View, detail: bool) {
         let points = &view.findings.by_point;
-        let all: usize = points.iter().map(|point| point.claims.len() + point.open.len()).sum();
-        if all == 0 {
+        let all: usize = points.iter().map(|point| point.claims.len()).sum();
+        let open: Vec<&Withheld> = points.iter().flat_map(|point| &point.open).collect();
+        if all == 0 && open.is_empty() {
             return;
         }
-        self.heading("Findings");
-        if !detail && all > CLAIMS_MAX {
-            let claims = || points.iter().flat_map(|point| &point.claims);
-            let wide = |claim: &&Claim| WIDE.contains(&claim.template);
-            let few = claims().filter(wide).count() <= WIDE_MAX;
-            let told = |claim: &&Claim| claim.template == "C20" || few && wide(claim);
-            for claim in claims().filter(told) {
-                self.wrapped("- ", "  ", &claim.text);
-            }
-            self.wrapped("", "", &format!("{all} sentences with --detail, or in the HTML report."));
+        self.heading(view.findings.heading());
+        let claims = || points.iter().flat_map(|point| &point.claims);
+        let wide = |claim: &&Claim| WIDE.contains(&claim.template);
+        let leads = |claim: &&Claim| LEADS.contains(&claim.template);
+        let few = claims().filter(wide).count() <= WIDE_MAX;
+        let led = claims().filter(leads).count() <= CLAIMS_MAX;
+        let short = !detail && all + open.len() > CLAIMS_MAX;
+        let told = |claim: &&Claim| {
+            !short || claim.template == "C20" || few && wide(claim) || led && leads(claim)
+        };
+        claims().filter(told).for_each(|claim| self.wrapped("- ", "  ", &claim.text));
+        if short {
+            let more = all - claims().filter(told).count();
+            let text = format!(
+                "{more} more sentences with --detail, or in the HTML report; {} questions are \
+                 open. fslab explain tells what each of them lacks.",
+                open.len()
+            );
+            self.wrapped("", "", &text);
             return;
-        }
-        for claim in points.iter().flat_map(|point| point.claims.iter().chain(&point.open)) {
-            self.wrapped("- ", "  ", &claim.text);
         }
         self.wrapped("", "", &view.findings.scope);
+        if !open.is_empty() {
+            self.heading("Not decided");
+        }
+        open.into_iter().for_each(|open| self.wrapped("- ", "  ", &open.text()));
+    }
+
+    /// What the run says about itself; the table of drift with all details.
+    fn control(&mut self, view: &View, detail: bool) {
+        let control = &view.control;
+        if control.is_empty() {
+            return;
+        }
+        if !control.lines.is_empty() {
+            self.heading("Control");
+        }
+        control.lines.iter().for_each(|line| self.wrapped("- ", "  ", line));
+        let shown = |table: &&Table| detail || table.id != DRIFT;
+        for table in control.tables.iter().filter(shown) {
+            match detail || table.values().next().is_none() {
+                true => self.table(table),
+                false => self.matrix(table),
+            }
+        }
     }
 
     /// How the tests of a suite scale, and what they depend on: with little detail the medians and
@@ -221,7 +261,7 @@ impl Page {
             "median ± the longer side of its 95 % interval",
         );
         if table.values().any(|value| !value.codes.is_empty()) {
-            caption.push_str("; ! has a warning, see below");
+            caption.push_str("; ! has a warning, see above");
         }
         self.wrapped("", "", &caption);
     }
@@ -451,60 +491,4 @@ fn remarks(value: &ValueCell) -> String {
     let n = if value.n_stated { format!("\nn = {}", value.n) } else { String::new() };
     let note = if value.note.is_empty() { String::new() } else { format!("\n{}", value.note) };
     n + &note
-}
-
-/// Letters on the widest line; all we print are one column wide.
-fn width_of(text: &str) -> usize {
-    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
-}
-
-/// Words in lines of at most `width` letters, where escape sequences take no room.
-fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
-    let mut lines = vec![first.to_owned()];
-    let mut used = width_of(first);
-    let mut fresh = true;
-    for word in text.split_whitespace() {
-        let visible = visible(word);
-        if !fresh && used + 1 + visible > width {
-            lines.push(indent.to_owned());
-            used = width_of(indent);
-            fresh = true;
-        }
-        if let Some(line) = lines.last_mut() {
-            if !fresh {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += visible;
-            fresh = false;
-        }
-    }
-    lines
-}
-
-/// Letters of a word without its escape sequences, which are all of the form `ESC [ … m`.
-fn visible(word: &str) -> usize {
-    let mut letters = 0;
-    let mut hidden = false;
-    for c in word.chars() {
-        match c {
-            '\u{1b}' => hidden = true,
-            'm' if hidden => hidden = false,
-            _ if !hidden => letters += 1,
-            _ => {}
-        }
-    }
-    letters
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_wrap_at_the_width_and_keep_their_indent() {
-        assert_eq!(wrap("aa bb cc dd", 8, "- ", "  "), ["- aa bb", "  cc dd"]);
-        assert_eq!(wrap("\u{1b}[1maaaa\u{1b}[0m bb", 7, "", ""), ["\u{1b}[1maaaa\u{1b}[0m bb"]);
-    }
 }

@@ -5,6 +5,7 @@
 
 mod claims;
 mod composite;
+mod control;
 pub(crate) mod costs;
 pub(crate) mod evidence;
 mod facts;
@@ -17,6 +18,7 @@ mod replays;
 mod scaling;
 mod sweeps;
 mod tables;
+mod threshold;
 mod warnings;
 
 use std::collections::BTreeSet;
@@ -25,13 +27,15 @@ use model::RunRecord;
 
 use crate::published;
 
-pub(crate) use claims::{Claim, Findings};
+pub(crate) use claims::{Claim, Findings, Withheld};
+pub(crate) use control::{Control, DRIFT};
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
 pub(crate) use interaction::{Across, Interaction, Panel};
 pub(crate) use points::{Entry, Status, Suite, Test, slug};
 pub(crate) use scaling::{Line, Scaled};
 pub(crate) use sweeps::{Level, Series, Sweep, SweepValue};
 pub(crate) use tables::{Body, Column, Overview, Row, Table, TableCell, ValueCell, words};
+pub(crate) use threshold::Threshold;
 pub(crate) use warnings::WarningRow;
 
 /// A run, ready to be laid out.
@@ -43,6 +47,8 @@ pub struct View {
     pub(crate) filesystems: Vec<Filesystem>,
     /// What the data say, and what they do not.
     pub(crate) findings: Findings,
+    /// What the run says about itself.
+    pub(crate) control: Control,
     /// Warnings by code.
     pub(crate) warnings: Vec<WarningRow>,
     /// What was not measured, or not wholly.
@@ -76,16 +82,23 @@ impl View {
     /// Builds the view: all statistics happen here. Cost: seconds for the largest plans.
     pub fn new(record: &RunRecord) -> Self {
         let filesystems = facts::filesystems(record);
-        let mut facts = facts::Facts::new(record);
         let mut register = warnings::Register::new(record);
-        let suites = points::suites(record, &filesystems, &mut register);
-        let scaling = scaling::scaling(&suites, &filesystems, record);
-        let interactions = interaction::interactions(&suites, &filesystems, record);
+        let mut control = Control::new(record, &filesystems, &mut register);
+        let threshold = control.threshold;
+        let mut facts = facts::Facts::new(record, threshold);
+        let suites = points::suites(record, &filesystems, &control, &mut register);
+        let scaling = scaling::scaling(&suites, &filesystems, record, &control);
+        let sweeps = sweeps::sweeps(&suites, &filesystems, record, &control);
+        let interactions = interaction::interactions(&suites, &filesystems, record, &control);
         // Before the notes on what was not tested, which stand last.
         let last = facts.method.len().saturating_sub(1);
         let scaled = (!scaling.is_empty()).then(|| scaling::METHOD.to_owned());
+        control.with_numbers(record, &suites, &filesystems);
+        let controlled = (!control.is_empty()).then(|| control::METHOD.to_owned());
         let crossed = (!interactions.is_empty()).then(|| interaction::METHOD.to_owned());
-        facts.method.splice(last..last, scaled.into_iter().chain(crossed));
+        let swept = (!sweeps.is_empty()).then(|| sweeps::METHOD.to_owned());
+        let methods = controlled.into_iter().chain(scaled).chain(crossed).chain(swept);
+        facts.method.splice(last..last, methods);
         let overviews = suites.iter().map(|suite| {
             let total =
                 |point| composite::composite(point, record, &filesystems, &facts, &mut register);
@@ -97,18 +110,24 @@ impl View {
         let ranked =
             suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
         let scopes = interaction::scopes(&interactions);
-        let mut findings = claims::findings(&suites, &filesystems, &facts, &scopes);
+        let mut findings =
+            claims::findings(&suites, &filesystems, &facts, &scopes, (record, control.suspected));
         // What holds for many points stands before what holds for one.
         let wide = scaling.iter().map(|scaled| &scaled.claims);
         let wide = wide.chain(interactions.iter().map(|interaction| &interaction.claims));
+        let wide = wide.chain(sweeps.iter().map(|sweep| &sweep.claims));
         findings.by_point.splice(0..0, wide.cloned().collect::<Vec<_>>());
+        if !facts.ended {
+            findings.make_provisional();
+        }
         Self {
             findings,
+            control,
             warnings: register.into_rows(),
             missing: facts::missing(record),
             overviews,
             ranked,
-            sweeps: sweeps::sweeps(&suites, &filesystems),
+            sweeps,
             operations: replays::replays(&suites, &filesystems, record),
             scaling,
             interactions,

@@ -33,10 +33,13 @@ pub use write::Store;
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
-const SCHEMA: i32 = 3;
+const SCHEMA: i32 = 4;
 
 /// What makes a file of the version before into one of the version after, from version 1 on.
-const MIGRATIONS: [&str; 2] = [
+///
+/// Run with foreign keys off: a table that others refer to is made anew as sqlite.org has it
+/// (lang_altertable.html, section 7).
+const MIGRATIONS: [&str; 3] = [
     // One histogram for each phase became one for each thing timed; series are new.
     "CREATE TABLE histogram_2 (
          trial_id INTEGER NOT NULL REFERENCES trial (id),
@@ -62,6 +65,32 @@ const MIGRATIONS: [&str; 2] = [
          body     TEXT NOT NULL,
          PRIMARY KEY (trial_id, phase)
      ) STRICT;",
+    // A repeat may be made more than once, and cells may have twins.
+    "DROP VIEW result;
+     ALTER TABLE cell ADD COLUMN twin INTEGER NOT NULL DEFAULT 0;
+     CREATE TABLE trial_4 (
+         id              INTEGER PRIMARY KEY,
+         cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
+         repeat          INTEGER NOT NULL,
+         attempt         INTEGER NOT NULL,
+         started_unix_ns INTEGER NOT NULL,
+         elapsed_ns      INTEGER NOT NULL,
+         outcome         TEXT NOT NULL,
+         reason          TEXT NOT NULL,
+         UNIQUE (cell_idx, repeat, attempt)
+     ) STRICT;
+     INSERT INTO trial_4
+     SELECT id, cell_idx, repeat, 0, started_unix_ns, elapsed_ns, outcome, reason
+     FROM trial ORDER BY id;
+     DROP TABLE trial;
+     ALTER TABLE trial_4 RENAME TO trial;
+     CREATE VIEW result AS
+     SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric, sample.unit,
+            trial.repeat, sample.worker, sample.value
+     FROM sample
+     JOIN trial ON trial.id = sample.trial_id
+     JOIN cell ON cell.idx = trial.cell_idx
+     WHERE trial.outcome = 'measured' AND cell.twin = 0;",
 ];
 
 /// Why a run file could not be made, read or written.

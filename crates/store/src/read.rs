@@ -173,16 +173,26 @@ impl Reader<'_> {
     }
 
     fn trials(&self) -> Result<(Vec<TrialRecord>, BTreeMap<i64, usize>), StoreError> {
-        let query = "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason
-                     FROM trial ORDER BY id";
+        let query = match self.schema {
+            1..=3 => {
+                "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason, 0
+                 FROM trial ORDER BY id"
+            }
+            _ => {
+                "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason, attempt
+                 FROM trial ORDER BY id"
+            }
+        };
         let rows = self.rows("reading the trials", query, |row| {
             let outcome = match row.get::<_, String>(5)?.as_str() {
                 "measured" => Outcome::Measured,
+                "invalid" => Outcome::Invalid { reason: row.get(6)? },
                 _ => Outcome::Failed { reason: row.get(6)? },
             };
             let trial = TrialRecord {
                 cell: row.get::<_, u32>(1)? as usize,
                 repeat: row.get(2)?,
+                attempt: row.get(7)?,
                 started_unix: nanos(row, 3)?,
                 elapsed: nanos(row, 4)?,
                 outcome,

@@ -16,7 +16,9 @@ CREATE TABLE cell (
     label      TEXT NOT NULL,         -- suite and the parameters the plan varies
     definition TEXT NOT NULL,         -- JSON, every parameter
     state      TEXT NOT NULL,         -- open, done, skipped, failed
-    reason     TEXT NOT NULL          -- the rule or the cause behind the state
+    reason     TEXT NOT NULL,         -- the rule or the cause behind the state
+    -- 1: measured as if it were another cell, to show what chance alone does; leave it out of comparisons.
+    twin       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- The phases of a cell's trials, in order.
@@ -32,15 +34,18 @@ CREATE TABLE phase (
 ) STRICT;
 
 -- One repeat of one cell on a filesystem of its own. Written whole, with everything below, or not at all.
+-- A repeat that the machine spoiled is invalid, and made again as the next attempt: at most one attempt of a
+-- repeat is measured.
 CREATE TABLE trial (
     id              INTEGER PRIMARY KEY,   -- in the order they were made
     cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
-    repeat          INTEGER NOT NULL,
+    repeat          INTEGER NOT NULL,      -- from 0
+    attempt         INTEGER NOT NULL,      -- invalid trials of this repeat before it
     started_unix_ns INTEGER NOT NULL,
     elapsed_ns      INTEGER NOT NULL,
-    outcome         TEXT NOT NULL,         -- measured, failed
-    reason          TEXT NOT NULL,         -- why it failed
-    UNIQUE (cell_idx, repeat)
+    outcome         TEXT NOT NULL,         -- measured, failed, invalid
+    reason          TEXT NOT NULL,         -- why it failed, or what spoiled it
+    UNIQUE (cell_idx, repeat, attempt)
 ) STRICT;
 
 -- One value. `worker` is null for all workers together.
@@ -113,11 +118,12 @@ CREATE TABLE environment (
     value    TEXT NOT NULL
 ) STRICT;
 
--- What is asked for most: every value with its filesystem and workload.
+-- What is asked for most: every value with its filesystem and workload, without what is invalid, and without
+-- twins.
 CREATE VIEW result AS
 SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric, sample.unit,
        trial.repeat, sample.worker, sample.value
 FROM sample
 JOIN trial ON trial.id = sample.trial_id
 JOIN cell ON cell.idx = trial.cell_idx
-WHERE trial.outcome = 'measured';
+WHERE trial.outcome = 'measured' AND cell.twin = 0;

@@ -39,6 +39,7 @@ fn cell(filesystem: &str) -> CellRecord {
         scheduler: None,
         fullness: Fullness(50),
         factors: Default::default(),
+        twin: false,
     };
     let phases = vec![PhaseInfo {
         name: "write".into(),
@@ -58,6 +59,7 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
     TrialRecord {
         cell,
         repeat,
+        attempt: 0,
         started_unix: Nanos(1),
         elapsed: Nanos(2),
         outcome: Outcome::Measured,
@@ -94,8 +96,43 @@ fn series() -> Series {
     Series { start: Nanos(5), interval: Nanos(1_000_000), ops: vec![1, 2], bytes: vec![512, 1024] }
 }
 
+/// Makes a file into what version 3 would have written.
+fn turn_back_to_3(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             DROP VIEW result;
+             CREATE TABLE old (
+                 id              INTEGER PRIMARY KEY,
+                 cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
+                 repeat          INTEGER NOT NULL,
+                 started_unix_ns INTEGER NOT NULL,
+                 elapsed_ns      INTEGER NOT NULL,
+                 outcome         TEXT NOT NULL,
+                 reason          TEXT NOT NULL,
+                 UNIQUE (cell_idx, repeat)
+             ) STRICT;
+             INSERT INTO old
+             SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason FROM trial;
+             DROP TABLE trial;
+             ALTER TABLE old RENAME TO trial;
+             ALTER TABLE cell DROP COLUMN twin;
+             CREATE VIEW result AS
+             SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric,
+                    sample.unit, trial.repeat, sample.worker, sample.value
+             FROM sample
+             JOIN trial ON trial.id = sample.trial_id
+             JOIN cell ON cell.idx = trial.cell_idx
+             WHERE trial.outcome = 'measured';
+             PRAGMA user_version = 3;",
+        )
+        .unwrap();
+}
+
 /// Makes a file into what version 1 would have written.
 fn turn_back(path: &Path) {
+    turn_back_to_3(path);
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch(
@@ -182,21 +219,106 @@ fn a_file_of_the_first_schema_is_read_as_it_is_and_goes_on_as_a_new_one() {
     assert_eq!(new.trials[1].histograms, trial(0, 1).histograms);
     assert_eq!(new.trials[1].series, trial(0, 1).series);
     assert_eq!(new.trials[1].evidence, trial(0, 1).evidence);
-    let tables = |path: &Path| -> Vec<(String, String)> {
-        let connection = Connection::open(path).unwrap();
-        let mut columns = connection
-            .prepare(
-                "SELECT m.name, group_concat(c.name || c.type || c.\"notnull\" || c.pk)
-                 FROM sqlite_master m, pragma_table_info(m.name) c
-                 WHERE m.type = 'table' GROUP BY 1 ORDER BY 1",
-            )
-            .unwrap();
-        let rows = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        rows.collect::<Result<_, _>>().unwrap()
-    };
     let fresh = directory.path().join("b.fslab");
     drop(Store::create(&fresh, &info(), &[], &host(), &[]).unwrap());
     assert_eq!(tables(&path), tables(&fresh), "a migrated file has the tables of a new one");
+}
+
+/// The tables and views of a file with their columns, and what refers to what.
+fn tables(path: &Path) -> Vec<(String, String)> {
+    let connection = Connection::open(path).unwrap();
+    let mut columns = connection
+        .prepare(
+            "SELECT m.name, group_concat(c.name || c.type || c.\"notnull\" || c.pk)
+             FROM sqlite_master m, pragma_table_info(m.name) c
+             WHERE m.type IN ('table', 'view') GROUP BY 1
+             UNION ALL
+             SELECT m.name, group_concat(f.\"from\" || ' ' || f.\"table\" || ' ' || f.\"to\")
+             FROM sqlite_master m, pragma_foreign_key_list(m.name) f
+             WHERE m.type = 'table' GROUP BY 1
+             ORDER BY 1, 2",
+        )
+        .unwrap();
+    let rows = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_file_whose_repeats_were_made_once_goes_on_with_attempts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
+    store.trial(&trial(0, 1), None).unwrap();
+    drop(store);
+    turn_back_to_3(&path);
+    let old = read(&path).unwrap();
+    assert_eq!(old.trials.iter().map(|trial| trial.attempt).collect::<Vec<_>>(), [0, 0]);
+    let (mut store, record) = Store::resume(&path).unwrap();
+    assert_eq!(record.trials.len(), 2);
+    let spoiled = TrialRecord { outcome: invalid(), ..trial(0, 2) };
+    store.trial(&spoiled, None).unwrap();
+    assert!(store.trial(&spoiled, None).is_err(), "an attempt is kept once");
+    store.trial(&TrialRecord { attempt: 1, ..trial(0, 2) }, None).unwrap();
+    drop(store);
+    let new = read(&path).unwrap();
+    assert_eq!(new.trials[0].samples, old.trials[0].samples);
+    let made: Vec<_> = new.trials.iter().map(|trial| (trial.repeat, trial.attempt)).collect();
+    assert_eq!(made, [(0, 0), (1, 0), (2, 0), (2, 1)]);
+    assert_eq!(new.trials[2].outcome, invalid());
+    assert_eq!(new.trials[2].samples, spoiled.samples, "what was measured is kept");
+    let fresh = directory.path().join("b.fslab");
+    drop(Store::create(&fresh, &info(), &[], &host(), &[]).unwrap());
+    assert_eq!(tables(&path), tables(&fresh));
+    let connection = Connection::open(&path).unwrap();
+    let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+    assert_eq!(connection.query_row(broken, [], |row| row.get::<_, i32>(0)).unwrap(), 0);
+}
+
+fn invalid() -> Outcome {
+    Outcome::Invalid { reason: "the hypervisor gave 12 % of the time to others".into() }
+}
+
+#[test]
+fn what_a_cell_is_closed_with_stands_at_its_last_measured_trial() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let cells = [cell("ext4"), cell("xfs")];
+    let mut store = Store::create(&path, &info(), &cells, &host(), &[]).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
+    store.trial(&TrialRecord { outcome: invalid(), ..trial(0, 1) }, None).unwrap();
+    let done = CellState::Done { rule: "budget".into() };
+    let told = [("write".to_owned(), Warning::OverBudget)];
+    store.close(0, &done, &told).unwrap();
+    store.close(1, &done, &told).unwrap();
+    drop(store);
+    let record = read(&path).unwrap();
+    assert!(record.cells.iter().all(|cell| cell.state == done));
+    assert_eq!(
+        record.trials[0].warnings.last(),
+        Some(&(Some("write".into()), Warning::OverBudget))
+    );
+    assert!(record.trials[1].warnings.iter().all(|(_, warning)| *warning != Warning::OverBudget));
+}
+
+#[test]
+fn the_view_for_people_leaves_out_twins_and_what_is_invalid() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.fslab");
+    let first = cell("ext4");
+    let twin = Cell { twin: true, ..first.cell.clone() };
+    let twin = CellRecord { id: twin.id(), cell: twin, ..first.clone() };
+    let mut store = Store::create(&path, &info(), &[first, twin], &host(), &[]).unwrap();
+    store.trial(&trial(0, 0), None).unwrap();
+    store.trial(&trial(1, 0), None).unwrap();
+    store.trial(&TrialRecord { outcome: invalid(), ..trial(0, 1) }, None).unwrap();
+    drop(store);
+    assert!(read(&path).unwrap().cells[1].cell.twin);
+    let connection = Connection::open(&path).unwrap();
+    let count = |query: &str| connection.query_row(query, [], |row| row.get::<_, i32>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM result"), 1);
+    assert_eq!(count("SELECT twin FROM cell WHERE idx = 1"), 1);
+    assert_eq!(count("SELECT count(*) FROM trial WHERE outcome = 'invalid'"), 1);
 }
 
 #[test]

@@ -97,10 +97,19 @@ impl Store {
         if steps.is_empty() {
             return Ok(());
         }
-        self.write("bringing an old file to this version", |transaction| {
+        const STEP: &str = "bringing an old file to this version";
+        // Within a transaction this would have no effect.
+        self.foreign_keys(STEP, false)?;
+        self.write(STEP, |transaction| {
             steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
             transaction.pragma_update(None, "user_version", SCHEMA)
-        })
+        })?;
+        self.foreign_keys(STEP, true)
+    }
+
+    fn foreign_keys(&self, step: &'static str, on: bool) -> Result<(), StoreError> {
+        let set = self.connection.pragma_update(None, "foreign_keys", on);
+        set.map_err(|source| self.failed(step, source))
     }
 
     fn open(path: &Path, lock: File, journal: &str) -> Result<Self, StoreError> {
@@ -129,7 +138,7 @@ impl Store {
     /// nothing.
     ///
     /// # Errors
-    /// Also when that repeat of that cell is there already.
+    /// Also when that attempt at that repeat of that cell is there already.
     pub fn trial(
         &mut self,
         trial: &TrialRecord,
@@ -147,6 +156,31 @@ impl Store {
     /// When the file cannot be written.
     pub fn cell_state(&mut self, cell: usize, state: &CellState) -> Result<(), StoreError> {
         self.write("setting the state of a cell", |transaction| put_state(transaction, cell, state))
+    }
+
+    /// Closes a cell, with warnings that hold for its numbers, by phase: they are kept with its
+    /// last measured trial, and dropped if there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn close(
+        &mut self,
+        cell: usize,
+        state: &CellState,
+        warnings: &[(String, Warning)],
+    ) -> Result<(), StoreError> {
+        self.write("closing a cell", |transaction| {
+            put_state(transaction, cell, state)?;
+            let last: Option<i64> = transaction.query_row(
+                "SELECT max(id) FROM trial WHERE cell_idx = ?1 AND outcome = 'measured'",
+                params![cell_index(cell)],
+                |row| row.get(0),
+            )?;
+            let Some(last) = last else { return Ok(()) };
+            warnings.iter().try_for_each(|(phase, warning)| {
+                put_warning(transaction, Some(last), Some(phase), warning)
+            })
+        })
     }
 
     /// Adds warnings about the run as a whole.
@@ -243,7 +277,7 @@ fn put_cell(
 ) -> rusqlite::Result<()> {
     let (state, reason) = words(&record.state);
     transaction.execute(
-        "INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             cell_index(index),
             record.id.to_string(),
@@ -253,6 +287,7 @@ fn put_cell(
             record.cell.canonical(),
             state,
             reason,
+            record.cell.twin,
         ],
     )?;
     put_phases(transaction, index, &record.phases)
@@ -283,13 +318,16 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
     let (outcome, reason) = match &trial.outcome {
         Outcome::Measured => ("measured", ""),
         Outcome::Failed { reason } => ("failed", reason.as_str()),
+        Outcome::Invalid { reason } => ("invalid", reason.as_str()),
     };
     transaction.execute(
-        "INSERT INTO trial (cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO trial
+         (cell_idx, repeat, attempt, started_unix_ns, elapsed_ns, outcome, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             cell_index(trial.cell),
             trial.repeat,
+            trial.attempt,
             nanoseconds(trial.started_unix),
             nanoseconds(trial.elapsed),
             outcome,

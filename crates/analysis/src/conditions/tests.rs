@@ -16,6 +16,7 @@ fn cell(filesystem: &str) -> CellRecord {
         scheduler: None,
         fullness: Fullness(0),
         factors: Default::default(),
+        twin: false,
     };
     CellRecord {
         id: cell.id(),
@@ -32,6 +33,7 @@ fn trial(cell: usize, options: &str) -> TrialRecord {
     TrialRecord {
         cell,
         repeat: 0,
+        attempt: 0,
         started_unix: Nanos(0),
         elapsed: Nanos(1),
         outcome: Outcome::Measured,
@@ -75,9 +77,11 @@ fn run(filesystems: &[&str], facts: &[(&str, &str)]) -> RunRecord {
 
 fn told(conditions: &Conditions) -> String {
     let line = |difference: &Difference| {
-        let Difference { severity, what, first, second } = difference;
+        let Difference { severity, what, first, second, way } = difference;
+        let way = way.map_or("", Way::name);
         let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "·".into());
-        format!("{} {what}: {} | {}\n", severity.name(), told(first), told(second))
+        let word = format!("{} {way}", severity.name());
+        format!("{} {what}: {} | {}\n", word.trim_end(), told(first), told(second))
     };
     conditions.differences.iter().map(line).collect()
 }
@@ -146,20 +150,20 @@ fn differences_come_by_severity() {
     second.trials = vec![trial(0, "rw,relatime")];
     let conditions = Conditions::of(&first, &second);
     expect![[r#"
-        severe device.loop[0].queue.rotational: 0 | 1
-        severe filesystem.ext4.mounted: rw,noatime | rw,relatime
-        severe filesystem.ext4.options: ext4, mkfs defaults, mount noatime | ext4, mkfs defaults, mount defaults
-        severe kernel.release: 6.8 | 6.9
-        severe run.profile: quick | rigorous
+        severe storage device.loop[0].queue.rotational: 0 | 1
+        severe filesystem filesystem.ext4.mounted: rw,noatime | rw,relatime
+        severe filesystem filesystem.ext4.options: ext4, mkfs defaults, mount noatime | ext4, mkfs defaults, mount defaults
+        severe kernel kernel.release: 6.8 | 6.9
         other cpu.turbo_off: · | 1
         other memory.total_bytes: 16800000000 | 16800400000
+        other run.profile: quick | rigorous
         other set.record: · | 4KiB
         other vm.swappiness: 60 | ·
     "#]].assert_eq(&told(&conditions));
     assert_eq!(conditions.shared, ["ext4 · iozone"]);
     assert_eq!(conditions.only_first, ["xfs · iozone"]);
     assert_eq!(conditions.only_second, ["btrfs · iozone"]);
-    assert_eq!(conditions.at(Severity::Other).count(), 4);
+    assert_eq!(conditions.at(Severity::Other).count(), 5);
 }
 
 #[test]
@@ -167,4 +171,101 @@ fn another_amount_of_memory_is_severe() {
     let of = |bytes: &str| run(&[], &[("memory.total_bytes", bytes)]);
     let conditions = Conditions::of(&of("16000000000"), &of("8000000000"));
     assert_eq!(conditions.at(Severity::Severe).count(), 1);
+}
+
+/// The ways that two lists of facts belong to.
+fn ways(first: &[(&str, &str)], second: &[(&str, &str)]) -> Vec<&'static str> {
+    let conditions = Conditions::of(&run(&["ext4"], first), &run(&["ext4"], second));
+    conditions.ways().into_iter().map(Way::name).collect()
+}
+
+#[test]
+fn a_severe_difference_belongs_to_one_way() {
+    let cases: [(&str, &str, &str, &[&str]); 13] = [
+        ("kernel.release", "6.1", "6.12", &["kernel"]),
+        ("kernel.version", "#1 SMP", "#2 SMP", &["kernel"]),
+        ("kernel.command_line", "BOOT_IMAGE=/a ro", "BOOT_IMAGE=/b rw", &[]),
+        ("kernel.command_line", "ro", "ro mitigations=off", &["kernel"]),
+        ("cpu.mitigation.meltdown", "Mitigation: PTI", "Vulnerable", &["kernel"]),
+        ("cpu.model", "one", "other", &["machine"]),
+        ("memory.total_bytes", "16000000000", "32000000000", &["machine"]),
+        ("memory.limit_bytes", "134217728", "268435456", &["settings"]),
+        ("cpu.governor", "performance", "powersave", &["settings"]),
+        ("device.sda.queue.scheduler", "none", "bfq", &["settings"]),
+        ("device.sda.model", "one", "other", &["storage"]),
+        ("backing.fstype", "ext4", "xfs", &["storage"]),
+        ("memory.swap_in_use", "no", "yes", &[]),
+    ];
+    for (name, first, second, expected) in cases {
+        assert_eq!(ways(&[(name, first)], &[(name, second)]), expected, "{name}");
+        assert_eq!(ways(&[(name, second)], &[(name, first)]), expected, "{name} the other way");
+    }
+}
+
+#[test]
+fn what_makes_trials_count_is_a_way_and_what_makes_them_many_is_none() {
+    let with = |key: &str, value: &str| {
+        let mut run = run(&["ext4"], &[]);
+        run.info.amendments = vec![(key.into(), value.into())];
+        run
+    };
+    let ways =
+        |other: &RunRecord| Vec::from_iter(Conditions::of(&run(&["ext4"], &[]), other).ways());
+    assert_eq!(ways(&with("invalid", "keep")), [Way::Plan]);
+    for (key, value) in [("budget", "2h"), ("twins", "each"), ("fsck", "false"), ("repeats", "9")] {
+        assert_eq!(ways(&with(key, value)), [], "{key}");
+    }
+    let mut other = run(&["ext4"], &[]);
+    other.info.profile = Profile::Rigorous;
+    assert_eq!(ways(&other), []);
+}
+
+#[test]
+fn what_follows_from_another_condition_belongs_to_its_way() {
+    let facts = |model, meltdown| [("cpu.model", model), ("cpu.mitigation.meltdown", meltdown)];
+    assert_eq!(ways(&facts("one", "Not affected"), &facts("other", "PTI")), ["machine"]);
+    let mut first = run(&["ext4"], &[("kernel.release", "6.1")]);
+    let mut second = run(&["ext4"], &[("kernel.release", "6.12")]);
+    first.trials = vec![trial(0, "rw,relatime")];
+    second.trials = vec![trial(0, "rw,relatime,more")];
+    assert_eq!(Vec::from_iter(Conditions::of(&first, &second).ways()), [Way::Kernel]);
+    second.cells[0].cell.filesystem.mount = "more".into();
+    let ways = Conditions::of(&first, &second).ways();
+    assert_eq!(Vec::from_iter(ways), [Way::Kernel, Way::Filesystem]);
+}
+
+#[test]
+fn a_measured_directory_is_told_by_what_is_mounted_there() {
+    let of = |place: &str, source: &str, kind: &str| {
+        let facts = [("backing.source", source), ("backing.fstype", kind)];
+        let mut run = run(&["directory"], &facts);
+        run.info.storage = format!("directory {place}");
+        run
+    };
+    let ways =
+        |one: &RunRecord, other: &RunRecord| Vec::from_iter(Conditions::of(one, other).ways());
+    let first = of("/a", "/dev/sda1", "ext4");
+    assert_eq!(ways(&first, &of("/b", "/dev/sda1", "ext4")), []);
+    assert_eq!(ways(&first, &of("/a", "/dev/sda1", "xfs")), [Way::Filesystem]);
+    let both = [Way::Storage, Way::Filesystem];
+    assert_eq!(ways(&first, &of("/b", "/dev/sdb1", "xfs")), both);
+}
+
+#[test]
+fn the_memory_limit_is_no_matter_of_the_storage() {
+    let of = |words: &str| {
+        let mut run = run(&["ext4"], &[]);
+        run.info.storage = format!("image file of 1GiB on a loop device{words}");
+        run
+    };
+    let conditions = Conditions::of(&of(", memory limited to 1GiB"), &of(""));
+    assert_eq!(Vec::from_iter(conditions.ways()), [Way::Settings]);
+}
+
+#[test]
+fn every_way_has_its_name() {
+    for way in Way::ALL {
+        assert_eq!(Way::named(way.name()), Some(way));
+    }
+    assert_eq!(Way::named("weather"), None);
 }

@@ -12,16 +12,6 @@ fn rank_of(cells: &[Vec<f64>], better: Better) -> Ranking {
 }
 
 #[test]
-fn holm_by_hand() {
-    // 4 · 0.005, 3 · 0.01, 2 · 0.03, then 0.04 lifted to its predecessor.
-    let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
-    let expected = [0.03, 0.06, 0.06, 0.02];
-    assert!(adjusted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
-    assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
-    assert!(holm(&[]).is_empty());
-}
-
-#[test]
 fn a_clear_order_has_one_winner_and_a_letter_each() {
     let ranking = rank_of(&[around(100.0), around(300.0), around(200.0)], Better::Higher);
     assert_eq!((ranking.order, ranking.top), (vec![1, 2, 0], vec![1]));
@@ -104,10 +94,52 @@ fn identical_cells_almost_never_have_a_single_winner() {
 fn the_share_of_first_places_adds_up_and_follows_the_data() {
     let cells = [around(100.0), around(100.0), around(90.0)];
     let slices: Vec<&[f64]> = cells.iter().map(Vec::as_slice).collect();
-    let shares = first_share(&slices, Better::Higher).unwrap();
+    let shares = rank(&mut Comparer::new(), &slices, Better::Higher, Ratio(0.05)).unwrap().first;
     assert!((shares.iter().map(|share| share.0).sum::<f64>() - 1.0).abs() < 1e-9);
     assert!((shares[0].0 - 0.5).abs() < 1e-9, "joint resampling ties equal lists: {shares:?}");
     assert!(shares[2].0 < 1e-9);
+}
+
+#[test]
+fn bottom_and_places_mirror_top() {
+    let ranking =
+        rank_of(&[around(100.0), around(300.0), around(100.1), around(299.9)], Better::Higher);
+    assert_eq!((ranking.top, ranking.bottom), (vec![1, 3], vec![0, 2]));
+    for cell in [0, 2] {
+        assert!(ranking.places[cell].0 >= 3 && ranking.places[cell].1 <= 4);
+    }
+    assert!(ranking.places[1].1 <= 2 && ranking.places[3].1 <= 2);
+    let turned = rank_of(&[around(100.0), around(300.0)], Better::Lower);
+    assert_eq!((turned.top, turned.bottom), (vec![0], vec![1]));
+    let none = rank_of(&[], Better::Lower);
+    assert!(none.top.is_empty() && none.bottom.is_empty() && none.first.is_empty());
+}
+
+#[test]
+fn a_ranking_of_repeats_checks_its_pairs() {
+    let repeats = |values: &[f64]| -> Vec<Repeat> {
+        let repeat = |(block, value): (u32, &f64)| Repeat { block: Some(block), value: *value };
+        (0..).zip(values).map(repeat).collect()
+    };
+    // The third stalls once, so that its mean contradicts its median.
+    let mut stalls: Vec<f64> = around(120.0);
+    stalls[0] = 10.0;
+    let lists = [repeats(&around(100.0)), repeats(&around(90.0)), repeats(&stalls)];
+    let slices: Vec<&[Repeat]> = lists.iter().map(Vec::as_slice).collect();
+    let mut comparer = Comparer::new();
+    let ranking = rank_repeats(&mut comparer, &slices, Better::Higher, Ratio(0.05)).unwrap();
+    assert_eq!((&ranking.order, &ranking.top), (&vec![2, 0, 1], &vec![2, 0, 1]));
+    assert_eq!(ranking.pair(0, 1).unwrap().comparison.checks.len(), 3);
+    assert!(ranking.pair(0, 1).unwrap().separated() && !ranking.pair(0, 2).unwrap().separated());
+    // As compared alone, but for the resamples of the medians, which all cells share.
+    let alone = comparer.compare_repeats(slices[1], slices[0], Better::Higher, Ratio(0.05));
+    let (alone, together) = (alone.unwrap(), &ranking.pair(0, 1).unwrap().comparison);
+    assert_eq!(
+        (alone.interval, alone.p, alone.verdict),
+        (together.interval, together.p, together.verdict)
+    );
+    let fault = rank_repeats(&mut comparer, &[slices[0], &[]], Better::Higher, Ratio(0.05));
+    assert_eq!(fault.unwrap_err(), Error::Empty);
 }
 
 /// Places on a line that are told apart when further apart than a reach: a plausible pattern of
@@ -133,15 +165,46 @@ proptest! {
             }
         }
     }
+}
 
-    #[test]
-    fn holm_never_lowers_and_keeps_the_order(p in prop::collection::vec(0.0f64..1.0, 1..30)) {
-        let adjusted = holm(&p);
-        for i in 0..p.len() {
-            prop_assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
-            for j in 0..p.len() {
-                prop_assert!(p[i] > p[j] || adjusted[i] <= adjusted[j]);
-            }
-        }
-    }
+/// Values by block, the same in each but for a small step, as many times as large.
+fn by_block(center: f64, factors: &[f64]) -> Vec<Repeat> {
+    let repeat = |(block, factor): (u32, &f64)| {
+        let step = 0.002 * (f64::from(block % 4) - 1.5);
+        Repeat { block: Some(block), value: center * factor * (1.0 + step) }
+    };
+    (0..).zip(factors).map(repeat).collect()
+}
+
+#[test]
+fn the_order_in_shared_blocks_is_of_the_blocks_that_all_have() {
+    // The machine gets 20 % faster after block 8, which only the slower one has seen.
+    let factors: Vec<f64> = (0..30).map(|block| if block < 8 { 1.0 } else { 1.2 }).collect();
+    let (fast, slow) = (by_block(110.0, &factors[..8]), by_block(100.0, &factors));
+    let cells: [&[Repeat]; 2] = [&slow, &fast];
+    let mut comparer = Comparer::new();
+    let raw = rank_repeats(&mut comparer, &cells, Better::Higher, Ratio(0.05)).unwrap();
+    assert_eq!(raw.order, [0, 1]);
+    let ranking = rank_shared(&mut comparer, &cells, Better::Higher, Ratio(0.05)).unwrap();
+    assert_eq!((ranking.order, ranking.top), (vec![1, 0], vec![1]));
+    let pair = &ranking.pairs[0];
+    assert!(pair.separated() && !pair.reversed());
+    assert_eq!((pair.comparison.n_first, pair.comparison.n_second), (8, 8));
+    assert!(ranking.first[1].0 > 0.99, "{:?}", ranking.first);
+}
+
+#[test]
+fn a_pair_that_is_told_apart_against_the_order_says_so() {
+    // In the eight blocks that all three have the second is the better one, in the thirty that it
+    // shares with the first it is not.
+    let turns: Vec<f64> = (0..30).map(|block| if block < 8 { 1.03 } else { 0.97 }).collect();
+    let (first, second) = (by_block(100.0, &[1.0; 30]), by_block(100.0, &turns));
+    let third = by_block(50.0, &[1.0; 8]);
+    let cells: [&[Repeat]; 3] = [&first, &second, &third];
+    let ranking = rank_shared(&mut Comparer::new(), &cells, Better::Higher, Ratio(0.05)).unwrap();
+    assert_eq!(ranking.order, [1, 0, 2]);
+    let pair = ranking.pair(0, 1).unwrap();
+    assert_eq!((pair.better, pair.comparison.n_first), (1, 30));
+    assert!(pair.reversed(), "{pair:?}");
+    assert!(ranking.pairs.iter().all(|pair| pair.other != 2 || pair.separated()));
 }

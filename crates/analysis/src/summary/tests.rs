@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(values: &[f64], low: f64, high: f64) {
-    let interval = Summary::new(values).unwrap().interval.unwrap();
+    let interval = Summary::at_level(values, 0.95).unwrap().interval.unwrap();
     assert!((interval.low - low).abs() < 1e-3, "low end {} is not {low}", interval.low);
     assert!((interval.high - high).abs() < 1e-3, "high end {} is not {high}", interval.high);
 }
@@ -30,6 +30,15 @@ fn eight_values_by_hand() {
 }
 
 #[test]
+fn intervals_of_cells_allow_for_the_looks_of_the_stop_rule() {
+    // γ(1) = 62/64, γ(2) = 50/64, I = (0.96875 - 0.96) / 0.1875, λ = 5 I / (1 + 4 I) = 0.19663.
+    let interval = Summary::new(&up_to(6)).unwrap().interval.unwrap();
+    assert!((interval.low - 1.19663).abs() < 1e-4 && (interval.high - 5.80337).abs() < 1e-4);
+    assert_eq!(interval.level, LEVEL);
+    assert_eq!(needed(BUILT), needed(LEVEL));
+}
+
+#[test]
 fn five_values_have_points_and_a_warning_only() {
     let summary = Summary::new(&[5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
     assert_eq!((summary.n, summary.median, summary.min, summary.max), (5, 3.0, 1.0, 5.0));
@@ -52,7 +61,7 @@ fn the_least_number_of_values_follows_the_level() {
 
 #[test]
 fn thousands_of_values_neither_overflow_nor_vanish() {
-    let interval = Summary::new(&up_to(5001)).unwrap().interval.unwrap();
+    let interval = Summary::at_level(&up_to(5001), 0.95).unwrap().interval.unwrap();
     // The normal approximation of the ranks: 2501 ± 1.96 · sqrt(5001) / 2.
     assert!((interval.low - (2501.0 - 69.3)).abs() < 1.5, "{interval:?}");
     assert!((interval.high - (2501.0 + 69.3)).abs() < 1.5, "{interval:?}");

@@ -4,7 +4,7 @@ use super::*;
 use crate::reference::{near, values};
 
 /// Levels at 1, 2, 4 …, block by place.
-fn blocked(levels: &[&[f64]]) -> Sweep {
+pub(super) fn blocked(levels: &[&[f64]]) -> Sweep {
     let level = |(at, values): (usize, &&[f64])| Level {
         at: f64::from(1u32 << at),
         repeats: (0..)
@@ -17,10 +17,19 @@ fn blocked(levels: &[&[f64]]) -> Sweep {
 }
 
 /// The same without blocks.
-fn free(levels: &[&[f64]]) -> Sweep {
+pub(super) fn free(levels: &[&[f64]]) -> Sweep {
     let mut levels = blocked(levels).levels;
     levels.iter_mut().flat_map(|level| &mut level.repeats).for_each(|repeat| repeat.block = None);
     Sweep::new(levels).unwrap()
+}
+
+/// Levels around these medians with a spread of about a normal distribution, in blocks.
+pub(super) fn noisy(medians: &[f64], n: usize, spread: f64, rng: &mut fastrand::Rng) -> Sweep {
+    let mut noise = || (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+    let mut draw = |median: &f64| (0..n).map(|_| median * (spread * noise()).exp()).collect();
+    let levels: Vec<Vec<f64>> = medians.iter().map(&mut draw).collect();
+    let levels: Vec<&[f64]> = levels.iter().map(Vec::as_slice).collect();
+    blocked(&levels)
 }
 
 fn pairs(places: &[f64], values: &[f64]) -> Sweep {
@@ -95,6 +104,18 @@ fn equal_values_have_no_trend() {
     );
     let interval = trend.per_doubling_interval.unwrap();
     assert_eq!((interval.low, interval.high), (1.0, 1.0));
+}
+
+#[test]
+fn ends_compare_the_last_with_the_first() {
+    let sweep = blocked(&[
+        &[10., 11., 10.5, 10.2, 10.1, 10.3],
+        &[1.0; 6],
+        &[20., 22., 21., 20.5, 21.5, 20.2],
+    ]);
+    let ends = |better| sweep.ends(&mut Comparer::new(), better, Ratio(0.05)).unwrap();
+    near(ends(Better::Higher).ratio.0, 2.0, 0.02);
+    near(ends(Better::Lower).ratio.0, 0.5, 0.02);
 }
 
 #[test]

@@ -52,6 +52,7 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         fail_fast: false,
         crash_state: arguments.crash_state.as_deref(),
         without_reboot: false,
+        pilot: false,
     };
     let ended = session::conduct(prepared, &conducting)?;
     if let Some(state) = &arguments.crash_state {
@@ -251,7 +252,8 @@ fn outside(state: &Path, directory: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The plan: its text says what and where, and the rest is set on top of it.
+/// The plan: its text says what and where, and the rest is set on top of it. It compares nothing,
+/// and needs no twin.
 fn chosen(
     arguments: &Bench,
     workload: &Workload<'_>,
@@ -270,7 +272,7 @@ fn chosen(
     }
     settings.extend(arguments.set.iter().cloned());
     let text = format!(
-        "title = {}\nrepeats = {}\n\n[storage]\ndirectory = {}\n\n[axes]\nworkload = [{}]\n",
+        "title = {}\nrepeats = {}\ntwins = \"none\"\n\n[storage]\ndirectory = {}\n\n[axes]\nworkload = [{}]\n",
         quoted(&format!("{} on {}", workload.name, directory.display())),
         arguments.repeats,
         quoted(&directory.display().to_string()),

@@ -31,6 +31,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         reboot: false,
         without_reboot: false,
         fail_fast: false,
+        pilot: false,
         view: demo.view.clone(),
     };
     super::run::run(&run, state)

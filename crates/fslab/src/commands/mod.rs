@@ -1,11 +1,13 @@
 //! One file for each command; each turns arguments into calls and an ending.
 
+mod audit;
 mod bench;
 mod clean;
 mod compare;
 mod demo;
 mod docs;
 mod doctor;
+mod explain;
 mod factors;
 mod import;
 mod keeping;
@@ -43,9 +45,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(bench) => bench::run(bench, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
+        Command::Explain(explain) => explain::run(explain),
         Command::Import(import) => import::run(import),
         Command::Loadfile(loadfile) => loadfile::run(loadfile),
         Command::Compare(compare) => compare::run(compare),
+        Command::Audit(audit) => audit::run(audit),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),
         Command::Verify(verify) => verify::run(verify),

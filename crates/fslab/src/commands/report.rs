@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 
 use anyhow::Context;
 use model::RunRecord;
-use report::{PUBLISHED, PUBLISHED_SUFFIX, Published, TerminalOptions, View};
+use report::{
+    PUBLISHED, PUBLISHED_SUFFIX, Published, TerminalOptions, View,
+    audit::{AUDITED, Audited},
+};
 use store::StoreError;
 
 use super::keeping::Keeping;
@@ -64,6 +67,11 @@ fn of_bonnie(format: Format) -> Option<report::bonnie::Format> {
 /// When none have this name, or the report cannot be written.
 fn published(name: &str, arguments: &Report) -> Result<Exit, Failure> {
     let Some(set) = report::published(name) else {
+        if audited(name) {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{name} is there for `fslab audit` only: fslab audit {name}"
+            )));
+        }
         let known: Vec<String> = PUBLISHED.iter().map(Published::full_name).collect();
         return Err(Failure::usage(anyhow::anyhow!(
             "no published results are called `{name}`; there are {}",
@@ -115,11 +123,30 @@ pub(super) fn apart(html: &Path, run_file: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether published results of this name can be audited.
+fn audited(name: &str) -> bool {
+    AUDITED.iter().map(Audited::full_name).any(|known| known == name)
+}
+
 /// Reads a run; a file that is none, or not there, is wrong usage.
 ///
 /// # Errors
 /// As [`store::read`].
 pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
+    if let Some(name) = path.to_str().filter(|name| !path.exists() && name.contains('@')) {
+        let shown = PUBLISHED.iter().any(|set| set.full_name() == name);
+        let commands: Vec<String> = [("report", shown), ("audit", audited(name))]
+            .into_iter()
+            .filter(|(_, known)| *known)
+            .map(|(command, _)| format!("`fslab {command}`"))
+            .collect();
+        if !commands.is_empty() {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{name} are published results and no run file; they are there for {} only",
+                commands.join(" and ")
+            )));
+        }
+    }
     store::read(path).map_err(|error| match error {
         StoreError::Open { .. } | StoreError::NotARun(_) => Failure::usage(error),
         StoreError::Exists(_)

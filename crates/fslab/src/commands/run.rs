@@ -64,12 +64,22 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         fail_fast: arguments.fail_fast,
         crash_state: None,
         without_reboot: arguments.without_reboot,
+        pilot: arguments.pilot,
     };
     bootable(&prepared, arguments)?;
     let ended = session::conduct(prepared, &conducting)?;
     drop(screen);
     if ended.tally.awaits_boot {
         return awaits_boot(&ended, arguments, state, host.as_ref());
+    }
+    if ended.tally.pilot {
+        output::message(&format!(
+            "the pilot's {} trials are kept and count. Go on with: fslab run --resume {}{}",
+            ended.tally.measured,
+            ended.keeping.place.display(),
+            destroy_again(&ended.place)
+        ));
+        return Ok(Exit::Done);
     }
     end(&ended.keeping.place, &ended.place, arguments, ended.tally)
 }
@@ -138,10 +148,7 @@ fn resume(
     let known = |warning: &Warning| record.warnings.contains(warning);
     let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
     store.warn(&[rigged, fresh].concat())?;
-    let memory_limited = chosen.storage.memory.is_some();
-    let (place, fsck) = (chosen.storage.place, chosen.plan.fsck);
-    let isolation = chosen.plan.isolation;
-    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation })
+    Ok(Prepared::new(rig, store, record, keeping, &chosen))
 }
 
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not
@@ -249,6 +256,9 @@ fn awaits_boot(
     }
     if arguments.fail_fast {
         argv.push("--fail-fast".into());
+    }
+    if arguments.pilot {
+        argv.push("--pilot".into());
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     rig::resume::arm(host, &argv, directory)?;

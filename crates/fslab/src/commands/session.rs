@@ -17,8 +17,9 @@ use std::{
 use anyhow::Context;
 use engine::Progress;
 use model::{
-    Bytes, Cell, Isolation, Phase, RunRecord, Warning,
+    Bytes, Cell, Isolation, Nanos, Phase, RunRecord, Warning,
     phase::{Cache, Role, Work},
+    plan::Spoiled,
     record::{CellRecord, CellState, RunInfo},
     storage::Place,
 };
@@ -32,7 +33,8 @@ use super::keeping::Keeping;
 use crate::{
     cells,
     conductor::{
-        BOOT, Conductor, MEMORY_RATE, Reboots, Settings, Tally, Watch, events::Event, now_unix,
+        BOOT, Conditions, Conductor, MEMORY_RATE, OnRig, Reboots, Settings, Tally, Watch,
+        events::Event, now_unix,
     },
     exit::Failure,
     output,
@@ -58,6 +60,34 @@ pub(super) struct Prepared {
     pub(super) memory_limited: bool,
     /// What separates one trial from the next.
     pub(super) isolation: Isolation,
+    /// How long all trials may take together.
+    pub(super) budget: Option<Nanos>,
+    /// What becomes of trials that the machine spoiled.
+    pub(super) spoiled: Spoiled,
+}
+
+impl Prepared {
+    /// What was made ready for a plan.
+    pub(super) fn new(
+        rig: Rig,
+        store: Store,
+        record: RunRecord,
+        keeping: Keeping,
+        chosen: &Chosen,
+    ) -> Self {
+        Self {
+            rig,
+            store,
+            record,
+            keeping,
+            place: chosen.storage.place.clone(),
+            fsck: chosen.plan.fsck,
+            memory_limited: chosen.storage.memory.is_some(),
+            isolation: chosen.plan.isolation,
+            budget: chosen.plan.budget,
+            spoiled: chosen.plan.spoiled(),
+        }
+    }
 }
 
 /// What a run is made in.
@@ -129,10 +159,7 @@ pub(super) fn begin(
     keeping.begin()?;
     let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
     let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
-    let (place, fsck) = (chosen.storage.place.clone(), chosen.plan.fsck);
-    let memory_limited = chosen.storage.memory.is_some();
-    let isolation = chosen.plan.isolation;
-    Ok(Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation })
+    Ok(Prepared::new(rig, store, record, keeping, chosen))
 }
 
 /// Makes the second place that some tasks need, so that a run that cannot have it does not begin.
@@ -167,6 +194,8 @@ pub(super) struct Conducting<'a> {
     pub(super) crash_state: Option<&'a Path>,
     /// Go on without the boots that the plan asks for.
     pub(super) without_reboot: bool,
+    /// End after the pilot.
+    pub(super) pilot: bool,
 }
 
 /// How a session ended.
@@ -184,26 +213,34 @@ pub(super) struct Ended {
 /// # Errors
 /// When the run file cannot be written, or the machine not be put back.
 pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Result<Ended> {
-    let Prepared { rig, store, record, keeping, place, fsck, memory_limited, isolation } = prepared;
+    let Prepared { rig, store, record, keeping, place, isolation, .. } = prepared;
     let observer = |event: &Event<'_>| with.screen.show(event);
-    let settings = Settings {
-        profile: record.info.profile,
-        repeats: record.info.repeats,
+    let conditions = Conditions {
         seed: record.info.seed,
-        fsck,
-        memory_limited,
-        fail_fast: with.fail_fast,
-        crash_state: with.crash_state.map(Path::to_path_buf),
+        fsck: prepared.fsck,
+        memory_limited: prepared.memory_limited,
         reboots: match isolation {
             Isolation::Reboot if with.without_reboot => Reboots::Waived,
             Isolation::Reboot => Reboots::Needed,
             Isolation::Remount | Isolation::Reattach => Reboots::No,
         },
         isolation,
+        crash_state: with.crash_state.map(Path::to_path_buf),
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
     };
+    let settings = Settings {
+        profile: record.info.profile,
+        repeats: record.info.repeats,
+        seed: record.info.seed,
+        budget: prepared.budget,
+        spoiled: prepared.spoiled,
+        own_devices: matches!(place, Place::Devices { .. }),
+        pilot: with.pilot,
+        fail_fast: with.fail_fast,
+    };
     let watch = Watch { observer: &observer, progress: with.progress, interrupt: with.interrupt };
-    let conductor = Conductor::new(rig, store, record, with.catalogue, settings, watch);
+    let trials = OnRig::new(rig, &record, with.catalogue, conditions, watch);
+    let conductor = Conductor::new(trials, store, record, settings, watch);
     let tally = conductor.run()?;
     keeping.end()?;
     Ok(Ended { keeping, place, tally })

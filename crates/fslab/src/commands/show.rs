@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use model::{
-    Bytes, FilesystemLevel, Isolation, Point,
+    Bytes, FilesystemLevel, Isolation, Nanos, Point,
     phase::{Phase, Role, TreeStep, Work},
+    plan::Spoiled,
     record::{CellRecord, CellState},
     storage::Place,
 };
@@ -22,7 +23,7 @@ use super::factors;
 use crate::{
     cells,
     cli::Show,
-    conductor::deeds::needs_elsewhere,
+    conductor::{deeds::needs_elsewhere, time_of},
     exit::{Exit, Failure, chain},
     output,
     plans::Chosen,
@@ -57,6 +58,12 @@ fn head(chosen: &Chosen) -> Vec<String> {
         format!("repeats   {} (profile {})", plan.repeats_in_words(), plan.profile.name()),
         format!("scale     {}", chosen.scale),
     ];
+    if let Some(budget) = plan.budget {
+        lines.push(format!("budget    {}", report::duration(budget)));
+    }
+    if plan.spoiled() == Spoiled::Repeat {
+        lines.push("invalid   trials that the machine spoils are made again".into());
+    }
     if plan.isolation != Isolation::default() {
         lines.push(format!("isolation {}", plan.isolation.name()));
     }
@@ -260,20 +267,44 @@ fn wrapped(text: &str, indent: usize) -> Vec<String> {
     lines
 }
 
+/// What can be said without a pilot: how many trials, and what they take at the least.
 fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
     let open: Vec<_> = cells.iter().filter(|record| record.state == CellState::Open).collect();
-    let least = chosen.plan.repeats.or(chosen.plan.profile.looks().first().copied()).unwrap_or(1);
-    let moved = open.iter().map(|record| moved(&record.cell.workload)).sum::<Bytes>();
+    let looks = chosen.plan.profile.looks();
+    let repeats = chosen.plan.repeats;
+    let least = repeats.or(looks.first().copied()).unwrap_or(1);
+    let most = repeats.or(looks.last().copied()).unwrap_or(1);
+    let own = || open.iter().filter(|record| !record.cell.twin);
     let measured = |record: &&&CellRecord| {
         record.phases.iter().filter(|phase| phase.role == Role::Measure).count()
     };
-    let results: usize = open.iter().map(|record| measured(&record)).sum();
+    let results: usize = own().map(|record| measured(&record)).sum();
+    let twins = open.len() - own().count();
+    let and_twins = match twins {
+        0 => String::new(),
+        1 => ", and 1 twin that shows what chance does".into(),
+        many => format!(", and {many} twins that show what chance does"),
+    };
+    let all = cells.iter().filter(|record| !record.cell.twin).count();
     lines.push(format!(
-        "{} cells, {} of them usable here, {results} results; at least {} trials",
-        cells.len(),
-        open.len(),
-        open.len() * least as usize,
+        "{all} cells, {} of them usable here, {results} results{and_twins}",
+        own().count()
     ));
+    let trials = |repeats: u32| open.len() * repeats as usize;
+    let budget = match chosen.plan.budget {
+        Some(_) => ", fewer where the budget ends the run",
+        None => "",
+    };
+    lines.push(match (trials(least), trials(most)) {
+        (least, most) if least == most => format!("{least} trials{budget}"),
+        (least, most) => format!("{least} to {most} trials{budget}"),
+    });
+    let bound: Nanos = open.iter().map(|record| time(&record.cell.workload)).sum();
+    if bound.0 > 0 {
+        let all = report::duration(Nanos(bound.0.saturating_mul(u64::from(least))));
+        lines.push(format!("time: {all} at the least, in phases that are bound by time"));
+    }
+    let moved = open.iter().map(|record| moved(&record.cell.workload)).sum::<Bytes>();
     let space = match &chosen.storage.place {
         Place::Image { size, count, .. } => {
             let total = Bytes(size.0.saturating_mul(u64::from(*count))).rough();
@@ -291,7 +322,17 @@ fn forecast(chosen: &Chosen, cells: &[CellRecord], lines: &mut Vec<String>) {
         0 => String::new(),
         _ => format!("; at least {} read and written", report::bytes(all)),
     };
-    lines.push(format!("space: {space}{all}. The first trials tell how long that takes."));
+    lines.push(format!("space: {space}{all}."));
+    lines.push(
+        "fslab run --pilot tells how long all takes, and which differences it will tell.".into(),
+    );
+}
+
+/// How long the phases of one trial work that are bound by time, ramp-up included.
+fn time(point: &Point) -> Nanos {
+    let phases: Vec<Phase> =
+        suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)).unwrap_or_default();
+    phases.iter().filter_map(time_of).sum()
 }
 
 /// Bytes that one trial reads and writes.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use model::{Metric, Nanos, record::Outcome};
+use model::{Metric, Nanos, Ratio, record::Outcome};
 
 use super::Tally;
 
@@ -10,7 +10,7 @@ use super::Tally;
 ///
 /// Order: `RunStarted`, any `Skipped`, `Planned` before each block, then for each trial
 /// `TrialStarted`, its `PhaseStarted` and `PhaseEnded` in pairs, `TrialEnded`; `CellDone` between
-/// trials; `RunEnded` last.
+/// trials; `Forecast` once, after the first blocks; `RunEnded` last.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// The run begins, or goes on.
@@ -41,6 +41,8 @@ pub(crate) enum Event<'a> {
         filesystem: &'a str,
         /// Its workload.
         label: &'a str,
+        /// Whether its cell is a second one of the same.
+        twin: bool,
         /// Which repeat, from 0.
         repeat: u32,
     },
@@ -66,6 +68,8 @@ pub(crate) enum Event<'a> {
         filesystem: &'a str,
         /// Its workload.
         label: &'a str,
+        /// Whether its cell is a second one of the same.
+        twin: bool,
         /// Which repeat, from 0.
         repeat: u32,
         /// How long it took.
@@ -79,9 +83,13 @@ pub(crate) enum Event<'a> {
         filesystem: &'a str,
         /// Its workload.
         label: &'a str,
+        /// Whether it is a second one of the same.
+        twin: bool,
         /// The rule that says so.
         rule: &'a str,
     },
+    /// What the first blocks let expect of the rest.
+    Forecast(Forecast),
     /// The run is over.
     RunEnded {
         /// How.
@@ -89,4 +97,36 @@ pub(crate) enum Event<'a> {
         /// How long this start took.
         elapsed: Duration,
     },
+}
+
+/// What the first blocks let expect of the rest of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Forecast {
+    /// Trials of the whole run, those made included, if every open cell ends at its next look.
+    pub(crate) least: usize,
+    /// The same if every cell ends where its spread so far lets expect.
+    pub(crate) expected: usize,
+    /// The same if every cell goes to the end.
+    pub(crate) most: usize,
+    /// How long the trials to come take, if they are as many as expected and take as long as those
+    /// of their cells did, within what the budget leaves.
+    pub(crate) time: Nanos,
+    /// Whether the budget ends the run before.
+    pub(crate) over_budget: bool,
+    /// The smallest difference between two cells that can be told at the expected repeats, for each
+    /// test of each cell.
+    pub(crate) detectable: Option<Detectable>,
+    /// Each open cell: filesystem, workload, and the repeats at which it is expected to close.
+    pub(crate) cells: Vec<(String, String, u32)>,
+}
+
+/// The smallest difference that can be told, over the tests of all cells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Detectable {
+    /// The median.
+    pub(crate) median: Ratio,
+    /// The largest.
+    pub(crate) worst: Ratio,
+    /// Where that is: filesystem, workload, and phase.
+    pub(crate) at: String,
 }

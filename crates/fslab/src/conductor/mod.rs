@@ -1,67 +1,68 @@
 //! Runs a plan: blocks of trials in random order until every cell has enough, each trial stored
 //! whole.
 //!
-//! Enters: a rig, a store and the cells. Leaves: rows in the store and [`Event`]s for whoever
-//! watches. The conductor is the only place that knows both the rig and the engine, and it writes
-//! to the store only between trials, never during one.
+//! Enters: where trials come from, a store and the cells. Leaves: rows in the store and [`Event`]s
+//! for whoever watches. The conductor is the only place that knows both the rig and the engine, and
+//! it writes to the store only between trials, never during one. Which cells are still open is
+//! decided in [`looks`], which trials are invalid in [`invalid`].
 
 mod ceilings;
 pub(crate) mod deeds;
 pub(crate) mod events;
+mod forecast;
+mod invalid;
+mod looks;
 mod name;
 mod order;
 mod progress;
+#[cfg(test)]
+mod tests;
 mod trial;
 
 use std::{
-    collections::BTreeSet,
-    ffi::OsString,
-    path::PathBuf,
+    collections::{BTreeSet, VecDeque},
     sync::atomic::{AtomicBool, Ordering},
     time::{Instant, SystemTime},
 };
 
-use ceilings::Ceilings;
 use engine::Progress;
 use events::Event;
 use model::{
-    Environment, Isolation, Nanos, Warning,
+    Environment, Nanos, Warning,
     evidence::Absent,
-    plan::Profile,
+    plan::{Profile, Spoiled},
     record::{CellRecord, CellState, Outcome, RunRecord, TrialRecord},
 };
-use name::Always;
 use progress::CellProgress;
-use rig::{Catalogue, Rig};
 use store::Store;
+pub(crate) use trial::{Conditions, OnRig, Trials, time_of};
 
 use crate::exit::chain;
 
-/// What a run needs to know besides its cells.
+/// What a run needs to know besides its cells and its trials.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// How sure to be.
     pub(crate) profile: Profile,
     /// A fixed number of repeats.
     pub(crate) repeats: Option<u32>,
-    /// Seed of order and data.
+    /// Seed of the order.
     pub(crate) seed: u64,
-    /// Check each filesystem after its trial.
-    pub(crate) fsck: bool,
-    /// Whether the plan limits the memory of the workload.
-    pub(crate) memory_limited: bool,
+    /// How long all trials may take together.
+    pub(crate) budget: Option<Nanos>,
+    /// What becomes of trials that the machine spoiled.
+    pub(crate) spoiled: Spoiled,
+    /// Whether the storage is devices of the run's own.
+    pub(crate) own_devices: bool,
+    /// Stop after the blocks of a pilot.
+    pub(crate) pilot: bool,
     /// Stop at the first cell that fails.
     pub(crate) fail_fast: bool,
-    /// Whether the machine is to be booted between trials.
-    pub(crate) reboots: Reboots,
-    /// What separates one trial from the next.
-    pub(crate) isolation: Isolation,
-    /// Where the last measured phase that writes keeps what is needed to judge its files after a
-    /// crash.
-    pub(crate) crash_state: Option<PathBuf>,
-    /// The command that becomes a worker process.
-    pub(crate) worker_command: Vec<OsString>,
 }
+
+/// Blocks after which the rest of a run is forecast: a spread needs two values, and the trials
+/// count, since nothing is set by them.
+pub(crate) const PILOT: u32 = 2;
 
 /// Whether the machine is booted between two trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,12 +87,16 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Trials measured, in this session or before.
     pub(crate) measured: usize,
+    /// Trials that were invalid and made again, in this session or before.
+    pub(crate) invalid: usize,
     /// Cut short by a signal.
     pub(crate) interrupted: bool,
     /// Cut short by a failure, as asked for.
     pub(crate) stopped: bool,
     /// Goes on when the machine was booted again.
     pub(crate) awaits_boot: bool,
+    /// Ended after its pilot, as asked for.
+    pub(crate) pilot: bool,
 }
 
 /// What kept a run from its end.
@@ -101,29 +106,21 @@ enum Cut {
     Interrupted,
     Failed,
     Reboot,
+    Pilot,
 }
 
 /// A run in progress.
-pub(crate) struct Conductor<'a> {
-    rig: Rig,
+pub(crate) struct Conductor<'a, T> {
+    trials: T,
     store: Store,
     cells: Vec<CellRecord>,
     progress: Vec<CellProgress>,
-    environment: Environment,
-    ceilings: Ceilings,
-    always: Always,
-    /// The directory on another filesystem, once a trial needed it.
-    elsewhere: Option<PathBuf>,
     /// What is known to be unseen on this machine: each is told once.
     absent: BTreeSet<Absent>,
-    catalogue: &'a Catalogue,
     settings: Settings,
     watch: Watch<'a>,
-    /// Whether the device was ever found busy with what others do.
-    restless: bool,
-    /// The boot of this session, and whether a trial was made in it.
-    boot: Option<String>,
-    boot_used: bool,
+    /// Whether the rest of the run was forecast in this session.
+    forecast: bool,
 }
 
 /// Whoever watches a run, and how it is told to stop.
@@ -137,47 +134,29 @@ pub(crate) struct Watch<'a> {
     pub(crate) interrupt: &'a AtomicBool,
 }
 
-impl<'a> Conductor<'a> {
-    /// Takes over a rig and a store; `record` is what the store holds so far.
+impl<'a, T: Trials> Conductor<'a, T> {
+    /// Takes over trials and a store; `record` is what the store holds so far.
     pub(crate) fn new(
-        rig: Rig,
+        trials: T,
         store: Store,
         record: RunRecord,
-        catalogue: &'a Catalogue,
         settings: Settings,
         watch: Watch<'a>,
     ) -> Self {
         let progress = progress::of(&record);
-        let memory_rate = record.environment.get(MEMORY_RATE).and_then(|rate| rate.parse().ok());
-        let always = Always {
-            clock_cost: engine::clock().cost,
-            memory_rate,
-            memory_limited: settings.memory_limited,
-            profile: settings.profile,
-        };
         let told = record.warnings.iter().filter_map(|warning| {
             let Warning::Absent { what, why } = warning else { return None };
             Some(Absent { what: what.clone(), why: why.clone() })
         });
-        let boot = rig.boot_id();
-        let used = |trial: &TrialRecord| boot_of(&trial.environment, &record.environment) == boot;
-        let boot_used = record.trials.iter().any(used);
         Self {
-            boot,
-            boot_used,
-            rig,
+            trials,
             store,
             progress,
             absent: told.collect(),
             cells: record.cells,
-            environment: record.environment,
-            ceilings: Ceilings::default(),
-            always,
-            elsewhere: None,
-            catalogue,
             settings,
             watch,
-            restless: false,
+            forecast: false,
         }
     }
 
@@ -194,15 +173,7 @@ impl<'a> Conductor<'a> {
             self.store.finish(now_unix())?;
         }
         (self.watch.observer)(&Event::RunEnded { tally, elapsed: started.elapsed() });
-        let stuck = self.rig.close();
-        match stuck.first() {
-            None => Ok(tally),
-            Some(stuck) => anyhow::bail!(
-                "could not undo {}: {}; end what uses it and run `fslab clean`",
-                stuck.what,
-                stuck.why
-            ),
-        }
+        self.trials.close().map(|()| tally)
     }
 
     fn blocks(&mut self) -> anyhow::Result<Cut> {
@@ -212,24 +183,47 @@ impl<'a> Conductor<'a> {
             let Some(block) = open.iter().map(|cell| self.progress[*cell].repeats).min() else {
                 return Ok(Cut::No);
             };
-            for cell in order::block(self.settings.seed, block, &open) {
-                // A resumed block goes on where it was cut.
-                if self.progress[cell].repeats > block {
-                    continue;
-                }
-                if self.settings.reboots == Reboots::Needed && self.boot_used {
-                    return Ok(Cut::Reboot);
-                }
-                if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
-                    return Ok(Cut::Interrupted);
-                }
-                self.boot_used = true;
-                let failed = matches!(self.cells[cell].state, CellState::Failed { .. });
-                if failed && self.settings.fail_fast {
-                    return Ok(Cut::Failed);
-                }
+            if block >= PILOT && !self.forecast {
+                self.forecast = true;
+                (self.watch.observer)(&Event::Forecast(self.expect()));
+            }
+            if block >= PILOT && self.settings.pilot {
+                return Ok(Cut::Pilot);
+            }
+            let cut = self.block(block, &open)?;
+            if cut != Cut::No {
+                return Ok(cut);
             }
         }
+    }
+
+    /// Runs one block: each open cell once, those whose trial was invalid again at its end.
+    fn block(&mut self, block: u32, open: &[usize]) -> anyhow::Result<Cut> {
+        let mut order = order::block(self.settings.seed, block, open);
+        // A resumed block goes on where it was cut.
+        order.retain(|cell| self.progress[*cell].repeats <= block);
+        order.sort_by_key(|cell| self.progress[*cell].attempts > 0);
+        let mut order = VecDeque::from(order);
+        while let Some(cell) = order.pop_front() {
+            if self.exceeds_budget(cell) {
+                self.close_for_budget()?;
+                return Ok(Cut::No);
+            }
+            if self.trials.awaits_boot() {
+                return Ok(Cut::Reboot);
+            }
+            if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
+                return Ok(Cut::Interrupted);
+            }
+            let failed = matches!(self.cells[cell].state, CellState::Failed { .. });
+            if failed && self.settings.fail_fast {
+                return Ok(Cut::Failed);
+            }
+            if self.progress[cell].attempts > 0 {
+                order.push_back(cell);
+            }
+        }
+        Ok(Cut::No)
     }
 
     /// Runs and keeps one trial; `false` when it was interrupted, and then nothing of it is kept.
@@ -238,11 +232,15 @@ impl<'a> Conductor<'a> {
         (self.watch.observer)(&Event::TrialStarted {
             filesystem: &record.cell.filesystem.name,
             label: &record.label,
+            twin: record.cell.twin,
             repeat,
         });
-        let Some(trial) = self.measure(cell, repeat) else { return Ok(false) };
+        let Some(mut trial) = self.trials.measure(&record.cell, cell, repeat) else {
+            return Ok(false);
+        };
+        self.judge(&mut trial);
         let failed = match &trial.outcome {
-            Outcome::Measured => None,
+            Outcome::Measured | Outcome::Invalid { .. } => None,
             Outcome::Failed { reason } => Some(CellState::Failed { reason: reason.clone() }),
         };
         self.store.trial(&trial, failed.as_ref())?;
@@ -251,6 +249,7 @@ impl<'a> Conductor<'a> {
         (self.watch.observer)(&Event::TrialEnded {
             filesystem: &record.cell.filesystem.name,
             label: &record.label,
+            twin: record.cell.twin,
             repeat,
             elapsed: trial.elapsed,
             outcome: &trial.outcome,
@@ -260,6 +259,30 @@ impl<'a> Conductor<'a> {
             self.cells[cell].state = state;
         }
         Ok(true)
+    }
+
+    /// Finds out whether the machine spoiled a trial: it is then invalid, or, where its cell has
+    /// had as many further trials as it may have, says so.
+    fn judge(&self, trial: &mut TrialRecord) {
+        let (record, progress) = (&self.cells[trial.cell], &self.progress[trial.cell]);
+        trial.attempt = progress.attempts;
+        if trial.outcome != Outcome::Measured || self.settings.spoiled == Spoiled::Keep {
+            return;
+        }
+        let known = invalid::Known {
+            cell: &record.cell,
+            phases: &record.phases,
+            own_devices: self.settings.own_devices,
+            usual: progress.usual.as_ref(),
+        };
+        let Some(reason) = invalid::reason(trial, &known) else { return };
+        let trials = progress.trials + 1;
+        if invalid::may_repeat(progress.invalid, trials) {
+            trial.outcome = Outcome::Invalid { reason };
+        } else {
+            let invalid = progress.invalid + progress.kept + 1;
+            trial.warnings.push((None, Warning::Unstable { invalid, of: trials }));
+        }
     }
 
     /// Says of the run what its evidence lacks, where that was not said before.
@@ -274,57 +297,11 @@ impl<'a> Conductor<'a> {
         Ok(self.store.warn(&warnings)?)
     }
 
-    /// Looks at every open cell, closes those that have enough, and says how many trials there will
-    /// be until the others are looked at again.
-    fn look(&mut self) -> anyhow::Result<()> {
-        let mut trials = 0;
-        for cell in 0..self.cells.len() {
-            trials += self.decide(cell)?.max(self.progress[cell].repeats) as usize;
-        }
-        (self.watch.observer)(&Event::Planned { trials });
-        Ok(())
-    }
-
-    /// Closes a cell that has enough repeats; else the number of repeats at its next look, which is
-    /// 0 for a cell that gets none.
-    fn decide(&mut self, cell: usize) -> anyhow::Result<u32> {
-        if self.cells[cell].state != CellState::Open {
-            return Ok(0);
-        }
-        if let Some(what) = self.progress[cell].lacks_all() {
-            let reason = format!("the filesystem or the kernel does not have {what}");
-            self.set_state(cell, CellState::Skipped { reason })?;
-            return Ok(0);
-        }
-        let values = self.progress[cell].values();
-        let decision =
-            analysis::stop::decide(&values, self.settings.profile, self.settings.repeats);
-        match decision {
-            analysis::stop::Decision::More { next_look } => Ok(next_look),
-            analysis::stop::Decision::Enough { rule, .. } => {
-                let record = &self.cells[cell];
-                (self.watch.observer)(&Event::CellDone {
-                    filesystem: &record.cell.filesystem.name,
-                    label: &record.label,
-                    rule: &rule,
-                });
-                self.set_state(cell, CellState::Done { rule })?;
-                Ok(0)
-            }
-        }
-    }
-
-    fn set_state(&mut self, cell: usize, state: CellState) -> anyhow::Result<()> {
-        self.store.cell_state(cell, &state)?;
-        self.cells[cell].state = state;
-        Ok(())
-    }
-
     fn announce(&self) {
         (self.watch.observer)(&Event::RunStarted {
             run_file: self.store.path(),
-            storage: &self.rig.describe(),
-            done: self.progress.iter().map(|cell| cell.repeats as usize).sum(),
+            storage: &self.trials.describe(),
+            done: self.progress.iter().map(|cell| cell.trials as usize).sum(),
         });
         // What keeps a filesystem from being measured keeps it from all workloads.
         let mut told = BTreeSet::new();
@@ -351,9 +328,11 @@ impl<'a> Conductor<'a> {
             skipped: count(|state| matches!(state, CellState::Skipped { .. })),
             failed: count(|state| matches!(state, CellState::Failed { .. })),
             measured: self.progress.iter().map(CellProgress::measured).sum(),
+            invalid: self.progress.iter().map(|cell| cell.invalid as usize).sum(),
             interrupted: cut == Cut::Interrupted,
             stopped: cut == Cut::Failed,
             awaits_boot: cut == Cut::Reboot,
+            pilot: cut == Cut::Pilot,
         }
     }
 }

@@ -1,16 +1,34 @@
 //! How far each cell is: repeats kept, and the values its stopping rule looks at.
 
+use std::collections::BTreeSet;
+
 use model::{
-    Warning,
+    Nanos, Warning,
     phase::Role,
     record::{Outcome, PhaseInfo, RunRecord, TrialRecord},
 };
 
+use super::invalid;
+
 /// One cell's repeats so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CellProgress {
-    /// Trials kept, measured or failed.
+    /// Repeats that are over: their trial was measured or failed.
     pub(super) repeats: u32,
+    /// Trials that were measured, whatever values they gave.
+    done: usize,
+    /// Trials kept, whatever became of them.
+    pub(super) trials: u32,
+    /// Those of them that were invalid and are made again.
+    pub(super) invalid: u32,
+    /// Those of them that belong to the repeat to come.
+    pub(super) attempts: u32,
+    /// Trials that were spoiled and count all the same.
+    pub(super) kept: u32,
+    /// How long all trials took together.
+    pub(super) elapsed: Nanos,
+    /// Settings that read back otherwise in the first trial that was measured.
+    pub(super) usual: Option<BTreeSet<String>>,
     /// For each measured phase, the primary metric's values in the order of repeats.
     values: Vec<Vec<f64>>,
     /// For each measured phase, what the filesystem lacks that it is about.
@@ -18,14 +36,31 @@ pub(super) struct CellProgress {
 }
 
 impl CellProgress {
-    /// Trials whose values are all there.
+    /// Trials that were measured; none where the filesystem lacks what every phase is about.
     pub(super) fn measured(&self) -> usize {
-        self.had().map(Vec::len).min().unwrap_or(0)
+        if self.lacks_all().is_some() { 0 } else { self.done }
     }
 
-    /// The values of those phases that the filesystem can have.
+    /// The values of those phases that the filesystem can have and that gave any.
     pub(super) fn values(&self) -> Vec<Vec<f64>> {
-        self.had().cloned().collect()
+        self.had().filter(|values| !values.is_empty()).cloned().collect()
+    }
+
+    /// The phases that the filesystem can have and that gave fewer values than trials were
+    /// measured, each with how many it gave.
+    pub(super) fn short<'a>(&'a self, phases: &'a [PhaseInfo]) -> Vec<(&'a str, usize)> {
+        let given = self.by_phase(phases).map(|(phase, values)| (phase, values.len()));
+        given.filter(|(_, values)| *values < self.done).collect()
+    }
+
+    /// The same with the names of the phases.
+    pub(super) fn by_phase<'a>(
+        &'a self,
+        phases: &'a [PhaseInfo],
+    ) -> impl Iterator<Item = (&'a str, &'a Vec<f64>)> {
+        let names = measures(phases).map(|phase| phase.name.as_str());
+        let all = names.zip(&self.values).zip(&self.lacking);
+        all.filter(|(_, lacking)| lacking.is_none()).map(|(named, _)| named)
     }
 
     /// What the filesystem lacks, where that leaves no phase at all.
@@ -43,12 +78,27 @@ impl CellProgress {
 
     /// Counts a trial.
     pub(super) fn add(&mut self, phases: &[PhaseInfo], trial: &TrialRecord) {
-        self.repeats = self.repeats.max(trial.repeat + 1);
+        self.trials += 1;
+        self.elapsed = self.elapsed + trial.elapsed;
+        match trial.outcome {
+            Outcome::Invalid { .. } => {
+                self.invalid += 1;
+                self.attempts += 1;
+                return;
+            }
+            Outcome::Failed { .. } | Outcome::Measured => {
+                self.attempts = 0;
+                self.repeats = self.repeats.max(trial.repeat + 1);
+            }
+        }
         if trial.outcome != Outcome::Measured {
             return;
         }
-        let measured = phases.iter().filter(|phase| phase.role == Role::Measure);
-        for (index, phase) in measured.enumerate() {
+        self.done += 1;
+        let spoiled = |(_, warning): &(_, Warning)| matches!(warning, Warning::Unstable { .. });
+        self.kept += u32::from(trial.warnings.iter().any(spoiled));
+        self.usual.get_or_insert_with(|| invalid::misread(trial));
+        for (index, phase) in measures(phases).enumerate() {
             if self.values.len() <= index {
                 self.values.push(Vec::new());
                 self.lacking.push(None);
@@ -70,6 +120,10 @@ impl CellProgress {
             self.values[index].extend(sample.map(|sample| sample.value));
         }
     }
+}
+
+fn measures(phases: &[PhaseInfo]) -> impl Iterator<Item = &PhaseInfo> {
+    phases.iter().filter(|phase| phase.role == Role::Measure)
 }
 
 /// Where a stored run stands.

@@ -57,15 +57,16 @@ pub struct Phase {
 
 impl Phase {
     /// The metric this phase is judged by: durable throughput where all workers write a given
-    /// amount and flush, unless the suite follows a classic tool that takes a tick off its times;
-    /// files of a tree and tickets per second; the time of a task; what a replay reads and writes;
-    /// else the throughput of the timed region.
+    /// amount, nothing of it twice ([`Stream::writes_once`]), and flush, unless the suite follows a
+    /// classic tool that takes a tick off its times; files of a tree and tickets per second; the
+    /// time of a task; what a replay reads and writes; else the throughput of the timed region.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
                 if stream.direction == Direction::Write
                     && stream.flush != Flush::None
                     && stream.bound == Bound::Once
+                    && stream.writes_once()
                     && !self.timed.tick_subtracted =>
             {
                 Metric::DurableThroughput
@@ -166,3 +167,6 @@ pub struct Timed {
     /// One clock tick is taken off the elapsed time, as one of the classic tools does.
     pub tick_subtracted: bool,
 }
+
+#[cfg(test)]
+mod tests;

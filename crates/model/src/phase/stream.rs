@@ -79,6 +79,29 @@ impl Stream {
         !matches!(self.interface, Interface::Null | Interface::Ring(Ring { nop: true, .. }))
     }
 
+    /// Whether what is written is not overwritten before it is flushed: bytes that only the page
+    /// cache ever saw were not made durable. Orders that are drawn come to some records twice, and
+    /// a bound other than one pass to all of them; writing through the cache has no such bytes.
+    pub fn writes_once(&self) -> bool {
+        let drawn = match self.access {
+            Access::Random
+            | Access::Tickets
+            | Access::Zipf { .. }
+            | Access::Pareto { .. }
+            | Access::Hot { .. } => true,
+            Access::Sequential
+            | Access::Backward
+            | Access::SameRecord
+            | Access::Stride { .. }
+            | Access::Shuffled
+            | Access::Permuted
+            | Access::Append
+            | Access::Replay => false,
+        };
+        let through = self.open.direct || self.open.sync || self.open.dsync;
+        through || (self.bound == Bound::Once && !drawn)
+    }
+
     /// The largest operation: the longest of [`Self::lengths`], or one record.
     pub fn longest(&self) -> Bytes {
         let records = self.lengths.iter().map(|length| length.records).max().unwrap_or(1);

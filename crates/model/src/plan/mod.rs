@@ -9,6 +9,7 @@ mod keys;
 mod parse;
 mod profile;
 mod settings;
+mod spoiled;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +17,13 @@ use std::ops::Range;
 
 pub use keys::{KEYS, KeySpec};
 pub use profile::Profile;
+pub use spoiled::Spoiled;
 
 use crate::{
-    cell::{FilesystemLevel, Fullness, Isolation},
+    cell::{FilesystemLevel, Fullness, Isolation, Twins},
     factor::Factor,
     storage::Storage,
+    units::Nanos,
     workload::{Point, Recipe, SuiteSpec, Value},
 };
 
@@ -44,6 +47,13 @@ pub struct Plan {
     pub profile: Profile,
     /// A fixed number of repeats of each cell instead of the profile's adaptive rule.
     pub repeats: Option<u32>,
+    /// Which cells are measured twice; `None`: as [`Plan::twins`] has it.
+    pub twins: Option<Twins>,
+    /// How long the trials of the run may take together; cells that are still open then are closed
+    /// as they are. `None`: as long as it takes.
+    pub budget: Option<Nanos>,
+    /// What becomes of trials that the machine spoiled; `None`: as [`Plan::spoiled`] has it.
+    pub spoiled: Option<Spoiled>,
     /// The seed of order and data, if the plan fixes it.
     pub seed: Option<u64>,
     /// Check each filesystem, read-only, after its trial.
@@ -111,6 +121,33 @@ pub struct PlanError {
 }
 
 impl Plan {
+    /// Which cells are measured twice: as the plan says, else none where a first look is enough or
+    /// too few repeats are made to compare, one for the standard profile, and one of each workload
+    /// where differences of 2 % are to be told.
+    pub fn twins(&self) -> Twins {
+        self.twins.unwrap_or(match self.profile {
+            Profile::Quick => Twins::None,
+            Profile::Standard | Profile::Rigorous if self.few() => Twins::None,
+            Profile::Standard => Twins::One,
+            Profile::Rigorous => Twins::Each,
+        })
+    }
+
+    /// What becomes of trials that the machine spoiled: as the plan says, else they are kept where
+    /// a first look is enough or too few repeats are made to compare, and made again elsewhere.
+    pub fn spoiled(&self) -> Spoiled {
+        self.spoiled.unwrap_or(match self.profile {
+            Profile::Quick => Spoiled::Keep,
+            Profile::Standard | Profile::Rigorous if self.few() => Spoiled::Keep,
+            Profile::Standard | Profile::Rigorous => Spoiled::Repeat,
+        })
+    }
+
+    /// Whether fewer repeats are made than an interval needs.
+    fn few(&self) -> bool {
+        self.repeats.is_some_and(|repeats| repeats < 6)
+    }
+
     /// The scale of that name.
     pub fn named_scale(&self, name: &str) -> Option<&NamedScale> {
         self.scales.iter().find(|scale| scale.name == name)

@@ -2,9 +2,9 @@
 
 use super::{Plan, PlanError, Vocabulary, WorkloadEntry, parse};
 use crate::{
-    cell::{FilesystemLevel, Fullness, Isolation},
+    cell::{FilesystemLevel, Fullness, Isolation, Twins},
     factor::{FACTORS, Factor},
-    plan::Profile,
+    plan::{Profile, Spoiled},
     storage::{Allocation, Place},
     suggest::nearest,
     units::{Bytes, Nanos},
@@ -12,12 +12,15 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 19] = [
     "filesystem",
     "scheduler",
     "full",
     "profile",
     "repeats",
+    "twins",
+    "budget",
+    "invalid",
     "seed",
     "fsck",
     "isolation",
@@ -80,14 +83,8 @@ impl Plan {
                 let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
                 self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
             }
+            "twins" | "budget" | "invalid" | "isolation" => self.set_control(key, text)?,
             "seed" => self.seed = Some(number(text)?),
-            "isolation" => {
-                let named = parse::conditions::named(text);
-                self.isolation = named.ok_or_else(|| {
-                    let names = Isolation::ALL.map(Isolation::name).join(", ");
-                    bad(key, text).cure(format!("use {names}"))
-                })?;
-            }
             "memory" => self.storage.memory = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
             "device" => self.storage.place = Place::Devices { paths: words().collect() },
@@ -109,6 +106,40 @@ impl Plan {
                 Some(factor) => self.set_factor(factor, text)?,
                 None => self.set_parameter(key, text)?,
             },
+        }
+        Ok(())
+    }
+
+    /// Sets what a run does to be sure of what it finds.
+    fn set_control(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
+        match key {
+            "twins" => {
+                let named = parse::conditions::named_twins(text);
+                self.twins = Some(named.ok_or_else(|| {
+                    let names = Twins::ALL.map(Twins::name).join(", ");
+                    bad(key, text).cure(format!("use {names}"))
+                })?);
+            }
+            "budget" => {
+                let time =
+                    Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
+                self.budget = Some(time).filter(|time| time.0 > 0);
+                self.budget.ok_or_else(|| bad(key, text))?;
+            }
+            "invalid" => {
+                self.spoiled = Some(Spoiled::named(text).ok_or_else(|| {
+                    let names = Spoiled::ALL.map(Spoiled::name).join(", ");
+                    bad(key, text).cure(format!("use {names}"))
+                })?);
+            }
+            "isolation" => {
+                let named = parse::conditions::named(text);
+                self.isolation = named.ok_or_else(|| {
+                    let names = Isolation::ALL.map(Isolation::name).join(", ");
+                    bad(key, text).cure(format!("use {names}"))
+                })?;
+            }
+            _ => {}
         }
         Ok(())
     }

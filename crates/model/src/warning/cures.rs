@@ -8,9 +8,14 @@ impl Warning {
     pub fn cure(&self) -> &'static str {
         match self {
             Self::Few { .. } => "leave `repeats` out of the plan, or set it to 6 or more",
-            Self::Wide { .. } => "use --profile rigorous, a longer workload or a quieter machine",
+            Self::Wide { .. } => {
+                "make more repeats (leave `repeats` out, or take --profile rigorous), take a longer workload or a quieter machine"
+            }
             Self::NotCold { .. } => "run as root on a device or image, so that it can be remounted",
-            Self::CacheKept { .. } => "run as root",
+            Self::CacheKept { reason } if reason.contains("not root") => "run as root",
+            Self::CacheKept { .. } => {
+                "put the storage on a disk (image_directory); what lies in memory cannot be cold"
+            }
             Self::FitsMemory { .. } => {
                 "make the files at least twice as large, or set `storage.memory` below half of them"
             }
@@ -79,6 +84,20 @@ impl Warning {
                 "see whether the load file is whole and the filesystem is its own; many make the \
                  replay another one"
             }
+            Self::Modes { .. } => {
+                "look for what the two have apart: the place on the disk, a memory limit, an order"
+            }
+            Self::Outliers { .. } => "look at what the machine did in those repeats",
+            Self::Disagree { .. } => "look at the repeats themselves; more of them may settle it",
+            Self::Drift { .. } => {
+                "let the machine settle before it; what is compared shares blocks"
+            }
+            Self::CarryOver { .. } => {
+                "let the device rest between trials, or discard it as a whole"
+            }
+            Self::TwinsDiffer { .. } => "use a quieter machine, or longer workloads",
+            Self::Unstable { .. } => "stop what spoils them, or use a machine of its own",
+            Self::OverBudget => "raise `budget`, or leave it out of the plan",
             Self::Imported { .. } => "measure with fslab to have intervals, evidence, and warnings",
             Self::Resumed { .. } => "start a new run if the difference matters",
         }

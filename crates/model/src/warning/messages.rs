@@ -126,6 +126,36 @@ impl Warning {
             Self::Unexpected { count, of } => {
                 format!("{count} of {of} operations went otherwise than the load file has it")
             }
+            Self::Modes { lower, higher, ratio } => format!(
+                "the repeats gather around two values, {lower} around the lower and {higher} \
+                 around one {} above it, and a median is neither",
+                percent(Ratio(ratio.0 - 1.0))
+            ),
+            Self::Outliers { severe, of } => format!(
+                "{severe} of {of} repeats lie further than 10 robust standard deviations from the \
+                 median; none is left out"
+            ),
+            Self::Disagree { what } => format!("another way to compare disagrees: {what}"),
+            Self::Drift { size, p } => format!(
+                "the blocks of the run differ ({}); from the first to the last all cells together \
+                 moved by {:+.1} %",
+                chance(*p),
+                size.0 * 100.0
+            ),
+            Self::CarryOver { after, size, p } => format!(
+                "what was measured right after {after} differs by {:+.1} % ({})",
+                size.0 * 100.0,
+                chance(*p)
+            ),
+            Self::TwinsDiffer { noise, threshold } => format!(
+                "cells that are the same differed by {}, more than the {} that were to be told",
+                percent(*noise),
+                percent(*threshold)
+            ),
+            Self::Unstable { invalid, of } => {
+                format!("{invalid} of {of} trials were spoiled by what else the machine did")
+            }
+            Self::OverBudget => "the time for the run was used up".into(),
             Self::Imported { program } => {
                 format!("not measured by fslab, but read from a record of {program}")
             }
@@ -137,6 +167,11 @@ impl Warning {
             }
         }
     }
+}
+
+/// A p-value with the digits it deserves.
+fn chance(p: f64) -> String {
+    if p < 0.001 { "p below 0.001".into() } else { format!("p = {p:.3}") }
 }
 
 fn percent(share: Ratio) -> String {

@@ -31,6 +31,7 @@ fn record(repeats: u32) -> RunRecord {
         scheduler: None,
         fullness: Fullness(0),
         factors: Default::default(),
+        twin: false,
     };
     record.cells.push(CellRecord {
         id: cell.id(),
@@ -102,6 +103,7 @@ fn trial(repeat: u32) -> TrialRecord {
     TrialRecord {
         cell: 0,
         repeat,
+        attempt: 0,
         started_unix: Nanos(0),
         elapsed: Nanos(1),
         outcome: Outcome::Measured,

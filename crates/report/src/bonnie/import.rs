@@ -107,6 +107,7 @@ fn cell(record: &Record) -> CellRecord {
         scheduler: None,
         fullness: Fullness(0),
         factors: Default::default(),
+        twin: false,
     };
     let told = ["file", "files"].into_iter().filter_map(|name| {
         let value = cell.workload.parameters.get(name)?;
@@ -213,6 +214,7 @@ fn trial(record: &Record, cell: usize, repeat: u32, now: Nanos) -> TrialRecord {
     TrialRecord {
         cell,
         repeat,
+        attempt: 0,
         started_unix: now,
         elapsed: Nanos(0),
         outcome: Outcome::Measured,

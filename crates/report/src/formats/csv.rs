@@ -4,13 +4,15 @@ use model::{RunRecord, record::Outcome};
 
 use crate::view::imported;
 
-const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,repeat,outcome,\
+const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,twin,repeat,attempt,outcome,\
                       phase,metric,unit,worker,value\r\n";
 
 /// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
 /// column; `worker` is empty for all workers together; `settings` are those of the machine that the
-/// plan set; rows of failed trials say so in `outcome`
-/// and count in no summary, and rows that were imported rather than measured say so there as well.
+/// plan set; `twin` is `yes` for a second cell of the same, which counts in nothing but the
+/// control; `attempt` counts the invalid trials of the same repeat before this one; rows of failed
+/// and invalid trials say so in `outcome` and count in no summary, and rows that were imported
+/// rather than measured say so there as well.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
     let imported = imported(record).is_some();
@@ -23,6 +25,7 @@ pub fn csv(record: &RunRecord) -> String {
             Outcome::Measured if imported => "imported",
             Outcome::Measured => "measured",
             Outcome::Failed { .. } => "failed",
+            Outcome::Invalid { .. } => "invalid",
         };
         let settings = cell.cell.factors.iter().map(|(factor, value)| format!("{factor}={value}"));
         let settings: Vec<String> = settings.collect();
@@ -34,7 +37,9 @@ pub fn csv(record: &RunRecord) -> String {
             &cell.label,
             cell.cell.scheduler.as_deref().unwrap_or(""),
             &settings.join(" "),
+            if cell.cell.twin { "yes" } else { "no" },
             &trial.repeat.to_string(),
+            &trial.attempt.to_string(),
             outcome,
         ]
         .map(quoted)

@@ -5,11 +5,11 @@ use model::Metric;
 use serde_json::{Value, json};
 
 use crate::view::{
-    Body, Claim, Entry, Interaction, Row, Scaled, Status, Table, TableCell, Test, View,
+    Body, Claim, Entry, Interaction, Row, Scaled, Status, Table, TableCell, Test, View, Withheld,
 };
 
 /// Version of this format; a key that changes its meaning raises it.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The view as JSON, indented. Objects have their keys in alphabetical order.
 pub fn json(view: &View) -> String {
@@ -38,8 +38,9 @@ pub fn json(view: &View) -> String {
             })
         })
         .collect();
-    let claims =
-        view.findings.by_point.iter().flat_map(|point| point.claims.iter().chain(&point.open));
+    let points = view.findings.by_point.iter();
+    let said = points.clone().flat_map(|point| point.claims.iter().map(of_claim));
+    let open = points.flat_map(|point| point.open.iter().map(of_withheld));
     let document = json!({
         "format": FORMAT,
         "run": facts.run,
@@ -58,7 +59,15 @@ pub fn json(view: &View) -> String {
         "totals": tables(view.overviews.iter().flat_map(|overview| &overview.composites)),
         "life_cycle": tables(view.lifecycle.iter()),
         "published": view.published,
-        "claims": claims.map(of_claim).collect::<Vec<_>>(),
+        "claims": said.collect::<Vec<_>>(),
+        "open": open.collect::<Vec<_>>(),
+        "control": {
+            "threshold": facts.threshold.ratio().0,
+            "threshold_raised": facts.threshold.is_raised(),
+            "drifts": view.control.drifts,
+            "lines": view.control.lines,
+            "tables": tables(view.control.tables.iter()),
+        },
         "warnings": view.warnings.iter().map(|row| json!({
             "code": row.code,
             "level": row.level.name(),
@@ -149,6 +158,17 @@ fn of_cell(cell: &TableCell) -> Value {
 
 fn of_claim(claim: &Claim) -> Value {
     json!({"template": claim.template, "test": claim.test, "text": claim.text})
+}
+
+fn of_withheld(open: &Withheld) -> Value {
+    json!({
+        "template": open.template,
+        "test": open.test,
+        "about": open.about,
+        "missing": open.missing,
+        "cure": open.cure,
+        "text": open.text(),
+    })
 }
 
 fn holes(view: &View, statuses: &[Option<Status>]) -> Value {

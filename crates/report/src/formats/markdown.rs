@@ -29,13 +29,7 @@ pub fn markdown(view: &View) -> String {
         let _ = writeln!(text, "- {}", escaped(line));
     }
     text.push_str(if facts.regimes.is_empty() { "" } else { "\n" });
-    for point in view.findings.by_point.iter().filter(|point| !point.claims.is_empty()) {
-        let _ = writeln!(text, "## Findings: {}\n", escaped(&point.label));
-        for claim in point.claims.iter().chain(&point.open) {
-            let _ = writeln!(text, "- {}", escaped(&claim.text));
-        }
-        text.push('\n');
-    }
+    findings(&mut text, view);
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let ranked = view.ranked.iter().flatten();
     let scaling = view.scaling.iter().flat_map(|scaled| &scaled.tables);
@@ -51,6 +45,42 @@ pub fn markdown(view: &View) -> String {
     for table in view.evidence.iter().flatten().flatten() {
         write_table(&mut text, table, "###");
     }
+    if let Some(note) = published::note(&view.published) {
+        let _ = writeln!(text, "\n{}", escaped(&note));
+    }
+    text
+}
+
+/// What is said, what is open, what the run says about itself, and the warnings.
+fn findings(text: &mut String, view: &View) {
+    let points = || view.findings.by_point.iter();
+    for point in points().filter(|point| !point.claims.is_empty()) {
+        // Writing to a string cannot fail, here and below.
+        let heading = view.findings.heading();
+        let _ = writeln!(text, "## {heading}: {}\n", escaped(&point.label));
+        for claim in &point.claims {
+            let _ = writeln!(text, "- {}", escaped(&claim.text));
+        }
+        text.push('\n');
+    }
+    let open: Vec<_> = points().flat_map(|point| &point.open).collect();
+    if !open.is_empty() {
+        text.push_str("## Not decided\n\n");
+        for open in open {
+            let _ = writeln!(text, "- {}", escaped(&open.text()));
+        }
+        text.push('\n');
+    }
+    if !view.control.is_empty() {
+        text.push_str("## Control\n\n");
+        for line in &view.control.lines {
+            let _ = writeln!(text, "- {}", escaped(line));
+        }
+        text.push('\n');
+    }
+    for table in &view.control.tables {
+        write_table(text, table, "###");
+    }
     if !view.warnings.is_empty() {
         text.push_str("## Warnings\n\n| code | level | seen | message | cure |\n");
         text.push_str("| --- | --- | ---: | --- | --- |\n");
@@ -65,11 +95,8 @@ pub fn markdown(view: &View) -> String {
                 escaped(row.cure)
             );
         }
+        text.push('\n');
     }
-    if let Some(note) = published::note(&view.published) {
-        let _ = writeln!(text, "\n{}", escaped(&note));
-    }
-    text
 }
 
 /// A table with its title at a level of heading, and its caption.

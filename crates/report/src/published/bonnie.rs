@@ -107,6 +107,35 @@ pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
     measured(set.data).into_iter().map(made).collect()
 }
 
+/// Rates, CPU %, and latencies of every configuration, for an audit; digits as the records have
+/// them, but for latencies, which are all in µs.
+pub(super) fn cells(text: &str) -> crate::audit::Table {
+    let names = ["configuration", "phase", "metric"];
+    let columns = names.map(str::to_owned).to_vec();
+    let mut table = crate::audit::Table { columns, ..Default::default() };
+    for Measured { configuration, record, .. } in measured(text) {
+        for (phase, figures) in PHASES.iter().zip(&record.phases) {
+            let told = |figure: Figure| match figure {
+                Figure::Known(value) => Some(value.to_string()),
+                Figure::Empty | Figure::Short => None,
+            };
+            let latency = figures.latency.map(|latency| (latency.0 / 1000).to_string());
+            let metrics = [
+                ("rate", told(figures.rate)),
+                ("cpu_percent", told(figures.cpu)),
+                ("latency_us", latency),
+            ];
+            for (metric, printed) in metrics {
+                let levels = [configuration.as_str(), phase, metric].map(str::to_owned);
+                let at = names.map(str::to_owned).into_iter().zip(levels).collect();
+                let cell = |printed| analysis::audit::Cell { at, printed, value: None };
+                table.cells.extend(printed.map(cell));
+            }
+        }
+    }
+    table
+}
+
 /// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
 /// stands in double quotes (RFC 4180), none holds a quote.
 fn measured(text: &str) -> Vec<Measured> {

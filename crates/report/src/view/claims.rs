@@ -1,87 +1,126 @@
 //! Sentences, each from a template with its guards: what the data say and what they leave open.
 //!
-//! A sentence whose guard fails is not written; its fallback is. "Fastest" always names workload, n
-//! and the family it holds for; conditions stand once above the sentences.
+//! A sentence whose guard fails is not written; what is missing for it is kept instead
+//! ([`Withheld`]), and told where a reader would look for it, or when asked for. "Fastest" always
+//! names workload, n and the family it holds for; conditions stand once above the sentences. What
+//! is compared over filesystems is in [`ranked`], what one filesystem does in [`single`], and what
+//! the workloads say together in [`mean`].
 
-use analysis::{Side, Size, Verdict};
-use model::{Metric, Profile, Ratio, metric::Better};
+mod answers;
+mod mean;
+mod phases;
+mod ranked;
+mod single;
 
-use crate::{
-    units::{fixed, ratio},
-    view::{
-        facts::{Facts, Filesystem},
-        interaction::Scopes,
-        points::{Entry, Family, Suite, Test, WorkPoint},
-        tables::words,
-    },
+use analysis::Comparison;
+use model::{Metric, Profile, RunRecord};
+
+pub(crate) use answers::{Answer, Claim, Findings, PointClaims, Withheld};
+
+use crate::view::{
+    facts::{Facts, Filesystem},
+    interaction::Scopes,
+    points::{Entry, Suite, Test, WorkPoint},
+    pool::Pool,
 };
 
-/// All sentences of a report.
-#[derive(Clone, Debug)]
-pub(crate) struct Findings {
-    /// By workload point.
-    pub(crate) by_point: Vec<PointClaims>,
-    /// What the sentences hold for, and what they do not.
-    pub(crate) scope: String,
+/// What sentences about one test are made from.
+pub(super) struct About<'a> {
+    pub(super) test: &'a Test,
+    pub(super) point: &'a WorkPoint,
+    pub(super) filesystems: &'a [Filesystem],
+    pub(super) facts: &'a Facts,
+    pub(super) pool: &'a Pool<'a>,
+    /// The condition without which nothing may be said of filesystems, and the label of the point
+    /// without it.
+    pub(super) scope: Option<&'a (String, String)>,
+    /// The run may have drifted.
+    pub(super) suspected: bool,
 }
 
-/// The sentences about one workload point.
-#[derive(Clone, Debug)]
-pub(crate) struct PointClaims {
-    pub(crate) label: String,
-    pub(crate) claims: Vec<Claim>,
-    /// What could not be decided, with the repeats it would take.
-    pub(crate) open: Vec<Claim>,
+impl About<'_> {
+    /// `write, iozone record=1MiB`.
+    pub(super) fn workload(&self) -> String {
+        format!("{}, {}", self.test.name, self.point.label)
+    }
+
+    /// The name of the filesystem of an entry.
+    pub(super) fn name(&self, entry: &Entry) -> &str {
+        &self.filesystems[entry.filesystem].name
+    }
+
+    /// Entries in the order of the filesystems.
+    pub(super) fn entries(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.test.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.filesystem);
+        entries
+    }
+
+    /// What the better one of two is.
+    pub(super) fn better(&self) -> &'static str {
+        if self.test.metric == Metric::SpaceUsable { "better" } else { "faster" }
+    }
+
+    /// Whether the profile allows no more than first impressions.
+    pub(super) fn quick(&self) -> bool {
+        self.facts.profile == Profile::Quick
+    }
+
+    pub(super) fn said(&self, template: &'static str, text: String) -> Answer {
+        Answer::Said(Claim { template, test: self.test.id.clone(), text })
+    }
+
+    pub(super) fn withheld(
+        &self,
+        template: &'static str,
+        about: String,
+        missing: String,
+        cure: String,
+    ) -> Withheld {
+        Withheld { template, test: self.test.id.clone(), about, missing, cure }
+    }
 }
 
-/// One sentence.
-#[derive(Clone, Debug)]
-pub(crate) struct Claim {
-    /// The template it comes from, as in the method notes.
-    pub(crate) template: &'static str,
-    /// Anchor of the test it is about; empty for a whole point.
-    pub(crate) test: String,
-    pub(crate) text: String,
-}
+/// What the profile quick lacks, and what it takes.
+pub(super) const QUICK: (&str, &str) =
+    ("the profile quick makes no such claim", "run it with --profile standard");
 
-/// Writes every sentence whose guards hold.
+/// Writes every sentence whose guards hold, and keeps what the others lack.
 ///
 /// Where which filesystem is best depends on a condition, `scopes` has it, and the sentence says
-/// first for which value of it it holds.
+/// first for which value of it it holds. With the record comes whether its run may have drifted.
 pub(crate) fn findings(
     suites: &[Suite],
     filesystems: &[Filesystem],
     facts: &Facts,
     scopes: &Scopes,
+    (record, suspected): (&RunRecord, bool),
 ) -> Findings {
-    let points = suites.iter().flat_map(|suite| &suite.points);
-    let by_point = points.map(|point| of_point(point, filesystems, facts, scopes)).collect();
+    let pool = Pool::new(record);
+    let means = suites.iter().filter(|_| facts.imported.is_none());
+    let run = mean::Run { filesystems, facts, scopes, seed: record.info.seed, suspected };
+    let mut by_point: Vec<PointClaims> =
+        means.filter_map(|suite| mean::of_suite(suite, &run)).collect();
+    for point in suites.iter().flat_map(|suite| &suite.points) {
+        let mut claims = PointClaims::new(point.label.clone(), Vec::new());
+        for test in point.tests.iter().filter(|_| facts.imported.is_none()) {
+            let scope = scopes.get(&test.id);
+            let about = About { test, point, filesystems, facts, pool: &pool, scope, suspected };
+            ranked::answers(&about, &mut claims);
+            single::answers(&about, &mut claims);
+            phases::answers(&about, &mut claims);
+        }
+        claims.claims.extend(failures(point, filesystems));
+        by_point.push(claims);
+    }
     Findings {
         by_point,
         scope: format!(
             "These numbers hold for these conditions: {}. Not tested: {}.",
             facts.conditions, facts.untested
         ),
+        provisional: false,
     }
-}
-
-fn of_point(
-    point: &WorkPoint,
-    filesystems: &[Filesystem],
-    facts: &Facts,
-    scopes: &Scopes,
-) -> PointClaims {
-    let mut claims = Vec::new();
-    let mut open = Vec::new();
-    for test in &point.tests {
-        let writer = Writer { test, point, filesystems, facts, scope: scopes.get(&test.id) };
-        if let Some(family) = &test.family {
-            claims.push(writer.lead(family));
-            open.extend(writer.undecided(family));
-        }
-    }
-    claims.extend(failures(point, filesystems));
-    PointClaims { label: point.label.clone(), claims, open }
 }
 
 /// C20, once for each filesystem: a repeat that fails takes all tests of its cell with it.
@@ -99,141 +138,18 @@ fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Claim> {
     failed.map(claim).collect()
 }
 
-struct Writer<'a> {
-    test: &'a Test,
-    point: &'a WorkPoint,
-    filesystems: &'a [Filesystem],
-    facts: &'a Facts,
-    /// The condition without which nothing may be said, and the label of the point without it.
-    scope: Option<&'a (String, String)>,
-}
-
-impl Writer<'_> {
-    /// C1 for a single winner, C2 for a top group, or what quick runs may say instead.
-    fn lead(&self, family: &Family) -> Claim {
-        let ranking = &family.ranking;
-        let (best, k) = (ranking.order[0], ranking.order.len());
-        let label = self.scope.map_or(&self.point.label, |(_, label)| label);
-        let workload = format!("{}, {label}", self.test.name);
-        let (template, text) = if self.facts.profile == Profile::Quick {
-            let text = format!(
-                "{} had the best median of {k} on {workload}: {}; the profile quick makes no \
-                 claim of rank.",
-                self.name(family, best),
-                self.value(family, best)
-            );
-            ("C1-quick", text)
-        } else if let [_] = ranking.top[..] {
-            ("C1", self.winner(family, &workload))
-        } else {
-            let names: Vec<String> =
-                ranking.top.iter().map(|member| self.name(family, *member)).collect();
-            let share = |member: &usize| {
-                let share = family.first.get(*member).copied().unwrap_or(Ratio(0.0));
-                fixed(share.0, 2)
-            };
-            let shares: Vec<String> = ranking.top.iter().map(share).collect();
-            let text = format!(
-                "{} formed the top group of {k} on {workload}; the data do not separate them by \
-                 more than δ = {:.0} % (P(first) {}; best median {}).",
-                list(&names),
-                self.facts.profile.threshold().0 * 100.0,
-                shares.join(", "),
-                self.value(family, best)
-            );
-            ("C2", text)
-        };
-        let text = match self.scope {
-            Some((condition, _)) => format!("At {condition}: {text}"),
-            None => text,
-        };
-        Claim { template, test: self.test.id.clone(), text }
+/// Why no number of repeats would decide a comparison, if that is so: `median and ratio disagree`.
+pub(super) fn disagreement(comparison: &Comparison) -> Option<String> {
+    if !comparison.ratios_agree {
+        return Some("median and ratio disagree".into());
     }
-
-    fn winner(&self, family: &Family, workload: &str) -> String {
-        let (best, next) = (family.ranking.order[0], family.ranking.order[1]);
-        let space = self.test.metric == Metric::SpaceUsable;
-        let word = if space { "best" } else { "fastest" };
-        let over = family.ranking.pair(best, next).map_or(String::new(), |pair| {
-            let comparison = &pair.comparison;
-            let ratio = ratio(comparison.ratio.0, comparison.interval);
-            let of = match self.test.metric.spec().better {
-                Better::Lower => " in speed",
-                Better::Higher | Better::Neither => "",
-            };
-            format!(", {ratio}{of} over the next, {}", self.name(family, next))
-        });
-        format!(
-            "{} was the {word} of {} on {workload}: {}{over}.",
-            self.name(family, best),
-            family.ranking.order.len(),
-            self.value(family, best)
-        )
-    }
-
-    /// C5 for every member of the top group that is not decided against the best.
-    fn undecided(&self, family: &Family) -> Vec<Claim> {
-        let best = family.ranking.order[0];
-        let threshold = self.facts.profile.threshold().0 * 100.0;
-        let others = family.ranking.top.iter().filter(|member| **member != best);
-        let claim = |member: &usize| {
-            let pair = family.ranking.pair(best, *member)?;
-            let how = match pair.comparison.verdict {
-                Verdict::Inconclusive { .. } if !pair.comparison.ratios_agree => {
-                    "median and ratio disagree".into()
-                }
-                Verdict::Inconclusive { needed } => {
-                    format!("about {needed} runs each would decide a {threshold:.0} % difference")
-                }
-                Verdict::Differs { side: Side::Worse, .. } => "median and ratio disagree".into(),
-                Verdict::Differs { size: Size::AtLeast | Size::Uncertain, .. } => {
-                    "the difference does not survive the correction for all pairs".into()
-                }
-                Verdict::Differs { size: Size::Negligible, .. } | Verdict::Equivalent => {
-                    return None;
-                }
-            };
-            let text = format!(
-                "No conclusion for {} vs {} on {}, {}: ratio {}; {how}.",
-                self.name(family, best),
-                self.name(family, *member),
-                self.test.name,
-                self.point.label,
-                ratio(pair.comparison.ratio.0, pair.comparison.interval)
-            );
-            Some(Claim { template: "C5", test: self.test.id.clone(), text })
-        };
-        others.filter_map(claim).collect()
-    }
-
-    fn entry(&self, family: &Family, member: usize) -> &Entry {
-        &self.test.entries[family.members[member]]
-    }
-
-    fn name(&self, family: &Family, member: usize) -> String {
-        self.filesystems[self.entry(family, member).filesystem].name.clone()
-    }
-
-    /// `1.873 GiB/s [1.842, 1.904] durable throughput, n = 12`.
-    fn value(&self, family: &Family, member: usize) -> String {
-        let Some(summary) = &self.entry(family, member).summary else {
-            return String::new();
-        };
-        let shown = self.test.scale.shown(summary);
-        let interval =
-            shown.interval.map_or(String::new(), |(low, high)| format!(" [{low}, {high}]"));
-        format!(
-            "{} {}{interval} {}, n = {}",
-            shown.value,
-            self.test.scale.name,
-            words(self.test.metric),
-            summary.n
-        )
-    }
+    let check = comparison.checks.iter().find(|check| check.disagrees)?;
+    let ratio = crate::units::ratio(check.ratio.0, None);
+    Some(format!("{} says {ratio} (W-ASSUME)", check.method.name()))
 }
 
 /// `a`, `a and b`, `a, b, and c`.
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -241,3 +157,6 @@ fn list(names: &[String]) -> String {
         [others @ .., last] => format!("{}, and {last}", others.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests;

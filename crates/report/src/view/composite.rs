@@ -18,7 +18,7 @@ use super::{
     tables::{Body, Column, Row, Table, TableCell, ValueCell, caches, said_of, scale_of, timed},
     warnings::Register,
 };
-use crate::units::{Scale, fixed, percent, ratio};
+use crate::units::{Scale, percent, ratio};
 
 /// The three readings: sum, sum without the longest task, mean of ratios.
 const READINGS: usize = 3;
@@ -220,7 +220,7 @@ impl Family {
         }
         let values: Vec<&[f64]> =
             members.iter().map(|at| totals[*at].readings[reading].as_slice()).collect();
-        let threshold = facts.profile.threshold();
+        let threshold = facts.threshold.ratio();
         let ranking = ranks::rank(&mut Comparer::new(), &values, Better::Lower, threshold).ok()?;
         Some(Self { members, ranking })
     }
@@ -346,9 +346,9 @@ fn caption(
 fn ranking_words(families: &[Option<Family>; READINGS], facts: &Facts) -> Option<String> {
     let total = families[0].as_ref()?;
     let mut words = format!(
-        "▲ top group of its column: m = {} comparisons, Holm at 5 %, δ = {} %",
+        "▲ top group of its column: m = {} comparisons, Holm at 5 %, {}",
         total.ranking.pairs.len(),
-        fixed(facts.profile.threshold().0 * 100.0, 0)
+        facts.threshold.words()
     );
     let others = families[1..].iter().flatten();
     if others.into_iter().any(|family| family.top() != total.top()) {

@@ -6,7 +6,7 @@ use model::{
     record::{CellState, Outcome},
 };
 
-use super::regimes;
+use super::{regimes, threshold::Threshold};
 use crate::units::{Scale, capital, duration, one_line, utc};
 
 /// What was run, when, by what, under which conditions.
@@ -18,9 +18,13 @@ pub(crate) struct Facts {
     pub(crate) plan_text: String,
     pub(crate) amendments: Vec<(String, String)>,
     pub(crate) profile: Profile,
+    /// The smallest difference that matters.
+    pub(crate) threshold: Threshold,
     pub(crate) program: String,
     /// Start, and length if the run came to its end.
     pub(crate) when: String,
+    /// Whether it came to its end.
+    pub(crate) ended: bool,
     /// What qualifies every number: storage, kernel, memory, scale.
     pub(crate) conditions: String,
     /// What else stands beside them once: background work, the cost of looking, what could not be
@@ -56,7 +60,8 @@ pub(crate) struct Missing {
 }
 
 impl Facts {
-    pub(crate) fn new(record: &RunRecord) -> Self {
+    /// Of a run that is judged by a threshold.
+    pub(crate) fn new(record: &RunRecord, threshold: Threshold) -> Self {
         let info = &record.info;
         let imported = imported(record);
         let when = match info.ended_unix {
@@ -77,8 +82,10 @@ impl Facts {
             plan_text: info.plan_text.clone(),
             amendments: info.amendments.clone(),
             profile: info.profile,
+            threshold,
             program: one_line(&info.program),
             when,
+            ended: info.ended_unix.is_some() || imported.is_some(),
             conditions: conditions(record),
             imported: imported.map(one_line),
             regimes: regimes::lines(record),
@@ -207,10 +214,7 @@ fn method(record: &RunRecord) -> Vec<String> {
          scheduler sums it, kernel threads attributed by their names, and the counters of the \
          devices. What the kernel does not tell is said to be not told; it is never a zero."
             .into(),
-        format!(
-            "Not tested here, and not implied: {} of the filesystem, and drift over the run.",
-            untested(record)
-        ),
+        format!("Not tested here, and not implied: {} of the filesystem.", untested(record)),
     ]
 }
 
@@ -291,7 +295,8 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
             }),
         }
     };
-    for (index, cell) in record.cells.iter().enumerate() {
+    let cells = record.cells.iter().enumerate().filter(|(_, cell)| !cell.cell.twin);
+    for (index, cell) in cells {
         let (name, label) = (&cell.cell.filesystem.name, &cell.label);
         match &cell.state {
             CellState::Skipped { reason } => add(name, label, "skipped".into(), reason),
@@ -304,11 +309,12 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
         let reasons: Vec<&String> = trials()
             .filter_map(|trial| match &trial.outcome {
                 Outcome::Failed { reason } => Some(reason),
-                Outcome::Measured => None,
+                Outcome::Measured | Outcome::Invalid { .. } => None,
             })
             .collect();
         if let Some(first) = reasons.first() {
-            let what = format!("{} of {} repeats failed", reasons.len(), trials().count());
+            let valid = trials().filter(|trial| !matches!(trial.outcome, Outcome::Invalid { .. }));
+            let what = format!("{} of {} repeats failed", reasons.len(), valid.count());
             add(name, label, what, first);
         }
     }

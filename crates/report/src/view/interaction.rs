@@ -12,20 +12,22 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{
-    Comparer,
+    Comparer, Repeat, blocks,
     factorial::{self, Factor, Factorial, Observation, Refusal},
 };
-use model::{Metric, Ratio, RunRecord, Value, metric::Better};
+use model::{Metric, RunRecord, Value, metric::Better};
 
 use crate::{
     units::{Scale, capital, one_line},
     view::{
         claims::PointClaims,
+        control::Control,
         facts::Filesystem,
         points::{self, Suite, Test, WorkPoint, slug},
         pool::Pool,
         sweeps::{self, Series, SweepValue},
         tables::{Table, scale_of},
+        threshold::Threshold,
     },
 };
 
@@ -111,9 +113,16 @@ pub(crate) fn interactions(
     suites: &[Suite],
     filesystems: &[Filesystem],
     record: &RunRecord,
+    control: &Control,
 ) -> Vec<Interaction> {
-    let mut builder =
-        Builder { record, filesystems, pool: Pool::new(record), comparer: Comparer::new() };
+    let mut builder = Builder {
+        record,
+        threshold: control.threshold,
+        suspected: control.suspected,
+        filesystems,
+        pool: Pool::new(record),
+        comparer: Comparer::new(),
+    };
     let mut all = Vec::new();
     for suite in suites {
         for points in alike(suite) {
@@ -216,7 +225,7 @@ struct Input<'a> {
     filesystems: &'a [Filesystem],
     metric: Metric,
     scale: Scale,
-    threshold: Ratio,
+    threshold: Threshold,
     factorial: Result<Factorial, Refusal>,
     /// Index of the filesystem among the factors, if it is one.
     filesystem: Option<usize>,
@@ -227,6 +236,9 @@ struct Input<'a> {
 
 struct Builder<'a> {
     record: &'a RunRecord,
+    threshold: Threshold,
+    /// The run may have drifted.
+    suspected: bool,
     filesystems: &'a [Filesystem],
     pool: Pool<'a>,
     comparer: Comparer,
@@ -262,7 +274,7 @@ impl Builder<'_> {
             factorial: self.factorial(metric, points, &tests, &axes, &shown),
             filesystem: (shown.len() > 1).then_some(0),
             sound: entries().filter(|entry| entry.summary.is_some()).all(|entry| entry.ranked),
-            threshold: self.record.info.profile.threshold(),
+            threshold: self.threshold,
             filesystems: self.filesystems,
             what,
             points,
@@ -356,7 +368,7 @@ impl Builder<'_> {
     fn ratios(&mut self, input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {
         let values = |level: &Option<usize>| {
             let entry = level.and_then(|at| input.tests[at])?.entry(filesystem)?;
-            Some(entry.values.as_slice()).filter(|values| !values.is_empty())
+            Some(entry.repeats.as_slice()).filter(|values| !values.is_empty())
         };
         let first = levels.first().and_then(values);
         let better = input.metric.spec().better;
@@ -365,13 +377,20 @@ impl Builder<'_> {
             if index == 0 {
                 return Some(SweepValue { median: 1.0, ends: None });
             }
-            let comparison = self.comparer.compare(first, own, better, input.threshold).ok()?;
+            let both = blocks::comparable(&[first, own], self.suspected)?;
+            let [first, own] = [&both[0], &both[1]].map(|repeats| values_of(repeats));
+            let comparison =
+                self.comparer.compare(&first, &own, better, input.threshold.ratio()).ok()?;
             let ends = comparison.interval.map(|ends| (ends.low, ends.high));
             Some(SweepValue { median: comparison.ratio.0, ends })
         };
         let values = levels.iter().enumerate().map(ratio).collect();
         Series { filesystem, name: input.filesystems[filesystem].name.clone(), values }
     }
+}
+
+fn values_of(repeats: &[Repeat]) -> Vec<f64> {
+    repeats.iter().map(|repeat| repeat.value).collect()
 }
 
 fn line(input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {

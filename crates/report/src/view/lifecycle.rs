@@ -175,7 +175,8 @@ fn subjects(
     let mut subjects: Vec<Subject> = Vec::new();
     for (filesystem, Filesystem { name, .. }) in filesystems.iter().enumerate() {
         let cells = record.cells.iter().enumerate();
-        for (index, cell) in cells.filter(|(_, cell)| cell.cell.filesystem.name == *name) {
+        let own = |cell: &CellRecord| !cell.cell.twin && cell.cell.filesystem.name == *name;
+        for (index, cell) in cells.filter(|(_, cell)| own(cell)) {
             let apart = apart(cell);
             let title = match apart.is_empty() {
                 true => name.clone(),

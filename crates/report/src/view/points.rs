@@ -3,15 +3,19 @@
 //! A workload point is all cells that differ in nothing but the filesystem; a test is one measured
 //! phase of a point. One filesystem at one test is an [`Entry`].
 
+mod aligned;
 mod conditions;
+mod doubts;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use conditions::{AS_FOUND, without};
 
-use analysis::{Comparer, Ranking, Summary, ranks, stop};
+use aligned::Scores;
+use analysis::{Comparer, Ranking, Repeat, Summary, blocks, ranks, stop};
 use model::{
-    Metric, Ratio, RunRecord, Value, Warning, metric,
+    Metric, RunRecord, Value, Warning, metric,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
     warning::Level,
@@ -20,8 +24,10 @@ use model::{
 use crate::{
     units::{Scale, one_line},
     view::{
+        control::Control,
         facts::{Filesystem, imported},
-        pool::{Pool, codes},
+        pool::{Pool, barring, codes},
+        threshold::Threshold,
         warnings::Register,
     },
 };
@@ -98,12 +104,18 @@ pub(crate) struct Entry {
     pub(crate) status: Status,
     /// The primary metric of every repeat.
     pub(crate) values: Vec<f64>,
+    /// The same with the block of each.
+    pub(crate) repeats: Vec<Repeat>,
+    /// Repeats that lie far from the others.
+    pub(crate) severe: u32,
     pub(crate) summary: Option<Summary>,
     pub(crate) counterpart: Option<Summary>,
     /// Everything that was measured in the phase, the primary metric included.
     pub(crate) metrics: Vec<(Metric, Summary)>,
     /// Warning codes that qualify the number.
     pub(crate) codes: Vec<&'static str>,
+    /// Those of them that bar a claim, with their cures.
+    pub(crate) barring: Vec<(&'static str, &'static str)>,
     /// Those among them that were earned while measuring, and so qualify whatever else was measured
     /// in the same phase.
     pub(crate) measured_codes: Vec<&'static str>,
@@ -122,60 +134,15 @@ pub(crate) struct Family {
     pub(crate) members: Vec<usize>,
     /// Over the members.
     pub(crate) ranking: Ranking,
-    /// How often each member came first when repeats were resampled; empty for a single winner.
-    pub(crate) first: Vec<Ratio>,
+    /// What all other cells of the run moved by from block to block was taken out before, in the
+    /// blocks that all members have.
+    pub(crate) aligned: bool,
+    /// Each pair was compared in the blocks that both have, as the run may have drifted.
+    pub(crate) shared: bool,
 }
 
 /// A sweep of clients needs so many levels to show how it scales.
 pub(crate) const CLIENT_LEVELS: usize = 3;
-
-/// Parameters that say how much work there is without being sizes.
-const AMOUNTS: [&str; 3] = ["files", "source_files", "copies"];
-
-impl WorkPoint {
-    /// Every parameter in words, and what was replayed, for the page of the point.
-    pub(crate) fn all_parameters(&self) -> String {
-        let load = self.load.iter().map(|fact| format!(", {fact}"));
-        words_of(self.parameters.iter()) + &load.collect::<String>()
-    }
-
-    /// The actual sizes, the conditions that the plan sets, and the cache regime where the tests do
-    /// not tell it, for captions. Bounds of a sweep are no sizes of work.
-    pub(crate) fn sizes(&self) -> String {
-        self.told(|name| self.conditions.contains_key(name))
-    }
-
-    /// The same without the conditions.
-    pub(crate) fn amounts(&self) -> String {
-        self.told(|_| false)
-    }
-
-    /// The conditions alone, if there are any.
-    pub(crate) fn under(&self) -> Option<String> {
-        let told = words_of(self.conditions.iter());
-        Some(told).filter(|told| !told.is_empty())
-    }
-
-    fn told(&self, further: impl Fn(&str) -> bool) -> String {
-        let bound = |name: &str| name.ends_with("_min") || name.ends_with("_max");
-        let told = self.tests.iter().any(|test| test.cache.is_some());
-        words_of(self.parameters.iter().filter(|(name, value)| {
-            let condition = self.conditions.contains_key(name.as_str());
-            name.as_str() == "cache" && !told
-                || matches!(value, Value::Size(_)) && !bound(name) && !condition
-                || AMOUNTS.contains(&name.as_str())
-                || further(name.as_str())
-        }))
-    }
-}
-
-fn words_of<'a>(parameters: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
-    let words = |value: &Value| {
-        if let Value::Size(size) = value { size.rough() } else { one_line(&value.to_string()) }
-    };
-    let each = parameters.map(|(name, value)| format!("{name} {}", words(value)));
-    each.collect::<Vec<_>>().join(", ")
-}
 
 impl Entry {
     /// `1 of 8 repeats failed`; empty if none did.
@@ -202,13 +169,19 @@ impl Test {
 pub(crate) fn suites(
     record: &RunRecord,
     filesystems: &[Filesystem],
+    control: &Control,
     register: &mut Register,
 ) -> Vec<Suite> {
+    let pool = Pool::new(record);
+    let scores = control.drifts.then(|| Scores::new(record, &pool));
     let mut builder = Builder {
         record,
         filesystems,
-        pool: Pool::new(record),
+        pool,
         comparer: Comparer::new(),
+        threshold: control.threshold,
+        scores,
+        suspected: control.suspected,
         register,
     };
     let mut names: Vec<&str> = Vec::new();
@@ -226,13 +199,21 @@ struct Builder<'a, 'r> {
     filesystems: &'a [Filesystem],
     pool: Pool<'a>,
     comparer: Comparer,
+    threshold: Threshold,
+    /// What all cells tell of the blocks, where the run drifted.
+    scores: Option<Scores>,
+    /// The run may have drifted.
+    suspected: bool,
     register: &'r mut Register,
 }
 
 impl Builder<'_, '_> {
     fn suite(&mut self, name: &str) -> Suite {
         let cells: Vec<usize> = (0..self.record.cells.len())
-            .filter(|cell| self.record.cells[*cell].cell.workload.suite == name)
+            .filter(|cell| {
+                let cell = &self.record.cells[*cell].cell;
+                !cell.twin && cell.workload.suite == name
+            })
             .collect();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for cell in cells {
@@ -345,7 +326,7 @@ impl Builder<'_, '_> {
                 entries.push(self.entry(filesystem, cell, name, metric, counterpart, &place));
             }
         }
-        let family = self.family(&mut entries, metric);
+        let family = self.family(&mut entries, metric, &format!("{label} · {name}"));
         let medians = entries.iter().flat_map(|entry| {
             [&entry.summary, &entry.counterpart].into_iter().flatten().map(|summary| summary.median)
         });
@@ -385,10 +366,16 @@ impl Builder<'_, '_> {
         });
         let metrics = metrics.collect();
         // Of imported numbers there are as many as there are; no plan was to bring more.
-        let own: Vec<_> = summary
-            .as_ref()
-            .filter(|_| imported(self.record).is_none())
-            .map_or_else(Vec::new, |summary| stop::warnings(summary, self.record.info.profile));
+        let own: Vec<_> = summary.as_ref().filter(|_| imported(self.record).is_none()).map_or_else(
+            Vec::new,
+            |summary| {
+                let mut own = stop::warnings(summary, self.record.info.profile);
+                own.extend(doubts::of_values(&values));
+                own.extend(doubts::of_cell(&self.pool, cell));
+                own
+            },
+        );
+        let repeats = repeats(&self.pool, cell, name, metric);
         let measured = self.pool.warnings(cell, name);
         let all = || measured.iter().copied().chain(&own);
         all().for_each(|warning| self.register.add(warning, place));
@@ -410,6 +397,9 @@ impl Builder<'_, '_> {
                 && !given_up
                 && imported(self.record).is_none(),
             codes: codes(all()),
+            barring: barring(all()),
+            severe: doubts::severe(&values),
+            repeats,
             measured_codes: codes(measured.iter().copied()),
             values,
             summary,
@@ -432,23 +422,36 @@ impl Builder<'_, '_> {
     }
 
     /// Ranks the entries that may be ranked, marks them, and puts all entries into display order.
-    fn family(&mut self, entries: &mut Vec<Entry>, metric: Metric) -> Option<Family> {
+    fn family(&mut self, entries: &mut Vec<Entry>, metric: Metric, place: &str) -> Option<Family> {
         let better = metric.spec().better;
-        let threshold = self.record.info.profile.threshold();
+        let threshold = self.threshold.ratio();
         let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
-        let values: Vec<&[f64]> =
-            eligible.iter().map(|index| entries[*index].values.as_slice()).collect();
-        let ranking = (values.len() >= 2)
-            .then(|| ranks::rank(&mut self.comparer, &values, better, threshold).ok())
+        let raw: Vec<&[Repeat]> =
+            eligible.iter().map(|index| entries[*index].repeats.as_slice()).collect();
+        let cells: Vec<usize> = eligible.iter().map(|index| entries[*index].cell).collect();
+        let aligned = self.scores.as_ref().and_then(|scores| scores.align(&cells, &raw, better));
+        let lists: Option<Vec<&[Repeat]>> =
+            aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
+        let shared = self.suspected && aligned.is_none() && blocks::unequal(&raw);
+        let ranking = (raw.len() >= 2)
+            .then(|| {
+                let comparer = &mut self.comparer;
+                match &lists {
+                    Some(lists) => ranks::rank_repeats(comparer, lists, better, threshold).ok(),
+                    None if shared => ranks::rank_shared(comparer, &raw, better, threshold).ok(),
+                    None => ranks::rank_repeats(comparer, &raw, better, threshold).ok(),
+                }
+            })
             .flatten();
         let Some(ranking) = ranking else {
             entries.sort_by_key(|entry| entry.summary.is_none());
             return None;
         };
-        let first = match ranking.top.len() {
-            1 => Vec::new(),
-            _ => ranks::first_share(&values, better).unwrap_or_default(),
-        };
+        for warning in ranking.pairs.iter().flat_map(|pair| &pair.comparison.warnings) {
+            if matches!(warning, Warning::Disagree { .. }) {
+                self.register.add(warning, place);
+            }
+        }
         for (member, index) in eligible.iter().enumerate() {
             entries[*index].letters.clone_from(&ranking.letters[member]);
             entries[*index].top = ranking.top.contains(&member);
@@ -463,8 +466,14 @@ impl Builder<'_, '_> {
             .filter_map(|index| order.iter().position(|other| other == index))
             .collect();
         *entries = order.into_iter().map(|index| entries[index].clone()).collect();
-        Some(Family { members, ranking, first })
+        Some(Family { members, ranking, aligned: aligned.is_some(), shared })
     }
+}
+
+/// The values of a metric over the measured trials of a cell, with their blocks.
+pub(crate) fn repeats(pool: &Pool, cell: usize, phase: &str, metric: Metric) -> Vec<Repeat> {
+    let values = pool.repeats(cell, phase, metric);
+    values.into_iter().map(|(block, value)| Repeat { block: Some(block), value }).collect()
 }
 
 /// The other of the two throughputs of a write.

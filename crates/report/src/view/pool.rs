@@ -57,19 +57,26 @@ impl<'a> Pool<'a> {
         self.trials[cell].iter().copied().filter(|trial| trial.outcome == Outcome::Measured)
     }
 
+    /// The invalid trials of a cell.
+    pub(crate) fn invalid(&self, cell: usize) -> impl Iterator<Item = &'a TrialRecord> + '_ {
+        let invalid = |trial: &&TrialRecord| matches!(trial.outcome, Outcome::Invalid { .. });
+        self.trials[cell].iter().copied().filter(invalid)
+    }
+
     /// What the machine did during a phase or step, over the measured trials of a cell.
     pub(crate) fn evidence(&self, cell: usize, phase: &str) -> impl Iterator<Item = &'a Evidence> {
         let all = self.measured(cell).flat_map(|trial| &trial.evidence);
         all.filter(move |(at, _)| at == phase).map(|(_, evidence)| evidence)
     }
 
-    /// All trials of a cell, and the reasons of those that failed.
+    /// All trials of a cell but the invalid ones, and the reasons of those that failed.
     pub(crate) fn failures(&self, cell: usize) -> (usize, Vec<&'a str>) {
         let reasons = self.trials[cell].iter().filter_map(|trial| match &trial.outcome {
             Outcome::Failed { reason } => Some(reason.as_str()),
-            Outcome::Measured => None,
+            Outcome::Measured | Outcome::Invalid { .. } => None,
         });
-        (self.trials[cell].len(), reasons.collect())
+        let valid = |trial: &&&TrialRecord| !matches!(trial.outcome, Outcome::Invalid { .. });
+        (self.trials[cell].iter().filter(valid).count(), reasons.collect())
     }
 
     /// Warnings of a phase of a cell over its measured trials; those of a whole trial count for
@@ -89,4 +96,13 @@ impl<'a> Pool<'a> {
 pub(crate) fn codes<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<&'static str> {
     let grave = warnings.filter(|warning| warning.level() > Level::Info);
     grave.map(Warning::code).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The codes of warnings that bar a claim with their cures, each once, in alphabetical order.
+pub(crate) fn barring<'a>(
+    warnings: impl Iterator<Item = &'a Warning>,
+) -> Vec<(&'static str, &'static str)> {
+    let grave = warnings.filter(|warning| warning.level() == Level::Block);
+    let each: BTreeMap<_, _> = grave.map(|warning| (warning.code(), warning.cure())).collect();
+    each.into_iter().collect()
 }

@@ -23,11 +23,13 @@ use crate::{
     units::{Scale, capital},
     view::{
         claims::PointClaims,
+        control::Control,
         facts::Filesystem,
         points::{self, CLIENT_LEVELS, Entry, Status, Suite, Test, WorkPoint, slug},
         pool::Pool,
-        sweeps::{self, Level, Series, SweepValue},
+        sweeps::{self, Cut, Level, Series, SweepValue},
         tables::{Table, scale_of, slices},
+        threshold::Threshold,
     },
 };
 
@@ -40,7 +42,8 @@ pub(crate) const METHOD: &str = "How a test scales is told from medians first: t
     Jonckheere and Terpstra's statistic, permuted within blocks, and told for each doubling by \
     Theil and Sen's slope. Gunther's universal scalability law, Amdahl's, and a linear one are \
     fitted to the logarithms from six levels on, chosen by AICc, and shown only where no median is \
-    more than 10 % off; a peak of the law is told only within twice the levels tested.";
+    more than 10 % off; a peak of the law is told only within twice the levels tested. Of a run \
+    that may have drifted, only blocks that all levels of a filesystem have take part.";
 
 /// Steps in which the curve of a law is drawn.
 const LAW_STEPS: u32 = 48;
@@ -107,6 +110,8 @@ struct Analyzed {
     scaling: Scaling,
     /// All its levels may carry a claim.
     sound: bool,
+    /// Whether blocks were left out.
+    cut: Cut,
 }
 
 /// Every test of every suite whose number of clients is swept.
@@ -114,9 +119,16 @@ pub(crate) fn scaling(
     suites: &[Suite],
     filesystems: &[Filesystem],
     record: &RunRecord,
+    control: &Control,
 ) -> Vec<Scaled> {
-    let mut builder =
-        Builder { record, filesystems, pool: Pool::new(record), comparer: Comparer::new() };
+    let mut builder = Builder {
+        record,
+        threshold: control.threshold,
+        suspected: control.suspected,
+        filesystems,
+        pool: Pool::new(record),
+        comparer: Comparer::new(),
+    };
     let mut all = Vec::new();
     for suite in suites {
         let Some(parameter) = suite.clients else { continue };
@@ -159,6 +171,9 @@ fn place(point: &WorkPoint, parameter: &str) -> String {
 
 struct Builder<'a> {
     record: &'a RunRecord,
+    threshold: Threshold,
+    /// The run may have drifted.
+    suspected: bool,
     filesystems: &'a [Filesystem],
     pool: Pool<'a>,
     comparer: Comparer,
@@ -216,7 +231,7 @@ impl Builder<'_> {
             scale,
             base,
             seed: self.record.info.seed,
-            threshold: self.record.info.profile.threshold(),
+            threshold: self.threshold,
             filesystems: self.filesystems,
             absent: &absent,
         };
@@ -264,11 +279,14 @@ impl Builder<'_> {
                 levels.push(Values { clients, repeats });
             }
         }
+        let mut lists: Vec<&mut Vec<Repeat>> =
+            levels.iter_mut().map(|level: &mut Values| &mut level.repeats).collect();
+        let cut = sweeps::cut(&mut lists, self.suspected);
         let curve = Curve::new(levels, metric.spec().better).ok()?;
-        let threshold = self.record.info.profile.threshold();
+        let threshold = self.threshold.ratio();
         let scaling = curve.scaling(&mut self.comparer, threshold, self.record.info.seed).ok()?;
         let name = self.filesystems[filesystem].name.clone();
-        Some(Analyzed { filesystem, name, curve, scaling, sound })
+        Some(Analyzed { filesystem, name, curve, scaling, sound, cut })
     }
 
     fn repeats(&self, test: &Test, entry: &Entry, metric: Metric) -> Vec<Repeat> {

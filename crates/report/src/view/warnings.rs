@@ -6,6 +6,9 @@ use model::{RunRecord, Warning, warning::Level};
 
 use crate::units::one_line;
 
+/// Too few repeats, which a budget may be the reason of.
+const FEW: &str = "W-FEW";
+
 /// All warnings of one code.
 #[derive(Clone, Debug)]
 pub(crate) struct WarningRow {
@@ -74,7 +77,35 @@ impl Register {
     /// The rows, gravest level first, then by code.
     pub(crate) fn into_rows(self) -> Vec<WarningRow> {
         let mut rows: Vec<WarningRow> = self.rows.into_values().collect();
+        let budget = rows.iter().find(|row| row.code == Warning::OverBudget.code());
+        let places = budget.map_or(Vec::new(), |row| row.places.clone());
+        // A plan without `repeats` is not cured by leaving it out.
+        for row in rows.iter_mut().filter(|row| row.code == FEW) {
+            if row.places.iter().all(|place| places.contains(place)) {
+                row.cure = Warning::OverBudget.cure();
+            }
+        }
         rows.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(b.code)));
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_what_cures_too_few_repeats_where_it_ended_them() {
+        let few = Warning::Few { n: 4, needed: 6 };
+        let cure = |places: &[&str]| {
+            let mut register = Register { rows: BTreeMap::new() };
+            register.add(&Warning::OverBudget, "ext4, write");
+            places.iter().for_each(|place| register.add(&few, place));
+            let rows = register.into_rows();
+            rows.iter().find(|row| row.code == few.code()).unwrap().cure
+        };
+        assert_eq!(few.code(), FEW);
+        assert_eq!(cure(&["ext4, write"]), Warning::OverBudget.cure());
+        assert_eq!(cure(&["ext4, write", "xfs, write"]), few.cure());
     }
 }

@@ -2,7 +2,7 @@
 
 use model::{
     Metric, Nanos, PhaseResult, Sample,
-    phase::{Access, Bound, Flush, Stream, Work, WorkerResult},
+    phase::{Flush, Stream, Work, WorkerResult},
 };
 
 use super::{Named, direction, float, mixed, moved::flushed, nanos, until_durable, window};
@@ -72,7 +72,7 @@ fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
 
 fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
     let writers = || result.workers.iter().filter(|worker| worker.writes());
-    let any = (stream.flush != Flush::None && writes_once(stream) || stream.flush_every.is_some())
+    let any = (stream.flush != Flush::None && stream.writes_once() || stream.flush_every.is_some())
         && (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
     if !any {
         return;
@@ -81,28 +81,6 @@ fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
     // What was flushed includes what was written after the counting had stopped, and its time.
     let durable = window(writers(), until_durable);
     named.add(Metric::DurableThroughput, per_second(bytes, durable));
-}
-
-/// Whether what is written is not overwritten before it is flushed: bytes that only the page cache
-/// ever saw were not made durable.
-pub(super) fn writes_once(stream: &Stream) -> bool {
-    let drawn = match stream.access {
-        Access::Random
-        | Access::Tickets
-        | Access::Zipf { .. }
-        | Access::Pareto { .. }
-        | Access::Hot { .. } => true,
-        Access::Sequential
-        | Access::Backward
-        | Access::SameRecord
-        | Access::Stride { .. }
-        | Access::Shuffled
-        | Access::Permuted
-        | Access::Append
-        | Access::Replay => false,
-    };
-    let through = stream.open.direct || stream.open.sync || stream.open.dsync;
-    through || (stream.bound == Bound::Once && !drawn)
 }
 
 /// Each worker's own rate, and how well the workers kept together.

@@ -1,25 +1,37 @@
 //! One trial: a fresh filesystem, its phases, its end.
+//!
+//! A cell and the number of its repeat enter; the trial's record leaves. Where trials come from is
+//! behind [`Trials`]: from a rig on this machine ([`OnRig`]), or made up by a test of the rules of
+//! a run.
 
 mod phases;
 mod verdict;
 
-use std::{path::Path, sync::atomic::Ordering, time::Instant};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Instant,
+};
 
 use model::{
-    Cell, Environment, Evidence, Factor, Phase, Sample, Warning,
+    Cell, Environment, Evidence, Factor, Isolation, Phase, RunRecord, Sample, Warning,
     factor::parse_percent,
     phase::Series,
     record::{Action, Outcome, Times, TrialRecord},
     sample::lifecycle,
 };
 use phases::Workload;
-use rig::{Mounted, Step, Wanted};
+pub(crate) use phases::time_of;
+use rig::{Catalogue, Mounted, Rig, Step, Wanted};
 
 use super::{
-    BOOT, Conductor, Located, Reboots,
+    BOOT, Located, MEMORY_RATE, Reboots, Watch, boot_of,
+    ceilings::Ceilings,
     deeds::{Scratch, needs_elsewhere},
     events::Event,
-    name, now_unix, reason,
+    name::{self, Always},
+    now_unix, reason,
 };
 
 /// What a trial gathers on its way.
@@ -48,10 +60,119 @@ impl Stop {
     }
 }
 
-impl Conductor<'_> {
-    /// Measures one trial; `None` when a signal ended it, and then the machine is as before and
-    /// nothing is kept.
-    pub(super) fn measure(&mut self, cell: usize, repeat: u32) -> Option<TrialRecord> {
+/// Where trials come from.
+pub(crate) trait Trials {
+    /// What lies under the filesystems, in words.
+    fn describe(&self) -> String;
+
+    /// Measures one trial of the cell with that index; `None` when a signal ended it, and then the
+    /// machine is as before and nothing is kept.
+    fn measure(&mut self, cell: &Cell, index: usize, repeat: u32) -> Option<TrialRecord>;
+
+    /// Whether the machine has to be booted before the next trial.
+    fn awaits_boot(&self) -> bool;
+
+    /// Puts the machine back.
+    ///
+    /// # Errors
+    /// What could not be put back, with what to do.
+    fn close(self) -> anyhow::Result<()>;
+}
+
+/// What trials on this machine need to know of their plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Conditions {
+    /// Seed of the data.
+    pub(crate) seed: u64,
+    /// Check each filesystem after its trial.
+    pub(crate) fsck: bool,
+    /// Whether the plan limits the memory of the workload.
+    pub(crate) memory_limited: bool,
+    /// Whether the machine is to be booted between trials.
+    pub(crate) reboots: Reboots,
+    /// What separates one trial from the next.
+    pub(crate) isolation: Isolation,
+    /// Where the last measured phase that writes keeps what is needed to judge its files after a
+    /// crash.
+    pub(crate) crash_state: Option<PathBuf>,
+    /// The command that becomes a worker process.
+    pub(crate) worker_command: Vec<OsString>,
+}
+
+/// Trials on this machine.
+pub(crate) struct OnRig<'a> {
+    rig: Rig,
+    catalogue: &'a Catalogue,
+    conditions: Conditions,
+    watch: Watch<'a>,
+    /// Facts of the run: a trial keeps those that differ.
+    environment: Environment,
+    ceilings: Ceilings,
+    always: Always,
+    /// The directory on another filesystem, once a trial needed it.
+    elsewhere: Option<PathBuf>,
+    /// Whether the device was ever found busy with what others do.
+    restless: bool,
+    /// The boot of this session, and whether a trial was made in it.
+    boot: Option<String>,
+    boot_used: bool,
+}
+
+impl<'a> OnRig<'a> {
+    /// Takes over a rig; `record` is what the store holds so far.
+    pub(crate) fn new(
+        rig: Rig,
+        record: &RunRecord,
+        catalogue: &'a Catalogue,
+        conditions: Conditions,
+        watch: Watch<'a>,
+    ) -> Self {
+        let memory_rate = record.environment.get(MEMORY_RATE).and_then(|rate| rate.parse().ok());
+        let always = Always {
+            clock_cost: engine::clock().cost,
+            memory_rate,
+            memory_limited: conditions.memory_limited,
+            profile: record.info.profile,
+        };
+        let boot = rig.boot_id();
+        let used = |trial: &TrialRecord| boot_of(&trial.environment, &record.environment) == boot;
+        Self {
+            boot_used: record.trials.iter().any(used),
+            boot,
+            rig,
+            catalogue,
+            conditions,
+            watch,
+            environment: record.environment.clone(),
+            ceilings: Ceilings::default(),
+            always,
+            elsewhere: None,
+            restless: false,
+        }
+    }
+}
+
+impl Trials for OnRig<'_> {
+    fn describe(&self) -> String {
+        self.rig.describe()
+    }
+
+    fn awaits_boot(&self) -> bool {
+        self.conditions.reboots == Reboots::Needed && self.boot_used
+    }
+
+    fn close(self) -> anyhow::Result<()> {
+        match self.rig.close().first() {
+            None => Ok(()),
+            Some(stuck) => anyhow::bail!(
+                "could not undo {}: {}; end what uses it and run `fslab clean`",
+                stuck.what,
+                stuck.why
+            ),
+        }
+    }
+
+    fn measure(&mut self, cell: &Cell, index: usize, repeat: u32) -> Option<TrialRecord> {
         let (started, started_unix) = (Instant::now(), now_unix());
         let mut gathered = Gathered::default();
         let watched = rig::watching();
@@ -59,7 +180,7 @@ impl Conductor<'_> {
         if let Some(boot) = &self.boot {
             gathered.environment.set(BOOT, boot);
         }
-        if self.settings.reboots == Reboots::Waived && self.boot_used {
+        if self.conditions.reboots == Reboots::Waived && self.boot_used {
             gathered.warnings.push((None, Warning::NotRebooted));
         }
         let watched = rig::watching() - watched;
@@ -73,9 +194,11 @@ impl Conductor<'_> {
             }
             Err(Stop::Failed(_) | Stop::Interrupted | Stop::Lacks(_)) => return None,
         };
+        self.boot_used = true;
         Some(TrialRecord {
-            cell,
+            cell: index,
             repeat,
+            attempt: 0,
             started_unix,
             elapsed: started.elapsed().into(),
             outcome,
@@ -88,27 +211,28 @@ impl Conductor<'_> {
             environment: gathered.environment.beyond(&self.environment),
         })
     }
+}
 
-    fn steps(&mut self, index: usize, gathered: &mut Gathered) -> Result<(), Stop> {
-        let cell = self.cells[index].cell.clone();
+impl OnRig<'_> {
+    fn steps(&mut self, cell: &Cell, gathered: &mut Gathered) -> Result<(), Stop> {
         let suite = suites::find(&cell.workload.suite).ok_or_else(|| {
             Stop::Failed(format!("this program has no suite `{}`", cell.workload.suite))
         })?;
-        let phases = (suite.phases)(&cell.workload, self.settings.seed);
+        let phases = (suite.phases)(&cell.workload, self.conditions.seed);
         // Before anything is made: the machine is as idle as it gets, and no cache is warm yet.
-        let slower = slower(&cell);
+        let slower = slower(cell);
         let ceiling = |phase| self.ceilings.of(phase).map(|cost| cost * slower);
         let generator: Vec<_> = phases.iter().map(ceiling).collect();
         let scratch = self.scratch(&phases)?;
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
-        let mut mounted = self.instance(&cell)?;
-        settings_hold(&cell, &mounted)?;
+        let mut mounted = self.instance(cell)?;
+        settings_hold(cell, &mounted)?;
         let workload = Workload {
             phases: &phases,
             generator: &generator,
             watch: self.watch,
-            worker_command: &self.settings.worker_command,
-            crash_state: self.settings.crash_state.as_deref(),
+            worker_command: &self.conditions.worker_command,
+            crash_state: self.conditions.crash_state.as_deref(),
             elsewhere: scratch.as_ref().map(Scratch::path),
             always: self.always,
         };
@@ -122,7 +246,7 @@ impl Conductor<'_> {
         let taken = taken.map_err(|error| Stop::failed("looking at the space taken", &error))?;
         gathered.samples.extend(taken.map(name::occupied).unwrap_or_default());
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT, time: None });
-        let finished = mounted.finish(self.settings.fsck);
+        let finished = mounted.finish(self.conditions.fsck);
         let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
         if let Some(verdict) = finished.damage {
             gathered.warnings.push((None, Warning::Damaged { verdict }));
@@ -138,7 +262,7 @@ impl Conductor<'_> {
         };
         let level = &cell.filesystem;
         // The same tree in every trial, and for every filesystem.
-        let (seed, interrupt) = (self.settings.seed, self.watch.interrupt);
+        let (seed, interrupt) = (self.conditions.seed, self.watch.interrupt);
         let populate = |directory: &Path, files| {
             let written = engine::populate(directory, files, seed, interrupt);
             written.map_err(|error| crate::exit::chain(&error))
@@ -148,7 +272,7 @@ impl Conductor<'_> {
             scheduler: cell.scheduler.as_deref(),
             factors: &cell.factors,
             fullness: cell.fullness,
-            isolation: self.settings.isolation,
+            isolation: self.conditions.isolation,
             populate: &populate,
             ..Wanted::plain(get(&level.base)?, level)
         });

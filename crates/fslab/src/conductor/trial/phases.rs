@@ -51,7 +51,7 @@ impl Workload<'_> {
                 }
                 continue;
             }
-            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time(phase) });
+            (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time_of(phase) });
             let mut ready = ready(phase, mounted, restless)?;
             ready.extend(mounted.expect_workers(phase.work.workers()));
             let (result, stands) = match phase.role {
@@ -236,7 +236,7 @@ fn ready(phase: &Phase, mounted: &mut Mounted, restless: &mut bool) -> Result<Ve
 }
 
 /// How long the workers of a phase work, where that is given.
-fn time(phase: &Phase) -> Option<Nanos> {
+pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
     match &phase.work {
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, run } => Some(ramp + run),

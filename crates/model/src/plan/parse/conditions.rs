@@ -2,10 +2,11 @@
 
 use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
-    cell::{Fullness, Isolation},
+    cell::{Fullness, Isolation, Twins},
     factor::{FACTORS, Factor},
-    plan::{PlanError, WorkloadEntry},
+    plan::{PlanError, Spoiled, WorkloadEntry},
     storage::{Place, Storage},
+    units::Nanos,
     workload::Value,
 };
 
@@ -103,6 +104,39 @@ pub(super) fn isolation(top: &Table<'_>, storage: &Storage) -> Result<Isolation>
     match unfit(isolation, storage) {
         None => Ok(isolation),
         Some((message, cure)) => Err(PlanError::new(message, item.span()).cure(cure)),
+    }
+}
+
+/// Which cells are measured twice.
+pub(super) fn twins(item: Item<'_>) -> Result<Twins> {
+    let name = string(item)?;
+    named_twins(&name).ok_or_else(|| {
+        PlanError::new(format!("`twins` cannot be `{name}`"), item.span())
+            .cure(format!("use {}", list(Twins::ALL.iter().map(|twins| twins.name()))))
+    })
+}
+
+/// What becomes of trials that the machine spoiled.
+pub(super) fn spoiled(item: Item<'_>) -> Result<Spoiled> {
+    let name = string(item)?;
+    Spoiled::named(&name).ok_or_else(|| {
+        PlanError::new(format!("`invalid` cannot be `{name}`"), item.span())
+            .cure(format!("use {}", list(Spoiled::ALL.iter().map(|spoiled| spoiled.name()))))
+    })
+}
+
+/// The twins of that name.
+pub(in crate::plan) fn named_twins(name: &str) -> Option<Twins> {
+    Twins::ALL.into_iter().find(|twins| twins.name() == name)
+}
+
+/// How long all trials may take together; more than nothing.
+pub(super) fn budget(item: Item<'_>) -> Result<Nanos> {
+    let time = Nanos::parse(&string(item)?)
+        .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
+    match time {
+        Nanos(0) => Err(PlanError::new("a budget of no time measures nothing", item.span())),
+        time => Ok(time),
     }
 }
 

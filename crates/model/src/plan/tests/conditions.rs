@@ -1,7 +1,7 @@
 //! Settings of the machine, conditions of one workload, scales with names, layers.
 
 use super::*;
-use crate::factor::Factor;
+use crate::{factor::Factor, units::Nanos};
 
 const STORAGE: &str = "[storage]\nimage = \"1GiB\"\nimages = 2\n";
 
@@ -195,4 +195,44 @@ fn a_directory_has_no_devices_to_set() {
     assert_eq!(plan.consistent(), Ok(()));
     plan.set("read_ahead", "1MiB", *VOCABULARY).unwrap();
     assert!(plan.consistent().unwrap_err().message.contains("`read_ahead`"));
+}
+
+const ONE: &str = "[storage]\nimage = \"1GiB\"\n[axes]\nfilesystem = [\"ext4\"]\n\
+                   workload = [{ suite = \"toy\" }]\n";
+
+#[test]
+fn how_sure_a_run_wants_to_be_decides_what_it_controls() {
+    let of = |head: &str| {
+        let plan = plan(&format!("{head}\n{ONE}"));
+        (plan.twins(), plan.spoiled())
+    };
+    assert_eq!(of("profile = \"quick\""), (Twins::None, Spoiled::Keep));
+    assert_eq!(of(""), (Twins::One, Spoiled::Repeat));
+    assert_eq!(of("repeats = 5"), (Twins::None, Spoiled::Keep));
+    assert_eq!(of("repeats = 6"), (Twins::One, Spoiled::Repeat));
+    assert_eq!(of("profile = \"rigorous\""), (Twins::Each, Spoiled::Repeat));
+    let said = "profile = \"quick\"\ntwins = \"each\"\ninvalid = \"repeat\"";
+    assert_eq!(of(said), (Twins::Each, Spoiled::Repeat));
+}
+
+#[test]
+fn a_budget_is_a_time_and_none_is_refused() {
+    let budget = |text: &str| Plan::parse(&format!("budget = {text}\n{ONE}"), *VOCABULARY);
+    assert_eq!(budget("\"2h\"").unwrap().budget, Some(Nanos(7_200_000_000_000)));
+    assert!(budget("\"0s\"").is_err());
+    let mut set = budget("\"2h\"").unwrap();
+    set.set("budget", "90s", *VOCABULARY).unwrap();
+    assert_eq!(set.budget, Some(Nanos(90_000_000_000)));
+    assert!(set.set("budget", "0s", *VOCABULARY).is_err());
+}
+
+#[test]
+fn what_becomes_of_spoiled_trials_can_be_said_and_set() {
+    let said = Plan::parse(&format!("invalid = \"drop\"\n{ONE}"), *VOCABULARY).unwrap_err();
+    assert_eq!(said.message, "`invalid` cannot be `drop`");
+    assert_eq!(said.cure.as_deref(), Some("use repeat, keep"));
+    let mut set = plan(ONE);
+    set.set("invalid", "keep", *VOCABULARY).unwrap();
+    assert_eq!(set.spoiled(), Spoiled::Keep);
+    assert!(set.set("invalid", "drop", *VOCABULARY).is_err());
 }

@@ -10,7 +10,7 @@ use analysis::{
 use super::{Input, Scopes, at, without};
 use crate::{
     units::{percent, percents},
-    view::claims::{Claim, PointClaims},
+    view::claims::{Answer, Claim, PointClaims, Withheld},
 };
 
 /// Family-wise error of the sentences about one test.
@@ -18,25 +18,31 @@ const ERROR: f64 = 0.05;
 
 /// A sentence for each factor whose share is told from none, and what cannot be told.
 pub(super) fn claims(input: &Input, title: &str) -> PointClaims {
-    let claim = |text| Claim { template: "C18", test: input.id.clone(), text };
-    let (mut claims, mut open) = (Vec::new(), Vec::new());
-    match &input.factorial {
-        Err(refusal) => {
-            open.push(claim(format!("No conclusion on what matters on {}: {refusal}.", input.what)))
-        }
-        Ok(factorial) if factorial.mostly_noise() => open.push(claim(format!(
-            "Mostly noise on {}: {} of the variance is explained by nothing that was varied.",
-            input.what,
-            percent(factorial.residual_share)
-        ))),
+    let said = |text| Answer::Said(Claim { template: "C18", test: input.id.clone(), text });
+    let withheld = |about: String, missing: String| {
+        let test = input.id.clone();
+        Answer::Withheld(Withheld { template: "C18", test, about, missing, cure: String::new() })
+    };
+    let matters = || format!("what matters on {}", input.what);
+    let answers = match &input.factorial {
+        Err(refusal) => vec![withheld(matters(), refusal.to_string())],
+        Ok(factorial) if factorial.mostly_noise() => vec![withheld(
+            matters(),
+            format!(
+                "mostly noise, {} of the variance is explained by nothing that was varied",
+                percent(factorial.residual_share)
+            ),
+        )],
         Ok(factorial) if enough(factorial) && input.sound => {
-            let (said, undecided) = sentences(input, factorial);
-            claims = said.into_iter().map(claim).collect();
-            open.extend(undecided.into_iter().map(claim));
+            let (texts, undecided) = sentences(input, factorial);
+            let open = undecided.into_iter().map(|about| {
+                withheld(about, "it is not decided, so sentences name the condition".into())
+            });
+            texts.into_iter().map(said).chain(open).collect()
         }
-        Ok(_) => {}
-    }
-    PointClaims { label: title.to_owned(), claims, open }
+        Ok(_) => Vec::new(),
+    };
+    PointClaims::new(title, answers)
 }
 
 /// Enough repeats of each combination for a sentence.
@@ -84,8 +90,7 @@ fn sentences(input: &Input, factorial: &Factorial) -> (Vec<String>, Vec<String>)
         // Each pair is told by its first factor.
         for dependence in untold.iter().filter(|dependence| factor < dependence.other) {
             open.push(format!(
-                "Whether the effect of {} on {} depends on {} is not decided; sentences name the \
-                 condition.",
+                "whether the effect of {} on {} depends on {}",
                 name(factor),
                 input.what,
                 name(dependence.other)

@@ -62,8 +62,8 @@ fn medians(input: &Input, title: &str) -> Table {
     table.state_n();
     if table.has_top() {
         table.caption.push(format!(
-            "▲ top group of its row: all pairs, Holm at 5 %, δ = {:.0} %",
-            input.threshold.0 * 100.0
+            "▲ top group of its row: all pairs, Holm at 5 %, {}",
+            input.threshold.words()
         ));
     }
     table.caption.extend(sentences::withheld(input));

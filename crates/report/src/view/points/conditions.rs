@@ -173,6 +173,7 @@ mod tests {
             scheduler: Some("none".into()),
             fullness: Fullness(0),
             factors: factors.iter().map(|(factor, n)| (*factor, Value::Count(*n))).collect(),
+            twin: false,
         }
     }
 

@@ -9,28 +9,43 @@ use model::metric::Better;
 use super::{Analyzed, tables::Input};
 use crate::{
     units::{percents, ratio},
-    view::claims::{Claim, PointClaims},
+    view::{
+        claims::{Answer, Claim, PointClaims, Withheld},
+        sweeps::{Cut, TOO_FEW},
+    },
 };
 
 /// One sentence for each filesystem whose levels may all carry a claim, and what is not decided.
 /// Where repeats are too few there is nothing.
 pub(super) fn claims(view: &Input) -> PointClaims {
-    let (mut claims, mut open) = (Vec::new(), Vec::new());
+    let mut answers = Vec::new();
     for line in view.lines.iter().filter(|line| line.sound) {
-        let claim = |template, text| Claim { template, test: view.id.clone(), text };
+        if line.cut == Cut::TooFew {
+            answers.push(Answer::Withheld(Withheld {
+                template: "C9",
+                test: view.id.clone(),
+                about: format!("how {} scales on {}", line.name, view.what()),
+                missing: TOO_FEW.0.into(),
+                cure: TOO_FEW.1.into(),
+            }));
+            continue;
+        }
         match &line.scaling.course {
             Ok(course) => {
                 let (template, text) = sentence(view, line, *course);
-                claims.push(claim(template, text));
+                answers.push(Answer::Said(Claim { template, test: view.id.clone(), text }));
             }
             Err(Absent::Repeats { .. }) => {}
-            Err(absent) => open.push(claim(
-                "C9",
-                format!("No conclusion on how {} scales on {}: {absent}.", line.name, view.what()),
-            )),
+            Err(absent) => answers.push(Answer::Withheld(Withheld {
+                template: "C9",
+                test: view.id.clone(),
+                about: format!("how {} scales on {}", line.name, view.what()),
+                missing: absent.to_string(),
+                cure: String::new(),
+            })),
         }
     }
-    PointClaims { label: view.title.to_owned(), claims, open }
+    PointClaims::new(view.title, answers)
 }
 
 /// Why there are no sentences about some filesystems, for the caption.
@@ -45,8 +60,12 @@ pub(super) fn withheld(view: &Input) -> Option<String> {
         format!("no sentence on {}: a level failed or must not carry a claim", unsound.join(", "))
     });
     let few = few.map(|reason| format!("no sentence on how they scale: {reason}"));
-    let both: Vec<String> = few.into_iter().chain(unsound).collect();
-    (!both.is_empty()).then(|| both.join("; "))
+    let cut = view.lines.iter().filter(|line| line.cut == Cut::Shared);
+    let cut: Vec<&str> = cut.map(|line| line.name.as_str()).collect();
+    let cut = (!cut.is_empty())
+        .then(|| format!("how {} scales: told{}", cut.join(", "), Cut::Shared.words()));
+    let all: Vec<String> = few.into_iter().chain(unsound).chain(cut).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn sentence(view: &Input, line: &Analyzed, course: Course) -> (&'static str, String) {
@@ -90,10 +109,10 @@ fn sentence(view: &Input, line: &Analyzed, course: Course) -> (&'static str, Str
         Course::Flat => (
             "C9",
             format!(
-                "No more than {first} pays with {name} on {}: {first} and {last} are within δ = \
-                 {:.0} % of the best.",
+                "No more than {first} pays with {name} on {}: {first} and {last} are within {} of \
+                 the best.",
                 view.what(),
-                view.threshold.0 * 100.0
+                view.threshold.words()
             ),
         ),
     }

@@ -6,7 +6,7 @@ use analysis::{
     scaling::{Curve, Difference, Efficiency, Law, Laws, Scaling},
     trend::Trend,
 };
-use model::{Metric, Ratio, metric::Unit};
+use model::{Metric, metric::Unit};
 
 use super::{Analyzed, Clients, clients, sentences};
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
         tables::{
             Body, Column, Row, Table, TableCell, ValueCell, caches, directions, value_cell, words,
         },
+        threshold::Threshold,
     },
 };
 
@@ -37,8 +38,8 @@ pub(super) struct Input<'a> {
     /// The clients that efficiency refers to.
     pub(super) base: u32,
     pub(super) seed: u64,
-    /// The practical threshold δ.
-    pub(super) threshold: Ratio,
+    /// The practical threshold.
+    pub(super) threshold: Threshold,
     pub(super) filesystems: &'a [Filesystem],
     /// Filesystems without a line, and why.
     pub(super) absent: &'a [(String, String)],
@@ -105,8 +106,8 @@ fn medians(view: &Input) -> Table {
     table.state_n();
     if table.has_top() {
         table.caption.push(format!(
-            "▲ top group of its row: all pairs, Holm at 5 %, δ = {:.0} %",
-            view.threshold.0 * 100.0
+            "▲ top group of its row: all pairs, Holm at 5 %, {}",
+            view.threshold.words()
         ));
     }
     table.caption.extend(sentences::withheld(view));

@@ -135,8 +135,8 @@ fn of_point(point: &WorkPoint, group: &str, filesystems: &[Filesystem], facts: &
         let families = tests.iter().filter_map(|test| test.family.as_ref());
         let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
         table.caption.push(format!(
-            "▲ top group of its column: m = {most} comparisons, Holm at 5 %, δ = {:.0} %",
-            facts.profile.threshold().0 * 100.0
+            "▲ top group of its column: m = {most} comparisons, Holm at 5 %, {}",
+            facts.threshold.words()
         ));
     }
     table

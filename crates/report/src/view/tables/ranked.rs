@@ -5,10 +5,11 @@ use model::Metric;
 
 use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions};
 use crate::{
-    units::{capital, ratio},
+    units::{capital, fixed, ratio},
     view::{
+        claims::disagreement,
         facts::{Facts, Filesystem},
-        points::{Entry, Status, Suite, Test, WorkPoint},
+        points::{Entry, Family, Status, Suite, Test, WorkPoint},
     },
 };
 
@@ -32,6 +33,7 @@ fn of_test(
     let mut columns = vec![
         Column::new("median", test.scale.name),
         Column::new("letters", ""),
+        Column::new("place", ""),
         Column::new("against the best", ""),
         Column::new("verdict", ""),
     ];
@@ -59,9 +61,20 @@ fn of_test(
     table.state_n();
     if let Some(family) = &test.family {
         table.caption.push(format!(
-            "m = {} comparisons, Holm at 5 %; δ = {:.0} %; a ratio below 1 is worse than the best",
+            "m = {} comparisons, Holm at 5 %; {}; a ratio below 1 is worse than the best; \
+             place: 90 % interval of the rank over resampled blocks (part of them in which it came \
+             first){}",
             family.ranking.pairs.len(),
-            facts.profile.threshold().0 * 100.0
+            facts.threshold.words(),
+            match (family.aligned, family.shared) {
+                (true, _) =>
+                    "; ordered and compared in the blocks that all have, after what all other \
+                     cells moved by was taken out",
+                (false, true) =>
+                    "; ordered in the blocks that all have and compared in those that both have, \
+                     since the run may have drifted",
+                (false, false) => "",
+            }
         ));
     }
     table
@@ -82,6 +95,7 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
             ..ValueCell::plain(summary, test.scale)
         }),
         TableCell::Text(entry.letters.clone()),
+        TableCell::Text(standing(test, place)),
         TableCell::Text(against),
         TableCell::Text(verdict),
     ];
@@ -95,6 +109,18 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
         });
     }
     Body::Cells(cells)
+}
+
+/// `1 to 2 (0.64)`: the 90 % interval of the rank, and how often it came first.
+fn standing(test: &Test, place: usize) -> String {
+    let of_member = |family: &Family| {
+        let member = family.members.iter().position(|at| *at == place)?;
+        let (low, high) = *family.ranking.places.get(member)?;
+        let first = family.ranking.first.get(member)?;
+        let places = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        Some(format!("{places} ({})", fixed(first.0, 2)))
+    };
+    test.family.as_ref().and_then(of_member).unwrap_or_default()
 }
 
 /// Ratio to the best and what may be said of it.
@@ -124,17 +150,15 @@ fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (Str
 
 /// The verdict on the other of a pair whose better one is the best of its family.
 pub(crate) fn said_of(pair: &Pair, facts: &Facts) -> String {
-    let delta = format!("{:.0} %", facts.profile.threshold().0 * 100.0);
+    let delta = facts.threshold.percent();
     match pair.comparison.verdict {
         Verdict::Equivalent => format!("equivalent within {delta}"),
-        Verdict::Inconclusive { .. } if !pair.comparison.ratios_agree => {
-            "not decided: median and ratio disagree".into()
-        }
-        Verdict::Inconclusive { needed } => {
-            format!("not decided; about {needed} repeats each would")
-        }
+        Verdict::Inconclusive { needed } => match disagreement(&pair.comparison) {
+            Some(why) => format!("not decided: {why}"),
+            None => format!("not decided; about {needed} repeats each would"),
+        },
         Verdict::Differs { side: Side::Worse, .. } => {
-            "not decided: median and ratio disagree".into()
+            "not decided: order and comparison disagree".into()
         }
         Verdict::Differs { .. } if !pair.separated() => "not told apart after correction".into(),
         Verdict::Differs { size: Size::AtLeast, .. } => format!("behind by at least {delta}"),

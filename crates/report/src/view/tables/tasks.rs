@@ -30,8 +30,8 @@ pub(super) fn first(point: &WorkPoint, filesystems: &[Filesystem], facts: &Facts
         let families = point.tests.iter().filter_map(|test| test.family.as_ref());
         let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
         table.caption.push(format!(
-            "▲ top group of its row: m = {most} comparisons, Holm at 5 %, δ = {:.0} %",
-            facts.profile.threshold().0 * 100.0
+            "▲ top group of its row: m = {most} comparisons, Holm at 5 %, {}",
+            facts.threshold.words()
         ));
     }
     let mut cpu = grid(point, filesystems, Metric::CpuShare, "cpu", "CPU %");

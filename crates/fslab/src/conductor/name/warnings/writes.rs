@@ -8,7 +8,6 @@ use model::{
 use crate::conductor::name::{
     Known, float,
     moved::{durable, flushed, written_to_target},
-    rates::writes_once,
     thresholds::{DIRTY, LEAST_SHRUNK, SHRUNK},
     value, whole,
 };
@@ -97,5 +96,5 @@ fn overwrites(phase: &Phase) -> bool {
     let Stream { open, access, .. } = stream;
     let through = open.direct || open.sync || open.dsync;
     let again = matches!(access, Access::SameRecord | Access::Stride { .. } | Access::Replay);
-    !through && (again || !writes_once(stream))
+    !through && (again || !stream.writes_once())
 }

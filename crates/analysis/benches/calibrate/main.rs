@@ -1,0 +1,65 @@
+//! How often the statistics are right: `make calibrate`.
+//!
+//! Runs with a known truth are simulated from fixed seeds and go through the same stop rule,
+//! intervals, and verdicts as measured ones. Called by `cargo bench` with the name of a page as the
+//! last argument it simulates in full, some minutes, and writes the page; with the name of a part
+//! (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it prints that part alone,
+//! with `costs` what the larger analyses cost. Called by `cargo test` it does everything once, in a
+//! size that says nothing but that it works; `tests/calibration.rs` holds a small version against
+//! bounds.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+#![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
+#![expect(clippy::unwrap_used, reason = "a simulation that fails may stop")]
+
+mod answer;
+mod costs;
+mod coverage;
+mod factors;
+mod page;
+mod run;
+mod scaling;
+mod shapes;
+mod verdicts;
+
+use page::Section;
+
+/// A part of the page: its name, and what makes it with so many runs behind each rate.
+type Part = (&'static str, fn(u32) -> Section);
+
+const PARTS: [Part; 6] = [
+    ("coverage", coverage::section),
+    ("verdicts", verdicts::section),
+    ("families", verdicts::families),
+    ("answer", answer::section),
+    ("scaling", scaling::section),
+    ("factors", factors::section),
+];
+
+/// Runs behind a rate.
+const RUNS: u32 = 2000;
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let full = std::env::args().any(|word| word == "--bench");
+    if arguments.iter().any(|word| word == "costs") {
+        costs::tell();
+        return;
+    }
+    let runs = if full { RUNS } else { 2 };
+    let chosen = |(name, _): &&Part| arguments.iter().any(|word| word == name);
+    let parts: Vec<&Part> = match PARTS.iter().filter(chosen).collect::<Vec<_>>() {
+        none if none.is_empty() => PARTS.iter().collect(),
+        some => some,
+    };
+    let make = |(name, part): &&Part| {
+        eprintln!("{name} …");
+        part(runs)
+    };
+    let sections: Vec<Section> = parts.iter().map(make).collect();
+    let text = page::page(runs, &sections);
+    match arguments.last().filter(|last| last.ends_with(".md")) {
+        Some(path) if full => std::fs::write(path, text).unwrap(),
+        Some(_) | None => println!("{text}"),
+    }
+}

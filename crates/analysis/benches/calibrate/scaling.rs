@@ -1,0 +1,114 @@
+//! What is said of curves over clients that are flat, and how often intervals of laws hold.
+
+use analysis::{
+    scaling::{Course, Curve, Fit, Law, Level},
+    trend::Repeat,
+};
+use fastrand::Rng;
+use model::metric::Better;
+
+use crate::{
+    page::{Section, Table, percent},
+    run::{comparing, share, times},
+    shapes::Shape,
+    verdicts::FIVE,
+};
+
+const SHAPES: [Shape; 4] =
+    [Shape::Normal(0.02), Shape::Normal(0.06), Shape::Bimodal, Shape::LeftTail];
+
+/// A curve over powers of two, with a drift of 6 % over the run.
+pub(crate) fn curve(
+    rng: &mut Rng,
+    shape: Shape,
+    levels: u32,
+    repeats: u32,
+    rate: impl Fn(f64) -> f64,
+) -> Curve {
+    let mut level = |at: u32| Level {
+        clients: 1 << at,
+        repeats: (0..repeats)
+            .map(|block| {
+                let drift = 1.0 + 0.06 * f64::from(block) / f64::from(repeats);
+                let value = rate(f64::from(1u32 << at)) * drift * shape.draw(rng);
+                Repeat { block: Some(block), value }
+            })
+            .collect(),
+    };
+    Curve::new((0..levels).map(&mut level).collect(), Better::Higher).unwrap()
+}
+
+pub(crate) fn law(sigma: f64, kappa: f64) -> Fit {
+    Fit { law: Law::Universal, lambda: 100.0, sigma, kappa, squares: 0.0, aicc: 0.0 }
+}
+
+/// Flat curves: what is said of rise, fall, and trend that are not there.
+fn flat(shape: Shape, runs: u32) -> [f64; 3] {
+    let all = times(runs, |rng| {
+        let curve = curve(rng, shape, 8, 8, |_| 100.0);
+        let told = comparing(|comparer| curve.scaling(comparer, FIVE, rng.u64(..)).unwrap());
+        let flat = matches!(told.course, Ok(Course::Flat));
+        [!flat && told.course.is_ok(), flat, told.trend.unwrap().p <= 0.05]
+    });
+    [0, 1, 2].map(|at| share(&all.iter().map(|run| run[at]).collect::<Vec<_>>()))
+}
+
+/// How often 95 % intervals hold the truth of a curve with its peak at 31 of 128 clients.
+fn laws(shape: Shape, repeats: u32, runs: u32) -> [f64; 6] {
+    let truth = law(0.05, 0.001);
+    let peak = (0.95f64 / 0.001).sqrt();
+    let all = times(runs, |rng| {
+        let one = curve(rng, shape, 8, repeats, |n| truth.at(n));
+        let other = curve(rng, shape, 8, repeats, |n| truth.at(n));
+        let seed = rng.u64(..);
+        let told = comparing(|comparer| one.scaling(comparer, FIVE, seed).unwrap());
+        let efficiency = told.points[5].efficiency.unwrap().interval.unwrap();
+        let difference = Curve::efficiency_differences(&one, &other, seed)[5].interval.unwrap();
+        let laws = told.laws.unwrap();
+        [
+            efficiency.contains(truth.at(32.0) / 3200.0),
+            difference.contains(0.0),
+            laws.sigma.unwrap().contains(0.05),
+            laws.kappa.unwrap().contains(0.001),
+            laws.peak.is_ok(),
+            laws.peak.is_ok_and(|told| told.clients_interval.contains(peak)),
+        ]
+    });
+    [0, 1, 2, 3, 4, 5].map(|at| share(&all.iter().map(|run| run[at]).collect::<Vec<_>>()))
+}
+
+pub(crate) fn section(runs: u32) -> Section {
+    let runs = (runs / 5).max(1);
+    let mut none = Table::new(&["scatter", "rise or fall told", "flat told", "trend at 5 %"]);
+    for shape in SHAPES {
+        let mut row = vec![shape.name()];
+        row.extend(flat(shape, runs).map(percent));
+        none.rows.push(row);
+    }
+    let mut table = Table::new(&[
+        "scatter",
+        "repeats",
+        "E(32)",
+        "difference of E(32)",
+        "σ",
+        "κ",
+        "peak told",
+        "peak told and held",
+    ]);
+    for repeats in [8, 20] {
+        for shape in SHAPES {
+            let mut row = vec![shape.name(), repeats.to_string()];
+            row.extend(laws(shape, repeats, runs).map(percent));
+            table.rows.push(row);
+        }
+    }
+    Section {
+        title: "Scaling with clients",
+        intro: format!(
+            "Curves of 8 levels, 1 to 128 clients, with a drift of 6 % over the run; {runs} \
+             simulated runs each. Flat ones with 8 repeats first; then universal curves with their \
+             peak at 31 clients, and how often 95 % intervals hold the truth."
+        ),
+        tables: vec![none, table],
+    }
+}

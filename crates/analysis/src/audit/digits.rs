@@ -1,0 +1,118 @@
+//! Digits: how two numbers differ in them, and what the last ones tell.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Why, number, printed::Printed};
+
+/// Fewer numbers than this tell nothing by their endings.
+const VALUES: usize = 20;
+/// Endings that all numbers would share by chance with a probability above this tell nothing.
+const BY_CHANCE: f64 = 1e-6;
+/// Means of more whole numbers than this are not looked for.
+const PARTS: u32 = 10;
+
+/// Endings of means of whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Of how many whole numbers: 3 for endings .00, .33, and .66; 1 if all end in zeros.
+    pub of: u32,
+    /// Whether they were cut (.66) rather than rounded (.67); `None` where both are the same.
+    pub cut: Option<bool>,
+}
+
+/// Numbers of fewer digits differ in one of them too easily for that to be a slip.
+const DIGITS: usize = 3;
+
+/// How two numbers that were printed for one thing differ in their digits, if in one digit or in
+/// two that are swapped.
+pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Why> {
+    let (a, b) = (format!("{first:.places$}"), format!("{second:.places$}"));
+    if a.len() != b.len() {
+        return None;
+    }
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).collect::<Vec<_>>();
+    let (a, b) = (digits(&a), digits(&b));
+    let zeros = |digits: &[u8]| digits.iter().take_while(|digit| **digit == b'0').count();
+    if a.len() - zeros(&a).min(zeros(&b)) < DIGITS {
+        return None;
+    }
+    let differ: Vec<usize> = (0..a.len().min(b.len())).filter(|at| a[*at] != b[*at]).collect();
+    match differ[..] {
+        [position] => Some(Why::OneDigit { position }),
+        [left, right] if left + 1 == right && a[left] == b[right] && a[right] == b[left] => {
+            Some(Why::Swapped { position: left })
+        }
+        _ => None,
+    }
+}
+
+/// Decimal places of the numbers of a statistic: the usual ones, else the most that one has.
+fn places(printed: &Printed<'_>, statistic: &str) -> usize {
+    let usual = printed.styles.get(statistic).and_then(|style| style.decimals);
+    let own = || {
+        let cells = (0..printed.cells.len()).filter(|cell| printed.statistic(*cell) == statistic);
+        cells.map(|cell| number::places(&printed.cells[cell].printed)).max().unwrap_or(0)
+    };
+    usual.unwrap_or_else(own)
+}
+
+/// The step between neighboring numbers of each statistic, with its decimal places: a unit of the
+/// last place, or, where the endings are those of means, one over their number.
+pub(super) fn scales<'a>(printed: &Printed<'a>) -> BTreeMap<&'a str, (usize, f64)> {
+    let scale = |statistic: &&'a str| {
+        let places = places(printed, statistic);
+        let step = match parts(printed, statistic, places) {
+            Some((parts, _)) => 1.0 / f64::from(parts.of),
+            None => 10_f64.powi(-i32::try_from(places).unwrap_or(i32::MAX)),
+        };
+        (*statistic, (places, step))
+    };
+    printed.styles.keys().map(scale).collect()
+}
+
+/// Endings of each statistic that are those of means of few whole numbers.
+pub(super) fn granular(printed: &Printed<'_>) -> Vec<Finding> {
+    let found = printed.styles.keys().filter_map(|statistic| {
+        let (parts, values) = parts(printed, statistic, places(printed, statistic))?;
+        Some(Finding::Granular { statistic: (*statistic).to_owned(), parts, values })
+    });
+    found.collect()
+}
+
+/// The fewest whole numbers whose means end as all values of a statistic do, and how many values
+/// there are. Only numbers with one to six decimal places that nearly all have are looked at.
+fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts, usize)> {
+    let style = printed.styles.get(statistic)?;
+    let scale = 10_u32.pow(u32::try_from(style.decimals.filter(|n| (1..=6).contains(n))?).ok()?);
+    let mut endings: BTreeMap<u32, usize> = BTreeMap::new();
+    for cell in printed.firsts() {
+        if printed.statistic(cell) == statistic {
+            *endings.entry(ending(printed.values[cell]?, places)?).or_default() += 1;
+        }
+    }
+    let values = endings.values().sum();
+    if values < VALUES {
+        return None;
+    }
+    let fits = |of: u32, up: u32| {
+        // up is 0 where numbers are cut, and half of the divisor where they are rounded.
+        let of_parts: Vec<u32> = (0..of).map(|part| (part * scale * 2 + up) / (of * 2)).collect();
+        let by_chance = f64::from(of) / f64::from(scale);
+        let lucky = by_chance.powf(values as f64) < BY_CHANCE;
+        lucky && endings.keys().all(|ending| of_parts.contains(ending))
+    };
+    (1..=PARTS.min(scale - 1)).find_map(|of| {
+        let cut = match (fits(of, 0), fits(of, of)) {
+            (true, true) => None,
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => return None,
+        };
+        Some((Parts { of, cut }, values))
+    })
+}
+
+/// The digits behind the point.
+fn ending(value: f64, places: usize) -> Option<u32> {
+    format!("{value:.places$}").split_once('.')?.1.parse().ok()
+}

@@ -1,0 +1,287 @@
+//! What a printed number should look like, and what a text that does not may mean.
+//!
+//! A well-formed number has an optional sign, digits (either without separators or in groups of
+//! three with commas between), and at most one point with digits behind it; or it is a number with
+//! an exponent. Texts with points between thousands and a decimal comma are read as what they are,
+//! and told. Beyond that, numbers are held against the style of their neighbors: whether they
+//! separate thousands, and how many decimal places they have.
+
+/// Numbers of a column keep to a style if so many of them do.
+const USUAL: f64 = 0.95;
+
+/// How the numbers of a column are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Decimal places, if they are one or more and nearly all numbers have as many.
+    pub decimals: Option<usize>,
+    /// Whether nearly all numbers from 1000 up separate thousands.
+    pub grouped: bool,
+    /// Whether more numbers can only have a decimal comma, or points between thousands, than can
+    /// only have a decimal point, or commas between thousands.
+    pub comma: bool,
+}
+
+/// What is wrong with the text of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is no number at all.
+    NotANumber,
+    /// Thousands are not separated, where the neighbors separate them.
+    NoSeparator,
+    /// A group of thousands has not three digits.
+    Group {
+        /// How many it has.
+        digits: usize,
+    },
+    /// A comma stands where the decimal point belongs.
+    CommaForPoint,
+    /// A point stands where a comma between thousands belongs.
+    PointForComma,
+    /// There are other than the usual decimal places.
+    Decimals {
+        /// How many there are.
+        found: usize,
+        /// How many the neighbors have.
+        usual: usize,
+    },
+}
+
+/// What a text may mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// What is wrong; empty for a well-formed number.
+    pub faults: Vec<Fault>,
+    /// The possible values, likeliest first; empty if there is none.
+    pub candidates: Vec<f64>,
+}
+
+/// Digits with the separators between them.
+struct Groups<'a> {
+    negative: bool,
+    digits: Vec<&'a str>,
+    separators: Vec<char>,
+}
+
+/// Splits a text that consists of digits, commas, and points.
+fn split(text: &str) -> Option<Groups<'_>> {
+    let (negative, body) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let known = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
+    if !body.chars().all(known) || !body.chars().any(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    let digits = body.split([',', '.']).collect();
+    let separators = body.chars().filter(|c| !c.is_ascii_digit()).collect();
+    Some(Groups { negative, digits, separators })
+}
+
+impl Groups<'_> {
+    /// Whether the last group stands behind a decimal point.
+    fn has_point(&self) -> bool {
+        self.separators.last() == Some(&'.')
+    }
+
+    /// The groups before the point.
+    fn whole(&self) -> &[&str] {
+        &self.digits[..self.digits.len() - usize::from(self.has_point())]
+    }
+
+    /// Decimal places if the last separator is the decimal one, whichever it is.
+    fn last(&self) -> usize {
+        self.digits[self.digits.len() - 1].len()
+    }
+
+    /// Whether all separators before the last are this one, with groups of three between them.
+    fn thousands(&self, separator: char) -> bool {
+        let count = self.separators.len().saturating_sub(1);
+        self.separators[..count].iter().all(|own| *own == separator)
+            && (1..=3).contains(&self.digits[0].len())
+            && self.digits[1..=count].iter().all(|group| group.len() == 3)
+    }
+
+    /// Whether points separate thousands before a decimal comma, or several points do without one.
+    fn foreign(&self) -> bool {
+        self.thousands('.')
+            && match &self.separators[..] {
+                [.., '.', ','] => self.last() > 0,
+                [.., '.', '.'] => self.last() == 3,
+                _ => false,
+            }
+    }
+
+    /// Whether the text cannot be meant in the other style: with a comma that cannot stand before
+    /// thousands (`Some(true)`), or with a point that cannot (`Some(false)`).
+    fn comma(&self) -> Option<bool> {
+        match &self.separators[..] {
+            [','] if !matches!(self.last(), 0 | 3) => Some(true),
+            ['.'] if !matches!(self.last(), 0 | 3) => Some(false),
+            [_, _, ..] if self.foreign() => Some(true),
+            [.., ',', '.'] if self.thousands(',') => Some(false),
+            [.., ',', ','] if self.thousands(',') && self.last() == 3 => Some(false),
+            _ => None,
+        }
+    }
+
+    fn decimals(&self) -> usize {
+        if self.has_point() { self.digits[self.digits.len() - 1].len() } else { 0 }
+    }
+}
+
+/// The style of these texts; those that are no numbers do not count.
+pub fn style<'a>(texts: impl Iterator<Item = &'a str>) -> Style {
+    let (mut places, mut all) = (std::collections::BTreeMap::new(), 0_u32);
+    let (mut thousands, mut grouped) = (0_u32, 0_u32);
+    let (mut commas, mut points) = (0_u32, 0_u32);
+    for groups in texts.filter_map(|text| split(text.trim())) {
+        all += 1;
+        commas += u32::from(groups.comma() == Some(true));
+        points += u32::from(groups.comma() == Some(false));
+        *places.entry(groups.decimals()).or_insert(0_u32) += 1;
+        let whole = groups.whole();
+        if whole.len() > 1 || whole[0].len() > 3 {
+            thousands += 1;
+            grouped += u32::from(whole.len() > 1);
+        }
+    }
+    let most = places.into_iter().max_by_key(|(_, count)| *count);
+    let usual = |part: u32, all: u32| f64::from(part) >= USUAL * f64::from(all);
+    Style {
+        decimals: most.filter(|(n, count)| *n > 0 && usual(*count, all)).map(|(n, _)| n),
+        grouped: thousands > 0 && usual(grouped, thousands),
+        comma: commas > points,
+    }
+}
+
+/// Reads a text in the style of its neighbors. Space around it is no fault.
+pub fn read(text: &str, style: &Style) -> Reading {
+    let text = text.trim();
+    let Some(groups) = split(text) else { return scientific(text) };
+    if groups.foreign() || (style.comma && groups.separators.len() == 1 && groups.last() > 0) {
+        return foreign(&groups, style);
+    }
+    let mut faults = Vec::new();
+    let comma_for_point = !groups.separators.contains(&'.')
+        && groups.separators.last() == Some(&',')
+        && style.decimals.is_some_and(|usual| {
+            usual != 3 && groups.digits.last().is_some_and(|last| last.len() == usual)
+        });
+    let mut whole = groups.whole();
+    if comma_for_point {
+        whole = &whole[..whole.len() - 1];
+    }
+    let inner = groups.separators.len().min(whole.len().saturating_sub(1));
+    let points = groups.separators[..inner].contains(&'.');
+    let behind = whole.iter().skip(1).filter(|group| group.len() != 3);
+    faults.extend(behind.map(|group| Fault::Group { digits: group.len() }));
+    if whole.len() > 1 && !(1..=3).contains(&whole[0].len()) {
+        faults.push(Fault::Group { digits: whole[0].len() });
+    }
+    if comma_for_point {
+        faults.push(Fault::CommaForPoint);
+    } else if let Some(usual) = style.decimals.filter(|usual| *usual != groups.decimals()) {
+        faults.push(Fault::Decimals { found: groups.decimals(), usual });
+    }
+    if points {
+        faults.push(Fault::PointForComma);
+    }
+    if style.grouped && whole.len() == 1 && whole[0].len() > 3 {
+        faults.push(Fault::NoSeparator);
+    }
+    let candidates = candidates(&groups, style, comma_for_point, &faults);
+    Reading { faults, candidates }
+}
+
+/// A text with points between thousands, or with a decimal comma, or, among such texts, one that
+/// may be either. The reading of the other style comes after it, unless the text can only be meant
+/// in this one and so can its neighbors.
+fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
+    let all = groups.digits.concat();
+    let of = |places| value(&all, places, groups.negative);
+    let comma = groups.separators.last() == Some(&',');
+    let points = groups.separators.contains(&'.');
+    let whole = !comma && points && groups.last() == 3 && groups.thousands('.');
+    if !comma && !whole {
+        // A decimal point, whatever the neighbors have.
+        return Reading { faults: Vec::new(), candidates: of(groups.last()).into_iter().collect() };
+    }
+    let mut faults = Vec::new();
+    if comma {
+        faults.push(Fault::CommaForPoint);
+    }
+    if points {
+        faults.push(Fault::PointForComma);
+    }
+    let own = of(if comma { groups.last() } else { 0 });
+    let other = of(if comma { 0 } else { groups.last() });
+    let certain = style.comma && groups.comma() == Some(true);
+    // Where neighbors have a point with as many places, the last of several points is one.
+    let swapped = !comma && !style.comma && style.decimals == Some(groups.last());
+    let both = if swapped { [other, own] } else { [own, other.filter(|_| !certain)] };
+    Reading { faults, candidates: both.into_iter().flatten().collect() }
+}
+
+/// A number with an exponent, or none.
+fn scientific(text: &str) -> Reading {
+    let known = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+    match value.filter(|_| text.chars().all(known)) {
+        Some(value) => Reading { faults: Vec::new(), candidates: vec![value] },
+        None => Reading { faults: vec![Fault::NotANumber], candidates: Vec::new() },
+    }
+}
+
+/// All printed digits in their order, with a decimal comma if there may be one, and with the usual
+/// number of decimal places; then, where a group has one digit too many, without each of its
+/// digits.
+fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
+    let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
+    // A text whose only oddity is its number of places keeps its point where it is.
+    let moved = faults.iter().any(|fault| matches!(fault, Fault::Group { .. }));
+    let places = if moved { style.decimals.unwrap_or(own) } else { own };
+    let mut values = Vec::new();
+    let mut push = |digits: &str, places: usize| {
+        if let Some(value) = value(digits, places, groups.negative)
+            && !values.contains(&value)
+        {
+            values.push(value);
+        }
+    };
+    let all = groups.digits.concat();
+    // A last comma that stands before no group of thousands may be a decimal one. Before four
+    // digits one digit too many is as likely.
+    let last = groups.separators.last() == Some(&',') && groups.last() > 0 && groups.last() != 3;
+    let last = last && groups.separators.iter().all(|own| *own == ',');
+    if last && groups.last() != 4 {
+        push(&all, groups.last());
+    }
+    push(&all, places);
+    let mut start = 0;
+    for (index, group) in groups.digits.iter().enumerate() {
+        let behind_point = groups.has_point() && index + 1 == groups.digits.len();
+        if index > 0 && !behind_point && group.len() == 4 {
+            for at in start..start + group.len() {
+                push(&[&all[..at], &all[at + 1..]].concat(), own);
+            }
+        }
+        start += group.len();
+    }
+    if last {
+        push(&all, groups.last());
+    }
+    values
+}
+
+/// Digits with a point before the last `places` of them.
+fn value(digits: &str, places: usize, negative: bool) -> Option<f64> {
+    let whole = digits.len().checked_sub(places)?;
+    let text =
+        format!("{}0{}.{}0", if negative { "-" } else { "" }, &digits[..whole], &digits[whole..]);
+    text.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+/// Decimal places of a text that is a number without exponent.
+pub(super) fn places(text: &str) -> usize {
+    split(text.trim()).map_or(0, |groups| groups.decimals())
+}

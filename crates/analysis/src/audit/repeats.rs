@@ -1,0 +1,214 @@
+//! Values that stand twice: for one thing, where they should agree, and for two, where they should
+//! not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use statrs::distribution::{DiscreteCDF, Poisson};
+
+use super::{CHANCE, Chance, Finding, Why, digits, printed::Printed};
+
+/// Values of fewer steps than this repeat by chance too easily: four digits.
+const STEPS: f64 = 1000.0;
+/// Values that differ by less than this share are near each other.
+const NEAR: f64 = 0.01;
+
+/// What repeats, and how likely that is.
+pub(super) struct Repeats {
+    pub(super) found: Vec<Finding>,
+    pub(super) chances: Vec<Chance>,
+}
+
+/// Cells of one statistic with one value, in the order they came.
+type Equal = Vec<usize>;
+
+/// Finds the repeated values of every set of coordinates of the layout.
+pub(super) fn find(printed: &Printed<'_>) -> Repeats {
+    let mut repeats = Repeats { found: Vec::new(), chances: Vec::new() };
+    let mut tests = Vec::new();
+    for shared in 0..printed.layout.repeats.len() {
+        for statistic in printed.styles.keys() {
+            tests.push(one(printed, shared, statistic));
+        }
+    }
+    let corrected = crate::holm(&tests.iter().map(|test| test.chance.p).collect::<Vec<_>>());
+    for (mut test, p) in tests.into_iter().zip(corrected) {
+        test.chance.p = p;
+        if p < CHANCE {
+            repeats.found.extend(test.pairs);
+        }
+        if test.chance.sharing.0 + test.chance.apart.0 > 0 {
+            repeats.chances.push(test.chance);
+        }
+    }
+    let pairs: BTreeSet<_> = repeats.found.iter().filter_map(|f| pair(printed, f)).collect();
+    let statistics = printed.styles.len();
+    let mut wholes = BTreeSet::new();
+    for (first, second, _) in &pairs {
+        let both = |(a, b, _): &&(_, _, _)| a == first && b == second;
+        if statistics > 1 && pairs.iter().filter(both).count() == statistics {
+            wholes.insert((first.clone(), second.clone()));
+        }
+    }
+    for finding in &mut repeats.found {
+        let things = pair(printed, finding);
+        if let (Finding::Repeats { whole, .. }, Some((first, second, _))) = (finding, things) {
+            *whole = wholes.contains(&(first, second));
+        }
+    }
+    let first = |finding: &Finding| match finding {
+        Finding::Repeats { first, second, .. } => (*first, *second),
+        Finding::Malformed { .. }
+        | Finding::Differs { .. }
+        | Finding::Repeated(_)
+        | Finding::Hole { .. }
+        | Finding::Granular { .. } => (usize::MAX, 0),
+    };
+    repeats.found.sort_by_key(first);
+    // Two cells that share several sets of coordinates are told once, under the first set.
+    repeats.found.dedup_by_key(|finding| first(finding));
+    repeats
+}
+
+type Thing<'a> = Vec<(&'a str, &'a str)>;
+
+/// The two things and the statistic of a repeated value.
+fn pair<'a>(printed: &Printed<'a>, of: &Finding) -> Option<(Thing<'a>, Thing<'a>, &'a str)> {
+    let Finding::Repeats { first, second, .. } = of else { return None };
+    let (one, other) = (printed.thing(*first), printed.thing(*second));
+    Some((one, other, printed.statistic(*first)))
+}
+
+/// Whether values of one statistic repeat among cells that share one set of coordinates.
+struct Test {
+    /// What was counted; its probability is not corrected yet.
+    chance: Chance,
+    /// The pairs, should chance be an unlikely cause.
+    pairs: Vec<Finding>,
+}
+
+/// The values of one statistic that repeat among cells that share one set of coordinates.
+fn one(printed: &Printed<'_>, shared: usize, statistic: &str) -> Test {
+    let coordinates = &printed.layout.repeats[shared];
+    let of = |cell: &usize| printed.statistic(*cell) == statistic;
+    let cells: Vec<usize> = printed.firsts().into_iter().filter(of).collect();
+    let mut rows: BTreeMap<Vec<&str>, u64> = BTreeMap::new();
+    let mut values: BTreeMap<u64, Equal> = BTreeMap::new();
+    let mut in_rows: BTreeMap<(u64, Vec<&str>), Equal> = BTreeMap::new();
+    for cell in &cells {
+        let row = printed.levels(*cell, coordinates);
+        let value = printed.values[*cell].unwrap_or(0.0);
+        *rows.entry(row.clone()).or_default() += 1;
+        if value.abs() >= STEPS * printed.step(*cell) {
+            values.entry(value.to_bits()).or_default().push(*cell);
+            in_rows.entry((value.to_bits(), row)).or_default().push(*cell);
+        }
+    }
+    let of_all = |groups: &mut dyn Iterator<Item = u64>| groups.map(pairs).sum::<u64>();
+    let sharing = (
+        of_all(&mut in_rows.values().map(|equal| equal.len() as u64)),
+        of_all(&mut rows.values().copied()),
+    );
+    let all =
+        (of_all(&mut values.values().map(|equal| equal.len() as u64)), pairs(cells.len() as u64));
+    let mut by_row: BTreeMap<&Vec<&str>, Vec<(f64, f64)>> = BTreeMap::new();
+    for ((bits, row), equal) in &in_rows {
+        let value = f64::from_bits(*bits).abs();
+        let steps = equal.iter().map(|cell| (value, printed.step(*cell)));
+        by_row.entry(row).or_default().extend(steps);
+    }
+    let apart = (all.0 - sharing.0, all.1 - sharing.1);
+    let of_apart = apart.0 as f64 / apart.1.max(1) as f64 * sharing.1 as f64;
+    let expected = by_row.into_values().map(by_chance).sum::<f64>().max(of_apart);
+    // A value that stands in m cells has one cause, not one for each of its m (m - 1) / 2 pairs.
+    let repeated = in_rows.iter().filter(|(_, equal)| equal.len() > 1);
+    let values = repeated.map(|((bits, _), _)| bits).collect::<BTreeSet<_>>().len() as u64;
+    let p = beyond(values, expected);
+    // Each later cell is held against the first one, so a value that stands everywhere gives no
+    // more findings than cells.
+    let held = |equal: &Equal| {
+        let first = equal[0];
+        let pair = move |second| Finding::Repeats { first, second, shared, whole: false };
+        equal[1..].iter().copied().map(pair).collect::<Vec<_>>()
+    };
+    let pairs = in_rows.values().flat_map(held).collect();
+    let statistic = statistic.to_owned();
+    Test { chance: Chance { statistic, shared, sharing, apart, values, expected, p }, pairs }
+}
+
+fn pairs(n: u64) -> u64 {
+    n * n.saturating_sub(1) / 2
+}
+
+/// How many pairs of values would be equal if those that are near each other lay anywhere within
+/// that distance d: values come with their steps, and a near pair, unless it is equal, may have
+/// 2 d / step + 1 differences.
+fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
+    values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let (mut above, mut beyond) = (0, 0);
+    let mut expected = 0.0;
+    for (value, step) in &values {
+        above += values[above..].iter().take_while(|(other, _)| other <= value).count();
+        beyond = beyond.max(above);
+        let limit = value * (1.0 + NEAR);
+        beyond += values[beyond..].iter().take_while(|(other, _)| *other <= limit).count();
+        expected += (beyond - above) as f64 / (2.0 * NEAR * value / step + 1.0);
+    }
+    expected
+}
+
+/// Probability of at least so many repeated values where so many equal pairs are expected
+/// (Poisson). No more values than pairs can repeat, so it is not too small.
+fn beyond(equal: u64, expected: f64) -> f64 {
+    match (equal, Poisson::new(expected)) {
+        (0, _) => 1.0,
+        // Without a pair that is near, nothing would be equal.
+        (_, Err(_)) => 0.0,
+        (_, Ok(chance)) => chance.sf(equal - 1).clamp(0.0, 1.0),
+    }
+}
+
+/// Things printed more than once with values that differ from the first.
+pub(super) fn differing(printed: &Printed<'_>, repeats: &[Finding]) -> Vec<Finding> {
+    let mut twins: BTreeMap<usize, usize> = BTreeMap::new();
+    for repeat in repeats {
+        if let Finding::Repeats { first, second, .. } = repeat {
+            twins.entry(*first).or_insert(*second);
+            twins.entry(*second).or_insert(*first);
+        }
+    }
+    let mut values: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+    for cell in printed.firsts() {
+        let bits = printed.values[cell].unwrap_or(0.0).to_bits();
+        values.entry((bits, printed.statistic(cell))).or_insert(cell);
+    }
+    let mut found = Vec::new();
+    for thing in &printed.things {
+        for second in &thing[1..] {
+            let (Some(a), Some(b)) = (printed.values[thing[0]], printed.values[*second]) else {
+                continue;
+            };
+            if a == b {
+                continue;
+            }
+            let statistic = printed.statistic(*second);
+            let large = b.abs() >= STEPS * printed.step(*second);
+            let elsewhere = values.get(&(b.to_bits(), statistic)).filter(|_| large);
+            let why = digits::slip(a, b, printed.scales[statistic].0)
+                .or(elsewhere.map(|cell| Why::SecondIsOf { cell: *cell }))
+                .or(twins.get(&thing[0]).map(|cell| Why::FirstIsOf { cell: *cell }))
+                .unwrap_or(Why::Unknown);
+            let difference = (b - a) / a;
+            found.push(Finding::Differs { first: thing[0], second: *second, difference, why });
+        }
+    }
+    let second = |finding: &Finding| match finding {
+        Finding::Differs { second, .. } => *second,
+        Finding::Malformed { .. }
+        | Finding::Repeats { .. }
+        | Finding::Repeated(_)
+        | Finding::Hole { .. }
+        | Finding::Granular { .. } => usize::MAX,
+    };
+    found.sort_by_key(second);
+    found
+}

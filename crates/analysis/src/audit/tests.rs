@@ -1,0 +1,482 @@
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks one kind of finding")]
+
+use proptest::prelude::*;
+
+use super::{number::Fault, *};
+
+fn at(levels: &[(&str, &str)]) -> Place {
+    levels.iter().map(|(name, level)| ((*name).into(), (*level).into())).collect()
+}
+
+fn cell(levels: &[(&str, &str)], printed: &str) -> Cell {
+    Cell { at: at(levels), printed: printed.into(), value: None }
+}
+
+fn layout() -> Layout {
+    Layout {
+        place: vec!["table".into()],
+        statistic: None,
+        mean: None,
+        deviation: None,
+        runs: None,
+        repeats: vec![vec!["filesystem".into(), "record".into()]],
+        better: Better::Higher,
+    }
+}
+
+/// What a text may mean among neighbors with two places and separated thousands.
+fn read(text: &str) -> (Vec<Fault>, Option<f64>) {
+    let style = number::Style { decimals: Some(2), grouped: true, comma: false };
+    let reading = number::read(text, &style);
+    (reading.faults, reading.candidates.first().copied())
+}
+
+#[test]
+fn numbers_are_held_against_the_style_of_their_neighbors() {
+    for (text, value) in [("1,234.50", 1234.5), (" 12.00 ", 12.0), ("-1,234,567.89", -1_234_567.89)]
+    {
+        assert_eq!(read(text), (vec![], Some(value)), "{text}");
+    }
+    let group = |digits| Fault::Group { digits };
+    for (text, faults, value) in [
+        ("4087.92", vec![Fault::NoSeparator], 4087.92),
+        ("51,97.23", vec![group(2)], 5197.23),
+        ("1,634,817,80", vec![Fault::CommaForPoint], 1_634_817.8),
+        ("89.078.40", vec![Fault::PointForComma], 89_078.4),
+        ("106,9992.0", vec![group(4), Fault::Decimals { found: 1, usual: 2 }], 106_999.2),
+        ("12.5", vec![Fault::Decimals { found: 1, usual: 2 }], 12.5),
+    ] {
+        assert_eq!(read(text), (faults, Some(value)), "{text}");
+    }
+    for text in ["", "=1+1", "n/a", "NaN", "inf", "1 234", "١٢", "\u{1b}[31m1", ",", "."] {
+        assert_eq!(read(text), (vec![Fault::NotANumber], None), "{text:?}");
+    }
+    assert_eq!(read("1e3"), (vec![], Some(1000.0)));
+    // Whoever writes numbers plainly has no style to break.
+    let style = number::style(["1", "2.5", "12345", "3.25"].into_iter());
+    assert_eq!(style, number::Style::default());
+    assert_eq!(number::read("12345", &style).faults, []);
+}
+
+#[test]
+fn decimal_commas_and_points_between_thousands_are_read_as_such() {
+    let candidates = |text: &str, neighbors: &[&str]| {
+        let style = number::style(neighbors.iter().copied());
+        number::read(text, &style)
+    };
+    let english = ["1,234.50", "7.25", "88.10"];
+    let european = ["1.234,50", "7,25", "88,10"];
+    let plain = ["1", "20", "300"];
+    for (text, neighbors, values) in [
+        ("1.234,50", &english, &[1234.5, 123_450.0][..]),
+        ("1.234,50", &plain, &[1234.5, 123_450.0]),
+        ("1.234.567,8", &plain, &[1_234_567.8, 12_345_678.0]),
+        ("-1.234,50", &european, &[-1234.5]),
+        ("1.234,567", &plain, &[1234.567, 1_234_567.0]),
+        ("1.000.000", &plain, &[1_000_000.0, 1000.0]),
+        ("1.000.000", &european, &[1_000_000.0]),
+        ("89.078.400", &["1.125", "2.250", "3.500"], &[89_078.4, 89_078_400.0]),
+        ("12,5", &plain, &[12.5, 125.0]),
+        ("12,5", &european, &[12.5]),
+        ("1.234", &european, &[1234.0, 1.234]),
+        ("1,234", &european, &[1.234, 1234.0]),
+    ] {
+        let reading = candidates(text, neighbors);
+        assert_eq!(reading.candidates, values, "{text} among {neighbors:?}");
+        assert!(!reading.faults.is_empty(), "{text} among {neighbors:?} is told");
+    }
+    for (text, neighbors, value) in
+        [("1,234", &plain, 1234.0), ("1.234", &plain, 1.234), ("2.5", &european, 2.5)]
+    {
+        let reading = candidates(text, neighbors);
+        assert_eq!((reading.faults, reading.candidates), (vec![], vec![value]), "{text}");
+    }
+}
+
+/// Whether ext4 is ahead, where its cell is printed so, of xfs with 5,000; and of both, with others
+/// in a second place.
+fn ahead(printed: &[&str]) -> Judged {
+    let mut cells = Vec::new();
+    for (test, text) in printed.iter().enumerate() {
+        let test = test.to_string();
+        cells.push(cell(&[("filesystem", "ext4"), ("test", &test)], text));
+        cells.push(cell(&[("filesystem", "xfs"), ("test", &test)], "5000"));
+    }
+    let levels = names(&["ext4"]);
+    let claim = Claim::Extreme { axis: "filesystem".into(), levels, end: End::Best, margin: 1.0 };
+    let statement =
+        Statement { id: "a".into(), says: String::new(), parts: vec![part(claim, &[])] };
+    statements(&cells, &layout(), &[statement]).remove(0).parts.remove(0)
+}
+
+#[test]
+fn what_depends_on_how_a_cell_is_read_cannot_be_tested() {
+    let one = ahead(&["1.234,50", "1,000.25", "1,000.75"]);
+    assert_eq!(one.ruling, Ruling::NotTestable);
+    assert_eq!(
+        one.absent.as_deref(),
+        Some("it depends on whether \"1.234,50\" is 1234.5 or 123450")
+    );
+    // Both readings are ahead, or the neighbors leave but one.
+    assert_eq!(ahead(&["71.234,50", "1,000.25", "1,000.75"]).ruling, Ruling::Holds);
+    assert_eq!(ahead(&["1.234,50", "1.000,25", "1.000,75"]).ruling, Ruling::Contradicted);
+    // 1234.5 and 1234.5 are behind; so is either with 12,345; both with 12,345 are ahead.
+    let two = ["1.234,5", "1.234,5", "1,000.25", "1,000.75", "0.5", "0.5"];
+    let one = ahead(&two[..4]);
+    assert_eq!(one.ruling, Ruling::NotTestable);
+    assert!(one.absent.unwrap().ends_with("and on others like it"));
+    assert_eq!(ahead(&two).ruling, Ruling::Contradicted);
+}
+
+#[test]
+fn a_hole_makes_untestable_only_what_speaks_of_it() {
+    let axis = || "filesystem".to_owned();
+    let of = |without: &[(&str, &str)], claim: Claim| {
+        let (mut cells, layout) = measured();
+        cells.retain(|cell| {
+            let is = |(filesystem, record): &(&str, &str)| {
+                cell.at["filesystem"] == *filesystem && cell.at["record"] == *record
+            };
+            !without.iter().any(is)
+        });
+        let statement =
+            Statement { id: "a".into(), says: String::new(), parts: vec![part(claim, &[])] };
+        statements(&cells, &layout, &[statement]).remove(0).parts.remove(0)
+    };
+    let range = (1.0, 2.0);
+    let factor = |from: &str, to: &str| Claim::Factor {
+        axis: axis(),
+        from: Who::Level(from.into()),
+        to: Who::Level(to.into()),
+        range,
+    };
+    let one = of(&[("btrfs", "4")], factor("xfs", "ext4"));
+    assert_eq!(one.ruling, Ruling::Holds, "{one:?}");
+    let one = of(&[("btrfs", "4"), ("btrfs", "16")], factor("xfs", "btrfs"));
+    assert_eq!(one.absent.as_deref(), Some("filesystem = btrfs has 1 cell, others 3"));
+    let best =
+        Claim::Extreme { axis: axis(), levels: names(&["xfs"]), end: End::Best, margin: 1.0 };
+    assert_eq!(of(&[("btrfs", "4")], best).ruling, Ruling::NotTestable);
+    // Both lack the same, and means over the same are left; then each another.
+    let alike = [("xfs", "4"), ("ext4", "4")];
+    assert_eq!(of(&alike, factor("xfs", "ext4")).ruling, Ruling::Holds);
+    let apart = [("xfs", "4"), ("ext4", "16")];
+    assert_eq!(of(&apart, factor("xfs", "ext4")).ruling, Ruling::NotTestable);
+}
+
+#[test]
+fn numbers_of_few_digits_do_not_differ_by_a_slip() {
+    let why = |one: &str, other: &str| {
+        let levels = |table| [("table", table), ("filesystem", "ext4"), ("record", "1")];
+        let cells = [cell(&levels("1"), one), cell(&levels("2"), other)];
+        tables(&cells, &layout()).into_iter().find_map(|finding| match finding {
+            Finding::Differs { why, .. } => Some(why),
+            _ => None,
+        })
+    };
+    assert_eq!(why("1", "2"), Some(Why::Unknown));
+    assert_eq!(why("0.01", "0.02"), Some(Why::Unknown));
+    assert_eq!(why("121", "122"), Some(Why::OneDigit { position: 2 }));
+}
+
+#[test]
+fn means_of_three_whole_numbers_show_in_the_last_digits() {
+    let endings = |texts: &[&str]| {
+        let cells = (0..24).map(|index| {
+            let text = format!("{index}.{}", texts[index % texts.len()]);
+            cell(&[("filesystem", "ext4"), ("record", &index.to_string())], &text)
+        });
+        let cells: Vec<Cell> = cells.collect();
+        let findings = tables(&cells, &layout());
+        findings.into_iter().find_map(|finding| match finding {
+            Finding::Granular { parts, .. } => Some(parts),
+            _ => None,
+        })
+    };
+    assert_eq!(endings(&["00", "33", "66"]), Some(Parts { of: 3, cut: Some(true) }));
+    assert_eq!(endings(&["00", "33", "67"]), Some(Parts { of: 3, cut: Some(false) }));
+    assert_eq!(endings(&["00", "50"]), Some(Parts { of: 2, cut: None }));
+    assert_eq!(endings(&["00"]), Some(Parts { of: 1, cut: None }));
+    assert_eq!(endings(&["00", "33", "66", "67"]), None);
+    assert_eq!(endings(&["01", "17", "42", "86", "99"]), None);
+}
+
+#[test]
+fn a_hole_is_told_and_levels_that_never_meet_are_told_once() {
+    let mut cells = Vec::new();
+    for filesystem in ["ext4", "xfs", "btrfs"] {
+        for record in ["1", "4", "8"] {
+            for edition in ["2004", "2006"] {
+                let levels = [("filesystem", filesystem), ("record", record), ("edition", edition)];
+                let absent = filesystem == "btrfs" && edition == "2004";
+                if !absent && (filesystem, record, edition) != ("xfs", "4", "2006") {
+                    cells.push(cell(&levels, &format!("{}.5", cells.len())));
+                }
+            }
+        }
+    }
+    let holes = |cells: &[Cell]| -> Vec<Place> {
+        let findings = tables(cells, &layout());
+        let hole = |finding| match finding {
+            Finding::Hole { at } => Some(at),
+            _ => None,
+        };
+        findings.into_iter().filter_map(hole).collect()
+    };
+    let expected = [
+        at(&[("edition", "2004"), ("filesystem", "btrfs")]),
+        at(&[("edition", "2006"), ("filesystem", "xfs"), ("record", "4")]),
+    ];
+    assert_eq!(holes(&cells), expected);
+}
+
+/// Filesystems in three levels of record length, each with a mean and a deviation.
+fn measured() -> (Vec<Cell>, Layout) {
+    let means = [
+        ("ext4", ["100.00", "110.00", "121.00"]),
+        ("xfs", ["100.10", "140.00", "180.00"]),
+        ("btrfs", ["50.00", "40.00", "30.00"]),
+    ];
+    let mut cells = Vec::new();
+    for (filesystem, values) in means {
+        for (record, value) in ["1", "4", "16"].into_iter().zip(values) {
+            let levels = |statistic| {
+                [("filesystem", filesystem), ("record", record), ("statistic", statistic)]
+            };
+            cells.push(cell(&levels("mean"), value));
+            cells.push(cell(&levels("deviation"), "1.00"));
+        }
+    }
+    let layout = Layout {
+        statistic: Some("statistic".into()),
+        mean: Some("mean".into()),
+        deviation: Some("deviation".into()),
+        runs: Some(10),
+        ..layout()
+    };
+    (cells, layout)
+}
+
+fn part(claim: Claim, each: &[&str]) -> Part {
+    Part {
+        claim,
+        about: Filter::new(),
+        each: each.iter().map(|name| (*name).into()).collect(),
+        by: By::Mean,
+        need: Need::All,
+        not: false,
+        better: None,
+    }
+}
+
+fn judged(part: Part) -> Judged {
+    let (cells, layout) = measured();
+    let statement = Statement { id: "a".into(), says: String::new(), parts: vec![part] };
+    let mut judgments = statements(&cells, &layout, &[statement]);
+    judgments.remove(0).parts.remove(0)
+}
+
+fn names(levels: &[&str]) -> Vec<String> {
+    levels.iter().map(|level| (*level).into()).collect()
+}
+
+#[test]
+fn claims_hold_in_part_or_not_and_noise_is_told() {
+    let axis = || "filesystem".to_owned();
+    let record = || "record".to_owned();
+    let best = |level: &str| Claim::Extreme {
+        axis: axis(),
+        levels: names(&[level]),
+        end: End::Best,
+        margin: 1.0,
+    };
+    let one = judged(part(best("xfs"), &["record"]));
+    assert_eq!(one.ruling, Ruling::Holds);
+    assert_eq!(one.within_noise(), Some(true), "100.1 against 100.0 is within a deviation of 1");
+    let one = judged(part(best("ext4"), &["record"]));
+    assert_eq!((one.ruling, one.within_noise()), (Ruling::Contradicted, Some(false)));
+    assert_eq!(
+        judged(Part { better: Some(Better::Lower), ..part(best("btrfs"), &[]) }).ruling,
+        Ruling::Holds
+    );
+    assert_eq!(judged(Part { not: true, ..part(best("xfs"), &[]) }).ruling, Ruling::Contradicted);
+    let order = |levels: &[&str], from| Claim::Order { axis: axis(), levels: names(levels), from };
+    for (levels, from, ruling) in [
+        (&["xfs", "ext4"][..], Some(End::Best), Ruling::Holds),
+        (&["btrfs", "ext4"], Some(End::Worst), Ruling::Holds),
+        (&["ext4", "btrfs"], Some(End::Best), Ruling::Contradicted),
+        (&["ext4", "btrfs"], None, Ruling::Holds),
+        (&["ext4", "zfs"], None, Ruling::NotTestable),
+    ] {
+        assert_eq!(judged(part(order(levels, from), &[])).ruling, ruling, "{levels:?} {from:?}");
+    }
+    let rises = Claim::Monotone { axis: record(), rises: true };
+    let one = judged(part(rises.clone(), &["filesystem"]));
+    assert_eq!(one.ruling, Ruling::InPart);
+    let failing: Vec<_> = one.places.iter().filter(|at| at.holds == Some(false)).collect();
+    assert_eq!(failing.len(), 1);
+    assert_eq!(failing[0].at, at(&[("filesystem", "btrfs")]));
+    for (need, ruling) in [
+        (Need::Every, Ruling::Contradicted),
+        (Need::Most, Ruling::Holds),
+        (Need::Some, Ruling::Holds),
+    ] {
+        assert_eq!(judged(Part { need, ..part(rises.clone(), &["filesystem"]) }).ruling, ruling);
+    }
+    let change = |filesystem: &str, way| Part {
+        about: [("filesystem".to_owned(), names(&[filesystem]))].into(),
+        ..part(Claim::Change { axis: record(), from: "1".into(), to: "16".into(), way }, &[])
+    };
+    assert_eq!(judged(change("ext4", Way::Between(0.2, 0.22))).ruling, Ruling::Holds);
+    assert_eq!(judged(change("ext4", Way::Between(0.3, 0.4))).ruling, Ruling::Contradicted);
+    assert_eq!(judged(change("btrfs", Way::Falls)).ruling, Ruling::Holds);
+    assert_eq!(judged(change("btrfs", Way::Improves)).ruling, Ruling::Contradicted);
+    assert_eq!(
+        judged(change("zfs", Way::Falls)).absent.as_deref(),
+        Some("no cell has filesystem = zfs")
+    );
+    let quoted = |value| Part {
+        about: [("filesystem".to_owned(), names(&["ext4"])), ("record".into(), names(&["1"]))]
+            .into(),
+        ..part(Claim::Quoted { value, within: 0.0 }, &[])
+    };
+    assert_eq!(judged(quoted(100.0)).ruling, Ruling::Holds);
+    let one = judged(quoted(140.0));
+    assert_eq!(
+        (one.ruling, &one.places[0].fact),
+        (Ruling::Contradicted, &Fact::Number(100.0, Some(8)))
+    );
+    let count = Claim::Count { axes: vec![axis(), record()], times: 10, value: 90 };
+    assert_eq!(judged(part(count, &[])).ruling, Ruling::Holds);
+    assert_eq!(judged(part(best("xfs"), &["scheduler"])).ruling, Ruling::NotTestable);
+}
+
+const FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "jfs"];
+const RECORDS: [&str; 4] = ["1", "4", "8", "16"];
+const TESTS: [&str; 8] =
+    ["write", "rewrite", "read", "reread", "fwrite", "fread", "random", "backwards"];
+
+fn printed(cents: u32) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+/// A grid in table 1, and two filesystems of it once more in table 2.
+fn grid(cents: &[u32]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for table in ["1", "2"] {
+        let mut next = cents.iter();
+        for filesystem in FILESYSTEMS {
+            for record in RECORDS {
+                for test in TESTS {
+                    let levels = [
+                        ("table", table),
+                        ("filesystem", filesystem),
+                        ("record", record),
+                        ("test", test),
+                    ];
+                    let text = printed(*next.next().unwrap());
+                    if table == "1" || ["ext4", "xfs"].contains(&filesystem) {
+                        cells.push(cell(&levels, &text));
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn doubtful(cells: &[Cell]) -> Vec<Finding> {
+    tables(cells, &layout()).into_iter().filter(Finding::doubtful).collect()
+}
+
+const CELLS: usize = FILESYSTEMS.len() * RECORDS.len() * TESTS.len();
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_grid_has_no_findings_and_what_is_planted_is_found(
+        seed in any::<u64>(),
+        row in 0..FILESYSTEMS.len() * RECORDS.len(),
+        (from, to) in (0..TESTS.len(), 1..TESTS.len()),
+        again in 0..2 * RECORDS.len() * TESTS.len(),
+    ) {
+        // Drawn from a seed, since smaller values would be more alike and no simpler.
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let cents: Vec<u32> = (0..CELLS).map(|_| rng.u32(100_000_000..999_999_999)).collect();
+        let clean = grid(&cents);
+        prop_assert_eq!(doubtful(&clean), vec![], "beyond chance");
+        // A copy within one filesystem and record length, told from both tables alike.
+        let mut copied = cents.clone();
+        let (first, second) = (row * TESTS.len() + from, row * TESTS.len() + (from + to) % TESTS.len());
+        copied[second] = copied[first];
+        let repeats = Finding::Repeats {
+            first: first.min(second),
+            second: first.max(second),
+            shared: 0,
+            whole: false,
+        };
+        prop_assert_eq!(doubtful(&grid(&copied)), vec![repeats]);
+        // Two digits swapped in the second table; not the first, which must not become a zero.
+        let mut swapped = clean.clone();
+        let second = CELLS + again;
+        let text = swapped[second].printed.clone();
+        let digits = text.as_bytes();
+        if let Some(position) = (1..6).find(|position| digits[*position] != digits[position + 1]) {
+            let mut bytes = digits.to_vec();
+            bytes.swap(position, position + 1);
+            swapped[second].printed = String::from_utf8(bytes).unwrap();
+            let found = doubtful(&swapped);
+            prop_assert_eq!(found.len(), 1);
+            let Finding::Differs { second: place, why, .. } = &found[0] else {
+                panic!("{found:?}");
+            };
+            prop_assert_eq!((*place, *why), (second, Why::Swapped { position }));
+        }
+    }
+
+    #[test]
+    fn no_text_does_harm(texts in proptest::collection::vec("[0-9,.eE+\\-]{0,40}|\\PC{0,20}", 1..40)) {
+        let cells: Vec<Cell> = texts.iter().enumerate().map(|(index, text)| {
+            cell(&[("table", "1"), ("filesystem", text), ("record", &(index % 3).to_string())], text)
+        }).collect();
+        let findings = tables(&cells, &layout());
+        prop_assert!(findings.len() <= 4 * cells.len() + 4);
+    }
+}
+
+/// Cells of one filesystem with values from 5000 on that lie `gap` apart, then `copies` more with
+/// the value 5000; looked at in so many sets of coordinates.
+fn alike(copies: usize, gap: i32, sets: usize) -> Chance {
+    let texts = (0..14).map(|index: i32| 5001 + index * gap).chain([5000]);
+    let texts = texts.chain(std::iter::repeat_n(5000, copies));
+    let cells: Vec<Cell> = texts
+        .enumerate()
+        .map(|(index, value)| {
+            let test = index.to_string();
+            cell(&[("filesystem", "ext4"), ("test", &test), ("disk", "one")], &value.to_string())
+        })
+        .collect();
+    let layout = Layout { repeats: vec![vec!["filesystem".into()]; sets], ..layout() };
+    let findings = tables(&cells, &layout);
+    let chance = findings.into_iter().find_map(|finding| match finding {
+        Finding::Repeated(chance) => Some(chance),
+        _ => None,
+    });
+    chance.unwrap()
+}
+
+#[test]
+fn one_value_in_many_cells_is_one_repeated_value() {
+    let many = alike(5, 3, 1);
+    assert_eq!((many.values, many.sharing.0), (1, 15));
+    assert!(many.expected > 0.5 && many.p > CHANCE, "chance expects one: {many:?}");
+    assert_eq!(alike(1, 3, 1).values, 1);
+}
+
+#[test]
+fn looking_more_often_needs_stronger_signs() {
+    let (once, thrice) = (alike(1, 45, 1), alike(1, 45, 3));
+    assert!(once.p < 0.25, "{once:?}");
+    assert!((thrice.p - (3.0 * once.p).min(1.0)).abs() < 1e-12, "{once:?} {thrice:?}");
+}

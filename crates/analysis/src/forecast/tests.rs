@@ -1,0 +1,132 @@
+use fastrand::Rng;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    Summary,
+    reference::{lines, near},
+    simulated::{around_100, hostile, normal, whole},
+};
+
+#[test]
+fn detectable_differences_and_repeats_are_those_of_scipy() {
+    for line in lines("detectable") {
+        let [spread, repeats, difference] = line[..] else { panic!("{line:?}") };
+        near(detectable(spread, u32::try_from(whole(repeats)).unwrap()).0, difference, 1e-9);
+    }
+    for line in lines("repeats") {
+        let [spread, difference, repeats] = line[..] else { panic!("{line:?}") };
+        let ours = repeats_for(spread, Ratio(difference));
+        assert_eq!(f64::from(ours), repeats.max(6.0), "spread {spread}");
+    }
+}
+
+#[test]
+fn the_planning_table_holds() {
+    // Spread and difference in percent. The table rounds the quantiles to 2.8, which is one repeat
+    // in 420.
+    for (spread, difference, repeats) in
+        [(2, 2, 17), (3, 2, 38), (5, 2, 105), (8, 2, 269), (10, 2, 420), (5, 5, 18), (8, 5, 45)]
+    {
+        let ours = repeats_for(f64::from(spread) / 100.0, Ratio(f64::from(difference) / 100.0));
+        assert!(ours.abs_diff(repeats) <= 1, "{spread} %, {difference} %: {ours} not {repeats}");
+    }
+}
+
+#[test]
+fn a_spread_from_few_values_is_corrected() {
+    for line in lines("c4") {
+        near(c4(line[0]), line[1], 1e-12);
+    }
+    let mut rng = Rng::with_seed(1);
+    let drawn: f64 = (0..4000).filter_map(|_| spread(&around_100(&mut rng, 2, 5.0))).sum();
+    near(drawn / 4000.0, 0.05, 0.04);
+}
+
+#[test]
+fn half_widths_are_those_of_the_summary() {
+    for profile in Profile::ALL {
+        let (looks, widths) = (profile.looks(), half_widths(profile));
+        assert_eq!(looks.len(), widths.len());
+        let mut rng = Rng::with_seed(2);
+        let mut least = vec![Vec::new(); looks.len()];
+        for _ in 0..1000 {
+            // Far from zero, so that a ratio is a difference.
+            let values: Vec<f64> =
+                (0..looks[looks.len() - 1]).map(|_| 1e6 + normal(&mut rng)).collect();
+            let mut so_far = f64::INFINITY;
+            for (place, look) in looks.iter().enumerate() {
+                let summary = Summary::new(&values[..*look as usize]).unwrap();
+                so_far = so_far.min(summary.half_width().unwrap().0 * 1e6);
+                least[place].push(so_far);
+            }
+        }
+        for (mut drawn, width) in least.into_iter().zip(widths) {
+            drawn.sort_by(f64::total_cmp);
+            near(crate::median(&drawn), *width, 0.06);
+        }
+    }
+}
+
+#[test]
+fn cells_close_when_they_are_expected_to() {
+    let standard = |percent: f64| repeats_until(percent / 100.0, Profile::Standard);
+    assert_eq!([standard(0.0), standard(2.0), standard(4.0), standard(6.0)], [8, 8, 20, 30]);
+    assert_eq!(repeats_until(0.5, Profile::Quick), 10);
+    assert_eq!(repeats_until(f64::NAN, Profile::Rigorous), 50);
+    // Half of the cells are closed by then, and not half of them before.
+    let mut rng = Rng::with_seed(3);
+    let mut closed = [0u32; 2];
+    for _ in 0..400 {
+        let values = around_100(&mut rng, 30, 4.0);
+        let at = Profile::Standard.looks().iter().find(|look| {
+            let known = Summary::new(&values[..**look as usize]).unwrap();
+            known.half_width().unwrap() <= Profile::Standard.half_width_target()
+        });
+        closed[0] += u32::from(at.is_some_and(|look| *look < 20));
+        closed[1] += u32::from(at.is_some_and(|look| *look <= 20));
+    }
+    assert!(closed[0] < 200 && closed[1] > 200, "{closed:?}");
+}
+
+#[test]
+fn what_cannot_be_planned_is_never_found() {
+    assert_eq!(detectable(0.05, 0), Ratio(f64::INFINITY));
+    assert_eq!(detectable(f64::NAN, 8), Ratio(f64::INFINITY));
+    assert_eq!(detectable(-1.0, 8), Ratio(f64::INFINITY));
+    assert_eq!(detectable(0.0, 8), Ratio(0.0));
+    for (spread, difference) in [
+        (0.05, 0.0),
+        (0.05, -0.1),
+        (f64::NAN, 0.1),
+        (f64::INFINITY, 0.1),
+        (0.05, f64::NAN),
+        (-1.0, 0.1),
+    ] {
+        assert_eq!(repeats_for(spread, Ratio(difference)), u32::MAX, "{spread} {difference}");
+    }
+    assert_eq!(repeats_for(0.0, Ratio(0.05)), 6);
+    for values in hostile() {
+        let sound = values.len() > 1 && values.iter().all(|v| v.is_finite() && *v > 0.0);
+        assert_eq!(spread(&values).is_some_and(f64::is_finite), sound, "{values:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_smallest_difference_at_the_repeats_it_takes_is_that_difference(
+        spread in 0.001f64..0.5, difference in 0.005f64..0.5
+    ) {
+        let repeats = repeats_for(spread, Ratio(difference));
+        prop_assert!(detectable(spread, repeats).0 <= difference * (1.0 + 1e-9));
+        prop_assert!(repeats == 6 || detectable(spread, repeats - 1).0 > difference);
+    }
+
+    #[test]
+    fn the_unit_does_not_matter(
+        values in prop::collection::vec(1.0f64..100.0, 2..30), factor in 1e-6f64..1e9
+    ) {
+        let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
+        prop_assert!((spread(&values).unwrap() - spread(&scaled).unwrap()).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,112 @@
+use model::metric::Better;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{median, trend::Repeat};
+
+fn sample(repeats: &[(u32, f64)]) -> Sample {
+    let repeat = |(block, value): &(u32, f64)| Repeat { block: Some(*block), value: *value };
+    let repeats: Vec<Repeat> = repeats.iter().map(repeat).collect();
+    Sample::of_repeats(&repeats, Better::Higher).unwrap()
+}
+
+#[test]
+fn equal_cells_share_every_place() {
+    let own: Vec<(u32, f64)> = (0..8).map(|block| (block, 100.0 + f64::from(block))).collect();
+    let (one, same) = (sample(&own), sample(&own));
+    let standing = Standing::new(&[&one, &same]);
+    assert!(standing.first().iter().all(|share| (share.0 - 0.5).abs() < 1e-9));
+    assert_eq!(standing.places(), [(1, 2), (1, 2)]);
+    assert_eq!(standing.p(0, 1), 1.0);
+}
+
+#[test]
+fn what_is_better_in_every_block_is_always_first() {
+    // Blocks scatter by 30 % and the second is 1 % better in each: only joint resampling sees it.
+    let blocks = [70.0, 130.0, 81.0, 118.0, 95.0, 101.0, 77.0, 125.0, 90.0];
+    let of = |factor: f64| {
+        let own: Vec<(u32, f64)> = (0..).zip(blocks.map(|block| block * factor)).collect();
+        sample(&own)
+    };
+    let (one, better, worst) = (of(1.0), of(1.01), of(0.5));
+    let standing = Standing::new(&[&one, &better, &worst]);
+    assert_eq!(standing.first(), [Ratio(0.0), Ratio(1.0), Ratio(0.0)]);
+    assert_eq!(standing.places(), [(2, 2), (1, 1), (3, 3)]);
+    assert!((standing.p(0, 1) - 2.0 / 4001.0).abs() < 1e-12);
+    assert_eq!(standing.p(0, 1), standing.p(1, 0));
+}
+
+#[test]
+fn without_blocks_each_cell_is_drawn_on_its_own() {
+    let values = [70.0, 130.0, 81.0, 118.0, 95.0, 101.0, 77.0, 125.0, 90.0];
+    let one = Sample::of_values(&values, Better::Higher).unwrap();
+    let better = Sample::of_values(&values.map(|v| v * 1.01), Better::Higher).unwrap();
+    let standing = Standing::new(&[&one, &better]);
+    assert!(standing.first()[0].0 > 0.2, "{:?}", standing.first());
+    assert_eq!(standing.places(), [(1, 2), (1, 2)]);
+}
+
+#[test]
+fn a_cell_of_one_block_and_no_cell_at_all_have_a_place() {
+    let many: Vec<(u32, f64)> = (0..30).map(|block| (block, 100.0)).collect();
+    let standing = Standing::new(&[&sample(&many), &sample(&[(29, 200.0)])]);
+    assert_eq!(standing.first(), [Ratio(0.0), Ratio(1.0)]);
+    assert!(Standing::new(&[]).first().is_empty());
+    let alone = Standing::new(&[&sample(&[(1, 5.0)])]);
+    assert_eq!((alone.first(), alone.places()), (vec![Ratio(1.0)], vec![(1, 1)]));
+}
+
+proptest! {
+    #[test]
+    fn the_median_of_weights_is_that_of_the_repeated_values(
+        cell in prop::collection::vec((0u32..12, 1u8..40), 1..20),
+        weights in prop::collection::vec(0u32..4, 12),
+    ) {
+        let own: Vec<(u32, f64)> = cell.iter().map(|(b, v)| (*b, f64::from(*v))).collect();
+        let all: Vec<(u32, f64)> =
+            (0..12).map(|block| (block, f64::from(block * 5 % 12 + 1))).collect();
+        let samples = [sample(&own), sample(&all)];
+        let (cells, blocks) = ready(&samples.each_ref());
+        prop_assert_eq!(blocks, Some(12));
+        prop_assert!(cells[1].whole && cells[1].head > 0);
+        for ((cell, sample), values) in cells.iter().zip(&samples).zip([&own, &all]) {
+            // A whole cell is only ever drawn as often as it has units.
+            let drawn: u32 = weights.iter().sum();
+            let mut weights = weights.clone();
+            weights[0] += 12u32.saturating_sub(drawn);
+            let mut over = drawn.saturating_sub(12);
+            for weight in &mut weights {
+                let less = over.min(*weight);
+                (*weight, over) = (*weight - less, over - less);
+            }
+            let mut repeated: Vec<f64> = values
+                .iter()
+                .flat_map(|(block, value)| vec![value.ln(); weights[*block as usize] as usize])
+                .collect();
+            repeated.sort_by(f64::total_cmp);
+            let expected = if repeated.is_empty() { sample.median() } else { median(&repeated) };
+            prop_assert_eq!(cell.median(&weights), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_of_blocks_and_order_of_repeats_do_not_matter(
+        values in prop::collection::vec((50.0f64..150.0, 50.0f64..150.0), 6..10), add in 0u32..9,
+    ) {
+        let of = |shift: u32, turned: bool, second: bool| {
+            let mut own: Vec<(u32, f64)> = (0u32..)
+                .zip(&values)
+                .map(|(block, two)| (block * 3 + shift, if second { two.1 } else { two.0 }))
+                .collect();
+            if turned {
+                own.reverse();
+            }
+            sample(&own)
+        };
+        let one = Standing::new(&[&of(0, false, false), &of(0, false, true)]);
+        let other = Standing::new(&[&of(add, true, false), &of(add, true, true)]);
+        prop_assert_eq!(one.first(), other.first());
+        prop_assert_eq!(one.places(), other.places());
+        prop_assert!((one.first().iter().map(|share| share.0).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+}

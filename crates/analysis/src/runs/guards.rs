@@ -1,0 +1,244 @@
+//! The tests of paired cells, and which of their numbers may be compared.
+
+use model::{
+    Ratio, RunRecord, Warning,
+    metric::Better,
+    phase::Role,
+    record::{CellRecord, CellState, Outcome, PhaseInfo},
+    warning::Level,
+};
+
+use super::{
+    Metrics, TestPair, Which,
+    cells::Match,
+    numbers::{Numbers, apart, values},
+};
+use crate::{Comparer, Error, Summary, trend::Repeat};
+
+/// Why two paired tests are not compared.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Withheld {
+    /// One cell has no values of the metric.
+    #[error("{which} has no values of it: {reason}")]
+    NoValues {
+        /// Which of the two.
+        which: Which,
+        /// What became of the cell.
+        reason: String,
+        /// Whether trials of it failed.
+        failed: bool,
+    },
+    /// One cell has repeats that failed.
+    #[error("{failed} of its {of} repeats in {which} failed")]
+    Failed {
+        /// Which of the two.
+        which: Which,
+        /// Repeats that failed.
+        failed: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// One number bears a warning that blocks claims.
+    #[error("{which} bears {}: {}", warning.code(), warning.message())]
+    Blocked {
+        /// Which of the two.
+        which: Which,
+        /// The warning.
+        warning: Warning,
+    },
+    /// The test is not judged by the same metric, or not from the same caches.
+    #[error("it is not the same test in both: {what} differ")]
+    Differs {
+        /// What is not the same.
+        what: &'static str,
+    },
+    /// The numbers have no ratio.
+    #[error("{0}")]
+    Numbers(Error),
+}
+
+/// Whether a warning keeps a number out of every claim. Too few repeats do so by the comparison.
+pub(super) fn blocks(warning: &Warning) -> bool {
+    warning.level() == Level::Block && !matches!(warning, Warning::Few { .. })
+}
+
+/// Every measured phase that one of two paired cells has, in the order of the first run.
+pub(super) fn tests(
+    first: &RunRecord,
+    second: &RunRecord,
+    pairs: &[Match],
+    metrics: Metrics,
+    untouched: &dyn Fn(&Match) -> bool,
+) -> Vec<TestPair> {
+    let sides = [Numbers::new(first), Numbers::new(second)];
+    let mut tests = Vec::new();
+    for pair in pairs {
+        let cells = [&first.cells[pair.first], &second.cells[pair.second]];
+        let mut phases: Vec<&PhaseInfo> = Vec::new();
+        for phase in cells.iter().flat_map(|cell| &cell.phases) {
+            let known = phases.iter().any(|known| known.name == phase.name);
+            if phase.role == Role::Measure && !known {
+                phases.push(phase);
+            }
+        }
+        for phase in phases {
+            let shown = match metrics {
+                Metrics::Primary => vec![phase.primary],
+                Metrics::One(metric) => vec![metric],
+                Metrics::All => {
+                    let there = sides[1].metrics(pair.second, &phase.name);
+                    let here = sides[0].metrics(pair.first, &phase.name).into_iter();
+                    // What it is judged by is missed where it is not there.
+                    here.filter(|m| there.contains(m) || *m == phase.primary).collect()
+                }
+            };
+            for metric in shown {
+                let indexes = [pair.first, pair.second];
+                let place = Place { sides: &sides, cells, indexes, phase, metric };
+                let mut test = place.test(pair);
+                test.touched = !untouched(pair);
+                let asked = metrics != Metrics::All || metric == phase.primary;
+                test.pooled = asked && metric.spec().better != Better::Neither;
+                tests.push(test);
+            }
+        }
+    }
+    tests
+}
+
+/// Where the numbers of one test are.
+struct Place<'a> {
+    sides: &'a [Numbers<'a>; 2],
+    cells: [&'a CellRecord; 2],
+    indexes: [usize; 2],
+    phase: &'a PhaseInfo,
+    metric: model::Metric,
+}
+
+impl Place<'_> {
+    /// The test with its values, or with why they may not be compared; not compared yet.
+    fn test(&self, pair: &Match) -> TestPair {
+        let repeats =
+            |at: usize| self.sides[at].repeats(self.indexes[at], &self.phase.name, self.metric);
+        let repeats = (repeats(0).to_vec(), repeats(1).to_vec());
+        let summary = |repeats: &[Repeat]| Summary::new(&values(repeats)).ok();
+        let name = |at: usize| self.cells[at].cell.filesystem.name.clone();
+        let reason = self.same().err().or_else(|| {
+            let both = [(Which::First, 0), (Which::Second, 1)];
+            both.into_iter().find_map(|(which, at)| {
+                let (index, cell) = (self.indexes[at], self.cells[at]);
+                withheld(which, &self.sides[at], (index, cell), &self.phase.name, self.metric)
+            })
+        });
+        // What may be compared is compared below; until then it has no repeats.
+        let comparison = Err(reason.unwrap_or(Withheld::Numbers(Error::Empty)));
+        TestPair {
+            first: self.indexes[0],
+            second: self.indexes[1],
+            by: pair.by,
+            filesystems: (name(0), name(1)),
+            label: label(self.cells),
+            phase: self.phase.name.clone(),
+            metric: self.metric,
+            touched: true,
+            pooled: true,
+            before: summary(&repeats.0),
+            after: summary(&repeats.1),
+            comparison,
+            interval: None,
+            found: false,
+            p_holm: 1.0,
+            gate: None,
+            repeats,
+        }
+    }
+
+    /// Whether both sides have the same test.
+    fn same(&self) -> Result<(), Withheld> {
+        let own = |cell: &CellRecord| {
+            cell.phases.iter().find(|phase| phase.name == self.phase.name).cloned()
+        };
+        let [Some(first), Some(second)] = self.cells.map(own) else { return Ok(()) };
+        if first.primary != second.primary {
+            return Err(Withheld::Differs { what: "the metrics it is judged by" });
+        }
+        if first.cache.zip(second.cache).is_some_and(|(first, second)| first != second) {
+            return Err(Withheld::Differs { what: "what the caches held" });
+        }
+        let loads = [0, 1].map(|at| {
+            let trials = self.sides[at].trials[self.indexes[at]].iter();
+            let mut loads: Vec<&str> =
+                trials.filter_map(|trial| trial.environment.get("load.sha256")).collect();
+            loads.sort_unstable();
+            loads.dedup();
+            loads
+        });
+        match loads[0] == loads[1] || loads.iter().any(Vec::is_empty) {
+            true => Ok(()),
+            false => Err(Withheld::Differs { what: "the load files" }),
+        }
+    }
+}
+
+/// Why the numbers of a test of one cell, given with its index, may not be compared.
+pub(super) fn withheld(
+    which: Which,
+    numbers: &Numbers<'_>,
+    (index, cell): (usize, &CellRecord),
+    phase: &str,
+    metric: model::Metric,
+) -> Option<Withheld> {
+    let trials = &numbers.trials[index];
+    let failed = trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
+    let failed = failed.count();
+    if numbers.repeats(index, phase, metric).is_empty() {
+        let reason = match &cell.state {
+            CellState::Skipped { reason } => format!("skipped, {reason}"),
+            CellState::Failed { reason } => format!("failed, {reason}"),
+            CellState::Open | CellState::Done { .. } if failed > 0 => {
+                format!("{failed} of its {} repeats failed", trials.len())
+            }
+            CellState::Open | CellState::Done { .. } if trials.is_empty() => "not measured".into(),
+            CellState::Open | CellState::Done { .. } => format!("no {}", metric.name()),
+        };
+        let failed = failed > 0 || matches!(cell.state, CellState::Failed { .. });
+        return Some(Withheld::NoValues { which, reason, failed });
+    }
+    if failed > 0 {
+        return Some(Withheld::Failed { which, failed, of: trials.len() });
+    }
+    let measured = trials.iter().filter(|trial| trial.outcome == Outcome::Measured);
+    let own = |place: &Option<String>| place.as_deref().is_none_or(|place| place == phase);
+    let mut warnings = measured.flat_map(|trial| &trial.warnings).filter(|(at, _)| own(at));
+    let blocking = warnings.find(|(_, warning)| blocks(warning));
+    blocking.map(|(_, warning)| Withheld::Blocked { which, warning: warning.clone() })
+}
+
+/// The workload and the conditions that the plan sets beside it. A label names what its own plan
+/// varies, so the longer of two tells more.
+fn label(cells: [&CellRecord; 2]) -> String {
+    let [first, second] = cells.map(|cell| cell.label.as_str());
+    let mut label = if second.len() > first.len() { second } else { first }.to_owned();
+    let cell = &cells[0].cell;
+    let scheduler = cell.scheduler.iter().map(|name| format!("scheduler {name}"));
+    let full = (!cell.fullness.is_empty()).then(|| format!("{} full", cell.fullness));
+    let factors = cell.factors.iter().map(|(factor, value)| format!("{factor} {value}"));
+    for condition in scheduler.chain(full).chain(factors) {
+        if !label.contains(&condition) && !label.contains(&condition.replacen(' ', "=", 1)) {
+            label = format!("{label}, {condition}");
+        }
+    }
+    label
+}
+
+/// Compares a test if it may be, at the working threshold.
+pub(super) fn compare(test: &mut TestPair, working: Ratio, comparer: &mut Comparer) {
+    if !matches!(test.comparison, Err(Withheld::Numbers(Error::Empty))) {
+        return;
+    }
+    let better = test.metric.spec().better;
+    let (first, second) = (apart(&test.repeats.0), apart(&test.repeats.1));
+    let compared = comparer.compare_repeats(&first, &second, better, working);
+    test.interval = compared.as_ref().ok().and_then(|comparison| comparison.interval);
+    test.comparison = compared.map_err(Withheld::Numbers);
+}

@@ -1,0 +1,102 @@
+//! `fslab audit`: printed tables and what is said of them, held against each other.
+//!
+//! What is found is decided in [`report::audit`]; here files are read.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use anyhow::Context;
+use report::{
+    PUBLISHED_SUFFIX, TerminalOptions,
+    audit::{self, AUDITED, Audit, Audited, Statements, Table, csv},
+};
+
+use crate::{
+    cli,
+    exit::{Exit, Failure},
+    output,
+};
+
+/// In place of a file: stdin.
+const STDIN: &str = "-";
+
+/// Columns of the text at most: it is mostly sentences.
+const WIDTH: usize = 80;
+
+pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
+    let table = arguments.table.to_str();
+    let audit = match table.filter(|name| name.ends_with(PUBLISHED_SUFFIX)) {
+        Some(name) => published(name, arguments.statements.as_deref())?,
+        None => of_files(&arguments.table, arguments.statements.as_deref())?,
+    };
+    let text = match arguments.format {
+        Some(cli::ComparisonFormat::Json) => audit.json(),
+        Some(cli::ComparisonFormat::Md) => audit.markdown(),
+        None => {
+            let (width, color) = (output::width().min(WIDTH), output::color());
+            audit.terminal(&TerminalOptions { width, color, detail: arguments.detail })
+        }
+    };
+    output::result(&text)?;
+    Ok(if audit.found() { Exit::No } else { Exit::Done })
+}
+
+fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
+    if statements.is_some() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{name} has its statements with it; leave --statements out"
+        )));
+    }
+    audit::published(name).ok_or_else(|| {
+        let known: Vec<String> = AUDITED.iter().map(Audited::full_name).collect();
+        Failure::usage(anyhow::anyhow!(
+            "no published results that can be audited are called `{name}`; there are {}",
+            known.join(", ")
+        ))
+    })
+}
+
+fn of_files(table: &Path, statements: Option<&Path>) -> Result<Audit, Failure> {
+    let mut read = match statements {
+        None => Statements::read("").map_err(Failure::usage)?,
+        Some(path) => {
+            let bytes = bytes(path)?;
+            let text = String::from_utf8(bytes).ok();
+            let text = text.with_context(|| {
+                format!("{} is not UTF-8; save the file as UTF-8", path.display())
+            });
+            let read = Statements::read(&text.map_err(Failure::usage)?);
+            read.with_context(|| format!("reading the statements in {}", path.display()))
+                .map_err(Failure::usage)?
+        }
+    };
+    let name = shown(table);
+    let cells = Table::read(&bytes(table)?, &read.columns);
+    let cells = cells.with_context(|| format!("reading the table in {name}"));
+    if read.title.is_empty() {
+        read.title = name;
+    }
+    let audit = Audit::new(cells.map_err(Failure::usage)?, read);
+    let file = statements.map_or_else(|| shown(table), |path| path.display().to_string());
+    audit.with_context(|| format!("reading the statements in {file}")).map_err(Failure::usage)
+}
+
+/// The bytes of a file or of stdin; one byte more than the reader takes, if there are so many.
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let most = u64::try_from(csv::LIMITS.bytes).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    let read = match path.to_str() {
+        Some(STDIN) => io::stdin().lock().take(most).read_to_end(&mut bytes),
+        Some(_) | None => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("reading {}; check the path and its permissions", shown(path)))
+        .map_err(Failure::usage)?;
+    Ok(bytes)
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new(STDIN) { "stdin".into() } else { path.display().to_string() }
+}

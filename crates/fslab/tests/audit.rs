@@ -1,0 +1,57 @@
+//! Printed tables are audited: published ones by name, others from files.
+
+use std::fs;
+
+use crate::support::Bench;
+
+#[test]
+fn published_results_are_audited_by_name() {
+    let bench = Bench::new();
+    let said = bench.ends(1, &["audit", "iozone-2009@published"]).stdout;
+    for words in ["author: Jeff Layton", "Malformed numbers (7)", "Printed twice with different"] {
+        assert!(said.contains(words), "{words} is missing from\n{said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let json = bench.ends(1, &["audit", "tasks-2006@published", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["found"], true);
+    let said = bench.ends(1, &["audit", "bonnie-2012@published", "--format", "md"]).stdout;
+    assert!(said.contains("| deletion | btrfs is no longer weak at deletion | holds |"), "{said}");
+    let name = "iozone-2009@published";
+    for command in [&["report", name][..], &["explain", name], &["compare", name, name]] {
+        let said = bench.ends(2, command).stderr;
+        assert!(said.contains("there for `fslab audit` only"), "{command:?}: {said}");
+    }
+    let said = bench.ends(2, &["explain", "tasks-2006@published"]).stderr;
+    assert!(said.contains("`fslab report` and `fslab audit` only"), "{said}");
+    let said = bench.ends(2, &["audit", "dbench-2012@published"]).stderr;
+    assert!(said.contains("iozone-2009@published"), "{said}");
+}
+
+#[test]
+fn a_table_of_ones_own_is_audited_by_its_statements() {
+    let bench = Bench::new();
+    fs::write(bench.path("a.csv"), "filesystem,value\next4,10.5\nxfs,12.25\n").unwrap();
+    let statement = |level: &str| {
+        format!(
+            "[[statement]]\nid = \"a\"\nsays = \"the best\"\n\
+             parts = [{{ kind = \"best\", axis = \"filesystem\", levels = \"{level}\" }}]\n"
+        )
+    };
+    fs::write(bench.path("yes.toml"), statement("xfs")).unwrap();
+    fs::write(bench.path("no.toml"), statement("ext4")).unwrap();
+    fs::write(bench.path("bad.toml"), "[layout]\nvalu = 1\n").unwrap();
+    bench.ends(0, &["audit", "a.csv"]);
+    bench.ends(0, &["audit", "a.csv", "--statements", "yes.toml"]);
+    let said = bench.ends(1, &["audit", "a.csv", "--statements", "no.toml"]).stdout;
+    assert!(said.contains("a contradicted: the best"), "{said}");
+    let said = bench.ends(2, &["audit", "a.csv", "--statements", "bad.toml"]).stderr;
+    assert!(said.contains("bad.toml") && said.contains("line 2"), "{said}");
+    fs::write(bench.path("typo.toml"), statement("zfs")).unwrap();
+    let said = bench.ends(2, &["audit", "a.csv", "--statements", "typo.toml"]).stderr;
+    assert!(said.contains("typo.toml") && said.contains("line 4: no cell has"), "{said}");
+    fs::write(bench.path("b.csv"), "filesystem,value\next4\n").unwrap();
+    let said = bench.ends(2, &["audit", "b.csv"]).stderr;
+    assert!(said.contains("b.csv") && said.contains("line 2: 1 field"), "{said}");
+    bench.ends(2, &["audit", "missing.csv"]);
+}
