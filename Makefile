@@ -8,7 +8,8 @@ demo: prepare            ## measure this machine's filesystems on image files; e
 	cargo build --release --locked -p fslab
 	target/release/fslab demo
 
-test: prepare            ## the whole test suite; as root also what needs root
+test:                    ## the whole test suite; as root also what needs root
+	scripts/prepare --browser
 	scripts/test
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes

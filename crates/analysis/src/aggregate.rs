@@ -20,7 +20,10 @@ use model::{Ratio, metric::Better};
 
 use crate::{
     Absent, Interval,
-    bootstrap::{Resampler, Weights, expanded_interval, weighted_median},
+    bootstrap::{
+        beside::{Beside, SIDE, Units, medians},
+        expanded_interval,
+    },
     bounded,
     compare::{Sample, differences::Differences, sum},
     count,
@@ -67,7 +70,7 @@ pub struct Aggregate {
 /// A pairing made ready to be resampled.
 struct Ready {
     /// The differences of logarithms, ascending, with the repeats (of `first`, of `second`) that
-    /// make them.
+    /// make them; later with the units of those.
     differences: Vec<(f64, u32, u32)>,
     /// The logarithm of the ratio of all repeats.
     ratio: f64,
@@ -95,7 +98,7 @@ pub fn geometric_across(workloads: &[Pairing], seed: u64) -> Result<Aggregate, A
 
 /// The aggregate, with the run that either side is of.
 fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregate, Absent> {
-    let ready = workloads.iter().map(Ready::new).collect::<Result<Vec<Ready>, Absent>>()?;
+    let mut ready = workloads.iter().map(Ready::new).collect::<Result<Vec<Ready>, Absent>>()?;
     let logs: Vec<f64> = ready.iter().map(|workload| workload.ratio).collect();
     let by_ratio = |a: &usize, b: &usize| logs[*a].total_cmp(&logs[*b]);
     // Of equal ones the first, on either side.
@@ -105,16 +108,24 @@ fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregat
     let lists = || workloads.iter().flat_map(|pairing| [&pairing.first, &pairing.second]);
     let blocked = lists().flatten().all(|repeat| repeat.block.is_some());
     let runs = runs.iter().cycle().map(|run| blocked.then_some(*run));
-    let resampler = Resampler::of_lists(lists().map(Vec::as_slice).zip(runs), seed)?;
-    let blocks = resampler.least();
+    let lists: Vec<&[Repeat]> = lists().map(Vec::as_slice).collect();
+    let units = Units::of_lists(lists.into_iter().zip(runs))?;
+    ready.iter_mut().enumerate().for_each(|(at, workload)| workload.by_units(&units, at));
+    let blocks = units.least();
     let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(1));
     let (mut these, mut like_these) = (Vec::new(), Vec::new());
-    resampler.each(|weights| {
-        let drawn: Vec<f64> =
-            ready.iter().enumerate().map(|(at, workload)| workload.resample(weights, at)).collect();
-        these.push(self::mean(&drawn));
-        let again = (0..drawn.len()).map(|_| drawn[rng.usize(0..drawn.len())]);
-        like_these.push(self::mean(&again.collect::<Vec<_>>()));
+    let mut drawn = vec![[0.0; SIDE]; workloads.len()];
+    let mut own = vec![0.0; workloads.len()];
+    units.each(seed, |weights| {
+        for (at, (drawn, workload)) in drawn.iter_mut().zip(&ready).enumerate() {
+            *drawn = workload.resample(weights, &units, at);
+        }
+        for side in 0..SIDE {
+            own.iter_mut().zip(&drawn).for_each(|(own, drawn)| *own = drawn[side]);
+            these.push(self::mean(&own));
+            let again = (0..own.len()).map(|_| own[rng.usize(0..own.len())]);
+            like_these.push(sum(again) / own.len() as f64);
+        }
     });
     let outermost = if mean > 0.0 { most } else { least };
     let enough = count(workloads.len()) >= needed(LEVEL);
@@ -156,15 +167,26 @@ impl Ready {
         Ok(Self { differences, ratio })
     }
 
-    /// The ratio in a resample, where this is workload `at`.
-    fn resample(&self, weights: &Weights, at: usize) -> f64 {
-        let (of_first, of_second) = (&weights[2 * at], &weights[2 * at + 1]);
-        let drawn = |weights: &[u32]| weights.iter().map(|weight| u64::from(*weight)).sum::<u64>();
-        let weighted = self
-            .differences
-            .iter()
-            .map(|(value, i, j)| (*value, of_first[*i as usize] * of_second[*j as usize]));
-        weighted_median(weighted, 0, drawn(of_first) * drawn(of_second))
+    /// Puts units in the place of repeats, where this is workload `at`.
+    fn by_units(&mut self, units: &Units, at: usize) {
+        let (first, second) = (units.of_list(2 * at), units.of_list(2 * at + 1));
+        for (_, i, j) in &mut self.differences {
+            (*i, *j) = (count(first[*i as usize]), count(second[*j as usize]));
+        }
+    }
+
+    /// The ratio in each of some resamples.
+    fn resample(&self, weights: &[Beside], units: &Units, at: usize) -> [f64; SIDE] {
+        let drawn = |list: usize| {
+            let mut sum = [0.0; SIDE];
+            for unit in units.of_list(list) {
+                sum.iter_mut().zip(&weights[*unit]).for_each(|(sum, weight)| *sum += weight);
+            }
+            sum
+        };
+        let (mut total, second) = (drawn(2 * at), drawn(2 * at + 1));
+        total.iter_mut().zip(&second).for_each(|(total, second)| *total *= second);
+        medians(&self.differences, weights, &total)
     }
 }
 

@@ -9,6 +9,8 @@
 //! A resample in which a level has no repeat at all is drawn again. That is rare, since nothing is
 //! resampled unless every level was measured in as many blocks as an interval of a median takes.
 
+pub(crate) mod beside;
+
 use std::collections::BTreeMap;
 
 use crate::{

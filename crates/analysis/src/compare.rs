@@ -37,9 +37,12 @@
 //! | the 90 % interval lies inside 1/(1+δ) ..= 1+δ | equivalent (two one-sided tests at 5 %) |
 //! | otherwise | inconclusive; n ≈ 2.1 (2.8 s / ln(1+δ))² would decide |
 //!
-//! A comparison with fewer than six values on a side, or whose ratio of medians disagrees with the
-//! estimate by more than δ, is inconclusive whatever its interval. With blocks, two more ways to
-//! compare are held against it ([`Check`]), and any that disagrees makes it inconclusive.
+//! A comparison with fewer than six values on a side is inconclusive whatever its interval. Where
+//! the ratio of medians disagrees with the estimate by more than δ, or with blocks one of the other
+//! ways to compare does ([`Check`]), no one ratio tells the difference. If all of them still point
+//! to the same side, that costs the size only: a difference that the test finds is of uncertain
+//! size, and nothing is equivalent. If one points to the other side, the comparison is
+//! inconclusive.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +81,8 @@ pub enum Side {
 pub enum Size {
     /// The whole interval lies beyond δ.
     AtLeast,
-    /// There is a difference; the interval lies on both sides of δ.
+    /// There is a difference; the interval lies on both sides of δ, or ways to compare that agree
+    /// about the side disagree about the size ([`Comparison::sizes_agree`]).
     Uncertain,
     /// There is a difference; the whole interval lies within δ.
     Negligible,
@@ -115,7 +119,7 @@ pub struct Comparison {
     /// Ratio of the medians, oriented alike; a cross-check.
     pub ratio_of_medians: Ratio,
     /// Whether both ratios agree within δ. If not, the shapes of the two differ so much that no one
-    /// ratio tells the difference, and further repeats will not change that.
+    /// ratio tells the size of the difference, and further repeats will not change that.
     pub ratios_agree: bool,
     /// Values on the first side.
     pub n_first: u32,
@@ -129,6 +133,23 @@ pub struct Comparison {
     /// [`Warning::Few`] for a side too small to carry a claim, [`Warning::Disagree`] for a check
     /// that disagrees.
     pub warnings: Vec<Warning>,
+}
+
+impl Comparison {
+    /// Whether all ways to compare come to the same ratio within δ. If not, no size of the
+    /// difference may be told.
+    pub fn sizes_agree(&self) -> bool {
+        self.ratios_agree && self.checks.iter().all(|check| !check.disagrees)
+    }
+
+    /// Whether the ratio of the medians, and every check that disagrees, point to the same side as
+    /// the ratio does.
+    fn one_side(&self) -> bool {
+        let log = self.ratio.0.ln();
+        let along = |ratio: Ratio| log * ratio.0.ln() > 0.0;
+        let mut disagreeing = self.checks.iter().filter(|check| check.disagrees);
+        along(self.ratio_of_medians) && disagreeing.all(|check| along(check.ratio))
+    }
 }
 
 /// Makes comparisons, and keeps the reference distributions that they share.
@@ -252,13 +273,17 @@ impl Comparer {
         let critical = null.critical(1.0 - BUILT);
         comparison.interval = critical.map(|critical| ends(a, b, critical, estimate, LEVEL));
         if let Some(wide) = comparison.interval
-            && comparison.warnings.is_empty()
-            && ratios_agree
+            && sides.into_iter().all(|n| n >= needed(LEVEL))
         {
             let limit = 1.0 + threshold.0;
-            let equivalent = || equivalent(null, a, b, estimate, limit);
-            let verdict =
-                differs(wide, limit).or_else(|| equivalent().then_some(Verdict::Equivalent));
+            let found = differs(wide, limit);
+            let verdict = match comparison.sizes_agree() {
+                true => found.or_else(|| {
+                    let same = equivalent(null, a, b, estimate, limit);
+                    same.then_some(Verdict::Equivalent)
+                }),
+                false => found.filter(|_| comparison.one_side()).map(of_uncertain_size),
+            };
             comparison.verdict = verdict.unwrap_or(comparison.verdict);
         }
         comparison
@@ -283,6 +308,14 @@ fn differs(wide: Interval, limit: f64) -> Option<Verdict> {
     let better = size_of(wide.low, wide.high).map(|size| (Side::Better, size));
     let worse = || Some((Side::Worse, size_of(1.0 / wide.high, 1.0 / wide.low)?));
     better.or_else(worse).map(|(side, size)| Verdict::Differs { side, size })
+}
+
+/// The same, of a difference about whose size ways to compare disagree.
+fn of_uncertain_size(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Differs { side, .. } => Verdict::Differs { side, size: Size::Uncertain },
+        Verdict::Equivalent | Verdict::Inconclusive { .. } => verdict,
+    }
 }
 
 /// Whether the interval for equivalence lies within the limit on both sides. Its ends are only

@@ -30,6 +30,7 @@ pub mod factorial;
 pub mod family;
 pub mod forecast;
 pub mod modes;
+pub mod moments;
 mod null;
 pub mod outliers;
 pub mod percentiles;

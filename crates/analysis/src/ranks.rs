@@ -43,8 +43,8 @@ pub struct Pair {
 
 impl Pair {
     /// Whether the two are told apart: at [`FAMILY_ERROR`], and by a verdict that says so. A small
-    /// p-value alone is not enough where too few values or two ratios that disagree forbid a
-    /// verdict.
+    /// p-value alone is not enough where too few values or ratios on both sides of 1 forbid a
+    /// verdict; ratios that only disagree about the size forbid none.
     pub fn separated(&self) -> bool {
         let differs = matches!(self.comparison.verdict, Verdict::Differs { .. });
         differs && self.p_holm <= FAMILY_ERROR
@@ -133,8 +133,9 @@ pub fn rank(
 }
 
 /// Ranks cells by repeats that know their blocks, and holds other ways to compare against each pair
-/// ([`crate::Check`]); a pair of which one disagrees is not told apart. Values are taken as they
-/// are, see the module. Cost: for 10 cells of 100 repeats some 8 ms, half of it for the resamples.
+/// ([`crate::Check`]); a pair of which one disagrees and points to the other side is not told
+/// apart. Values are taken as they are, see the module. Cost: for 10 cells of 100 repeats some 8
+/// ms, half of it for the resamples.
 ///
 /// # Errors
 /// [`Error`] when a list is empty or holds a value that is not finite and positive.

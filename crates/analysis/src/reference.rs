@@ -1,10 +1,11 @@
 //! Values of SciPy and statsmodels for tests, from `reference/*.txt`.
 
-const TEXTS: [&str; 4] = [
+const TEXTS: [&str; 5] = [
     include_str!("../reference/values.txt"),
     include_str!("../reference/compare.txt"),
     include_str!("../reference/stability.txt"),
     include_str!("../reference/trends.txt"),
+    include_str!("../reference/moments.txt"),
 ];
 
 /// The numbers of the line with that name.

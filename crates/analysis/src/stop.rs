@@ -30,13 +30,15 @@ pub enum Decision {
 /// Decides whether a cell needs more repeats.
 ///
 /// `values_per_primary` holds, for each measured phase, its primary metric over all measured
-/// trials, positive and in the metric's base unit. A cell is closed at a look when the interval of
-/// *every* phase is within the profile's target, or at the last look, whatever the width. Between
-/// looks the answer is the next look. With `fixed` repeats the answer is closed at exactly that
-/// many. No lists, or empty ones, mean that nothing has been measured yet.
+/// trials, positive and in the metric's base unit, in the order they were measured. A cell is
+/// closed at a look when the interval of *every* phase is within the profile's target, and was so
+/// at as many looks before as the profile wants ([`Profile::looks_in_a_row`]), or at the last look,
+/// whatever the width. Between looks the answer is the next look. With `fixed` repeats the answer
+/// is closed at exactly that many. No lists, or empty ones, mean that nothing has been measured
+/// yet.
 ///
 /// Source of the rule and of the looks: the sequential rule of `docs/method/statistics.md`, whose
-/// final coverage was simulated at 92 % to 96 %.
+/// final coverage is simulated in `docs/method/calibration.md`.
 pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u32>) -> Decision {
     let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
     let target = profile.half_width_target();
@@ -55,16 +57,23 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
         return Decision::More { next_look };
     }
     let warnings = open_phases(values_per_primary, profile);
-    if warnings.is_empty() {
+    let next = looks.iter().find(|look| **look > n);
+    if warnings.is_empty() && (next.is_none() || confirmed(values_per_primary, profile)) {
         let widest = widest(values_per_primary).unwrap_or(0.0);
+        let again = match profile.looks_in_a_row() {
+            1 => "",
+            _ if next.is_none() => "",
+            _ => ", and was so at the look before",
+        };
         let rule = format!(
-            "converged: after {n} repeats every phase is known to ±{} or better; the target is ±{}",
+            "converged: after {n} repeats every phase is known to ±{} or better{again}; the target \
+             is ±{}",
             percent(widest),
             percent(target.0)
         );
         return Decision::Enough { rule, warnings };
     }
-    match looks.iter().find(|look| **look > n) {
+    match next {
         Some(&next_look) => Decision::More { next_look },
         None => {
             let rule = format!(
@@ -112,6 +121,20 @@ pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
         warnings.push(Warning::Wide { half_width, target });
     }
     warnings
+}
+
+/// Whether every phase was within the target at the looks before this one, too, as many as the
+/// profile wants in a row.
+fn confirmed(values_per_primary: &[Vec<f64>], profile: Profile) -> bool {
+    let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
+    let mut before = profile.looks().iter().rev().filter(|look| **look < n);
+    (1..profile.looks_in_a_row()).all(|_| {
+        before.next().is_some_and(|look| {
+            let first = |values: &Vec<f64>| values.iter().take(*look as usize).copied().collect();
+            let first: Vec<Vec<f64>> = values_per_primary.iter().map(first).collect();
+            open_phases(&first, profile).is_empty()
+        })
+    })
 }
 
 /// One warning for each phase that is not within the target.
@@ -166,6 +189,27 @@ mod tests {
         assert!(warnings.is_empty());
         assert!(rule.starts_with("converged: after 8 repeats"), "{rule}");
         assert!(rule.ends_with("the target is ±3.0 %"), "{rule}");
+    }
+
+    #[test]
+    fn a_rigorous_cell_closes_at_the_second_narrow_look_in_a_row() {
+        let closed = |values: Vec<f64>| decide(&[values], Profile::Rigorous, None);
+        assert_eq!(closed(values(10, 0.1)), Decision::More { next_look: 12 });
+        let Decision::Enough { rule, warnings } = closed(values(12, 0.1)) else {
+            panic!("narrow at 10 and at 12");
+        };
+        assert!(warnings.is_empty());
+        assert!(rule.contains("or better, and was so at the look before; the target"), "{rule}");
+        // Wide at 12, narrow at 15.
+        let late: Vec<f64> = [90.0, 110.0].repeat(6).into_iter().chain([100.0; 40]).collect();
+        let looks = [20, 25, 30, 40, 50].map(|n| (n, closed(late[..n].to_vec())));
+        let first = looks.iter().find(|(_, decision)| matches!(decision, Decision::Enough { .. }));
+        let narrow = |n: usize| of_phase(&late[..n], Profile::Rigorous).is_empty();
+        let expected = [20, 25, 30, 40, 50].into_iter().zip([15, 20, 25, 30, 40]);
+        let expected = expected.map(|(n, before)| (n, narrow(n) && narrow(before)));
+        let expected = expected.into_iter().find(|(_, both)| *both).map(|(n, _)| n);
+        assert!(expected.is_some_and(|n| n > 20), "{expected:?}");
+        assert_eq!(first.map(|(n, _)| *n), expected);
     }
 
     #[test]

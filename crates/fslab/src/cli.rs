@@ -1,10 +1,13 @@
 //! What can be typed. The reference page and the help golden are made from this table.
 
+mod parse;
+
 use std::path::PathBuf;
 
 use analysis::conditions::Way;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::{Metric, Ratio, plan::Profile};
+use parse::{pair, percent, setting, way};
 
 /// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
 /// what the data support.
@@ -46,7 +49,7 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Show what a plan would do: its commands, cells and space. Touches nothing.
     Show(Show),
-    /// Report on a run: tables on the terminal, or HTML, CSV, JSON, Markdown.
+    /// Report on a run: tables on the terminal, or files: HTML, CSV, JSON, Markdown, XLSX, Parquet.
     Report(Report),
     /// Say what a run can answer, and what is missing where it cannot.
     ///
@@ -263,12 +266,20 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// The run file; or published results by name: tasks-2004@published, tasks-2006@published,
-    /// bonnie-2012@published.
+    /// iozone-2009@published, bonnie-2012@published.
     pub(crate) run: PathBuf,
-    /// Write the HTML report to this file instead of tables to the terminal.
-    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    /// Write the HTML report to this file. Beside -o, --charts, and --format: one run, several
+    /// outputs.
+    #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Print in this format instead.
+    /// Write every chart of the report into this directory, as SVG and PNG, with a list.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) charts: Option<PathBuf>,
+    /// Write to this file instead of stdout, whole or not at all; without --format its ending tells
+    /// the format: .csv, .json, .md, .xlsx, .parquet, .prom, .html. `-` is stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print in this format instead of tables for the terminal.
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Every test's ranking, not only the matrix.
@@ -276,15 +287,23 @@ pub(crate) struct Report {
     pub(crate) detail: bool,
 }
 
-/// Formats of a report on stdout.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// Formats of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// One row a sample, base units.
     Csv,
-    /// Summaries, verdicts and warnings.
+    /// Summaries, verdicts and warnings; its schema is docs/schemas/report-1.json.
     Json,
     /// The tables.
     Md,
+    /// A workbook: one sheet a table, matrices and charts over what is swept, samples.
+    Xlsx,
+    /// The rows of csv in typed columns.
+    Parquet,
+    /// Metrics in the text format of Prometheus.
+    Prometheus,
+    /// Tables laid out as IOzone prints them; of runs of suite iozone.
+    Iozone,
     /// Records of bonnie++ in its format 1.98, one for each repeat; of runs of suite bonnie.
     Bonnie,
     /// The same in format 1.96.
@@ -349,7 +368,9 @@ pub(crate) enum ExplanationFormat {
 /// `fslab compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Run files, at least two, in their order; each is compared with the one before it.
+    /// Run files, at least two, in their order; each is compared with the one before it. Or a run
+    /// file and published results, such as tasks-2006@published, or two of these: both values
+    /// beside each other, what else differs first, and no verdict.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// Compare this filesystem of the first run with that of the second; may be given again.
@@ -378,6 +399,9 @@ pub(crate) struct Compare {
     /// Print in this format instead of tables.
     #[arg(long, value_enum)]
     pub(crate) format: Option<ComparisonFormat>,
+    /// Write an HTML page here, with charts; where one side is published.
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Formats of a comparison on stdout.
@@ -408,6 +432,7 @@ pub(crate) struct Audit {
 
 /// `fslab list`
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct List {
     /// What to list.
     #[arg(value_enum)]
@@ -436,6 +461,10 @@ pub(crate) enum Listed {
     Warnings,
     /// The published results that are built in.
     Published,
+    /// The kinds of charts, and the question each answers.
+    Charts,
+    /// The views of published studies, for `view` of a plan.
+    Views,
 }
 
 /// `fslab docs`
@@ -446,36 +475,4 @@ pub(crate) struct Docs {
     /// Only say whether they are in step.
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| {
-        format!("`{text}` has no `=`; write KEY=VALUE, as in filesystem=ext4,xfs")
-    })?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text.split_once('=').map(|(one, other)| (one.trim(), other.trim()));
-    match pair.filter(|(one, other)| !one.is_empty() && !other.is_empty()) {
-        Some((one, other)) => Ok((one.to_owned(), other.to_owned())),
-        None => Err("write FILESYSTEM=FILESYSTEM, as in ext4=xfs".to_owned()),
-    }
-}
-
-/// A share from percents above 0 and up to 100.
-fn percent(text: &str) -> Result<Ratio, String> {
-    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
-    let share = number.map(|number: f64| number / 100.0);
-    share
-        .filter(|share| *share > 0.0 && *share <= 1.0)
-        .map(Ratio)
-        .ok_or_else(|| "write percents above 0 and up to 100, as in 5% or 2.5%".to_owned())
-}
-
-fn way(text: &str) -> Result<Way, String> {
-    Way::named(text.trim()).ok_or_else(|| {
-        let known: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
-        format!("runs do not differ in a way of that name; there are {}", known.join(", "))
-    })
 }

@@ -260,10 +260,12 @@ fn cell(filesystem: &str, label: &str, twin: bool) -> String {
 fn told(forecast: &Forecast) -> String {
     let Forecast { least, expected, most, time, over_budget, .. } = forecast;
     let trials = match (least, most) {
+        _ if *over_budget => format!("the budget ends the run after about {expected} trials"),
         (least, most) if least == most => format!("{least} trials"),
         (least, most) => format!("{least} to {most} trials, {expected} expected"),
     };
-    let budget = if *over_budget { ", when the budget ends it" } else { "" };
+    let too_few = *over_budget && forecast.detectable.is_none();
+    let too_few = if too_few { "; too few of each cell to compare any" } else { "" };
     let percent = |ratio: Ratio| format!("{:.1} %", ratio.0 * 100.0);
     let difference = forecast.detectable.as_ref().map(|told| {
         let (median, worst) = (percent(told.median), percent(told.worst));
@@ -274,7 +276,7 @@ fn told(forecast: &Forecast) -> String {
         )
     });
     format!(
-        "forecast: {trials}, about {} more{budget}{}",
+        "forecast: {trials}, about {} more{too_few}{}",
         report::duration(*time),
         difference.unwrap_or_default()
     )

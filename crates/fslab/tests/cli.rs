@@ -42,6 +42,13 @@ fn published_results_are_shown_by_name_and_said_to_be_published() {
         let said = bench.ends(0, &["report", "tasks-2004@published", "--format", format]);
         assert!(said.stdout.contains("not measured by fslab"), "{}", said.stdout);
     }
+    let editions = ["compare", "tasks-2004@published", "tasks-2006@published"];
+    let said = bench.ends(0, &editions).stdout;
+    assert!(said.contains("No verdict: disk, kernel"), "{said}");
+    let gated = [&editions[..], &["--gate", "5%"]].concat();
+    assert!(bench.ends(2, &gated).stderr.contains("nothing is judged"));
+    let said = bench.ends(2, &["report", "tasks-2009@published"]).stderr;
+    assert!(said.contains("Did you mean tasks-200"), "{said}");
     let said = bench.ends(2, &["report", "tasks-1999@published"]);
     assert!(said.stderr.contains("tasks-2004@published"), "{}", said.stderr);
     assert!(bench.ends(0, &["report", "--help"]).stdout.contains("tasks-2006@published"));

@@ -103,8 +103,14 @@ fn only_runs_of_the_suite_make_records() {
     bench.ends(0, &["run", &plan, "-q", "-o", "other.fslab"]);
     let said = bench.ends(2, &["report", "other.fslab", "--format", "bonnie"]);
     assert!(said.stderr.contains("suite = \"bonnie\""), "{}", said.stderr);
-    let said = bench.ends(2, &["report", "bonnie-2012@published", "--format", "bonnie"]);
+    let said = bench.ends(2, &["report", "tasks-2006@published", "--format", "bonnie"]);
     assert!(said.stderr.contains("--format csv"), "{}", said.stderr);
+    for (format, fields) in [("bonnie", 50), ("bonnie-1.96", 48)] {
+        let set = ["report", "bonnie-2012@published", "--format", format];
+        let records = bench.ends(0, &set).stdout;
+        assert_eq!(records.lines().count(), 11);
+        assert!(records.lines().all(|record| record.split(',').count() == fields), "{records}");
+    }
 }
 
 #[test]

@@ -11,14 +11,19 @@
 
 mod audit;
 mod bench;
+mod browser;
 mod cli;
 mod compare;
+mod damaged;
+mod data;
 mod evidence;
 mod failures;
+mod hostile;
 mod import;
 mod input;
 mod kill;
 mod loadfile;
+mod made;
 mod pipeline;
 mod reboot;
 mod support;

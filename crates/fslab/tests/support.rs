@@ -69,7 +69,7 @@ impl Bench {
             .args(arguments)
             .current_dir(self.directory.path())
             .env("FSLAB_STATE", self.state())
-            .env("LC_ALL", "C")
+            .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null());
         command
     }
@@ -135,12 +135,20 @@ pub(crate) fn needs_root(test: &str) -> bool {
     if rustix::process::geteuid().is_root() {
         return true;
     }
-    eprintln!("skipped: needs root: {test}");
+    skipped(test, "root");
+    false
+}
+
+/// Says that a test did not run for want of something, and counts it.
+pub(crate) fn skipped(test: &str, needs: &str) {
+    eprintln!("skipped: needs {needs}: {test}");
     if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
         let log = fs::OpenOptions::new().append(true).create(true).open(log);
-        writeln!(log.unwrap(), "fslab {test}").unwrap();
+        match needs {
+            "root" => writeln!(log.unwrap(), "fslab {test}").unwrap(),
+            other => writeln!(log.unwrap(), "fslab {test} (needs {other})").unwrap(),
+        }
     }
-    false
 }
 
 /// Every file below a directory of the repository, skipping what git ignores.

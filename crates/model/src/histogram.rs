@@ -38,6 +38,10 @@ const LINEAR: u64 = 1 << LINEAR_BITS;
 const COUNTERS: usize = ((64 - LINEAR_BITS as usize) + 1) << LINEAR_BITS;
 const FORMAT: u64 = 1;
 
+/// More than a histogram ever counts: ten years of a million each second. What is read back is
+/// merged, and sums of such numbers must stay far from the end of theirs.
+const MOST: u64 = 1 << 48;
+
 /// The largest relative distance between a recorded value and the answer for its counter.
 pub const RELATIVE_ERROR: f64 = 1.0 / 256.0;
 
@@ -63,7 +67,7 @@ pub enum DecodeError {
     /// Written by a newer format.
     #[error("format {0} is unknown; this version reads format {FORMAT}")]
     Format(u64),
-    /// A counter lies outside the table, or counters and count disagree.
+    /// A counter lies outside the table, or counters, count, sum, and extremes disagree.
     #[error("its numbers do not add up")]
     Damaged,
 }
@@ -282,7 +286,10 @@ impl Histogram {
             filled.push((index, counter));
             total = total.checked_add(counter).ok_or(DecodeError::Damaged)?;
         }
-        if total != count {
+        // Sums and extremes as far as they follow from the count; a histogram of nothing has none.
+        let within = u128::from(min) * u128::from(count)..=u128::from(max) * u128::from(count);
+        let possible = count == 0 || (min <= max && within.contains(&sum));
+        if total != count || count > MOST || !possible {
             return Err(DecodeError::Damaged);
         }
         Ok(Self { counters: Box::default(), filled: filled.into(), count, sum, min, max })
@@ -395,6 +402,22 @@ mod tests {
         assert_eq!(Histogram::decode(&[1, 2, 10, 0, 5, 5, 5, 1, 0, 1]), Err(DecodeError::Damaged));
         assert_eq!(Histogram::decode(&[1, 1, 5, 0, 5, 5, 5, 1, 1, 0]), Err(DecodeError::Damaged));
         assert_eq!(Histogram::decode(&[1, 1, 5, 0, 5, 5, 5, 1]), Ok(of(&[5])));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_of_one_histogram_are_damage() {
+        let decoded =
+            |sum: u8, min: u8, max: u8| Histogram::decode(&[1, 2, sum, 0, min, max, 5, 2]);
+        assert!(decoded(10, 5, 5).is_ok());
+        for (sum, min, max) in [(10, 6, 5), (9, 5, 5), (11, 5, 5), (0, 5, 5)] {
+            assert_eq!(decoded(sum, min, max), Err(DecodeError::Damaged), "{sum} {min} {max}");
+        }
+        // A count that no merge could add to: 2^60 of the value 0.
+        let mut bytes = vec![1];
+        put(&mut bytes, 1 << 60);
+        bytes.extend([0, 0, 0, 0, 0]);
+        put(&mut bytes, 1 << 60);
+        assert_eq!(Histogram::decode(&bytes), Err(DecodeError::Damaged));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
     phase::{Cache, ReplayOp, Role, Series},
     plan::Profile,
     sample::Sample,
+    study::Study,
     units::{Nanos, Scale},
     warning::Warning,
 };
@@ -52,6 +53,9 @@ pub struct RunInfo {
     pub repeats: Option<u32>,
     /// The seed of order and data.
     pub seed: u64,
+    /// The published study whose tables and charts the report shows first; `None` in most runs.
+    #[serde(default)]
+    pub view: Option<Study>,
     /// What lies under the filesystems, in words.
     pub storage: String,
     /// Start, in nanoseconds since 1970-01-01 UTC.

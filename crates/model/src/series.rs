@@ -76,7 +76,15 @@ impl Series {
             series.ops.push(take(&mut bytes)?);
             series.bytes.push(take(&mut bytes)?);
         }
-        if bytes.is_empty() { Ok(series) } else { Err(DecodeError::Damaged) }
+        // Whoever reads it adds the counts up and looks for the end: both are numbers, too.
+        let sum =
+            |counts: &[u64]| counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+        let end = interval.0.checked_mul(intervals).and_then(|all| start.0.checked_add(all));
+        let timed = interval.0 > 0 || intervals == 0;
+        match (sum(&series.ops), sum(&series.bytes), end) {
+            (Some(_), Some(_), Some(_)) if timed && bytes.is_empty() => Ok(series),
+            _ => Err(DecodeError::Damaged),
+        }
     }
 }
 
@@ -106,12 +114,20 @@ mod tests {
         assert_eq!(Series::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Truncated));
         assert_eq!(Series::decode(&[9]), Err(DecodeError::Format(9)));
         assert_eq!(Series::decode(&[bytes, vec![0]].concat()), Err(DecodeError::Damaged));
+        // Two intervals of no length; and sums beyond what is counted in.
+        assert_eq!(Series::decode(&[1, 5, 0, 2, 1, 1, 1, 1]), Err(DecodeError::Damaged));
+        let (mut much, most) = (series(5, 10, &[1, 1]), u64::MAX);
+        much.bytes = vec![most, 1];
+        assert_eq!(Series::decode(&much.encode()), Err(DecodeError::Damaged));
+        much = series(most - 10, 10, &[1, 1]);
+        assert_eq!(Series::decode(&much.encode()), Err(DecodeError::Damaged));
     }
 
     proptest! {
         #[test]
         fn the_stored_form_reads_back(
-            start: u64, interval: u64, ops in prop::collection::vec(0u64..1 << 50, 0..40)
+            start in 0..1u64 << 62, interval in 1..1u64 << 55,
+            ops in prop::collection::vec(0u64..1 << 50, 0..40)
         ) {
             let series = series(start, interval, &ops);
             prop_assert_eq!(Series::decode(&series.encode()), Ok(series));

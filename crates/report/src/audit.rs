@@ -11,6 +11,7 @@
 mod check;
 pub mod csv;
 mod data;
+pub(crate) mod doubts;
 mod file;
 mod show;
 #[cfg(test)]

@@ -1,7 +1,18 @@
 //! Charts: data in display units enters, one SVG element as text leaves.
 
 pub(crate) mod axis;
+pub(crate) mod capped;
+pub(crate) mod course;
+pub(crate) mod decades;
+pub(crate) mod ecdf;
+pub(crate) mod editions;
+pub(crate) mod heatmap;
 pub(crate) mod interaction;
 pub(crate) mod intervals;
+pub(crate) mod normalized;
+pub(crate) mod origins;
+pub(crate) mod percentiles;
 pub(crate) mod scaling;
 pub(crate) mod sweep;
+pub(crate) mod texture;
+pub(crate) mod totals;

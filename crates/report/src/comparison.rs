@@ -5,6 +5,7 @@
 //! is of template C11 ("… regressed by …"), C5 (what is not decided, and the repeats it would
 //! take), or C12 (all tests together).
 
+pub mod beside;
 mod json;
 mod markdown;
 mod terminal;

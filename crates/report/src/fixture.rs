@@ -4,6 +4,8 @@
 
 pub(crate) mod bonnie;
 pub(crate) mod dbench;
+pub(crate) mod schema;
+pub(crate) mod smallfile;
 pub(crate) mod tasks;
 
 use std::collections::BTreeMap;
@@ -103,6 +105,7 @@ fn info(plan_name: &str) -> RunInfo {
         profile: Profile::Standard,
         repeats: None,
         seed: 42,
+        view: model::Study::named(plan_name),
         storage: "image file of 1GiB (full allocation) on a loop device, memory limited to 128MiB"
             .into(),
         started_unix: Nanos(START),

@@ -2,15 +2,22 @@
 //! beside a run of the same suite.
 //!
 //! The numbers are facts of the articles named in [`PUBLISHED`], kept as CSV in `published/` with
-//! the digits they were printed with. They leave as tables of their own, each labelled as published
-//! and not measured by fslab; they never stand in one table, chart, or comparison with measured
-//! numbers, since neither machine, nor kernel, nor the exact work is the same. To add a set of
-//! data: the CSV, its row in [`PUBLISHED`], and, for another layout, a function that makes its
-//! tables.
+//! the digits they were printed with. They leave as tables and charts of their own, each labelled
+//! as published and not measured by fslab. Beside measured numbers, and on one axis with them, they
+//! stand only in [`crate::comparison::beside()`], labelled, which tells first what else differs and
+//! gives no verdict, since neither machine, nor kernel, nor the exact work is the same. To add a
+//! set of data: the CSV, its row in [`PUBLISHED`], and, for another layout, functions that make its
+//! tables and charts.
 
 pub(crate) mod audit;
+pub(crate) mod beside;
 mod bonnie;
+mod csv;
+mod figures;
+mod iozone;
+mod sets;
 mod tasks;
+mod trends;
 
 use std::fmt::Write;
 
@@ -19,6 +26,7 @@ use serde_json::json;
 
 use crate::{
     TerminalOptions,
+    bonnie::{Format, Record, write},
     formats::{
         json::tables,
         markdown::{escaped, write_table},
@@ -28,12 +36,23 @@ use crate::{
     view::Table,
 };
 
+pub use sets::PUBLISHED;
+
+pub(crate) use figures::Drawn;
+use figures::Group;
+
 /// What ends the name of every published set of data on the command line, so that none can be taken
 /// for a run file.
 pub const SUFFIX: &str = "@published";
 
 /// Heading of how what was measured was made.
 const CONFIGURATIONS: &str = "Configurations";
+
+/// Heading of what the numbers support.
+const SAID: &str = "What the numbers support";
+
+/// Heading of what they do not.
+const OPEN: &str = "Not told";
 
 /// What stands at every table.
 const LABEL: &str = "Published, not measured by fslab";
@@ -61,113 +80,79 @@ pub struct Published {
     pub summary: &'static str,
     /// What is doubtful about the numbers.
     pub doubts: &'static [&'static str],
+    /// What differs from other measurements, each thing by a word that all sets have.
+    conditions: &'static [(&'static str, &'static str)],
     /// The data, with a header line.
     data: &'static str,
     /// Makes the tables.
     tables: fn(&Published) -> Vec<Table>,
     /// What was measured and how it was made, by name; none where the method says it all.
     configurations: fn(&Published) -> Vec<(String, String)>,
+    /// Charts, sentences, and marks at numbers.
+    extras: fn(&Published) -> Extras,
 }
 
-/// All of them, oldest first.
-pub const PUBLISHED: &[Published] = &[
-    Published {
-        name: "tasks-2004",
-        suite: "tasks",
-        article: "Benchmarking Filesystems",
-        author: "Justin Piszcz",
-        source: "Linux Gazette, 2004; the numbers are those that Part II of 2006 prints again",
-        machine: "Dell Optiplex GX1, one Pentium III at 500 MHz, 768 MB of memory; Western Digital \
-                  disk of 250 GB at a Promise ATA/100 controller",
-        kernel: "Linux 2.4.26, Slackware 9.1, tools of the filesystems built by the author",
-        method: "mkfs with its defaults on one partition; each task three times, the mean printed; \
-                 elapsed seconds and CPU %; the method of this edition is not described further",
-        summary: "means of 3 runs, no intervals",
-        doubts: &[
-            "CPU of 107.33 % (ext3) and 109.66 % (jfs) at task 002, on a machine with one \
-             processor: the task takes 0.02 s, so this is the rounding of its clock",
-            "CPU values are means of three whole numbers, cut to two decimals",
-            "tasks 007 to 012 and 020 use the tarball of Linux 2.4.26, another than that \
-             of the edition of 2006; disk, controller, distribution, and tools differ too",
-            "only the file of 1 GB is known to exceed the memory; no reboot or drop of caches is \
-             stated, so the other tasks presumably ran in the cache",
-        ],
-        data: include_str!("../published/tasks-2004.csv"),
-        tables: tasks::tables,
-        configurations: |_| Vec::new(),
-    },
-    Published {
-        name: "tasks-2006",
-        suite: "tasks",
-        article: "Benchmarking Filesystems Part II",
-        author: "Justin Piszcz",
-        source: "Linux Gazette no. 122, January 2006",
-        machine: "Dell Optiplex GX1, one Pentium III at 500 MHz, 768 MB of memory; Seagate disk of \
-                  400 GB, ATA/100, 7200 rpm, at a Promise ATA/133 TX2 controller",
-        kernel: "Linux 2.6.14.4 with the Reiser4 patch, Debian Etch",
-        method: "mkfs with its defaults on one partition of 372.6 GiB; each task three times, the \
-                 mean printed; sync and a pause of 10 s between runs; elapsed seconds and CPU %; \
-                 mount options, how the time was taken, and whether it includes the sync are not \
-                 stated",
-        summary: "means of 3 runs, no intervals",
-        doubts: &[
-            "CPU values are means of three whole numbers, cut to two decimals",
-            "tasks 007 to 012 and 020 use the tarball of Linux 2.6.14.4, another than that \
-             of the edition of 2004; disk, controller, distribution, and tools differ too, so the \
-             editions cannot be compared task by task",
-            "only the file of 1 GB is known to exceed the memory; no reboot or drop of caches is \
-             stated, so the other tasks presumably ran in the cache",
-            "the article announces the total as a graph only; the totals here are sums of its \
-             printed tables",
-        ],
-        data: include_str!("../published/tasks-2006.csv"),
-        tables: tasks::tables,
-        configurations: |_| Vec::new(),
-    },
-    Published {
-        name: "bonnie-2012",
-        suite: "bonnie",
-        article: "bonnie++ on ext4, btrfs, and xfs with Linux 3.4",
-        author: "author not named in the copy",
-        source: "article without a title in the copy, May 2012 by its kernel and its seeds; the \
-                 numbers are its CSV records, which agree with its text tables in all 396 numbers",
-        machine: "Intel Xeon X3220 at 2.40 GHz; partition of 100 GB on a WDC WD7500AACS disk, AHCI; \
-                  memory not stated, at most 4 GB by the rule of the program",
-        kernel: "Linux 3.4.0, x86_64, built 21 May 2012",
-        method: "bonnie++ 1.96 with -s 8g -n 512 (8 GiB in one data set; 524,288 empty files in one \
-                 directory), concurrency 1; one run of each configuration, booted anew between \
-                 them; every printed mount has noatime",
-        summary: "one record each, no intervals",
-        doubts: &[
-            "one run of each configuration and no deviation: differences of a few percent cannot \
-             be told from noise; among the four btrfs runs with the default leaf size put-block \
-             differs by 9.5 %, seq-create by 41 %",
-            "the runs with larger leaves were made about a week after the others, by their seeds",
-            "the seed of a record is the process id XOR the start time, not a time: read as one, \
-             runs would overlap and the converted btrfs would precede the ext4 before it",
-            "the records name the machine alone (colo7): the configurations are those of the \
-             article's headings",
-            "how the filesystem was mounted after the boot is not printed for the conversion nor \
-             for the rerun after deleting; which ext4 was converted, default or tuned, is not \
-             stated either",
-            "-f was not given, so putc and getc moved a part of the file whose size is not told; \
-             they count calls of one byte, and are no rates of a disk",
-            "the article calls stat a read; bonnie++ only looks at files that are empty",
-            "get-block of 8 GiB exceeds the memory as far as the rule of the program was kept, \
-             which the records do not tell",
-            "rates of unlike runs coincide in putc (468 and 469, twice each) and getc (3135 twice); \
-             putc is bound by the processor, getc may be chance",
-        ],
-        data: include_str!("../published/bonnie-2012.csv"),
-        tables: bonnie::tables,
-        configurations: bonnie::configurations,
-    },
-];
+/// What a set has beside its tables.
+#[derive(Clone, Debug, Default)]
+struct Extras {
+    /// What the numbers support.
+    claims: Vec<String>,
+    /// What they do not, and why.
+    withheld: Vec<String>,
+    /// What the marks at numbers mean, in the order of the audit.
+    doubtful: Vec<Doubtful>,
+    /// Charts by heading.
+    groups: Vec<Group>,
+    /// Where to read on about the marks; empty without any.
+    note: String,
+}
+
+impl Extras {
+    /// Charts alone.
+    fn of(groups: Vec<Group>) -> Self {
+        Self { groups, ..Self::default() }
+    }
+
+    /// The doubts with their marks in lines; the first of each mark may be linked to.
+    fn lines(&self) -> Vec<Line<'_>> {
+        let mut seen: Vec<&str> = Vec::new();
+        let line = |doubtful: &Doubtful| {
+            let first = !seen.contains(&doubtful.code);
+            seen.push(doubtful.code);
+            let anchor = if first { doubtful.code } else { "" };
+            (anchor, doubtful.code, doubtful.text.clone())
+        };
+        let mut lines = Vec::new();
+        lines.extend(self.doubtful.iter().map(line));
+        lines.into_iter().map(|(anchor, code, text)| Line { anchor, code, text }).collect()
+    }
+}
+
+/// A doubt in a list.
+struct Line<'a> {
+    /// An anchor, or empty.
+    anchor: &'a str,
+    code: &'a str,
+    text: String,
+}
+
+/// A doubt about a number.
+#[derive(Clone, Debug, PartialEq)]
+struct Doubtful {
+    /// What stands at the number.
+    code: &'static str,
+    text: String,
+}
 
 /// A set of data by its name, with or without [`SUFFIX`].
 pub fn published(name: &str) -> Option<&'static Published> {
     let name = name.strip_suffix(SUFFIX).unwrap_or(name);
     PUBLISHED.iter().find(|set| set.name == name)
+}
+
+/// Charts of two editions of the study of everyday tasks.
+pub(crate) fn edition_charts(one: &Published, other: &Published) -> Vec<Drawn> {
+    vec![figures::editions(one, other), figures::totals(one, Some(other))]
 }
 
 /// Names, with their suffix, of all that may be read beside runs of a suite.
@@ -181,8 +166,9 @@ pub(crate) fn note(names: &[String]) -> Option<String> {
     let commands: Vec<String> = names.iter().map(|name| format!("fslab report {name}")).collect();
     (!commands.is_empty()).then(|| {
         format!(
-            "Published results of the same work, from other machines and kernels and not to be \
-             put beside these on one axis: {}.",
+            "Published results of the same work, from other machines and kernels, so that they \
+             share no table and no axis with these: {}. Only fslab compare sets them beside a run, \
+             labelled, to be read and not to be judged.",
             commands.join(", ")
         )
     })
@@ -196,10 +182,29 @@ struct PublishedPage<'a> {
     facts: Vec<(&'static str, String)>,
     tables: Vec<String>,
     configurations: Vec<(String, String)>,
+    extras: &'a Extras,
+    said: &'static str,
+    open: &'static str,
+    marks: Vec<Line<'a>>,
     style: &'static str,
 }
 
 impl Published {
+    /// What may be done with it, for a list.
+    pub fn uses(&self) -> String {
+        let audited = audit::AUDITED.iter().any(|set| set.name == self.name);
+        let audit = if audited { ", audit" } else { "" };
+        format!("report, compare{audit}")
+    }
+
+    /// How many numbers it has.
+    pub fn numbers(&self) -> usize {
+        match self.suite {
+            "bonnie" => bonnie::measured(self.data).len() * crate::bonnie::PHASES.len() * 3,
+            _ => self.data.lines().count().saturating_sub(1),
+        }
+    }
+
     /// Its name on the command line.
     pub fn full_name(&self) -> String {
         format!("{}{SUFFIX}", self.name)
@@ -231,14 +236,31 @@ impl Published {
     /// For a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
         let mut page = Page::new(options);
-        let title = page.styled("1", &format!("{} ({})", self.article, self.name));
-        page.line(&title);
+        let title = format!("{} ({})", self.article, self.name);
+        match title.chars().count() <= options.width.max(60) {
+            true => {
+                let title = page.styled("1", &title);
+                page.line(&title);
+            }
+            false => page.wrapped("", "  ", &title),
+        }
         page.wrapped("", "  ", &format!("{}.", self.label()));
         for (name, value) in self.provenance() {
             page.wrapped(&format!("{name}: "), "  ", &value);
         }
         for table in self.labelled() {
-            page.plain(&table);
+            // Tables without intervals need but one line for each number.
+            match table.values().any(|value| value.interval.is_some() || !value.codes.is_empty()) {
+                true => page.table(&table),
+                false => page.plain(&table),
+            }
+        }
+        let extras = (self.extras)(self);
+        for (heading, lines) in [(SAID, &extras.claims), (OPEN, &extras.withheld)] {
+            if !lines.is_empty() {
+                page.heading(heading);
+            }
+            lines.iter().for_each(|line| page.wrapped("- ", "  ", line));
         }
         let configurations = (self.configurations)(self);
         if !configurations.is_empty() {
@@ -251,6 +273,10 @@ impl Published {
         for doubt in self.doubts {
             page.wrapped("- ", "  ", doubt);
         }
+        for Doubtful { code, text } in &extras.doubtful {
+            page.wrapped(&format!("- {code} "), "  ", text);
+        }
+        page.wrapped("", "", &extras.note);
         page.text
     }
 
@@ -265,6 +291,14 @@ impl Published {
         for table in self.labelled() {
             write_table(&mut text, &table, "##");
         }
+        let extras = (self.extras)(self);
+        for (heading, lines) in [(SAID, &extras.claims), (OPEN, &extras.withheld)] {
+            if !lines.is_empty() {
+                let _ = writeln!(text, "## {heading}\n");
+                lines.iter().for_each(|line| text.push_str(&format!("- {}\n", escaped(line))));
+                text.push('\n');
+            }
+        }
         let configurations = (self.configurations)(self);
         if !configurations.is_empty() {
             let _ = writeln!(text, "## {CONFIGURATIONS}\n");
@@ -277,6 +311,12 @@ impl Published {
         for doubt in self.doubts {
             let _ = writeln!(text, "- {}", escaped(doubt));
         }
+        for Doubtful { code, text: doubt } in &extras.doubtful {
+            let _ = writeln!(text, "- {code} {}", escaped(doubt));
+        }
+        if !extras.note.is_empty() {
+            let _ = writeln!(text, "\n{}", escaped(&extras.note));
+        }
         text
     }
 
@@ -284,12 +324,17 @@ impl Published {
     pub fn html(&self) -> String {
         let label = self.label();
         let table = |table: &Table| table_under(table, &label, false);
+        let extras = (self.extras)(self);
         let page = PublishedPage {
             set: self,
             label: LABEL,
             facts: self.provenance(),
             tables: (self.tables)(self).iter().map(table).collect(),
             configurations: (self.configurations)(self),
+            extras: &extras,
+            said: SAID,
+            open: OPEN,
+            marks: extras.lines(),
             style: include_str!("../templates/style.css"),
         };
         rendered(&page) + "\n"
@@ -302,6 +347,10 @@ impl Published {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect();
+        let extras = (self.extras)(self);
+        let doubtful =
+            extras.doubtful.iter().map(|own| json!({"code": own.code, "text": own.text}));
+        let doubtful: serde_json::Value = doubtful.collect();
         let document = json!({
             "published": self.name,
             "measured_by_fslab": false,
@@ -310,22 +359,35 @@ impl Published {
             "provenance": provenance,
             "configurations": (self.configurations)(self),
             "doubts": self.doubts,
+            "claims": extras.claims,
+            "withheld": extras.withheld,
+            "doubtful": doubtful,
             "tables": tables(self.labelled().iter()),
         });
         format!("{document:#}\n")
     }
 
-    /// The data as they are kept, with two columns in front that say what they are.
+    /// All numbers in the schema that all sets share: one row for each, in the base units of a
+    /// run's metrics, with n, deviation, and the text that was printed.
     pub fn csv(&self) -> String {
-        let mut text = String::new();
-        for (at, line) in self.data.lines().enumerate() {
-            let head = match at {
-                0 => "origin,published".to_owned(),
-                _ => format!("\"{}\",{}", self.label(), self.name),
-            };
-            text.push_str(&format!("{head},{line}\r\n"));
-        }
-        text
+        csv::csv(self)
+    }
+
+    /// Its records of bonnie++ in a layout, in the order of the study; as they were printed where
+    /// they were printed in it. `None` for a set of another suite.
+    pub fn bonnie(&self, format: Format) -> Option<String> {
+        let line = |own: bonnie::Measured| match own.record.format == format {
+            true => own.printed + "\n",
+            false => write(&Record { format, ..own.record }) + "\n",
+        };
+        let measured = || bonnie::measured(self.data).into_iter();
+        (self.suite == "bonnie").then(|| measured().map(line).collect())
+    }
+
+    /// All its charts, in the order of its page.
+    pub(crate) fn charts(&self) -> Vec<Drawn> {
+        let groups = (self.extras)(self).groups.into_iter();
+        groups.flat_map(|group| group.first.into_iter().chain(group.rest)).collect()
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::units::is_command;
+
 /// Shapes that tell series apart without color, by index of the filesystem.
 const MARKERS: usize = 8;
 
@@ -55,6 +57,65 @@ impl Svg {
         let [x, y] = [at.0, at.1].map(short);
         let text = escape(text);
         self.push(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
+    }
+
+    /// A rectangle: its left upper corner, its width and height.
+    pub(crate) fn rect(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {
+        let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(short);
+        self.push(format_args!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        ));
+    }
+
+    /// Straight lines apart from each other, as one element; none without any.
+    pub(crate) fn strokes(&mut self, class: &str, lines: &[[(f64, f64); 2]]) {
+        if lines.is_empty() {
+            return;
+        }
+        let each = lines.iter().map(|[from, to]| {
+            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
+            format!("M{x1},{y1}L{x2},{y2}")
+        });
+        let path = each.collect::<String>();
+        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+    }
+
+    /// Text that rises to the right from where it begins.
+    pub(crate) fn rising(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let [x, y] = [at.0, at.1].map(short);
+        let text = escape(text);
+        self.push(format_args!(
+            "<text class=\"{class}\" transform=\"translate({x} {y}) rotate(-32)\">{text}</text>"
+        ));
+    }
+
+    /// What is drawn until [`Self::close`] is about one filesystem, by its name, and has a title,
+    /// which a pointer shows.
+    pub(crate) fn open(&mut self, filesystem: &str, title: &str) {
+        let [name, title] = [filesystem, title].map(escape);
+        self.push(format_args!("<g data-filesystem=\"{name}\"><title>{title}</title>"));
+    }
+
+    /// Ends what [`Self::open`] began.
+    pub(crate) fn close(&mut self) {
+        self.push(format_args!("</g>"));
+    }
+
+    /// Begins what has a title, which a pointer shows, until [`Svg::end`].
+    pub(crate) fn titled(&mut self, title: &str) {
+        let title = escape(title);
+        self.push(format_args!("<g><title>{title}</title>"));
+    }
+
+    /// Begins what is about one filesystem, by its name, until [`Svg::end`].
+    pub(crate) fn about(&mut self, filesystem: &str) {
+        let name = escape(filesystem);
+        self.push(format_args!("<g data-filesystem=\"{name}\">"));
+    }
+
+    /// Ends what [`Svg::about`] or [`Svg::titled`] began.
+    pub(crate) fn end(&mut self) {
+        self.push(format_args!("</g>"));
     }
 
     /// The marker of a series.
@@ -133,7 +194,8 @@ pub(crate) fn color(series: usize) -> String {
     format!("s{} d{}", series % COLORS, series % 4)
 }
 
-/// Text fit for an element or an attribute.
+/// Text fit for an element or an attribute. XML has no way to write control characters at all
+/// (w3.org/TR/xml, 2.2): they become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -142,6 +204,7 @@ pub(crate) fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
+            _ if is_command(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
             _ => escaped.push(c),
         }
     }
@@ -169,6 +232,7 @@ mod tests {
         svg.text("t", (0.0, 0.0), "<script>\"&");
         let chart = svg.finish("x", "a < b", "c & d");
         assert!(chart.contains("&lt;script&gt;&quot;&amp;</text>"), "{chart}");
+        assert_eq!(escape("a\u{1b}b\u{202e}c\u{ffff}"), "a b c ");
         assert!(chart.contains(">a &lt; b</title>") && chart.contains(">c &amp; d</desc>"));
     }
 

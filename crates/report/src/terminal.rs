@@ -3,22 +3,29 @@
 //! First what the data say, what they leave open, and what the run says about itself: twins, drift,
 //! what is missing, and the warnings with their cures. Then the overview tables, filesystems ×
 //! tests with the top group marked; on request the ranked table of every test with ratios and
-//! verdicts. Tables wider than the terminal are continued below, never cut.
+//! verdicts. Tables wider than the terminal are continued below under the same row headers, never
+//! cut; no line is longer than the terminal is wide. Small columns of letters show how a test runs
+//! over a swept parameter, and its repeats one after the other. No text from outside reaches the
+//! terminal as a command; [`ascii()`] is for terminals that show nothing else.
 
+mod ascii;
+mod spark;
+mod study;
+mod tables;
 mod wrapped;
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use model::warning::Level;
-use wrapped::{width_of, wrap};
+use wrapped::{harmless, wrap};
 
 use crate::{
     published,
-    view::{
-        Body, Claim, Column, DRIFT, Row, Table, TableCell, Threshold, ValueCell, View, Withheld,
-    },
+    units::one_line,
+    view::{Claim, DRIFT, Table, Threshold, View, Withheld},
 };
+
+pub use ascii::ascii;
 
 /// How the report is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +37,6 @@ pub struct TerminalOptions {
     /// Whether to show every test on its own: ratios, verdicts, latency, life cycle.
     pub detail: bool,
 }
-
-const LINES: TableStyle = TableStyle::new()
-    .top_border(LineStyle::none().fill('─').junction('─'))
-    .header_separator(LineStyle::none().fill('─').junction('─'))
-    .bottom_border(LineStyle::none().fill('─').junction('─'));
-
-/// What a column takes beside its content: a space on either side and one between columns.
-const CELL: usize = 3;
-
-/// Letters of words in a cell: beside short numbers, and beside numbers with intervals.
-const NARROW: usize = 16;
-const WORDS: usize = 24;
 
 /// Sentences are listed without being asked for when there are no more than this.
 const CLAIMS_MAX: usize = 12;
@@ -61,35 +56,42 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     page.control(view, options.detail);
     page.missing(view);
     page.warnings(view);
+    page.study(view, options.detail);
     for (index, overview) in view.overviews.iter().enumerate() {
-        page.heading(&format!("Suite {}", view.suites[index].name));
         let suite = &view.suites[index];
+        let own = |table: &&Table| !view.in_study(&table.id);
+        if options.detail || overview.all().any(|table| own(&table)) {
+            page.heading(&format!("Suite {}", suite.name));
+        }
         let alone = |table: &&Table| {
             let point = table.id.split("--").next().unwrap_or_default();
-            options.detail || !view.stands_elsewhere(suite, point)
+            own(table) && (options.detail || !view.stands_elsewhere(suite, point))
         };
         page.conditions(view, &suite.name, options.detail);
         let by_point = overview.by_point.iter().filter(alone);
-        by_point.chain(&overview.composites).for_each(|table| page.matrix(table));
+        by_point.chain(overview.composites.iter().filter(own)).for_each(|table| page.matrix(table));
         page.operations(&view.operations[index], options.detail);
         if options.detail {
             overview.further.iter().for_each(|table| page.matrix(table));
             let more = overview.by_filesystem.iter().chain(&overview.counterparts);
-            more.for_each(|table| page.table(table));
+            more.filter(own).for_each(|table| page.table(table));
             let evidence = view.evidence[index].iter().zip(&view.operations[index]);
             for (ranked, (evidence, operations)) in view.ranked[index].iter().zip(evidence) {
                 page.table(ranked);
+                page.repeats(view, index, &ranked.id);
                 operations.iter().for_each(|table| page.matrix(table));
                 evidence.iter().for_each(|table| page.evidence(table));
             }
         }
     }
+    page.courses(view, options.detail);
     if options.detail {
         view.latency.iter().for_each(|table| page.table(table));
     }
     // Where tasks are timed as a whole, what surrounds them is part of the question.
     if options.detail || view.overviews.iter().any(|overview| !overview.composites.is_empty()) {
-        view.lifecycle.iter().for_each(|table| page.matrix(table));
+        let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
+        own.for_each(|table| page.matrix(table));
     }
     if let Some(note) = published::note(&view.published).filter(|_| options.detail) {
         page.line("");
@@ -116,7 +118,7 @@ impl Page {
 
     /// One line, as it is.
     pub(crate) fn line(&mut self, text: &str) {
-        self.text.push_str(text.trim_end());
+        self.text.push_str(harmless(text, self.color).trim_end());
         self.text.push('\n');
     }
 
@@ -134,15 +136,21 @@ impl Page {
 
     /// An empty line and a heading.
     pub(crate) fn heading(&mut self, text: &str) {
-        let text = self.styled("1", text);
         self.line("");
-        self.line(&text);
+        self.bold(text);
+    }
+
+    /// Lines in bold.
+    fn bold(&mut self, text: &str) {
+        for line in wrap(text, self.width, "", "  ") {
+            let line = self.styled("1", &line);
+            self.line(&line);
+        }
     }
 
     fn head(&mut self, view: &View) {
         let facts = &view.facts;
-        let title = self.styled("1", &facts.title);
-        self.line(&title);
+        self.bold(&one_line(&facts.title));
         let about = match facts.imported {
             // There was no plan, nor a profile.
             Some(_) => format!("records {} · {} · run {}", facts.plan_name, facts.when, facts.run),
@@ -253,123 +261,6 @@ impl Page {
         }
     }
 
-    /// A table of numbers in two lines each: the median with its mark, the width of its interval.
-    fn matrix(&mut self, table: &Table) {
-        self.laid_out(table, compact);
-        let mut caption = table.caption.join("; ").replace(
-            "median [95 % interval of the median]",
-            "median ± the longer side of its 95 % interval",
-        );
-        if table.values().any(|value| !value.codes.is_empty()) {
-            caption.push_str("; ! has a warning, see above");
-        }
-        self.wrapped("", "", &caption);
-    }
-
-    /// A table of numbers with both ends of their intervals.
-    fn table(&mut self, table: &Table) {
-        self.laid_out(table, full);
-        self.wrapped("", "", &table.caption.join("; "));
-    }
-
-    /// A table of many small numbers: medians alone, so that the parts of a whole stand below each
-    /// other.
-    fn evidence(&mut self, table: &Table) {
-        self.laid_out(table, bare);
-        let caption = table.caption.join("; ").replace(
-            "median [95 % interval of the median]",
-            "medians; the 95 % interval of each is in the HTML report",
-        );
-        self.wrapped("", "", &caption);
-    }
-
-    /// A table whose cells are shown as they are.
-    pub(crate) fn plain(&mut self, table: &Table) {
-        self.laid_out(table, bare);
-        self.wrapped("", "", &table.caption.join("; "));
-    }
-
-    fn laid_out(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
-        self.heading(&table.title);
-        let name_width = table.rows.iter().map(|row| width_of(&row_title(row))).max().unwrap_or(0);
-        let name_width = name_width.max(width_of(table.corner));
-        for columns in self.chunks(table, name_width, cell) {
-            self.chunk(table, columns, name_width, cell);
-        }
-    }
-
-    /// Ranges of columns that fit side by side.
-    fn chunks(
-        &self,
-        table: &Table,
-        name_width: usize,
-        cell: fn(&TableCell) -> String,
-    ) -> Vec<std::ops::Range<usize>> {
-        let width = |index: usize| {
-            let cells = table.rows.iter().filter_map(|row| match &row.body {
-                Body::Cells(cells) => Some(width_of(&cell(&cells[index]))),
-                Body::Missing(_) => None,
-            });
-            CELL + cells.max().unwrap_or(0).max(width_of(&header(&table.columns[index])))
-        };
-        let room = self.width.saturating_sub(name_width + CELL);
-        let (mut chunks, mut start, mut used) = (Vec::new(), 0, 0);
-        for index in 0..table.columns.len() {
-            let width = width(index);
-            if used + width > room && index > start {
-                chunks.push(start..index);
-                (start, used) = (index, 0);
-            }
-            used += width;
-        }
-        chunks.push(start..table.columns.len());
-        chunks
-    }
-
-    fn chunk(
-        &mut self,
-        table: &Table,
-        columns: std::ops::Range<usize>,
-        name_width: usize,
-        cell: fn(&TableCell) -> String,
-    ) {
-        let mut laid = comfy_table::Table::new();
-        laid.load_style(LINES);
-        let heads = table.columns[columns.clone()].iter().map(header);
-        laid.set_header(std::iter::once(table.corner.to_owned()).chain(heads));
-        let mut holes = Vec::new();
-        for row in &table.rows {
-            match &row.body {
-                Body::Cells(cells) => {
-                    let cells = cells[columns.clone()].iter().map(cell);
-                    laid.add_row(std::iter::once(row_title(row)).chain(cells));
-                }
-                Body::Missing(reason) => holes.push((row_title(row), reason)),
-            }
-        }
-        for (at, column) in laid.column_iter_mut().enumerate() {
-            let words = at > 0 && table.is_words(columns.start + at - 1);
-            let side = if at == 0 || words { CellAlignment::Left } else { CellAlignment::Right };
-            column.set_cell_alignment(side);
-        }
-        let lines: Vec<String> = laid.lines().collect();
-        let (last, body) = lines.split_last().map_or(("", &[][..]), |(last, body)| (last, body));
-        for line in body {
-            let marked = line.replace('▲', &self.styled("1;32", "▲"));
-            self.line(&marked);
-        }
-        for (name, reason) in holes {
-            let first = format!(" {name:<name_width$}  ");
-            let indent = " ".repeat(name_width + 3);
-            let text = match self.told.insert((name, reason.clone())) {
-                true => reason.clone(),
-                false => again(reason),
-            };
-            self.wrapped(&first, &indent, &text);
-        }
-        self.line(last);
-    }
-
     /// What was not measured, or not wholly.
     pub(crate) fn missing(&mut self, view: &View) {
         if view.missing.is_empty() {
@@ -405,90 +296,5 @@ impl Page {
     }
 }
 
-/// Title and unit of a row; a note stands below, short enough not to widen the column.
-fn row_title(row: &Row) -> String {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    // A row without numbers says itself why.
-    let note = match row.body {
-        Body::Cells(_) => row.note.replace(" repeats ", "\n"),
-        Body::Missing(_) => String::new(),
-    };
-    let below = if note.is_empty() { "" } else { "\n" };
-    format!("{}{unit}{below}{note}", row.title)
-}
-
-/// In place of a reason that stands above already.
-fn again(reason: &str) -> String {
-    let what = reason.split_once(':').map_or("not measured", |(what, _)| what);
-    format!("{what}, as told above")
-}
-
-/// Title and unit of a column; long names break after their dashes, and above numbers before their
-/// last word.
-fn header(column: &Column) -> String {
-    let long = width_of(&column.title);
-    let title = match (column.title.split_once('-'), column.title.rsplit_once(' ')) {
-        (Some((first, rest)), _) if long > 8 => format!("{first}-\n{rest}"),
-        (_, Some((rest, last))) if long > 12 && !column.unit.is_empty() => {
-            format!("{rest}\n{last}")
-        }
-        _ => column.title.clone(),
-    };
-    if column.unit.is_empty() { title } else { format!("{title}\n{}", column.unit) }
-}
-
-/// Words of a cell in lines of so many letters, so that they do not widen their column.
-fn narrow(text: &str, width: usize) -> String {
-    text.lines().flat_map(|line| wrap(line, width, "", "")).collect::<Vec<_>>().join("\n")
-}
-
-fn compact(cell: &TableCell) -> String {
-    match cell {
-        TableCell::Text(text) => narrow(text, NARROW),
-        TableCell::Value(value) => {
-            let mark = if value.top { "▲ " } else { "" };
-            let warned = if value.codes.is_empty() { "" } else { "!" };
-            let mut text = format!("{mark}{}{warned}", value.shown.value);
-            if let Some(relative) = &value.shown.relative {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\n±{relative}");
-            }
-            text.push_str(&remarks(value));
-            text
-        }
-    }
-}
-
-fn bare(cell: &TableCell) -> String {
-    match cell {
-        TableCell::Text(text) => text.clone(),
-        TableCell::Value(value) => format!("{}{}", value.shown.value, remarks(value)),
-    }
-}
-
-fn full(cell: &TableCell) -> String {
-    match cell {
-        TableCell::Text(text) => narrow(text, WORDS),
-        TableCell::Value(value) => {
-            let mark = if value.top { "▲ " } else { "" };
-            let mut text = format!("{mark}{}", value.shown.value);
-            if let Some((low, high)) = &value.shown.interval {
-                // Writing to a string cannot fail.
-                let _ = write!(text, " [{low}, {high}]");
-            }
-            text.push_str(&remarks(value));
-            value.codes.iter().for_each(|code| {
-                text.push('\n');
-                text.push_str(code);
-            });
-            text
-        }
-    }
-}
-
-/// What a number must not be read without: its own n, its failed repeats.
-fn remarks(value: &ValueCell) -> String {
-    let n = if value.n_stated { format!("\nn = {}", value.n) } else { String::new() };
-    let note = if value.note.is_empty() { String::new() } else { format!("\n{}", value.note) };
-    n + &note
-}
+#[cfg(test)]
+mod tests;

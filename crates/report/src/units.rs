@@ -40,6 +40,20 @@ const RATIOS: [(f64, &str); 1] = [(1.0, "×")];
 const FREQUENCIES: [(f64, &str); 4] = [(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")];
 const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
+/// The scales of a base unit, the smallest first.
+fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
+    match unit {
+        Unit::Bytes => &SIZES,
+        Unit::BytesPerSecond => &BANDWIDTHS,
+        Unit::OpsPerSecond => &RATES,
+        Unit::Nanoseconds => &TIMES,
+        Unit::Count => &COUNTS,
+        Unit::Share => &SHARES,
+        Unit::Ratio => &RATIOS,
+        Unit::Hertz => &FREQUENCIES,
+    }
+}
+
 impl Scale {
     /// Seconds, however short: for tables whose rows are added up.
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
@@ -48,16 +62,7 @@ impl Scale {
     /// but smaller as long as the smallest value would fall below 0.1 and the largest stays below
     /// 10 000.
     pub(crate) fn of(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
-        let scales: &[(f64, &'static str)] = match unit {
-            Unit::Bytes => &SIZES,
-            Unit::BytesPerSecond => &BANDWIDTHS,
-            Unit::OpsPerSecond => &RATES,
-            Unit::Nanoseconds => &TIMES,
-            Unit::Count => &COUNTS,
-            Unit::Share => &SHARES,
-            Unit::Ratio => &RATIOS,
-            Unit::Hertz => &FREQUENCIES,
-        };
+        let scales = scales(unit);
         let positive = values.filter(|value| *value > 0.0);
         let largest = positive.clone().fold(0.0, f64::max);
         let smallest = positive.fold(f64::INFINITY, f64::min);
@@ -71,6 +76,12 @@ impl Scale {
         }
         let (divisor, name) = scales[index];
         Self { divisor, name, unit }
+    }
+
+    /// The scale of a base unit whose printed name this is, as headers of columns have it.
+    pub(crate) fn named(unit: Unit, printed: &str) -> Option<Self> {
+        let found = scales(unit).iter().find(|(_, name)| *name == printed);
+        found.map(|&(divisor, name)| Self { divisor, name, unit })
     }
 
     /// A value in this unit, as a number.
@@ -133,7 +144,7 @@ fn decimals(value: f64, half_width: f64) -> i32 {
 }
 
 /// Decimal places that leave so many significant digits.
-fn significant(value: f64, digits: i32) -> i32 {
+pub(crate) fn significant(value: f64, digits: i32) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
     }
@@ -244,10 +255,20 @@ pub fn stamp(instant: Nanos) -> String {
 }
 
 /// Text from outside (reasons, option strings) as one line without control characters, so that it
-/// can neither break a table nor reach a terminal as a command.
+/// can neither break a table nor reach a terminal as a command. Nor does it turn the direction of
+/// what stands beside it: marks and overrides of direction go, too (unicode.org/reports/tr9,
+/// section 2), while letters of every script stay.
 pub(crate) fn one_line(text: &str) -> String {
-    let plain = text.replace(|c: char| c.is_control(), " ");
+    let plain = text.replace(is_command, " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a character does something to what shows it, rather than being shown: control
+/// characters, ends of lines and paragraphs, and what turns the direction of writing.
+pub(crate) fn is_command(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The first letter as a capital.
@@ -347,5 +368,6 @@ mod tests {
     #[test]
     fn foreign_text_stays_on_its_line() {
         assert_eq!(one_line("mkfs: no\n\tspace \u{1b}[31m"), "mkfs: no space [31m");
+        assert_eq!(one_line("a\u{202e}b\u{2028}c\u{2066}d\u{5d0}"), "a b c d\u{5d0}");
     }
 }

@@ -3,22 +3,30 @@
 //! A [`RunRecord`] enters. What leaves is a [`View`] of texts, tables and chart data in the order
 //! in which a report tells them; outputs lay it out and compute nothing.
 
+mod capped;
 mod claims;
 mod composite;
 mod control;
 pub(crate) mod costs;
+pub(crate) mod courses;
+pub(crate) mod curves;
 pub(crate) mod evidence;
 mod facts;
 mod interaction;
 mod lifecycle;
+mod normalized;
+pub(crate) mod origins;
 mod points;
 pub(crate) mod pool;
 mod regimes;
 mod replays;
+mod samples;
 mod scaling;
+mod study;
 mod sweeps;
 mod tables;
 mod threshold;
+mod totals;
 mod warnings;
 
 use std::collections::BTreeSet;
@@ -27,15 +35,25 @@ use model::RunRecord;
 
 use crate::published;
 
-pub(crate) use claims::{Claim, Findings, Withheld};
+pub(crate) use capped::{Capped, CappedBar, CappedPanel};
+pub(crate) use claims::{Claim, Findings, Withheld, disagreement};
 pub(crate) use control::{Control, DRIFT};
+#[cfg(feature = "parquet")]
+pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
 pub(crate) use interaction::{Across, Interaction, Panel};
-pub(crate) use points::{Entry, Status, Suite, Test, slug};
+pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
+pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, slug};
+pub(crate) use samples::Samples;
 pub(crate) use scaling::{Line, Scaled};
-pub(crate) use sweeps::{Level, Series, Sweep, SweepValue};
-pub(crate) use tables::{Body, Column, Overview, Row, Table, TableCell, ValueCell, words};
+pub use study::views;
+pub(crate) use study::{Part, StudyView};
+pub(crate) use sweeps::{Level, Series, Sweep, SweepValue, level, tests};
+pub(crate) use tables::{
+    Body, Column, Overview, Row, Table, TableCell, ValueCell, directions, words,
+};
 pub(crate) use threshold::Threshold;
+pub(crate) use totals::{TotalRow, Totals};
 pub(crate) use warnings::WarningRow;
 
 /// A run, ready to be laid out.
@@ -53,6 +71,8 @@ pub struct View {
     pub(crate) warnings: Vec<WarningRow>,
     /// What was not measured, or not wholly.
     pub(crate) missing: Vec<Missing>,
+    /// What the study that the plan names shows, from this run.
+    pub(crate) study: Option<StudyView>,
     /// Results by suite.
     pub(crate) suites: Vec<Suite>,
     /// For each suite, its overview tables.
@@ -67,6 +87,12 @@ pub struct View {
     pub(crate) sweeps: Vec<Sweep>,
     /// For each suite and test, in the order of `ranked`: what a replay did, by kind.
     pub(crate) operations: Vec<Vec<Option<Table>>>,
+    /// For each suite and test, in the order of `ranked`: how long operations took, as curves.
+    pub(crate) curves: Vec<Vec<Vec<curves::Curves>>>,
+    /// Likewise: how the work went over time.
+    pub(crate) courses: Vec<Vec<Option<courses::Courses>>>,
+    /// Likewise: who used the processors, as amounts.
+    pub(crate) origins: Vec<Vec<Option<origins::Origins>>>,
     /// Latencies, one table for each workload point that has any.
     pub(crate) latency: Vec<Table>,
     /// For each suite and test, in the order of `ranked`: who used the processors, and what the
@@ -76,6 +102,8 @@ pub struct View {
     pub(crate) lifecycle: Vec<Table>,
     /// Names of published results of the same suites.
     pub(crate) published: Vec<String>,
+    /// The samples themselves, where they are few.
+    pub(crate) samples: Samples,
 }
 
 impl View {
@@ -99,24 +127,31 @@ impl View {
         let swept = (!sweeps.is_empty()).then(|| sweeps::METHOD.to_owned());
         let methods = controlled.into_iter().chain(scaled).chain(crossed).chain(swept);
         facts.method.splice(last..last, methods);
-        let overviews = suites.iter().map(|suite| {
-            let total =
-                |point| composite::composite(point, record, &filesystems, &facts, &mut register);
-            let composites = suite.points.iter().filter_map(total).collect();
-            let elsewhere = elsewhere(suite, &scaling, &interactions);
-            Overview { composites, ..tables::overview(suite, &filesystems, &facts, &elsewhere) }
-        });
-        let overviews = overviews.collect();
+        let overviews: Vec<Overview> = suites
+            .iter()
+            .map(|suite| {
+                let elsewhere = elsewhere(suite, &scaling, &interactions);
+                let own = tables::overview(suite, &filesystems, &facts, &elsewhere);
+                with_totals(own, suite, (record, &filesystems, &facts), &mut register)
+            })
+            .collect();
         let ranked =
             suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
         let scopes = interaction::scopes(&interactions);
         let mut findings =
             claims::findings(&suites, &filesystems, &facts, &scopes, (record, control.suspected));
-        // What holds for many points stands before what holds for one.
-        let wide = scaling.iter().map(|scaled| &scaled.claims);
-        let wide = wide.chain(interactions.iter().map(|interaction| &interaction.claims));
-        let wide = wide.chain(sweeps.iter().map(|sweep| &sweep.claims));
-        findings.by_point.splice(0..0, wide.cloned().collect::<Vec<_>>());
+        findings.by_point.splice(0..0, wide(&scaling, &interactions, &sweeps));
+        let lifecycle = lifecycle::lifecycle(record, &filesystems);
+        let study = study::study(&study::Sources {
+            record,
+            filesystems: &filesystems,
+            control: &control,
+            suites: &suites,
+            overviews: &overviews,
+            scaling: &scaling,
+            sweeps: &sweeps,
+            lifecycle: &lifecycle,
+        });
         if !facts.ended {
             findings.make_provisional();
         }
@@ -129,12 +164,17 @@ impl View {
             ranked,
             sweeps,
             operations: replays::replays(&suites, &filesystems, record),
+            curves: curves::curves(&suites, record),
+            courses: courses::courses(&suites, record),
+            origins: origins::origins(&suites, record),
             scaling,
             interactions,
             latency: costs::latency(&suites, &filesystems, record),
             evidence: evidence::evidence(&suites, &filesystems, record),
-            lifecycle: lifecycle::lifecycle(record, &filesystems),
+            lifecycle,
+            study,
             published: suites.iter().flat_map(|suite| published::of_suite(&suite.name)).collect(),
+            samples: Samples::new(record),
             filesystems,
             facts,
             suites,
@@ -142,7 +182,41 @@ impl View {
     }
 }
 
+/// The overview of a suite with the totals of its points.
+fn with_totals(
+    overview: Overview,
+    suite: &Suite,
+    (record, filesystems, facts): (&RunRecord, &[Filesystem], &Facts),
+    register: &mut warnings::Register,
+) -> Overview {
+    let total = |point| composite::composite(point, record, filesystems, facts, register);
+    let (composites, totals) = suite.points.iter().filter_map(total).unzip();
+    Overview { composites, totals, ..overview }
+}
+
+/// What holds for many points, which stands before what holds for one.
+fn wide(
+    scaling: &[Scaled],
+    interactions: &[Interaction],
+    sweeps: &[Sweep],
+) -> Vec<claims::PointClaims> {
+    let wide = scaling.iter().map(|scaled| &scaled.claims);
+    let wide = wide.chain(interactions.iter().map(|interaction| &interaction.claims));
+    wide.chain(sweeps.iter().map(|sweep| &sweep.claims)).cloned().collect()
+}
+
 impl View {
+    /// The id of the run, on one line.
+    pub fn run(&self) -> &str {
+        &self.facts.run
+    }
+
+    /// Where a test of a point stands among all tests of its suite, as in [`View::ranked`].
+    pub(crate) fn flat(&self, suite: usize, point: usize, test: usize) -> usize {
+        let before = self.suites[suite].points[..point].iter().map(|point| point.tests.len());
+        before.sum::<usize>() + test
+    }
+
     /// Whether a point of a suite with a single test stands in a table of scaling or of conditions,
     /// as long as there are few of them, so that a short report need not show it alone.
     pub(crate) fn stands_elsewhere(&self, suite: &Suite, point: &str) -> bool {

@@ -13,6 +13,7 @@
 //! log. Never call into this crate during a measured phase.
 #![forbid(unsafe_code)]
 
+mod open;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use std::{
 };
 
 pub use read::read;
-use rusqlite::Connection;
+use rusqlite::ErrorCode;
 use thiserror::Error;
 pub use write::Store;
 
@@ -33,13 +34,13 @@ pub use write::Store;
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
-const SCHEMA: i32 = 4;
+const SCHEMA: i32 = 5;
 
 /// What makes a file of the version before into one of the version after, from version 1 on.
 ///
 /// Run with foreign keys off: a table that others refer to is made anew as sqlite.org has it
 /// (lang_altertable.html, section 7).
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     // One histogram for each phase became one for each thing timed; series are new.
     "CREATE TABLE histogram_2 (
          trial_id INTEGER NOT NULL REFERENCES trial (id),
@@ -91,6 +92,10 @@ const MIGRATIONS: [&str; 3] = [
      JOIN trial ON trial.id = sample.trial_id
      JOIN cell ON cell.idx = trial.cell_idx
      WHERE trial.outcome = 'measured' AND cell.twin = 0;",
+    // The view is new. The ready plans of the studies had their names, and names are JSON texts.
+    "INSERT INTO run SELECT 'view', value FROM run WHERE key = 'plan_name' AND value IN
+         ('\"iozone-2009\"', '\"tasks-2006\"', '\"bonnie-2012\"', '\"dbench-2012\"',
+          '\"smallfiles-2011\"');",
 ];
 
 /// Why a run file could not be made, read or written.
@@ -107,9 +112,9 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is something else.
-    #[error("{} is not a run file of fslab", .0.display())]
-    NotARun(PathBuf),
+    /// The file is something else, and what.
+    #[error("{} is not a run file of fslab: {}; name a file that `fslab run` has made", .0.display(), .1)]
+    NotARun(PathBuf, &'static str),
     /// The file comes from a later version.
     #[error("{} has schema {found}, this program reads up to {SCHEMA}; use a newer fslab", path.display())]
     Newer {
@@ -140,7 +145,7 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// A stored value does not fit its column's meaning.
-    #[error("the run file {} is damaged: {what}", path.display())]
+    #[error("the run file {} is damaged: {what}; use another copy of it, or measure again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -149,33 +154,41 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// What SQLite says of a step. What it cannot make sense of is damage.
+    fn database(step: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::Error as Sqlite;
+        let damage = match source.sqlite_error_code() {
+            Some(code) => matches!(
+                code,
+                ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+                    | ErrorCode::TooBig
+                    // A table or a column is not there.
+                    | ErrorCode::Unknown
+            ),
+            None => matches!(
+                source,
+                Sqlite::SqlInputError { .. }
+                    | Sqlite::InvalidColumnType(..)
+                    | Sqlite::IntegralValueOutOfRange(..)
+                    | Sqlite::FromSqlConversionFailure(..)
+                    | Sqlite::Utf8Error(..)
+            ),
+        };
+        match damage {
+            true => Self::Damaged { path: path.into(), what: format!("{step}: {source}") },
+            false => Self::Database { step, path: path.into(), source },
+        }
+    }
+}
+
 /// The tables of a run file, with what each column means; the reference page shows them.
 pub const SCHEMA_SQL: &str = include_str!("schema.sql");
 
 /// The version of SQLite that is built in.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
-}
-
-/// Checks that a connection is to a run file this version can read; answers its schema version.
-fn check(connection: &Connection, path: &Path) -> Result<i32, StoreError> {
-    let pragma = |name: &str| {
-        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
-    };
-    match pragma("application_id") {
-        Ok(APPLICATION_ID) => {}
-        Ok(_) | Err(_) => return Err(StoreError::NotARun(path.into())),
-    }
-    let found = pragma("user_version").map_err(|source| StoreError::Database {
-        step: "reading the schema version",
-        path: path.into(),
-        source,
-    })?;
-    match found {
-        1..=SCHEMA => Ok(found),
-        found if found > SCHEMA => Err(StoreError::Newer { path: path.into(), found }),
-        _ => Err(StoreError::NotARun(path.into())),
-    }
 }
 
 /// Takes the lock of a run that is being written. It is a flock(2) lock, apart from SQLite's own

@@ -3,31 +3,29 @@
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Warning,
+    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Study, Warning,
     phase::Series,
     record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
 };
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, Row, types::Type};
 use serde::de::DeserializeOwned;
 
-use crate::{StoreError, check};
+use crate::{StoreError, open::open};
 
-/// Reads a whole run. The file may be being written meanwhile: what is complete is seen.
+/// Reads a whole run. The file may be being written meanwhile: what is complete is seen. Neither
+/// the file nor its directory is written to; see [`crate::open`].
 ///
 /// # Errors
-/// [`StoreError`] when there is no such file, or it is not a run this version can read.
+/// [`StoreError`] when there is no such file, it is not a run this version can read, or it is
+/// damaged.
 pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
-    let open = |source| StoreError::Open { path: path.into(), source };
-    let empty = std::fs::metadata(path).map_err(open)?.len() == 0;
-    if empty {
-        return Err(StoreError::NotARun(path.into()));
-    }
-    let mut reader = Reader { connection: connect(path)?, path, schema: 0 };
-    reader.schema = check(&reader.connection, path)?;
+    let (connection, schema) = open(path)?;
+    let reader = Reader { connection, path, schema };
     // One transaction for all tables: else parts of a trial that is kept meanwhile are seen, and
     // the trial is not.
     let snapshot = reader.connection.unchecked_transaction();
     let _snapshot = snapshot.map_err(|source| reader.failed("beginning to read", source))?;
+    reader.sound()?;
     reader.record()
 }
 
@@ -35,7 +33,7 @@ impl Reader<'_> {
     fn record(&self) -> Result<RunRecord, StoreError> {
         let mut cells = self.cells()?;
         self.phases(&mut cells)?;
-        let (mut trials, indexes) = self.trials()?;
+        let (mut trials, indexes) = self.trials(cells.len())?;
         self.parts(&mut trials, &indexes)?;
         let mut warnings = Vec::new();
         for (trial, phase, warning) in self.warnings()? {
@@ -53,19 +51,6 @@ impl Reader<'_> {
         }
         Ok(RunRecord { info: self.info()?, environment, cells, trials, warnings })
     }
-}
-
-/// A log that a killed run left can only be read by a connection that may write; a file on
-/// read-only media only by one that may not.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .or_else(|_| Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY))
-        .map_err(|source| StoreError::Database {
-            step: "opening the database",
-            path: path.into(),
-            source,
-        })
 }
 
 struct Reader<'a> {
@@ -92,7 +77,36 @@ impl Reader<'_> {
     }
 
     fn failed(&self, step: &'static str, source: rusqlite::Error) -> StoreError {
-        StoreError::Database { step, path: self.path.into(), source }
+        StoreError::database(step, self.path, source)
+    }
+
+    /// Refuses a file whose pages do not fit together. Without this, a tree of pages that share
+    /// their children could give rows without end, and a page that was lost half a run.
+    ///
+    /// Every table must be one: a view of that name, or a table of a module, could compute whatever
+    /// it likes.
+    fn sound(&self) -> Result<(), StoreError> {
+        let verdict = self
+            .rows("looking for damage", "PRAGMA quick_check(1)", |row| row.get::<_, String>(0))?;
+        if let Some(trouble) = verdict.iter().find(|line| *line != "ok") {
+            return Err(self.damaged(trouble.lines().collect::<Vec<_>>().join(" ")));
+        }
+        let query = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
+        let tables =
+            self.rows("reading the names of the tables", query, |row| row.get::<_, String>(0))?;
+        let since = |schema: i32, names: &'static [&'static str]| {
+            names.iter().filter(move |_| self.schema >= schema)
+        };
+        let first =
+            ["run", "cell", "phase", "trial", "sample", "histogram", "warning", "action"].iter();
+        let mut wanted = first
+            .chain(["environment"].iter())
+            .chain(since(2, &["series"]))
+            .chain(since(3, &["evidence"]));
+        match wanted.find(|name| !tables.iter().any(|table| table == *name)) {
+            None => Ok(()),
+            Some(name) => Err(self.damaged(format!("it has no table `{name}`"))),
+        }
     }
 
     fn damaged(&self, what: impl Into<String>) -> StoreError {
@@ -116,15 +130,25 @@ impl Reader<'_> {
         for (key, value) in rows {
             fields.insert(key, self.json("run", &value)?);
         }
-        serde_json::from_value(fields.into()).map_err(|error| self.damaged(format!("run: {error}")))
+        let info = serde_json::from_value(fields.into());
+        let mut info: RunInfo = info.map_err(|error| self.damaged(format!("run: {error}")))?;
+        if self.schema < 5 {
+            info.view = Study::named(&info.plan_name);
+        }
+        Ok(info)
     }
 
     fn cells(&self) -> Result<Vec<CellRecord>, StoreError> {
-        let query = "SELECT id, definition, label, state, reason FROM cell ORDER BY idx";
-        let rows = self.rows("reading the cells", query, |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        let query = "SELECT idx, id, definition, label, state, reason FROM cell ORDER BY idx";
+        type Row = (i64, String, String, String, String, String);
+        let rows: Vec<Row> = self.rows("reading the cells", query, |row| {
+            let text = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
+            Ok((row.get(0)?, text.0, text.1, text.2, text.3, text.4))
         })?;
-        let cell = |(id, definition, label, state, reason): (String, String, _, String, _)| {
+        let cell = |(at, (index, id, definition, label, state, reason)): (i64, Row)| {
+            if at != index {
+                return Err(self.damaged(format!("cell {at} is missing")));
+            }
             let cell: Cell = self.json("cell", &definition)?;
             let id: CellId = self.word("cell id", &id)?;
             if cell.id() != id {
@@ -139,7 +163,7 @@ impl Reader<'_> {
             };
             Ok(CellRecord { id, cell, label, state, phases: Vec::new() })
         };
-        rows.into_iter().map(cell).collect()
+        (0..).zip(rows).map(cell).collect()
     }
 
     fn phases(&self, cells: &mut [CellRecord]) -> Result<(), StoreError> {
@@ -172,7 +196,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn trials(&self) -> Result<(Vec<TrialRecord>, BTreeMap<i64, usize>), StoreError> {
+    fn trials(&self, cells: usize) -> Result<(Vec<TrialRecord>, BTreeMap<i64, usize>), StoreError> {
         let query = match self.schema {
             1..=3 => {
                 "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason, 0
@@ -187,7 +211,11 @@ impl Reader<'_> {
             let outcome = match row.get::<_, String>(5)?.as_str() {
                 "measured" => Outcome::Measured,
                 "invalid" => Outcome::Invalid { reason: row.get(6)? },
-                _ => Outcome::Failed { reason: row.get(6)? },
+                "failed" => Outcome::Failed { reason: row.get(6)? },
+                other => {
+                    let what = format!("an outcome `{other}`").into();
+                    return Err(rusqlite::Error::FromSqlConversionFailure(5, Type::Text, what));
+                }
             };
             let trial = TrialRecord {
                 cell: row.get::<_, u32>(1)? as usize,
@@ -206,6 +234,9 @@ impl Reader<'_> {
             };
             Ok((row.get::<_, i64>(0)?, trial))
         })?;
+        if rows.iter().any(|(_, trial)| trial.cell >= cells) {
+            return Err(self.damaged("a trial of no cell"));
+        }
         let indexes = rows.iter().enumerate().map(|(index, (id, _))| (*id, index)).collect();
         Ok((rows.into_iter().map(|(_, trial)| trial).collect(), indexes))
     }
@@ -223,6 +254,9 @@ impl Reader<'_> {
             })?;
         for (trial, phase, metric, worker, value) in samples {
             let metric = self.word("sample metric", &metric)?;
+            if !value.is_finite() {
+                return Err(self.damaged(format!("a sample of {phase} is no number")));
+            }
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
         }
         self.times(trials, indexes)?;

@@ -1,7 +1,8 @@
 -- One run of fslab. Base units throughout (bytes, nanoseconds, per second); the unit is in the column's
 -- name or in `sample.unit`. Times of day are nanoseconds since 1970-01-01 UTC.
 
--- The run itself: id, title, plan (byte for byte), seed, scale, profile, program … as JSON values.
+-- The run itself: id, title, plan (byte for byte), seed, scale, profile, view (the published study
+-- whose tables the report shows first), program … as JSON values.
 CREATE TABLE run (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL

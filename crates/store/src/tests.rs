@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use model::{
     Cell, Environment, Evidence, FilesystemLevel, Fullness, Histogram, Metric, Nanos, Point, Ratio,
-    Sample, Scale, Value, Warning,
+    Sample, Scale, Study, Value, Warning,
     evidence::DeviceWork,
     phase::{Cache, Role, Series},
     plan::Profile,
@@ -10,6 +10,8 @@ use model::{
         Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord,
     },
 };
+
+use rusqlite::Connection;
 
 use super::*;
 
@@ -24,6 +26,7 @@ fn info() -> RunInfo {
         profile: Profile::Quick,
         repeats: None,
         seed: u64::MAX,
+        view: Some(Study::Tasks2006),
         storage: "image file".into(),
         started_unix: Nanos(1_767_225_600_000_000_000),
         ended_unix: None,
@@ -96,8 +99,17 @@ fn series() -> Series {
     Series { start: Nanos(5), interval: Nanos(1_000_000), ops: vec![1, 2], bytes: vec![512, 1024] }
 }
 
+/// Makes a file into what version 4 would have written.
+fn turn_back_to_4(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch("DELETE FROM run WHERE key = 'view'; PRAGMA user_version = 4;")
+        .unwrap();
+}
+
 /// Makes a file into what version 3 would have written.
 fn turn_back_to_3(path: &Path) {
+    turn_back_to_4(path);
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch(
@@ -275,6 +287,31 @@ fn a_file_whose_repeats_were_made_once_goes_on_with_attempts() {
     assert_eq!(connection.query_row(broken, [], |row| row.get::<_, i32>(0)).unwrap(), 0);
 }
 
+#[test]
+fn a_file_without_a_view_has_that_of_the_ready_plan_it_was_made_by() {
+    let directory = tempfile::tempdir().unwrap();
+    for (plan, view) in [("iozone-2009", Some(Study::Iozone2009)), ("toy", None)] {
+        let path = directory.path().join(plan);
+        let info = RunInfo { plan_name: plan.into(), view: None, ..info() };
+        drop(Store::create(&path, &info, &[cell("ext4")], &host(), &[]).unwrap());
+        turn_back_to_4(&path);
+        assert_eq!(read(&path).unwrap().info.view, view, "read as it is");
+        drop(Store::resume(&path).unwrap());
+        assert_eq!(read(&path).unwrap().info.view, view, "migrated");
+    }
+    // What a run of this version says is not guessed.
+    let path = directory.path().join("own");
+    let info = RunInfo { plan_name: "iozone-2009".into(), view: None, ..info() };
+    drop(Store::create(&path, &info, &[], &host(), &[]).unwrap());
+    assert_eq!(read(&path).unwrap().info.view, None);
+}
+
+#[test]
+fn the_migration_knows_every_study() {
+    let step = MIGRATIONS[3];
+    assert!(Study::ALL.iter().all(|study| step.contains(study.name())));
+}
+
 fn invalid() -> Outcome {
     Outcome::Invalid { reason: "the hypervisor gave 12 % of the time to others".into() }
 }
@@ -350,9 +387,9 @@ fn what_is_not_a_run_is_refused_by_name() {
     let path = directory.path().join("a.fslab");
     assert!(matches!(read(&path), Err(StoreError::Open { .. })));
     std::fs::write(&path, "").unwrap();
-    assert!(matches!(read(&path), Err(StoreError::NotARun(_))));
+    assert!(matches!(read(&path), Err(StoreError::NotARun(..))));
     std::fs::write(&path, "not a database at all, but long enough to look at").unwrap();
-    assert!(matches!(read(&path), Err(StoreError::NotARun(_))));
+    assert!(matches!(read(&path), Err(StoreError::NotARun(..))));
     assert!(matches!(Store::create(&path, &info(), &[], &host(), &[]), Err(StoreError::Exists(_))));
     std::fs::remove_file(&path).unwrap();
     drop(Store::create(&path, &info(), &[], &host(), &[]).unwrap());

@@ -14,7 +14,7 @@ use model::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
-use crate::{APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_SQL, StoreError, check, lock, read};
+use crate::{APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_SQL, StoreError, lock, open::check, read};
 
 /// How long the end of a run waits for others who have its file open.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -233,7 +233,7 @@ impl Store {
         if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) {
             return StoreError::Full { step, path: self.path.clone() };
         }
-        StoreError::Database { step, path: self.path.clone(), source }
+        StoreError::database(step, &self.path, source)
     }
 }
 

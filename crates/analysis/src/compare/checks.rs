@@ -2,7 +2,8 @@
 //!
 //! They are printed and not voted on: each rests on assumptions that the main test does without.
 //! But where one of them says the opposite for certain, or comes to another ratio altogether, the
-//! data are not of a kind of which one ratio tells the difference, and the verdict is withheld.
+//! data are not of a kind of which one ratio tells the difference: its size is withheld, and where
+//! the other ratio lies on the other side of 1, the verdict is.
 
 use model::{Ratio, Warning};
 use statrs::function::beta::checked_beta_reg;

@@ -63,6 +63,7 @@ fn run(filesystems: &[&str], facts: &[(&str, &str)]) -> RunRecord {
             profile: Profile::Quick,
             repeats: None,
             seed: facts.len() as u64,
+            view: None,
             storage: "image file of 1GiB (full allocation) on a loop device".into(),
             started_unix: Nanos(facts.len() as u64),
             ended_unix: None,

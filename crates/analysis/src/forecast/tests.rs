@@ -54,16 +54,25 @@ fn half_widths_are_those_of_the_summary() {
             // Far from zero, so that a ratio is a difference.
             let values: Vec<f64> =
                 (0..looks[looks.len() - 1]).map(|_| 1e6 + normal(&mut rng)).collect();
-            let mut so_far = f64::INFINITY;
+            let (mut so_far, mut before) = (f64::INFINITY, f64::INFINITY);
             for (place, look) in looks.iter().enumerate() {
                 let summary = Summary::new(&values[..*look as usize]).unwrap();
-                so_far = so_far.min(summary.half_width().unwrap().0 * 1e6);
+                let own = summary.half_width().unwrap().0 * 1e6;
+                // One narrow look is enough at the last one, or for these profiles.
+                let one = place + 1 == looks.len() || profile.looks_in_a_row() == 1;
+                so_far = so_far.min(if one { own } else { own.max(before) });
+                before = own;
                 least[place].push(so_far);
             }
         }
         for (mut drawn, width) in least.into_iter().zip(widths) {
             drawn.sort_by(f64::total_cmp);
-            near(crate::median(&drawn), *width, 0.06);
+            let drawn = crate::median(&drawn);
+            if width.is_finite() {
+                near(drawn, *width, 0.06);
+            } else {
+                assert_eq!(drawn, f64::INFINITY);
+            }
         }
     }
 }

@@ -7,7 +7,8 @@
 //! stands there with the median of all its repeats.
 //!
 //! Repeats are put in order once. A resample is a weight for each block, and the median of a cell
-//! is where the weights along its order reach half.
+//! is where the weights along its order reach half. Many resamples are made side by side, each step
+//! along the order being the same for all of them, which the processor does several at a time.
 
 use model::Ratio;
 
@@ -29,50 +30,47 @@ pub(crate) struct Standing {
     worst: Vec<u32>,
 }
 
+/// Resamples that are made side by side: what is counted of them fits into the registers of any
+/// 64-bit processor.
+const SIDE: usize = 8;
+
+/// Weights of [`SIDE`] resamples, by unit. Signed, since that is what processors compare at once.
+type Weights = Vec<[i32; SIDE]>;
+
 /// A cell made ready to be resampled.
 struct Cell<'a> {
     logs: &'a [f64],
     /// The unit that each repeat is drawn with, in the order of the logarithms.
     units: Vec<usize>,
-    /// Whether each unit has exactly one repeat.
-    whole: bool,
-    /// How many of the first repeats are summed up at once, which goes faster than one after the
-    /// other: somewhat less than half, so that the median rarely lies among them. 0 if not whole.
-    head: usize,
-    /// For each unit all bits if it is one of these, else none.
-    in_head: Vec<u32>,
     /// The median of all repeats.
     median: f64,
 }
 
 impl Cell<'_> {
-    /// The median of a resample.
-    fn median(&self, weights: &[u32]) -> f64 {
-        let total = match self.whole {
-            true => weights.len(),
-            false => self.units.iter().map(|unit| weights[*unit] as usize).sum(),
-        };
-        if total == 0 {
-            return self.median;
+    /// The median of each resample.
+    fn medians(&self, weights: &Weights) -> [f64; SIDE] {
+        let mut total = [0; SIDE];
+        for unit in &self.units {
+            total.iter_mut().zip(&weights[*unit]).for_each(|(total, weight)| *total += weight);
         }
-        let (mut passed, mut at) = (weights[self.units[0]] as usize, 0);
-        let head: u32 = weights.iter().zip(&self.in_head).map(|(weight, own)| weight & own).sum();
-        if self.head > 0 && 2 * (head as usize) < total {
-            (passed, at) = (head as usize, self.head - 1);
-        }
-        while 2 * passed < total {
-            at += 1;
-            passed += weights[self.units[at]] as usize;
-        }
-        let low = self.logs[at];
-        // Half of an even number: the upper one of the middle two is the next that was drawn.
-        if 2 * passed == total {
-            at += 1;
-            while weights[self.units[at]] == 0 {
-                at += 1;
+        // The places of the middle two: how many repeats lie wholly below the half, and up to it.
+        let (low, high) = (total.map(|total| (total + 1) / 2), total.map(|total| total / 2 + 1));
+        let (mut passed, mut below, mut up_to) = ([0; SIDE], [0; SIDE], [0; SIDE]);
+        for unit in &self.units {
+            let weights = &weights[*unit];
+            for at in 0..SIDE {
+                passed[at] += weights[at];
+                // One where it is less: the sign of the difference, which a processor has for
+                // several at once, and a truth value has not.
+                below[at] -= (passed[at] - low[at]) >> 31;
+                up_to[at] -= (passed[at] - high[at]) >> 31;
             }
         }
-        f64::midpoint(low, self.logs[at])
+        let log = |place: i32| self.logs[usize::try_from(place).unwrap_or(0)];
+        std::array::from_fn(|at| match total[at] {
+            0 => self.median,
+            _ => f64::midpoint(log(below[at]), log(up_to[at])),
+        })
     }
 }
 
@@ -89,44 +87,50 @@ impl Standing {
         };
         let (cells, blocks) = ready(samples);
         let mut rng = fastrand::Rng::with_seed(u64::from(RESAMPLES));
-        let mut weights = vec![0; blocks.unwrap_or(0)];
-        let mut medians = vec![0.0; k];
-        for _ in 0..RESAMPLES {
+        let mut weights = vec![[0; SIDE]; blocks.unwrap_or(0)];
+        let mut medians = vec![[0.0; SIDE]; k];
+        for _ in 0..RESAMPLES as usize / SIDE {
             if blocks.is_some() {
                 draw(&mut weights, &mut rng);
             }
-            for (cell, median) in cells.iter().zip(&mut medians) {
+            for (cell, medians) in cells.iter().zip(&mut medians) {
                 if blocks.is_none() {
-                    weights.clear();
-                    weights.resize(cell.units.len(), 0);
+                    weights.resize(cell.units.len(), [0; SIDE]);
                     draw(&mut weights, &mut rng);
                 }
-                *median = cell.median(&weights);
+                *medians = cell.medians(&weights);
             }
             standing.count(&medians);
         }
         standing
     }
 
-    fn count(&mut self, medians: &[f64]) {
+    fn count(&mut self, medians: &[[f64; SIDE]]) {
         let k = self.cells;
-        let mut winners = 0;
-        for (cell, own) in medians.iter().enumerate() {
-            let (mut not_above, mut not_below) = (0, 0);
-            let row = &mut self.at_least[cell * k..(cell + 1) * k];
-            for (other, count) in medians.iter().zip(row) {
-                *count += u32::from(own >= other);
-                not_above += usize::from(own >= other);
-                not_below += usize::from(own <= other);
+        let mut not_above = vec![[0; SIDE]; k];
+        let mut not_below = vec![[0; SIDE]; k];
+        for one in 0..k {
+            for other in 0..k {
+                let mut counted = 0;
+                for at in 0..SIDE {
+                    let at_least = u32::from(medians[one][at] >= medians[other][at]);
+                    counted += at_least;
+                    not_above[one][at] += at_least;
+                    not_below[other][at] += at_least;
+                }
+                self.at_least[one * k + other] += counted;
             }
-            self.best[cell * k + (k - not_above)] += 1;
-            self.worst[cell * k + not_below - 1] += 1;
-            winners += u32::from(not_above == k);
         }
-        let best = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        for (cell, own) in medians.iter().enumerate() {
-            if *own >= best {
-                self.firsts[cell] += 1.0 / f64::from(winners);
+        for at in 0..SIDE {
+            // The best is not below any, itself included.
+            let first = |cell: &usize| not_above[*cell][at] as usize == k;
+            let winners = (0..k).filter(first).count();
+            for cell in 0..k {
+                self.best[cell * k + (k - not_above[cell][at] as usize)] += 1;
+                self.worst[cell * k + not_below[cell][at] as usize - 1] += 1;
+                if first(&cell) {
+                    self.firsts[cell] += 1.0 / winners as f64;
+                }
             }
         }
     }
@@ -178,25 +182,29 @@ fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
             }
             (None, _) | (_, None) => (0..sample.logs.len()).collect(),
         };
-        let mut seen = units.clone();
-        seen.sort_unstable();
-        seen.dedup();
-        let all = blocks.as_ref().map_or(units.len(), Vec::len);
-        let whole = seen.len() == units.len() && units.len() == all;
-        let head = if whole { (all / 2).saturating_sub(all.isqrt()) } else { 0 };
-        let mut in_head = vec![0; if whole { all } else { 0 }];
-        units[..head].iter().for_each(|unit| in_head[*unit] = u32::MAX);
-        Cell { logs: &sample.logs, units, whole, head, in_head, median: sample.median() }
+        Cell { logs: &sample.logs, units, median: sample.median() }
     };
     let cells = samples.iter().map(cell).collect();
     (cells, blocks.map(|blocks| blocks.len()))
 }
 
-/// As many draws with replacement as there are units; each weight says how often its unit came.
-fn draw(weights: &mut [u32], rng: &mut fastrand::Rng) {
-    weights.fill(0);
-    for _ in 0..weights.len() {
-        weights[rng.usize(0..weights.len())] += 1;
+/// As many draws with replacement as there are units, for each resample; each weight says how often
+/// its unit came.
+///
+/// A number of 32 bits times the number of units is cut to its upper half, so a unit is more
+/// probable than another by less than units / 2^32 of its share.
+fn draw(weights: &mut Weights, rng: &mut fastrand::Rng) {
+    weights.fill([0; SIDE]);
+    let units = weights.len() as u64;
+    for at in 0..SIDE {
+        let mut left = weights.len();
+        while left > 0 {
+            let bits = rng.u64(..);
+            for half in [bits >> 32, bits & u64::from(u32::MAX)].into_iter().take(left) {
+                weights[((half * units) >> 32) as usize][at] += 1;
+            }
+            left = left.saturating_sub(2);
+        }
     }
 }
 

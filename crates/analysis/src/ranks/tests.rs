@@ -42,16 +42,36 @@ fn a_difference_below_the_threshold_makes_no_winner() {
 }
 
 #[test]
-fn no_one_wins_where_no_verdict_is_possible() {
+fn ratios_that_disagree_about_the_size_leave_the_order() {
     // Told apart with p = 0.0035, but the ratio of medians (1.15) and the estimate (1.32) disagree
-    // by more than 5 %: two modes in the first. The verdict is withheld, so the win is as well.
+    // by more than 5 %: two modes in the first. The size is withheld, the win is not.
     let two_modes = [101.0, 77.0, 82.0, 74.0, 103.0, 64.0, 101.0, 103.0, 103.0, 71.0];
     let higher = [136.0, 109.0, 107.0, 138.0, 121.0, 118.0, 102.0, 102.0, 102.0, 101.0];
     let ranking = rank_of(&[two_modes.to_vec(), higher.to_vec()], Better::Higher);
     let pair = &ranking.pairs[0];
     assert!(pair.p_holm < FAMILY_ERROR && !pair.comparison.ratios_agree);
-    assert!(!pair.separated());
-    assert_eq!((ranking.top, ranking.letters), (vec![1, 0], vec!["a".into(), "a".into()]));
+    let uncertain = Verdict::Differs { side: Side::Better, size: Size::Uncertain };
+    assert_eq!(pair.comparison.verdict, uncertain);
+    assert!(pair.separated() && !pair.comparison.sizes_agree());
+    assert_eq!((ranking.top, ranking.letters), (vec![1], vec!["b".into(), "a".into()]));
+}
+
+#[test]
+fn the_worst_of_three_is_not_in_the_top_group() {
+    // Scattered so widely that median and estimate differ by more than 5 %, without any overlap.
+    let lists = [
+        vec![0.96, 1.25, 1.80, 1.90, 2.02, 2.10],
+        vec![0.80, 0.84, 0.87, 0.88, 0.90, 0.93],
+        vec![0.27, 0.30, 0.34, 0.50, 0.52, 0.54],
+    ];
+    let repeats: Vec<Vec<Repeat>> = lists.iter().map(|list| by_block(1.0, list)).collect();
+    let cells: Vec<&[Repeat]> = repeats.iter().map(Vec::as_slice).collect();
+    let ranking = rank_repeats(&mut Comparer::new(), &cells, Better::Higher, Ratio(0.05)).unwrap();
+    let ends = &ranking.pair(0, 2).unwrap().comparison;
+    assert!(!ends.ratios_agree, "{ends:?}");
+    assert!(ends.warnings.iter().any(|w| w.code() == "W-ASSUME"), "{:?}", ends.warnings);
+    assert_eq!((ranking.top, ranking.bottom), (vec![0], vec![2]));
+    assert_eq!(ranking.letters, ["a", "b", "c"]);
 }
 
 #[test]

@@ -170,7 +170,12 @@ pub(super) fn tally(step: &Paired) -> Tally {
 /// A test is compared with the gate's threshold added to its second side: the p-value is that of
 /// "worse by just the threshold". It is taken two-sided, as the interval beside it is, and on
 /// either side corrected by Holm for all tests, so that each that is called worse or not worse may
-/// be. Where twins are shown to differ by more than the gate, a test counts as worse only beyond
+/// be. A strict gate claims one thing of all tests, that none is worse. That sentence is wrong if
+/// any of them is, and is said only if each is shown not worse, so each may be tested at the whole
+/// error (intersection and union: Berger, "Multiparameter Hypothesis Testing and Acceptance
+/// Sampling", Technometrics 24, 1982); where one is not, the corrected ones are told.
+///
+/// Where twins are shown to differ by more than the gate, a test counts as worse only beyond
 /// what they differ by, and none is shown not worse: nothing can be said of the gate's threshold.
 pub(super) fn gate(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) -> Gate {
     let mut gate = Gate {
@@ -244,11 +249,12 @@ fn decide(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) {
         p[0].push(if side == Side::Worse { own } else { 1.0 });
         p[1].push(if side == Side::Better && masked.is_none() { own } else { 1.0 });
     }
+    let jointly = rule.strict && p[1].iter().all(|p| *p <= FAMILY_ERROR);
     let [worse, not_worse] = p.map(|p| family::holm(&p));
     for (((test, _), worse), not_worse) in tests.into_iter().zip(worse).zip(not_worse) {
         test.gate = Some(match () {
             () if worse <= FAMILY_ERROR => AtGate::Worse,
-            () if not_worse <= FAMILY_ERROR => AtGate::NotWorse,
+            () if jointly || not_worse <= FAMILY_ERROR => AtGate::NotWorse,
             () => AtGate::Undecided,
         });
     }

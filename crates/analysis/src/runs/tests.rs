@@ -139,6 +139,7 @@ fn info(seed: u64, profile: Profile) -> RunInfo {
         profile,
         repeats: None,
         seed,
+        view: None,
         storage: "image file of 1GiB (full allocation) on a loop device".into(),
         started_unix: Nanos(seed),
         ended_unix: None,
@@ -489,6 +490,28 @@ fn a_gate_below_what_twins_differ_by_does_not_pass() {
     let tally = told.steps[0].tally;
     assert!(tally.small >= 2, "what is told apart is not the same: {tally:?}");
     assert_eq!(tally.same + tally.small, 16);
+}
+
+/// The p-value of six against six is 0.002 at best, 0.05 over 23: corrected, no strict gate of more
+/// than 23 tests could ever pass.
+#[test]
+fn a_strict_gate_is_one_claim_of_all_tests() {
+    let small = |seed| Made { spread: 0.002, repeats: 6, ..Made::new(seed) }.make();
+    let runs: Vec<_> = (1..=4).map(small).collect();
+    let runs: Vec<&RunRecord> = runs.iter().collect();
+    let gate = |strict| {
+        let rule = GateRule { threshold: Ratio(0.05), strict };
+        chain(&runs, &Pairs { gate: Some(rule), ..Pairs::default() }).unwrap().gate.unwrap()
+    };
+    let (strict, loose) = (gate(true), gate(false));
+    assert!(strict.not_worse > 23, "{strict:?}");
+    assert_eq!((strict.verdict, strict.undecided), (GateVerdict::Passed, 0));
+    assert_eq!((loose.verdict, loose.not_worse), (GateVerdict::Undecided, 0));
+    let worse = Made { spread: 0.002, repeats: 6, ..Made::new(5) }.times("ext4", "write", 0.9);
+    let rule = GateRule { threshold: Ratio(0.05), strict: true };
+    let how = Pairs { gate: Some(rule), ..Pairs::default() };
+    let told = chain(&[runs[0], &worse.make()], &how).unwrap().gate.unwrap();
+    assert_ne!(told.verdict, GateVerdict::Passed);
 }
 
 /// What is called not worse has an interval that says so.

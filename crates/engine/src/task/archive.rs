@@ -193,7 +193,7 @@ pub(super) struct Output<'a> {
 
 enum Stream {
     Plain(BufWriter<Sink>),
-    Gzip(GzEncoder<BufWriter<Sink>>),
+    Gzip(Box<GzEncoder<BufWriter<Sink>>>),
 }
 
 impl<'a> Output<'a> {
@@ -210,7 +210,8 @@ impl<'a> Output<'a> {
         let stream = match compression {
             Compression::None => Stream::Plain(writer),
             Compression::Gzip => {
-                Stream::Gzip(GzEncoder::new(writer, flate2::Compression::new(LEVEL)))
+                let level = flate2::Compression::new(LEVEL);
+                Stream::Gzip(Box::new(GzEncoder::new(writer, level)))
             }
         };
         Ok(Self { stream, count, to })

@@ -37,7 +37,8 @@ pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
         Some(cli::ComparisonFormat::Md) => audit.markdown(),
         None => {
             let (width, color) = (output::width().min(WIDTH), output::color());
-            audit.terminal(&TerminalOptions { width, color, detail: arguments.detail })
+            let options = TerminalOptions { width, color, detail: arguments.detail };
+            output::shown(audit.terminal(&options))
         }
     };
     output::result(&text)?;

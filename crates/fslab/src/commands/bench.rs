@@ -384,6 +384,7 @@ fn end(
             let (width, color) = (output::width(), output::color());
             let options = TerminalOptions { width, color, detail: false };
             let sheet = report::bench(&record, &workload.subject(&record), &options);
+            let sheet = output::shown(sheet);
             match place {
                 Kept::Asked(path) => format!("{sheet}\nrun file  {}", path.display()),
                 Kept::Scratch(_) => sheet,

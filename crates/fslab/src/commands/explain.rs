@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Failure> {
         Some(ExplanationFormat::Json) => explanation.json(),
         None => {
             let (width, color) = (output::width(), output::color());
-            explanation.terminal(&TerminalOptions { width, color, detail: false })
+            output::shown(explanation.terminal(&TerminalOptions { width, color, detail: false }))
         }
     };
     output::result(&text)?;

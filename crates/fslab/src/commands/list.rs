@@ -1,8 +1,8 @@
 //! `fslab list`: what there is.
 
-use comfy_table::{Cell, ContentArrangement, Table, presets};
+use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Table, presets};
 use model::{metric, warning::Warning, workload::ParameterSpec};
-use report::PUBLISHED;
+use report::{ChartKind, PUBLISHED};
 use rig::{Availability, Catalogue, RealHost};
 
 use crate::{
@@ -23,6 +23,8 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
         Listed::Metrics => metrics(),
         Listed::Warnings => warnings(),
         Listed::Published => published(),
+        Listed::Charts => charts(),
+        Listed::Views => views(),
     };
     output::result(&text)?;
     Ok(Exit::Done)
@@ -96,11 +98,36 @@ fn warnings() -> String {
     table.to_string()
 }
 
+/// Each kind of chart with the question it answers.
+fn charts() -> String {
+    let mut table = table(&["chart", "the question it answers, and how"]);
+    for kind in ChartKind::ALL {
+        table.add_row([kind.name(), kind.what()].map(Cell::new));
+    }
+    table.to_string()
+}
+
+/// Each view with what it shows; ready plans have the names of their views.
+fn views() -> String {
+    let mut table =
+        table(&["view", "what the report then shows first, from the numbers of the run"]);
+    for (name, holds) in report::views() {
+        table.add_row([name, holds].map(Cell::new));
+    }
+    table.to_string()
+}
+
 fn published() -> String {
-    let mut table = table(&["name", "suite", "article", "what each number is"]);
+    let mut table = table(&["name", "suite", "numbers", "article", "what each number is", "for"]);
     for set in PUBLISHED {
         let article = format!("{}, {}", set.article, set.author);
-        table.add_row([&set.full_name(), set.suite, &article, set.summary].map(Cell::new));
+        let (name, numbers, uses) = (set.full_name(), set.numbers().to_string(), set.uses());
+        let cells = [name.as_str(), set.suite, &numbers, &article, set.summary, &uses];
+        table.add_row(cells.map(Cell::new));
+    }
+    // Names are there to be copied.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.to_string()
 }

@@ -13,6 +13,7 @@ mod import;
 mod keeping;
 mod list;
 mod loadfile;
+mod published;
 mod report;
 mod run;
 mod session;

@@ -1,154 +1,155 @@
 //! `fslab report`: everything from the run file alone; or, by their names, results that others have
 //! published.
 
-use std::{fs, path::Path};
+pub(super) mod charts;
+mod outputs;
+pub(super) mod whole;
 
-use anyhow::Context;
+use std::{cell::LazyCell, fs, path::Path};
+
 use model::RunRecord;
-use report::{
-    PUBLISHED, PUBLISHED_SUFFIX, Published, TerminalOptions, View,
-    audit::{AUDITED, Audited},
-};
+use report::{PUBLISHED_SUFFIX, TerminalOptions, View};
 use store::StoreError;
 
-use super::keeping::Keeping;
+use super::{keeping::Keeping, published};
 use crate::{
     cli::{Format, Report},
     exit::{Exit, Failure},
     output,
 };
+pub(super) use outputs::{Outputs, To};
 
 pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
     if let Some(name) = arguments.run.to_str().filter(|name| name.ends_with(PUBLISHED_SUFFIX)) {
-        return published(name, arguments);
+        return published::run(name, arguments);
     }
+    let outputs = Outputs::of(arguments)?;
     let record = read(&Keeping::find(&arguments.run))?;
-    if let Some(Format::Csv) = arguments.format {
-        output::result(&report::csv(&record))?;
-        return Ok(Exit::Done);
-    }
-    if let Some(format) = arguments.format.and_then(of_bonnie) {
-        let records = report::bonnie::export(&record, format).map_err(Failure::usage)?;
-        output::result(&records)?;
-        return Ok(Exit::Done);
-    }
-    let view = View::new(&record);
-    if let Some(path) = &arguments.html {
-        apart(path, &arguments.run)?;
-        let written = fs::write(path, report::html(&view));
-        written.with_context(|| format!("writing the report {}", path.display()))?;
-        output::message(&format!("report {}", path.display()));
-        return Ok(Exit::Done);
-    }
-    let text = match arguments.format {
-        Some(Format::Json) => report::json(&view),
-        Some(Format::Md) => report::markdown(&view),
-        Some(Format::Csv | Format::Bonnie | Format::Bonnie196) | None => {
-            let (width, color) = (output::width(), output::color());
-            report::terminal(&view, &TerminalOptions { width, color, detail: arguments.detail })
+    outputs.apart_from(&arguments.run)?;
+    // Samples and records of other programs need no statistics.
+    let view = LazyCell::new(|| View::new(&record));
+    if let Some((format, to)) = &outputs.text {
+        match format {
+            None => {
+                let (width, color) = (output::width(), output::color());
+                let options = TerminalOptions { width, color, detail: arguments.detail };
+                output::result(&output::shown(report::terminal(&view, &options)))?;
+            }
+            Some(format) => hand_over(&made(*format, &record, &view)?, to)?,
         }
-    };
-    output::result(&text)?;
+    }
+    for path in &outputs.html {
+        whole::write(path, report::html(&view).as_bytes())?;
+        output::message(&format!("report {}", path.display()));
+    }
+    if let Some(directory) = &outputs.charts {
+        charts::write(view.run(), report::export::charts(&view), directory)?;
+    }
     Ok(Exit::Done)
 }
 
-/// The format of records of bonnie++, if it is one.
-fn of_bonnie(format: Format) -> Option<report::bonnie::Format> {
-    match format {
-        Format::Bonnie => Some(report::bonnie::Format::V198),
-        Format::Bonnie196 => Some(report::bonnie::Format::V196),
-        Format::Csv | Format::Json | Format::Md => None,
-    }
-}
-
-/// Shows results that others have published.
+/// A run in a format.
 ///
 /// # Errors
-/// When none have this name, or the report cannot be written.
-fn published(name: &str, arguments: &Report) -> Result<Exit, Failure> {
-    let Some(set) = report::published(name) else {
-        if audited(name) {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "{name} is there for `fslab audit` only: fslab audit {name}"
-            )));
-        }
-        let known: Vec<String> = PUBLISHED.iter().map(Published::full_name).collect();
-        return Err(Failure::usage(anyhow::anyhow!(
-            "no published results are called `{name}`; there are {}",
-            known.join(", ")
-        )));
+/// When the run is not of the suite that the format is for, or cannot be written in it.
+fn made<V: std::ops::Deref<Target = View>>(
+    format: Format,
+    record: &RunRecord,
+    view: &V,
+) -> Result<Vec<u8>, Failure> {
+    let text = match format {
+        Format::Csv => report::csv(record),
+        Format::Json => report::json(view),
+        Format::Md => report::markdown(view),
+        Format::Prometheus => report::prometheus(view),
+        Format::Iozone => report::iozone(record).map_err(Failure::usage)?,
+        Format::Bonnie => bonnie(record, report::bonnie::Format::V198)?,
+        Format::Bonnie196 => bonnie(record, report::bonnie::Format::V196)?,
+        Format::Xlsx => return Ok(report::xlsx(view, record)?),
+        Format::Parquet => return parquet(record),
     };
-    if let Some(path) = &arguments.html {
-        let written = fs::write(path, set.html());
-        written.with_context(|| format!("writing the report {}", path.display()))?;
-        output::message(&format!("report {}", path.display()));
-        return Ok(Exit::Done);
+    Ok(text.into_bytes())
+}
+
+fn bonnie(record: &RunRecord, format: report::bonnie::Format) -> Result<String, Failure> {
+    report::bonnie::export(record, format).map_err(Failure::usage)
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(record: &RunRecord) -> Result<Vec<u8>, Failure> {
+    Ok(report::parquet(record)?)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_record: &RunRecord) -> Result<Vec<u8>, Failure> {
+    Err(Failure::usage(anyhow::anyhow!(
+        "this fslab was built without Parquet; --format csv gives the same rows, and cargo build \
+         --features parquet a program that writes it"
+    )))
+}
+
+/// Writes what was made where it is wanted.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn hand_over(bytes: &[u8], to: &To) -> Result<(), Failure> {
+    match to {
+        To::Stdout => output::bytes(bytes)?,
+        To::File(path) => {
+            whole::write(path, bytes)?;
+            output::message(&format!("report {}", path.display()));
+        }
     }
-    let text = match arguments.format {
-        Some(Format::Csv) => set.csv(),
-        Some(Format::Json) => set.json(),
-        Some(Format::Md) => set.markdown(),
-        Some(Format::Bonnie | Format::Bonnie196) => {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "published results are printed as they were published; --format csv gives the \
-                 data of {name} as they are kept"
-            )));
-        }
-        None => {
-            let (width, color) = (output::width(), output::color());
-            set.terminal(&TerminalOptions { width, color, detail: arguments.detail })
-        }
-    };
-    output::result(&text)?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Refuses to write a report over the run it is made from.
 ///
 /// # Errors
 /// When both paths are one file.
-pub(super) fn apart(html: &Path, run_file: &Path) -> Result<(), Failure> {
-    let same = match (fs::canonicalize(html), fs::canonicalize(run_file)) {
-        (Ok(html), Ok(run_file)) => html == run_file,
-        (Err(_), _) | (_, Err(_)) => {
-            std::path::absolute(html).ok() == std::path::absolute(run_file).ok()
-        }
-    };
-    match same {
+pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
+    match same(output, run_file) {
         false => Ok(()),
         true => Err(Failure::usage(anyhow::anyhow!(
-            "{} is the run file itself; name another file with --html",
-            html.display()
+            "{} is the run file itself; name another file for the report",
+            output.display()
         ))),
     }
 }
 
-/// Whether published results of this name can be audited.
-fn audited(name: &str) -> bool {
-    AUDITED.iter().map(Audited::full_name).any(|known| known == name)
+/// Whether two paths are one file, there or not, by whatever names and links.
+fn same(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let file = |path| fs::metadata(path).ok().map(|own| (own.dev(), own.ino()));
+    if file(a).is_some() && file(a) == file(b) {
+        return true;
+    }
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        (Err(_), _) | (_, Err(_)) => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    }
 }
 
-/// Reads a run; a file that is none, or not there, is wrong usage.
+/// Reads a run to show it: its texts are fit to be shown.
+///
+/// # Errors
+/// As [`stored`].
+pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
+    let mut record = stored(path)?;
+    report::plain(&mut record);
+    Ok(record)
+}
+
+/// Reads a run as it is; a file that is none, or not there, is wrong usage.
 ///
 /// # Errors
 /// As [`store::read`].
-pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
-    if let Some(name) = path.to_str().filter(|name| !path.exists() && name.contains('@')) {
-        let shown = PUBLISHED.iter().any(|set| set.full_name() == name);
-        let commands: Vec<String> = [("report", shown), ("audit", audited(name))]
-            .into_iter()
-            .filter(|(_, known)| *known)
-            .map(|(command, _)| format!("`fslab {command}`"))
-            .collect();
-        if !commands.is_empty() {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "{name} are published results and no run file; they are there for {} only",
-                commands.join(" and ")
-            )));
-        }
+pub(super) fn stored(path: &Path) -> Result<RunRecord, Failure> {
+    if let Some(refused) = published::no_run_file(path) {
+        return Err(refused);
     }
     store::read(path).map_err(|error| match error {
-        StoreError::Open { .. } | StoreError::NotARun(_) => Failure::usage(error),
+        StoreError::Open { .. } | StoreError::NotARun(..) => Failure::usage(error),
         StoreError::Exists(_)
         | StoreError::Newer { .. }
         | StoreError::Busy(_)

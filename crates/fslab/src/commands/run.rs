@@ -107,7 +107,7 @@ fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, F
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
-    let record = super::report::read(&Keeping::find(path))?;
+    let record = super::report::stored(&Keeping::find(path))?;
     if record.warnings.iter().any(|warning| matches!(warning, Warning::Imported { .. })) {
         return Err(Failure::usage(anyhow::anyhow!(
             "{} was imported, and what another program measured cannot be gone on with; `fslab \
@@ -126,7 +126,7 @@ fn resume(
     surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
     arguments.html(path)?;
-    let record = super::report::read(&Keeping::find(path))?;
+    let record = super::report::stored(&Keeping::find(path))?;
     let info = &record.info;
     let origin = format!("the plan in {}", path.display());
     let chosen = Chosen::read(
@@ -277,7 +277,7 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
         ));
         return Ok(Exit::Interrupted);
     }
-    let view = View::new(&store::read(path)?);
+    let view = View::new(&super::report::read(path)?);
     // The page first: a reader of stdout may have gone away.
     let html = arguments.html(path)?;
     fs::write(&html, report::html(&view)).with_context(|| {
@@ -285,7 +285,7 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
     })?;
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
     let paths = format!("\nrun file  {}\nreport    {}", path.display(), html.display());
-    output::result(&(report::terminal(&view, &options) + &paths))?;
+    output::result(&(output::shown(report::terminal(&view, &options)) + &paths))?;
     if tally.stopped {
         output::message(&format!(
             "stopped at the first failure. Go on with: fslab run --resume {}{}",

@@ -147,6 +147,7 @@ pub(super) fn begin(
         profile: chosen.plan.profile,
         repeats: chosen.plan.repeats,
         seed,
+        view: chosen.plan.view,
         storage: rig.describe(),
         started_unix: now_unix(),
         ended_unix: None,

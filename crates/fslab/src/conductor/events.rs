@@ -104,7 +104,7 @@ pub(crate) enum Event<'a> {
 pub(crate) struct Forecast {
     /// Trials of the whole run, those made included, if every open cell ends at its next look.
     pub(crate) least: usize,
-    /// The same if every cell ends where its spread so far lets expect.
+    /// The same if every cell ends where its spread so far lets expect, or where the budget does.
     pub(crate) expected: usize,
     /// The same if every cell goes to the end.
     pub(crate) most: usize,
@@ -114,7 +114,7 @@ pub(crate) struct Forecast {
     /// Whether the budget ends the run before.
     pub(crate) over_budget: bool,
     /// The smallest difference between two cells that can be told at the expected repeats, for each
-    /// test of each cell.
+    /// test of each cell; `None` if no cell gets enough of them for an interval.
     pub(crate) detectable: Option<Detectable>,
     /// Each open cell: filesystem, workload, and the repeats at which it is expected to close.
     pub(crate) cells: Vec<(String, String, u32)>,

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use analysis::forecast::{detectable, repeats_until, spread};
+use analysis::{
+    forecast::{detectable, repeats_until, spread},
+    summary::{LEVEL, needed},
+};
 use model::{Nanos, Ratio, record::CellState};
 
 use super::{
@@ -35,6 +38,13 @@ impl<T: Trials> Conductor<'_, T> {
                 expected.insert(*twin, own);
             }
         }
+        let wanted = self.time_of(&expected);
+        let left = self.settings.budget.map(|budget| budget - self.spent());
+        let over_budget = left.is_some_and(|left| left < wanted);
+        if let Some(left) = left.filter(|_| over_budget) {
+            let fits = self.fitting(&expected, left);
+            expected.iter_mut().for_each(|(cell, own)| *own = (*own).min(fits[cell]));
+        }
         let all = |repeats: &dyn Fn(usize) -> u32| {
             let made = self
                 .progress
@@ -47,18 +57,12 @@ impl<T: Trials> Conductor<'_, T> {
             move |cell: usize| if self.cells[cell].state == CellState::Open { repeats } else { 0 }
         };
         let (first, last) = self.first_and_last();
-        let rest = expected.iter().map(|(cell, repeats)| {
-            let left = u64::from(repeats.saturating_sub(self.progress[*cell].repeats));
-            Nanos(self.expected(*cell).0.saturating_mul(left))
-        });
-        let time: Nanos = rest.sum();
-        let left = self.settings.budget.map(|budget| budget - self.spent());
         Forecast {
             least: all(&of_open(first)),
             expected: all(&|cell| expected.get(&cell).copied().unwrap_or(0)),
             most: all(&of_open(last)),
-            time: left.map_or(time, |left| left.min(time)),
-            over_budget: left.is_some_and(|left| left < time),
+            time: self.time_of(&expected),
+            over_budget,
             detectable: self.detectable(&expected, &ordinary),
             cells: ordinary
                 .iter()
@@ -68,6 +72,40 @@ impl<T: Trials> Conductor<'_, T> {
                     (name, record.label.clone(), expected[cell])
                 })
                 .collect(),
+        }
+    }
+
+    /// How long the trials take until each of these cells has its repeats, if they take as long as
+    /// those of their cells did.
+    fn time_of(&self, repeats: &BTreeMap<usize, u32>) -> Nanos {
+        let rest = repeats.iter().map(|(cell, repeats)| {
+            let left = u64::from(repeats.saturating_sub(self.progress[*cell].repeats));
+            Nanos(self.expected(*cell).0.saturating_mul(left))
+        });
+        rest.sum()
+    }
+
+    /// The repeats that each of these cells has when the time is used up: block by block, and
+    /// within one in the order of cells, which stands for the random one.
+    fn fitting(&self, wanted: &BTreeMap<usize, u32>, left: Nanos) -> BTreeMap<usize, u32> {
+        let mut made: BTreeMap<usize, u32> =
+            wanted.keys().map(|cell| (*cell, self.progress[*cell].repeats)).collect();
+        let mut spent = Nanos(0);
+        loop {
+            let before = spent;
+            for (cell, wanted) in wanted {
+                let Some(own) = made.get_mut(cell).filter(|own| **own < *wanted) else { continue };
+                spent = Nanos(spent.0.saturating_add(self.expected(*cell).0));
+                // As the conductor, which ends the run before the first trial that does not fit.
+                if spent > left {
+                    return made;
+                }
+                *own += 1;
+            }
+            // Trials that are expected to take no time do not end.
+            if spent == before {
+                return made;
+            }
         }
     }
 
@@ -90,13 +128,16 @@ impl<T: Trials> Conductor<'_, T> {
         spreads.map(|spread| repeats_until(spread, self.settings.profile)).max().unwrap_or(first)
     }
 
-    /// The smallest difference that can be told in each test at those repeats.
+    /// The smallest difference that can be told in each test at those repeats; of tests that get
+    /// too few for an interval, none can.
     fn detectable(&self, repeats: &BTreeMap<usize, u32>, cells: &[usize]) -> Option<Detectable> {
         let mut tests: Vec<(Ratio, String)> = Vec::new();
         for cell in cells {
             let record = &self.cells[*cell];
             for (phase, values) in self.progress[*cell].by_phase(&record.phases) {
-                let Some(spread) = spread(values) else { continue };
+                let Some(spread) = spread(values).filter(|_| repeats[cell] >= needed(LEVEL)) else {
+                    continue;
+                };
                 let name = &record.cell.filesystem.name;
                 let at = format!("{name} · {} · {phase}", record.label);
                 tests.push((detectable(spread, repeats[cell]), at));

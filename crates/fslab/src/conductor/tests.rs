@@ -169,6 +169,7 @@ impl Bench {
             profile: Profile::Standard,
             repeats: None,
             seed: 7,
+            view: None,
             storage: "a simulated device".into(),
             started_unix: Nanos(1),
             ended_unix: None,
@@ -463,6 +464,11 @@ fn a_forecast_ends_where_the_budget_does() {
     let forecast = bench.forecast.take().unwrap();
     assert!(forecast.over_budget);
     assert_eq!(forecast.time, Nanos(TRIAL.0 * 2));
+    assert_eq!(forecast.expected, 8, "as many as fit");
+    assert!(forecast.cells.iter().all(|(_, _, repeats)| *repeats <= 3));
+    assert_eq!(forecast.detectable, None, "three repeats have no interval");
+    let tally = bench.run(Machine::new(&rates, 14), Settings { budget, ..settings() });
+    assert_eq!(tally.measured, 8, "the run ends where it was said to");
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub const KEYS: &[KeySpec] = &[
     key("", "seed", "a whole number", "drawn at the start and stored", "The seed of the order of trials and of the data written."),
     key("", "fsck", "true or false", "true", "Check each filesystem read-only after its trial, timed."),
     key("", "isolation", "remount, reattach, or reboot", "remount", "What separates one trial from the next beyond the filesystem that each is given anew: nothing more, image files detached and attached again, or the machine booted again."),
+    key("", "view", "a name of `fslab list views`", "the tables and charts of the suites", "The published study whose tables and charts the report shows first, in its order and with its numbers, from the numbers of this run."),
     key("", "storage", "a table", "required", "What lies under the filesystems."),
     key("", "axes", "a table", "required", "What is varied: every combination is one cell."),
     key("", "scales", "a table of tables", "none", "Scales with names: what `--scale NAME` sets, each key as `--set` has it."),

@@ -23,6 +23,7 @@ use crate::{
     cell::{FilesystemLevel, Fullness, Isolation, Twins},
     factor::Factor,
     storage::Storage,
+    study::Study,
     units::Nanos,
     workload::{Point, Recipe, SuiteSpec, Value},
 };
@@ -62,6 +63,8 @@ pub struct Plan {
     pub isolation: Isolation,
     /// What lies under the filesystems.
     pub storage: Storage,
+    /// The published study whose tables and charts the report puts first.
+    pub view: Option<Study>,
     /// The filesystem axis, at least one level.
     pub filesystems: Vec<FilesystemLevel>,
     /// The workload axis, at least one entry.

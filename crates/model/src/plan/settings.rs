@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "filesystem",
     "scheduler",
     "full",
@@ -24,6 +24,7 @@ const KEYS: [&str; 19] = [
     "seed",
     "fsck",
     "isolation",
+    "view",
     "memory",
     "elsewhere",
     "image",
@@ -83,7 +84,7 @@ impl Plan {
                 let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
                 self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
             }
-            "twins" | "budget" | "invalid" | "isolation" => self.set_control(key, text)?,
+            "twins" | "budget" | "invalid" | "isolation" | "view" => self.set_control(key, text)?,
             "seed" => self.seed = Some(number(text)?),
             "memory" => self.storage.memory = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
@@ -124,7 +125,8 @@ impl Plan {
                 let time =
                     Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
                 self.budget = Some(time).filter(|time| time.0 > 0);
-                self.budget.ok_or_else(|| bad(key, text))?;
+                self.budget
+                    .ok_or_else(|| bad(key, text).cure("a budget of no time measures nothing"))?;
             }
             "invalid" => {
                 self.spoiled = Some(Spoiled::named(text).ok_or_else(|| {
@@ -132,6 +134,7 @@ impl Plan {
                     bad(key, text).cure(format!("use {names}"))
                 })?);
             }
+            "view" => self.view = Some(parse::conditions::named_view(text)?),
             "isolation" => {
                 let named = parse::conditions::named(text);
                 self.isolation = named.ok_or_else(|| {

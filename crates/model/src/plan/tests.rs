@@ -464,3 +464,25 @@ fn how_full_and_elsewhere_are_settings() {
 
 mod conditions;
 mod setup;
+
+#[test]
+fn a_view_is_a_study_by_its_name() {
+    let plan = |view: &str| {
+        format!(
+            "view = \"{view}\"\nstorage.directory = \"/srv\"\naxes.workload = [{{ suite = \"toy\" }}]\n"
+        )
+    };
+    let mut parsed = Plan::parse(&plan("tasks-2006"), *VOCABULARY).unwrap();
+    assert_eq!(parsed.view, Some(crate::Study::Tasks2006));
+    parsed.set("view", "dbench-2012", *VOCABULARY).unwrap();
+    assert_eq!(parsed.view, Some(crate::Study::Dbench2012));
+    let error = parsed.set("view", "dbench", *VOCABULARY).unwrap_err();
+    assert!(error.cure.is_some_and(|cure| cure.contains("dbench-2012")));
+    check(
+        &plan("task-2006"),
+        expect![[r#"
+            1:8 ["task-2006"] there is no view `task-2006`
+              did you mean `tasks-2006`?
+        "#]],
+    );
+}

@@ -64,6 +64,7 @@ pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
             profile: Profile::Standard,
             repeats: None,
             seed: 0,
+            view: None,
             storage: STORAGE.into(),
             started_unix: importing.now,
             ended_unix: Some(importing.now),

@@ -63,19 +63,21 @@ impl Intervals {
             svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
         }
         for (index, row) in self.rows.iter().enumerate() {
+            svg.about(&row.name);
             draw(&mut svg, &axis, row, TOP + (index as f64 + 0.5) * ROW);
+            self.bracket(&mut svg, index);
+            svg.end();
         }
-        self.bracket(&mut svg);
         let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
         svg.text("t tm ta", (middle, bottom + 36.0), &format!("{}{note}", self.axis));
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// A line beside the rows of the top group, which are the first ones or nearly so.
-    fn bracket(&self, svg: &mut Svg) {
-        let x = WIDTH - RIGHT + 12.0;
-        for (index, _) in self.rows.iter().enumerate().filter(|(_, row)| row.top) {
+    /// A line beside a row of the top group, which are the first ones or nearly so.
+    fn bracket(&self, svg: &mut Svg, index: usize) {
+        if self.rows[index].top {
+            let x = WIDTH - RIGHT + 12.0;
             let y = TOP + index as f64 * ROW;
             let next = self.rows.get(index + 1).is_some_and(|row| row.top);
             let end = if next { y + ROW + 5.0 } else { y + ROW - 5.0 };

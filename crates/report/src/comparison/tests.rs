@@ -202,3 +202,24 @@ fn runs_have_letters_and_then_numbers() {
     assert_eq!([0, 25, 26].map(name), ["A", "Z", "R27"]);
     assert_eq!([0.05, 0.025, 0.1].map(words::limit), ["5 %", "2.5 %", "10 %"]);
 }
+
+#[test]
+fn the_json_is_what_its_schema_says_and_nothing_else() {
+    let schema = include_str!("../../../../docs/schemas/comparison-1.json");
+    let mut lost = two();
+    let last = lost[1].cells.len() - 1;
+    lost[1].cells.pop();
+    lost[1].trials.retain(|trial| trial.cell < last);
+    let mut imported = two();
+    imported[0].warnings.push(Warning::Imported { program: "bonnie++ 1.98".into() });
+    let [first, second] = two();
+    let mut third = first.clone();
+    third.info.id = "2026-11-22-111500-c8r3".into();
+    for runs in [&two()[..], &lost, &imported, &[first, second, third]] {
+        for how in [Pairs::default(), gated(Pairs::default())] {
+            let [.., json] = forms(runs, &how);
+            let wrong = fixture::schema::wrong(schema, &json);
+            assert!(wrong.is_empty(), "{wrong:#?}");
+        }
+    }
+}

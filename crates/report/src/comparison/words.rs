@@ -226,6 +226,10 @@ pub(super) fn changed(
         }
         None => format!("{} %", percents(value.abs())),
     };
+    let size = match test.comparison.as_ref().ok().and_then(crate::view::disagreement) {
+        Some(why) => format!(" (by how much is not told: {why})"),
+        None => format!(" by {size}"),
+    };
     let way = if ways.is_empty() { String::new() } else { format!(" ({ways})") };
     let correction = if step.headlines && test.headline().is_some() {
         format!("Holm over {} tests", step.family.tests)
@@ -237,7 +241,7 @@ pub(super) fn changed(
         format!("; the anchor moved by {}", signed((anchor.ratio.0 - 1.0, None)))
     });
     format!(
-        "{} of {} {verb} by {size} from {first} to {second}{way}; n = {} and {}, \
+        "{} of {} {verb}{size} from {first} to {second}{way}; n = {} and {}, \
          {correction}{anchor}.",
         capital(&metric_words(test.metric)),
         place(test),

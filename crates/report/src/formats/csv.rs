@@ -1,11 +1,21 @@
 //! Tidy CSV (RFC 4180): one row for each sample, in base units, failed trials included.
+//!
+//! Spreadsheet programs take a text for a formula if it begins with one of a few characters, quoted
+//! or not, and a formula can call programs. Fields of words that begin so get an apostrophe, as
+//! OWASP advises (<https://owasp.org/www-community/attacks/CSV_Injection>); fields of numbers are
+//! never changed.
 
-use model::{RunRecord, record::Outcome};
+use model::RunRecord;
 
-use crate::view::imported;
+use super::samples::{self, SampleRow};
 
 const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,twin,repeat,attempt,outcome,\
                       phase,metric,unit,worker,value\r\n";
+
+/// What makes a spreadsheet take a text for a formula, by OWASP's list: the full-width forms are
+/// taken for the plain ones where the language of the program is Japanese or Chinese. Line ends
+/// within a text cannot come: texts are one line.
+const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
 /// column; `worker` is empty for all workers together; `settings` are those of the machine that the
@@ -15,53 +25,40 @@ const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,twin
 /// rather than measured say so there as well.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
-    let imported = imported(record).is_some();
-    for trial in &record.trials {
-        let Some(cell) = record.cells.get(trial.cell) else {
-            continue;
-        };
-        let outcome = match trial.outcome {
-            // Another program did, and its records tell.
-            Outcome::Measured if imported => "imported",
-            Outcome::Measured => "measured",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Invalid { .. } => "invalid",
-        };
-        let settings = cell.cell.factors.iter().map(|(factor, value)| format!("{factor}={value}"));
-        let settings: Vec<String> = settings.collect();
-        let head = [
-            record.info.id.as_str(),
-            &cell.id.to_string(),
-            &cell.cell.filesystem.name,
-            &cell.cell.workload.suite,
-            &cell.label,
-            cell.cell.scheduler.as_deref().unwrap_or(""),
-            &settings.join(" "),
-            if cell.cell.twin { "yes" } else { "no" },
-            &trial.repeat.to_string(),
-            &trial.attempt.to_string(),
-            outcome,
-        ]
-        .map(quoted)
-        .join(",");
-        for sample in &trial.samples {
-            let worker = sample.worker.map_or(String::new(), |worker| worker.to_string());
-            let tail = [
-                sample.phase.as_str(),
-                sample.metric.name(),
-                sample.metric.spec().unit.name(),
-                &worker,
-                &sample.value.to_string(),
-            ];
-            text.push_str(&head);
-            for field in tail {
-                text.push(',');
-                text.push_str(&quoted(field));
-            }
-            text.push_str("\r\n");
-        }
+    let run = words(&record.info.id);
+    let cells = samples::cells(record);
+    for row in samples::rows(record, &cells) {
+        let SampleRow { cell, repeat, attempt, outcome, phase, metric, worker, value } = row;
+        let fields = [
+            run.clone(),
+            cell.cell.clone(),
+            words(&cell.filesystem),
+            words(&cell.suite),
+            words(&cell.workload),
+            words(&cell.scheduler),
+            words(&cell.settings),
+            if cell.twin { "yes" } else { "no" }.to_owned(),
+            repeat.to_string(),
+            attempt.to_string(),
+            outcome.to_owned(),
+            words(&phase),
+            metric.name().to_owned(),
+            metric.spec().unit.name().to_owned(),
+            worker.map_or(String::new(), |worker| worker.to_string()),
+            value.to_string(),
+        ];
+        text.push_str(&fields.join(","));
+        text.push_str("\r\n");
     }
     text
+}
+
+/// A field of words: no formula, and quoted where it must be.
+fn words(field: &str) -> String {
+    match field.starts_with(FORMULA) {
+        true => quoted(&format!("'{field}")),
+        false => quoted(field),
+    }
 }
 
 fn quoted(field: &str) -> String {
@@ -74,6 +71,10 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::fixture;
 
@@ -91,6 +92,61 @@ mod tests {
 
     #[test]
     fn commas_and_quotes_are_kept() {
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(words("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+
+    #[test]
+    fn a_text_is_no_formula_and_a_number_stays_one() {
+        assert_eq!(words("=cmd|'/c calc'!A1"), "'=cmd|'/c calc'!A1");
+        assert_eq!(words("@SUM(1,1)"), "\"'@SUM(1,1)\"");
+        assert_eq!(words("ext4-64k"), "ext4-64k");
+        let mut record = fixture::record();
+        record.cells[0].cell.filesystem.name = "\t=HYPERLINK(\"http://example.org\")".into();
+        record.cells[0].label = "+1".into();
+        record.trials[0].samples[0].value = -1.5;
+        let text = csv(&record);
+        let line = text.lines().nth(1).unwrap();
+        assert!(
+            line.contains(",\"'=HYPERLINK(\"\"http://example.org\"\")\",iozone,'+1,"),
+            "{line}"
+        );
+        assert!(line.ends_with(",,-1.5"), "{line}");
+    }
+
+    /// The fields of a line by RFC 4180.
+    fn fields(line: &str) -> Vec<String> {
+        let (mut fields, mut within, mut letters) =
+            (vec![String::new()], false, line.chars().peekable());
+        while let Some(letter) = letters.next() {
+            let last = fields.last_mut().unwrap();
+            match letter {
+                '"' if within && letters.peek() == Some(&'"') => last.extend(letters.next()),
+                '"' => within = !within,
+                ',' if !within => fields.push(String::new()),
+                other => last.push(other),
+            }
+        }
+        fields
+    }
+
+    static SMALL: LazyLock<RunRecord> = LazyLock::new(|| {
+        let mut record = fixture::record();
+        record.trials.truncate(1);
+        record
+    });
+
+    proptest! {
+        #[test]
+        fn any_name_reads_back_and_none_is_a_formula(name in "[=+@'\t\r-]?\\PC{0,9}|.{0,12}") {
+            let mut record = SMALL.clone();
+            record.cells[0].cell.filesystem.name.clone_from(&name);
+            let text = csv(&record);
+            let read = fields(text.split("\r\n").nth(1).unwrap());
+            prop_assert_eq!(read.len(), fields(HEADER).len());
+            let shown = crate::units::one_line(&name);
+            prop_assert_eq!(read[2].strip_prefix('\'').unwrap_or(&read[2]),
+                shown.strip_prefix('\'').unwrap_or(&shown));
+            prop_assert!(!read[2].starts_with(FORMULA), "{}", read[2]);
+        }
     }
 }

@@ -8,8 +8,9 @@ use crate::view::{
     Body, Claim, Entry, Interaction, Row, Scaled, Status, Table, TableCell, Test, View, Withheld,
 };
 
-/// Version of this format; a key that changes its meaning raises it.
-const FORMAT: u32 = 2;
+/// Name and version of this format: docs/schemas/report-1.json describes it. A key that changes its
+/// meaning or goes raises the version; new ones may come at any time, in the schema as well.
+const SCHEMA: &str = "fslab-report/1";
 
 /// The view as JSON, indented. Objects have their keys in alphabetical order.
 pub fn json(view: &View) -> String {
@@ -42,11 +43,12 @@ pub fn json(view: &View) -> String {
     let said = points.clone().flat_map(|point| point.claims.iter().map(of_claim));
     let open = points.flat_map(|point| point.open.iter().map(of_withheld));
     let document = json!({
-        "format": FORMAT,
+        "schema": SCHEMA,
         "run": facts.run,
         "title": facts.title,
         "plan_name": facts.plan_name,
         "profile": facts.profile.name(),
+        "view": view.study.as_ref().map(|study| study.study.name()),
         "threshold": facts.profile.threshold().0,
         "program": facts.program,
         "measured_by_fslab": facts.imported.is_none(),
@@ -297,5 +299,41 @@ mod tests {
         assert_eq!(result["metrics"]["durable_throughput"]["median"], result["summary"]["median"]);
         assert_eq!(result["metrics"]["throughput"]["unit"], "bytes_per_second");
         assert!(value["workloads"][0]["filesystems_without_results"]["jfs"].is_string());
+    }
+
+    const PUBLISHED: &str = include_str!("../../../../docs/schemas/report-1.json");
+
+    #[test]
+    fn what_is_printed_is_what_the_schema_says_and_nothing_else() {
+        let mut unfinished = fixture::record();
+        unfinished.info.ended_unix = None;
+        unfinished.trials.truncate(3);
+        let mut empty = fixture::record();
+        empty.trials.clear();
+        let sizes = [64, 128, 256].map(model::Bytes::kib);
+        for record in [
+            fixture::record(),
+            fixture::with_records(&sizes, "three"),
+            fixture::bonnie::record(),
+            fixture::dbench::record(),
+            fixture::tasks::record(),
+            unfinished,
+            empty,
+        ] {
+            let wrong = fixture::schema::wrong(PUBLISHED, &json(&View::new(&record)));
+            assert!(wrong.is_empty(), "{}: {wrong:#?}", record.info.plan_name);
+        }
+    }
+
+    #[test]
+    fn a_key_too_many_or_too_few_is_seen() {
+        let text = json(&View::new(&fixture::bonnie::record()));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let mut more = document.clone();
+        more["workloads"][0]["tests"][0]["results"][0]["speed"] = json!(1);
+        assert!(!fixture::schema::wrong(PUBLISHED, &more.to_string()).is_empty());
+        let mut less = document;
+        less["workloads"][0]["tests"][0].as_object_mut().unwrap().remove("unit");
+        assert!(!fixture::schema::wrong(PUBLISHED, &less.to_string()).is_empty());
     }
 }

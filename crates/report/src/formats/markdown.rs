@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     published,
-    view::{Body, Column, Row, Table, TableCell, View},
+    view::{Body, Column, Part, Row, Table, TableCell, View},
 };
 
 /// All tables of the view with their captions, after a heading with the conditions.
@@ -30,13 +30,17 @@ pub fn markdown(view: &View) -> String {
     }
     text.push_str(if facts.regimes.is_empty() { "" } else { "\n" });
     findings(&mut text, view);
-    let overviews = view.overviews.iter().flat_map(|overview| overview.all());
+    study(&mut text, view);
+    let own = |table: &&Table| !view.in_study(&table.id);
+    let overviews = view.overviews.iter().flat_map(|overview| overview.all()).filter(own);
     let ranked = view.ranked.iter().flatten();
     let scaling = view.scaling.iter().flat_map(|scaled| &scaled.tables);
     let conditions = view.interactions.iter().flat_map(|interaction| &interaction.tables);
     let operations = view.operations.iter().flatten().flatten();
     let first = overviews.chain(scaling).chain(conditions).chain(ranked);
-    for table in first.chain(operations).chain(&view.latency).chain(&view.lifecycle) {
+    for table in
+        first.chain(operations).chain(&view.latency).chain(view.lifecycle.iter().filter(own))
+    {
         write_table(&mut text, table, "##");
     }
     if view.evidence.iter().flatten().any(|tables| !tables.is_empty()) {
@@ -49,6 +53,26 @@ pub fn markdown(view: &View) -> String {
         let _ = writeln!(text, "\n{}", escaped(&note));
     }
     text
+}
+
+/// The view of the study: its tables in its order, and what is missing in its place.
+fn study(text: &mut String, view: &View) {
+    let Some(study) = &view.study else { return };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "## {}\n", study.title);
+    for note in &study.notes {
+        let _ = writeln!(text, "- {}.", escaped(note));
+    }
+    text.push('\n');
+    for part in &study.parts {
+        match part {
+            Part::Table { table, .. } => write_table(text, table, "###"),
+            Part::Absent { title, reason } => {
+                let _ = writeln!(text, "### {}\n\n{}.\n", escaped(title), escaped(reason));
+            }
+            Part::Totals(_) | Part::Capped(_) | Part::Normalized(_) | Part::Links { .. } => {}
+        }
+    }
 }
 
 /// What is said, what is open, what the run says about itself, and the warnings.
@@ -102,9 +126,9 @@ fn findings(text: &mut String, view: &View) {
 /// A table with its title at a level of heading, and its caption.
 pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
     let _ = writeln!(text, "{level} {}\n", escaped(&table.title));
-    let _ = write!(text, "| {} |", table.corner);
+    let _ = write!(text, "| {} |", escaped(table.corner));
     for Column { title, unit, .. } in &table.columns {
-        let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+        let unit = if unit.is_empty() { String::new() } else { format!(", {}", escaped(unit)) };
         let _ = write!(text, " {}{unit} |", escaped(title));
     }
     text.push_str("\n| --- |");
@@ -117,8 +141,9 @@ pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
 }
 
 fn write_row(text: &mut String, row: &Row, columns: usize) {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", escaped(row.unit)) };
+    let note =
+        if row.note.is_empty() { String::new() } else { format!(" ({})", escaped(&row.note)) };
     let _ = write!(text, "| {}{unit}{note} |", escaped(&row.title));
     match &row.body {
         Body::Cells(cells) => {
@@ -148,7 +173,7 @@ fn shown(cell: &TableCell) -> String {
         let _ = write!(text, ", n = {}", value.n);
     }
     if !value.note.is_empty() {
-        let _ = write!(text, ", {}", value.note);
+        let _ = write!(text, ", {}", escaped(&value.note.replace('\n', "; ")));
     }
     for code in &value.codes {
         let _ = write!(text, " {code}");
@@ -171,12 +196,14 @@ pub(crate) fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::fixture;
+    use model::Bytes;
 
-    #[test]
-    fn every_row_of_a_table_has_the_fields_of_its_header() {
-        let text = markdown(&View::new(&fixture::record()));
+    use super::*;
+    use crate::{fixture, published::PUBLISHED};
+
+    /// How many tables there are; every row of each has as many fields as its header.
+    #[track_caller]
+    fn tables(name: &str, text: &str) -> usize {
         let fields = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut expected = None;
         let mut tables = 0;
@@ -186,9 +213,56 @@ mod tests {
                 continue;
             }
             tables += usize::from(expected.is_none());
-            assert_eq!(fields(line), *expected.get_or_insert(fields(line)), "{line}");
+            assert_eq!(fields(line), *expected.get_or_insert(fields(line)), "{name}: {line}");
         }
+        tables
+    }
+
+    #[test]
+    fn every_row_of_a_table_has_the_fields_of_its_header() {
+        let tables = tables("a run", &markdown(&View::new(&fixture::record())));
         assert!(tables > 20, "{tables}");
+    }
+
+    #[test]
+    fn every_row_of_a_published_table_has_the_fields_of_its_header() {
+        for set in PUBLISHED {
+            let text = set.markdown();
+            assert!(tables(set.name, &text) > 0, "{}", set.name);
+            // A note that ends its row would leave its rest at the start of a line.
+            let rest = text.lines().find(|line| line.ends_with('|') && !line.starts_with('|'));
+            assert_eq!(rest, None, "{}", set.name);
+        }
+    }
+
+    #[test]
+    fn names_from_outside_end_no_cell_and_no_row() {
+        let hostile = "a|b\n| c\r\n\\| <d> `e` **f** [g](h) _i_";
+        let mut record = fixture::with_records(&[Bytes::mib(1)], hostile);
+        let expected = tables("a run", &markdown(&View::new(&record)));
+        record.info.title = hostile.into();
+        record.info.program = hostile.into();
+        for cell in &mut record.cells {
+            cell.label = format!("{hostile} {}", cell.label);
+            if cell.cell.filesystem.name == "ext4" {
+                cell.cell.filesystem.name = hostile.into();
+                cell.id = cell.cell.id();
+            }
+        }
+        for trial in &mut record.trials {
+            if let model::record::Outcome::Failed { reason } = &mut trial.outcome {
+                *reason = hostile.into();
+            }
+        }
+        assert_eq!(tables("a hostile run", &markdown(&View::new(&record))), expected);
+    }
+
+    #[test]
+    fn lines_of_a_note_stay_in_their_cell() {
+        let set = PUBLISHED.iter().find(|set| set.name == "iozone-2009").unwrap();
+        let text = set.markdown();
+        let row = text.lines().find(|line| line.starts_with("| ext4 |")).unwrap();
+        assert!(row.contains("s = ") && row.ends_with('|'), "{row}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub const AUDITED: &[Audited] = &[
     Audited {
         name: "iozone-2009",
         statements: include_str!("../../published/iozone-2009.audit.toml"),
-        table: |read| table(include_str!("../../published/iozone-2009.csv"), read),
+        table: |read| table(data("iozone-2009"), read),
     },
     Audited {
         name: "bonnie-2012",

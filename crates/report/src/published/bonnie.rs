@@ -12,11 +12,13 @@ use crate::{
 };
 
 /// One configuration of the study.
-struct Measured {
-    configuration: String,
+pub(super) struct Measured {
+    pub(super) configuration: String,
     /// How the filesystem was made; empty if it is not told.
     commands: String,
-    record: Record,
+    pub(super) record: Record,
+    /// The record as printed.
+    pub(super) printed: String,
 }
 
 /// Phases that are told in bytes, by position; then seeks, and phases told in files.
@@ -138,7 +140,7 @@ pub(super) fn cells(text: &str) -> crate::audit::Table {
 
 /// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
 /// stands in double quotes (RFC 4180), none holds a quote.
-fn measured(text: &str) -> Vec<Measured> {
+pub(super) fn measured(text: &str) -> Vec<Measured> {
     text.lines().skip(1).filter_map(row).collect()
 }
 
@@ -148,6 +150,7 @@ fn row(line: &str) -> Option<Measured> {
     let (commands, rest) = field(rest);
     let (record, _) = field(rest);
     Some(Measured {
+        printed: record.into(),
         configuration: configuration.into(),
         commands: commands.into(),
         record: read(record).ok()?.pop()?,
@@ -231,5 +234,6 @@ fn cell(text: String, value: f64, (unit, factor): (Unit, f64)) -> TableCell {
         interval: None,
         unit,
         note: String::new(),
+        of: None,
     })
 }

@@ -9,18 +9,62 @@ use crate::{
 };
 
 /// How often each task was run; the mean was printed.
-const RUNS: u32 = 3;
+pub(super) const RUNS: u32 = 3;
 
 /// One printed number.
-struct Printed<'a> {
+pub(super) struct Printed<'a> {
     /// Its number, by which tasks are joined: their names differ in the case of letters.
-    id: &'a str,
-    task: &'a str,
-    filesystem: &'a str,
-    metric: &'a str,
+    pub(super) id: &'a str,
+    pub(super) task: &'a str,
+    pub(super) filesystem: &'a str,
+    pub(super) metric: &'a str,
     /// With the digits it was printed with.
-    text: &'a str,
-    value: f64,
+    pub(super) text: &'a str,
+    pub(super) value: f64,
+}
+
+/// One printed time.
+pub(super) struct Second {
+    /// The number of its task.
+    pub(super) id: String,
+    pub(super) task: String,
+    pub(super) filesystem: String,
+    pub(super) seconds: f64,
+}
+
+/// All printed times of a set.
+pub(super) fn seconds(set: &Published) -> Vec<Second> {
+    let own = read(set.data).into_iter().filter(|printed| printed.metric == "seconds");
+    own.map(|printed| Second {
+        id: printed.id.into(),
+        task: printed.task.into(),
+        filesystem: printed.filesystem.into(),
+        seconds: printed.value,
+    })
+    .collect()
+}
+
+/// Numbers of tasks with the names that come first, in the order of the file.
+pub(super) fn ids(all: &[Second]) -> Vec<(String, String)> {
+    let mut ids: Vec<(String, String)> = Vec::new();
+    for one in all {
+        if !ids.iter().any(|(id, _)| *id == one.id) {
+            ids.push((one.id.clone(), one.task.clone()));
+        }
+    }
+    ids
+}
+
+/// Filesystems in the order of the file.
+pub(super) fn filesystems(all: &[Second]) -> Vec<String> {
+    let names = each_once(all.iter().map(|one| one.filesystem.as_str()));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// All printed numbers of a metric: task number, filesystem, value.
+pub(super) fn printed_of(set: &Published, metric: &str) -> Vec<(String, String, f64)> {
+    let own = read(set.data).into_iter().filter(|printed| printed.metric == metric);
+    own.map(|printed| (printed.id.into(), printed.filesystem.into(), printed.value)).collect()
 }
 
 /// Seconds, CPU %, and the totals.
@@ -47,7 +91,7 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
 
 /// Rows of the file: task number, task, filesystem, metric, value. A task whose name holds a comma
 /// stands in double quotes (RFC 4180).
-fn read(text: &str) -> Vec<Printed<'_>> {
+pub(super) fn read(text: &str) -> Vec<Printed<'_>> {
     text.lines().skip(1).filter_map(printed).collect()
 }
 
@@ -125,6 +169,7 @@ fn value(text: String, printed: f64, (unit, factor): (Unit, f64)) -> TableCell {
         interval: None,
         unit,
         note: String::new(),
+        of: None,
     })
 }
 

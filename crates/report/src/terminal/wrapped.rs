@@ -1,17 +1,36 @@
-//! Words in lines of a width, where escape sequences take no room.
+//! Words in lines of a width, where escape sequences take no room; and text from outside made
+//! harmless.
 
-/// Letters on the widest line; all we print are one column wide.
+use unicode_width::UnicodeWidthChar;
+
+/// Columns of the widest line.
 pub(super) fn width_of(text: &str) -> usize {
-    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    text.lines().map(visible).max().unwrap_or(0)
 }
 
-/// Words in lines of at most `width` letters, where escape sequences take no room.
+/// Words in lines of at most `width` columns, where escape sequences take no room; words that are
+/// wider than a line are broken.
 pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
+    let longest = width.saturating_sub(width_of(indent).max(width_of(first))).max(1);
+    filled(text.split_whitespace().flat_map(|word| broken(word, longest)), width, first, indent)
+}
+
+/// Words in lines of `width` columns where they can be; words that are wider stay whole.
+pub(super) fn wrap_words(text: &str, width: usize) -> Vec<String> {
+    filled(text.split_whitespace().map(str::to_owned), width, "", "")
+}
+
+fn filled(
+    words: impl Iterator<Item = String>,
+    width: usize,
+    first: &str,
+    indent: &str,
+) -> Vec<String> {
     let mut lines = vec![first.to_owned()];
     let mut used = width_of(first);
     let mut fresh = true;
-    for word in text.split_whitespace() {
-        let visible = visible(word);
+    for word in words {
+        let visible = visible(&word);
         if !fresh && used + 1 + visible > width {
             lines.push(indent.to_owned());
             used = width_of(indent);
@@ -22,7 +41,7 @@ pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<S
                 line.push(' ');
                 used += 1;
             }
-            line.push_str(word);
+            line.push_str(&word);
             used += visible;
             fresh = false;
         }
@@ -30,19 +49,92 @@ pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<S
     lines
 }
 
-/// Letters of a word without its escape sequences, which are all of the form `ESC [ … m`.
-fn visible(word: &str) -> usize {
-    let mut letters = 0;
-    let mut hidden = false;
-    for c in word.chars() {
-        match c {
-            '\u{1b}' => hidden = true,
-            'm' if hidden => hidden = false,
-            _ if !hidden => letters += 1,
-            _ => {}
+/// A word in pieces of at most so many columns. One that is broken loses its style: ours are short.
+fn broken(word: &str, longest: usize) -> Vec<String> {
+    if visible(word) <= longest {
+        return vec![word.to_owned()];
+    }
+    let (mut pieces, mut piece, mut used) = (Vec::new(), String::new(), 0);
+    for c in unstyled(word).chars() {
+        let width = c.width().unwrap_or(0);
+        if used + width > longest && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+            used = 0;
+        }
+        piece.push(c);
+        used += width;
+    }
+    pieces.push(piece);
+    pieces
+}
+
+/// Columns of a line without our styles.
+fn visible(line: &str) -> usize {
+    // Letter by letter: what stands next to each other may share columns in some terminals only.
+    unstyled(line).chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// A line without our styles; anything else that looks like one is shown.
+fn unstyled(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        match style(rest) {
+            Some((_, after)) => rest = after,
+            None => {
+                text.push(shown(c));
+                rest = &rest[c.len_utf8()..];
+            }
         }
     }
-    letters
+    text
+}
+
+/// The code of the style of ours that a text begins with, and what follows.
+fn style(text: &str) -> Option<(&str, &str)> {
+    let (code, after) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
+    STYLES.contains(&code).then_some((code, after))
+}
+
+/// The styles we write, as they stand between `ESC [` and `m`.
+const STYLES: [&str; 4] = ["0", "1", "1;32", "1;33"];
+
+/// Lines in which nothing but our styles commands the terminal, and these only where they are
+/// wanted: control characters, and those that turn the direction of text, are shown as `�`, which
+/// is at least as wide. A style that is left open ends with the text.
+pub(super) fn harmless(line: &str, styles: bool) -> String {
+    let mut text = String::with_capacity(line.len());
+    let (mut rest, mut open) = (line, false);
+    while let Some(c) = rest.chars().next() {
+        match style(rest).filter(|_| styles) {
+            Some((code, after)) => {
+                text.push_str(&rest[..rest.len() - after.len()]);
+                open = code != "0";
+                rest = after;
+            }
+            None => {
+                text.push(shown(c));
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    if open {
+        text.push_str("\u{1b}[0m");
+    }
+    text
+}
+
+/// A character as the terminal gets it.
+fn shown(c: char) -> char {
+    if commands(c) { '\u{fffd}' } else { c }
+}
+
+/// Control characters but the end of a line, and the marks of direction of the Unicode
+/// bidirectional algorithm (UAX 9).
+fn commands(c: char) -> bool {
+    (c.is_control() && c != '\n')
+        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2028}'..='\u{2029}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -53,5 +145,25 @@ mod tests {
     fn lines_wrap_at_the_width_and_keep_their_indent() {
         assert_eq!(wrap("aa bb cc dd", 8, "- ", "  "), ["- aa bb", "  cc dd"]);
         assert_eq!(wrap("\u{1b}[1maaaa\u{1b}[0m bb", 7, "", ""), ["\u{1b}[1maaaa\u{1b}[0m bb"]);
+        assert_eq!(wrap("abcdefgh ij", 6, "- ", "  "), ["- abcd", "  efgh", "  ij"]);
+        assert_eq!(wrap_words("abcdefgh ij", 6), ["abcdefgh", "ij"]);
+    }
+
+    #[test]
+    fn letters_of_two_columns_count_twice() {
+        assert_eq!(width_of("ab\n日本語"), 6);
+        assert_eq!(wrap("日本語", 4, "", ""), ["日本", "語"]);
+    }
+
+    #[test]
+    fn only_our_styles_pass() {
+        let title = "\u{1b}[1mbold\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7} \u{202e}abc\r";
+        let shown = harmless(title, true);
+        assert_eq!(
+            shown,
+            "\u{1b}[1mbold\u{1b}[0m \u{fffd}[2J\u{fffd}]0;x\u{fffd} \u{fffd}abc\u{fffd}"
+        );
+        assert!(!harmless(title, false).contains('\u{1b}'));
+        assert_eq!(harmless("\u{1b}[1mopen", true), "\u{1b}[1mopen\u{1b}[0m");
     }
 }

@@ -138,14 +138,29 @@ fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Claim> {
     failed.map(claim).collect()
 }
 
-/// Why no number of repeats would decide a comparison, if that is so: `median and ratio disagree`.
-pub(super) fn disagreement(comparison: &Comparison) -> Option<String> {
+/// Why no number of repeats would tell the size of a difference, if that is so: `the ratio of the
+/// medians says ×4.40 (W-ASSUME)`.
+pub(crate) fn disagreement(comparison: &Comparison) -> Option<String> {
+    other_way(comparison, |ratio| ratio)
+}
+
+/// The same of the first against the second.
+pub(crate) fn disagreement_turned(comparison: &Comparison) -> Option<String> {
+    other_way(comparison, |ratio| 1.0 / ratio)
+}
+
+fn other_way(comparison: &Comparison, turn: impl Fn(f64) -> f64) -> Option<String> {
+    let told = |name: &str, ratio: model::Ratio| {
+        format!("{name} says {} (W-ASSUME)", crate::units::ratio(turn(ratio.0), None))
+    };
     if !comparison.ratios_agree {
-        return Some("median and ratio disagree".into());
+        return Some(told(
+            analysis::compare::Method::MedianRatio.name(),
+            comparison.ratio_of_medians,
+        ));
     }
     let check = comparison.checks.iter().find(|check| check.disagrees)?;
-    let ratio = crate::units::ratio(check.ratio.0, None);
-    Some(format!("{} says {ratio} (W-ASSUME)", check.method.name()))
+    Some(told(check.method.name(), check.ratio))
 }
 
 /// `a`, `a and b`, `a, b, and c`.

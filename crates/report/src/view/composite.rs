@@ -16,6 +16,7 @@ use super::{
     points::{Entry, Status, WorkPoint},
     pool::{Pool, codes},
     tables::{Body, Column, Row, Table, TableCell, ValueCell, caches, said_of, scale_of, timed},
+    totals::{self, Totals},
     warnings::Register,
 };
 use crate::units::{Scale, percent, ratio};
@@ -47,7 +48,7 @@ pub(crate) fn composite(
     filesystems: &[Filesystem],
     facts: &Facts,
     register: &mut Register,
-) -> Option<Table> {
+) -> Option<(Table, Totals)> {
     if !timed(point) || point.tests.len() < 2 {
         return None;
     }
@@ -100,10 +101,22 @@ pub(crate) fn composite(
         ],
         rows,
     };
+    let before = table.caption.len();
     table.caption.extend(caches(&point.tests.iter().collect::<Vec<_>>()));
     table.state_n();
     table.caption.extend(ranking_words(&families, facts));
-    Some(table)
+    let bars = Totals { caption: table.caption[before..].to_vec(), ..bars(point, &totals, &table) };
+    Some((table, bars))
+}
+
+/// The totals of a table as bars.
+fn bars(point: &WorkPoint, all: &[Total], table: &Table) -> Totals {
+    let tasks = point.tests.iter().map(|test| test.name.clone()).collect();
+    let shares = |filesystem: usize| {
+        let total = all.iter().find(|total| total.filesystem == filesystem)?;
+        Some(total.shares.clone())
+    };
+    totals::totals(table, &point.label, tasks, shares)
 }
 
 /// All complete repeats of a filesystem, or why it has no total.

@@ -3,7 +3,7 @@
 use model::{
     Profile, RunRecord, SetupStep, Warning,
     metric::Unit,
-    record::{CellState, Outcome},
+    record::{CellState, Outcome, TrialRecord},
 };
 
 use super::{regimes, threshold::Threshold};
@@ -77,7 +77,7 @@ impl Facts {
             record.environment.0.iter().map(|(name, value)| (name.clone(), one_line(value)));
         Self {
             title: one_line(&info.title),
-            run: info.id.clone(),
+            run: one_line(&info.id),
             plan_name: one_line(&info.plan_name),
             plan_text: info.plan_text.clone(),
             amendments: info.amendments.clone(),
@@ -104,7 +104,7 @@ pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
 }
 
 /// The line that stands under every table and figure.
-fn conditions(record: &RunRecord) -> String {
+pub(crate) fn conditions(record: &RunRecord) -> String {
     if let Some(program) = imported(record) {
         return format!(
             "Imported from {}, not measured by fslab · storage {} · kernel, memory, and options \
@@ -295,6 +295,12 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
             }),
         }
     };
+    let mut of_cell: Vec<Vec<&TrialRecord>> = vec![Vec::new(); record.cells.len()];
+    for trial in &record.trials {
+        if let Some(own) = of_cell.get_mut(trial.cell) {
+            own.push(trial);
+        }
+    }
     let cells = record.cells.iter().enumerate().filter(|(_, cell)| !cell.cell.twin);
     for (index, cell) in cells {
         let (name, label) = (&cell.cell.filesystem.name, &cell.label);
@@ -305,15 +311,17 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
             CellState::Open => add(name, label, "open".into(), "the run ended before its repeats"),
             CellState::Done { .. } => {}
         }
-        let trials = || record.trials.iter().filter(|trial| trial.cell == index);
-        let reasons: Vec<&String> = trials()
+        let trials = &of_cell[index];
+        let reasons: Vec<&String> = trials
+            .iter()
             .filter_map(|trial| match &trial.outcome {
                 Outcome::Failed { reason } => Some(reason),
                 Outcome::Measured | Outcome::Invalid { .. } => None,
             })
             .collect();
         if let Some(first) = reasons.first() {
-            let valid = trials().filter(|trial| !matches!(trial.outcome, Outcome::Invalid { .. }));
+            let valid =
+                trials.iter().filter(|trial| !matches!(trial.outcome, Outcome::Invalid { .. }));
             let what = format!("{} of {} repeats failed", reasons.len(), valid.count());
             add(name, label, what, first);
         }

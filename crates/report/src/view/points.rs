@@ -6,20 +6,23 @@
 mod aligned;
 mod conditions;
 mod doubts;
+mod names;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use conditions::{AS_FOUND, without};
+pub(crate) use names::slug;
 
 use aligned::Scores;
 use analysis::{Comparer, Ranking, Repeat, Summary, blocks, ranks, stop};
 use model::{
-    Metric, RunRecord, Value, Warning, metric,
+    Metric, RunRecord, Study, Value, Warning, metric,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
     warning::Level,
 };
+use names::{counterpart, phase_of};
 
 use crate::{
     units::{Scale, one_line},
@@ -27,6 +30,7 @@ use crate::{
         control::Control,
         facts::{Filesystem, imported},
         pool::{Pool, barring, codes},
+        tables::Of,
         threshold::Threshold,
         warnings::Register,
     },
@@ -79,6 +83,8 @@ pub(crate) enum Status {
 pub(crate) struct Test {
     /// Unique within the report, fit for an anchor.
     pub(crate) id: String,
+    /// Which one of all tests of the report it is, from 0.
+    pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) metric: Metric,
@@ -101,6 +107,8 @@ pub(crate) struct Entry {
     pub(crate) filesystem: usize,
     /// Index of the cell in the record.
     pub(crate) cell: usize,
+    /// [`Test::number`] of its test.
+    pub(crate) test: usize,
     pub(crate) status: Status,
     /// The primary metric of every repeat.
     pub(crate) values: Vec<f64>,
@@ -145,6 +153,11 @@ pub(crate) struct Family {
 pub(crate) const CLIENT_LEVELS: usize = 3;
 
 impl Entry {
+    /// Whose numbers these are.
+    pub(crate) fn of(&self) -> Of {
+        Of { test: self.test, filesystem: self.filesystem }
+    }
+
     /// `1 of 8 repeats failed`; empty if none did.
     pub(crate) fn failed_repeats(&self) -> String {
         let words =
@@ -191,7 +204,13 @@ pub(crate) fn suites(
             names.push(name);
         }
     }
-    names.into_iter().map(|name| builder.suite(name)).collect()
+    let mut suites: Vec<Suite> = names.into_iter().map(|name| builder.suite(name)).collect();
+    let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
+    for (number, test) in points.flat_map(|point| &mut point.tests).enumerate() {
+        test.number = number;
+        test.entries.iter_mut().for_each(|entry| entry.test = number);
+    }
+    suites
 }
 
 struct Builder<'a, 'r> {
@@ -216,14 +235,11 @@ impl Builder<'_, '_> {
             })
             .collect();
         let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for cell in cells {
-            let alike = |group: &&mut Vec<usize>| {
-                conditions::same_work(
-                    &self.record.cells[group[0]].cell,
-                    &self.record.cells[cell].cell,
-                )
-            };
-            match groups.iter_mut().find(alike) {
+            let place = places.entry(conditions::work(&self.record.cells[cell].cell));
+            let place = *place.or_insert(groups.len());
+            match groups.get_mut(place) {
                 Some(group) => group.push(cell),
                 None => groups.push(vec![cell]),
             }
@@ -251,7 +267,7 @@ impl Builder<'_, '_> {
             points,
             clients: conditions::clients(&parameters, &swept),
             swept,
-            numbered_as_2009: self.record.info.plan_name == "iozone-2009" && name == "iozone",
+            numbered_as_2009: self.record.info.view == Some(Study::Iozone2009) && name == "iozone",
         }
     }
 
@@ -332,6 +348,7 @@ impl Builder<'_, '_> {
         });
         Test {
             id: format!("{point_id}-{}", slug(name)),
+            number: 0,
             scale: Scale::of(metric.spec().unit, medians.collect::<Vec<_>>().into_iter()),
             name: name.to_owned(),
             group: phase.group.clone(),
@@ -390,6 +407,7 @@ impl Builder<'_, '_> {
         Entry {
             filesystem,
             cell,
+            test: 0,
             status,
             ranked: summary.is_some()
                 && !blocked
@@ -474,22 +492,4 @@ impl Builder<'_, '_> {
 pub(crate) fn repeats(pool: &Pool, cell: usize, phase: &str, metric: Metric) -> Vec<Repeat> {
     let values = pool.repeats(cell, phase, metric);
     values.into_iter().map(|(block, value)| Repeat { block: Some(block), value }).collect()
-}
-
-/// The other of the two throughputs of a write.
-fn counterpart(metric: Metric) -> Option<Metric> {
-    let pair = [Metric::Throughput, Metric::DurableThroughput];
-    let at = pair.iter().position(|one| *one == metric)?;
-    Some(pair[1 - at])
-}
-
-/// The name of a phase as the record holds it, which lives as long as the record does.
-fn phase_of<'a>(record: &'a model::record::CellRecord, name: &str) -> &'a str {
-    record.phases.iter().find(|phase| phase.name == name).map_or("", |phase| &phase.name)
-}
-
-/// Letters, digits and dashes only.
-pub(crate) fn slug(text: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    text.chars().map(plain).collect()
 }

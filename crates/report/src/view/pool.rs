@@ -80,14 +80,14 @@ impl<'a> Pool<'a> {
     }
 
     /// Warnings of a phase of a cell over its measured trials; those of a whole trial count for
-    /// each of its phases.
+    /// each of its phases. How many trials were spoiled is not among them: each trial tells what
+    /// was known then, the whole is told of the cell.
     pub(crate) fn warnings(&self, cell: usize, phase: &str) -> Vec<&'a Warning> {
         let of_trial = |trial: &'a TrialRecord| {
             trial.warnings.iter().filter(move |(at, _)| at.as_deref().is_none_or(|at| at == phase))
         };
-        let all: Vec<&Warning> =
-            self.measured(cell).flat_map(of_trial).map(|(_, warning)| warning).collect();
-        all
+        let all = self.measured(cell).flat_map(of_trial).map(|(_, warning)| warning);
+        all.filter(|warning| !matches!(warning, Warning::Unstable { .. })).collect()
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn sweeps(
 }
 
 /// A positive number to stand on a logarithmic axis.
-pub(super) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
+pub(crate) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
     let value = point.parameters.get(parameter)?;
     let number = match value {
         Value::Size(Bytes(number)) | Value::Count(number) => *number as f64,
@@ -127,7 +127,7 @@ pub(super) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
 }
 
 /// Names of the tests of some points, each once.
-pub(super) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
+pub(crate) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for test in points.iter().flat_map(|point| &point.tests) {
         if !names.contains(&test.name.as_str()) {

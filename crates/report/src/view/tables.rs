@@ -97,6 +97,17 @@ pub(crate) struct ValueCell {
     pub(crate) unit: Unit,
     /// What qualifies this number alone, such as failed repeats; often empty.
     pub(crate) note: String,
+    /// Whose number it is, where it is what a test is judged by.
+    pub(crate) of: Option<Of>,
+}
+
+/// A filesystem at a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Of {
+    /// [`Test::number`].
+    pub(crate) test: usize,
+    /// Index of the filesystem.
+    pub(crate) filesystem: usize,
 }
 
 impl Column {
@@ -126,6 +137,7 @@ impl ValueCell {
             interval: summary.interval,
             unit: scale.unit,
             note: String::new(),
+            of: None,
         }
     }
 }

@@ -6,8 +6,10 @@ use crate::{
     factor::{FACTORS, Factor},
     plan::{PlanError, Spoiled, WorkloadEntry},
     storage::{Place, Storage},
+    study::Study,
+    suggest::nearest,
     units::Nanos,
-    workload::Value,
+    workload::{Value, ValueError},
 };
 
 /// The I/O schedulers.
@@ -122,6 +124,26 @@ pub(super) fn spoiled(item: Item<'_>) -> Result<Spoiled> {
     Spoiled::named(&name).ok_or_else(|| {
         PlanError::new(format!("`invalid` cannot be `{name}`"), item.span())
             .cure(format!("use {}", list(Spoiled::ALL.iter().map(|spoiled| spoiled.name()))))
+    })
+}
+
+/// The study whose tables and charts the report shows first.
+pub(super) fn view(item: Item<'_>) -> Result<Study> {
+    let name = string(item)?;
+    named_view(&name).map_err(|error| PlanError {
+        cure: error.cure,
+        ..PlanError::new(error.message, item.span())
+    })
+}
+
+/// The study of that name, or what it may have been meant to be.
+pub(in crate::plan) fn named_view(name: &str) -> std::result::Result<Study, ValueError> {
+    Study::named(name).ok_or_else(|| {
+        let error = ValueError::new(format!("there is no view `{name}`"));
+        error.cure(match nearest(name, Study::ALL.map(Study::name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use {}", list(Study::ALL.into_iter().map(Study::name))),
+        })
     })
 }
 

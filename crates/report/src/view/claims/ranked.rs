@@ -201,6 +201,13 @@ impl Writer<'_> {
         let (best, next) = (self.ranking.order[0], self.ranking.order[1]);
         let over = self.ranking.pair(best, next).map_or(String::new(), |pair| {
             let comparison = &pair.comparison;
+            if let Some(why) = disagreement(comparison) {
+                return format!(
+                    "; ahead of the next, {}, by how much is not told: ratio {}, and {why}",
+                    self.name(next),
+                    ratio(comparison.ratio.0, comparison.interval)
+                );
+            }
             let ratio = ratio(comparison.ratio.0, comparison.interval);
             let of = match self.about.test.metric.spec().better {
                 Better::Lower => " in speed",
@@ -254,7 +261,7 @@ impl Writer<'_> {
                 0 => String::new(),
                 more => format!(" ({more} more)"),
             };
-            format!("about {needed} runs each would decide a {threshold} difference{more}")
+            format!("about {needed} repeats each would decide a {threshold} difference{more}")
         })
     }
 
@@ -322,12 +329,16 @@ impl Writer<'_> {
         let lead = comparison.interval.map(|interval| interval.low).filter(|low| *low > 1.0)?;
         // The interval tells by how much at least; never more than it says.
         let behind = (1000.0 * (1.0 - 1.0 / lead)).floor() / 10.0;
+        let by = match disagreement(comparison) {
+            // Ways to compare that disagree about the size: none is told.
+            Some(_) => String::new(),
+            None => format!("at least {} % ", fixed(behind, if behind < 10.0 { 1 } else { 0 })),
+        };
         let text = format!(
-            "{} was the {word} of {} on {}, at least {} % behind the best, {}{}: {}.",
+            "{} was the {word} of {} on {}, {by}behind the best, {}{}: {}.",
             self.name(last),
             self.ranking.order.len(),
             self.workload(),
-            fixed(behind, if behind < 10.0 { 1 } else { 0 }),
             self.name(best),
             self.blocks(pair).map_or(String::new(), |blocks| format!(", {blocks}")),
             self.value(last)

@@ -6,7 +6,7 @@ use analysis::{
     outliers::{self, Label},
 };
 use model::{
-    RunRecord,
+    RunRecord, Warning,
     record::{Outcome, TrialRecord},
 };
 
@@ -48,7 +48,16 @@ pub(super) fn invalid(record: &RunRecord, pool: &Pool) -> Option<Table> {
             told.push(format!("{} other reasons", reasons.len() - REASONS));
         }
         let twin = if cell.cell.twin { " (twin)" } else { "" };
-        let cells = [format!("{count} of {all}"), told.join("; ")].map(TableCell::Text);
+        // Spoiled as well, but beyond what is made again.
+        let counted = |trial: &&TrialRecord| {
+            trial.warnings.iter().any(|(_, own)| matches!(own, Warning::Unstable { .. }))
+        };
+        let counted = match pool.measured(index).filter(counted).count() {
+            0 => String::new(),
+            counted => format!("; {counted} more of them were counted"),
+        };
+        let invalid = format!("{count} of {all} made again{counted}");
+        let cells = [invalid, told.join("; ")].map(TableCell::Text);
         rows.push(Row::of(
             format!("{}{twin} · {}", cell.cell.filesystem.name, one_line(&cell.label)),
             None,
@@ -60,7 +69,8 @@ pub(super) fn invalid(record: &RunRecord, pool: &Pool) -> Option<Table> {
         title: "Invalid repeats".into(),
         caption: vec![
             "Repeats during which the machine did what had been declared before to spoil a \
-             measurement; they are kept and count in no number"
+             measurement; they are kept, made again, and count in no number. Where that would \
+             not end, since the machine spoils too many, further ones are counted, with W-MANYINV"
                 .into(),
         ],
         corner: "cell",

@@ -40,16 +40,17 @@ pub(super) fn of_values(values: &[f64]) -> Vec<Warning> {
     outliers.into_iter().chain(modes).collect()
 }
 
-/// The warning that a cell earns by its invalid repeats, unless the run itself has said so.
+/// The warning that a cell earns by its invalid repeats: those that were made again, and those that
+/// were counted after all, since the machine spoiled too many.
 pub(super) fn of_cell(pool: &Pool, cell: usize) -> Option<Warning> {
-    let invalid = count(pool.invalid(cell).count());
-    let of = invalid + count(pool.measured(cell).count());
-    let said = |warning: &Warning| matches!(warning, Warning::Unstable { .. });
-    let mut told = pool.measured(cell).flat_map(|trial| &trial.warnings);
-    let known = told.any(|(_, warning)| said(warning));
+    let spoiled = |(_, warning): &(_, Warning)| matches!(warning, Warning::Unstable { .. });
+    let kept = pool.measured(cell).filter(|trial| trial.warnings.iter().any(spoiled)).count();
+    let again = pool.invalid(cell).count();
+    let of = count(again + pool.measured(cell).count());
+    let invalid = count(again + kept);
     let enough = of >= TRIALS_MIN || invalid >= INVALID_MIN;
-    let unstable = enough && invalid * ONE_IN > of;
-    (unstable && !known).then_some(Warning::Unstable { invalid, of })
+    let unstable = kept > 0 || enough && invalid * ONE_IN > of;
+    unstable.then_some(Warning::Unstable { invalid, of })
 }
 
 /// A length as a count; more than four thousand million repeats do not happen.

@@ -271,6 +271,7 @@ impl Teller<'_> {
             }
         }
         let (word, by) = by(ends.ratio, ends.interval);
+        let by = disagreement(ends).map_or(by, |why| format!("(by how much is not told: {why})"));
         let slope = self.found.trend.per_doubling;
         let text = format!(
             "Changing {} from {} to {} {word} {} {by}, from {} to {} ({} per doubling; trend p {}, \

@@ -1,7 +1,7 @@
 //! The overview of a suite: filesystems × tests at each point, tests × parameter values for each
 //! filesystem.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::Summary;
 use model::{Metric, Value};
@@ -15,6 +15,7 @@ use crate::{
     view::{
         facts::{Facts, Filesystem},
         points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint, slug},
+        totals::Totals,
     },
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct Overview {
     pub(crate) by_point: Vec<Table>,
     /// For each point whose tests are judged by their time: the totals.
     pub(crate) composites: Vec<Table>,
+    /// The same as bars made of tasks, one for each of `composites`.
+    pub(crate) totals: Vec<Totals>,
     /// For each such point: the same until all is durable, and with the kernel threads it caused.
     pub(crate) further: Vec<Table>,
     /// For each filesystem, swept parameter and group: tests × values.
@@ -84,7 +87,14 @@ pub(crate) fn overview(
             others.extend(counterparts(point, group, filesystems));
         }
     }
-    Overview { by_point, composites: Vec::new(), further, by_filesystem, counterparts: others }
+    Overview {
+        by_point,
+        composites: Vec::new(),
+        totals: Vec::new(),
+        further,
+        by_filesystem,
+        counterparts: others,
+    }
 }
 
 /// Groups of phases in the order they first appear.
@@ -224,6 +234,7 @@ pub(crate) fn value_cell(
         (Some(summary), _) => TableCell::Value(ValueCell {
             top: primary && entry.top,
             codes: if primary { &entry.codes } else { &entry.measured_codes }.clone(),
+            of: primary.then(|| entry.of()),
             ..ValueCell::plain(summary, scale)
         }),
         (None, Status::Nothing(reason)) => TableCell::Text(reason.clone()),
@@ -239,11 +250,13 @@ fn by_filesystem(
     elsewhere: &BTreeSet<String>,
 ) -> Vec<Table> {
     let mut tables = Vec::new();
+    let swept = suite.swept.iter().filter(|name| !elsewhere.contains(*name));
+    let swept: Vec<_> = swept.map(|name| (name, slices(suite, name))).collect();
     for (index, filesystem) in filesystems.iter().enumerate() {
-        for parameter in suite.swept.iter().filter(|name| !elsewhere.contains(*name)) {
-            for points in slices(suite, parameter) {
+        for (parameter, slices) in &swept {
+            for points in slices {
                 for group in groups {
-                    tables.push(of_filesystem(index, filesystem, parameter, &points, group));
+                    tables.push(of_filesystem(index, filesystem, parameter, points, group));
                 }
             }
         }
@@ -254,14 +267,12 @@ fn by_filesystem(
 /// Points that differ in one parameter only, in the order of its values; at least two each.
 pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
     let mut slices: Vec<Vec<&WorkPoint>> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for point in &suite.points {
-        let alike = |slice: &&mut Vec<&WorkPoint>| {
-            let mut names = slice[0].parameters.keys().chain(point.parameters.keys());
-            names.all(|name| {
-                name == parameter || slice[0].parameters.get(name) == point.parameters.get(name)
-            })
-        };
-        match slices.iter_mut().find(alike) {
+        let others = point.parameters.iter().filter(|(name, _)| *name != parameter);
+        let key = format!("{:?}", others.collect::<Vec<_>>());
+        let place = *places.entry(key).or_insert(slices.len());
+        match slices.get_mut(place) {
             Some(slice) => slice.push(point),
             None => slices.push(vec![point]),
         }

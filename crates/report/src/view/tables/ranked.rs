@@ -7,7 +7,7 @@ use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions};
 use crate::{
     units::{capital, fixed, ratio},
     view::{
-        claims::disagreement,
+        claims::disagreement_turned,
         facts::{Facts, Filesystem},
         points::{Entry, Family, Status, Suite, Test, WorkPoint},
     },
@@ -92,6 +92,7 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
         TableCell::Value(ValueCell {
             top: entry.top,
             codes: entry.codes.clone(),
+            of: Some(entry.of()),
             ..ValueCell::plain(summary, test.scale)
         }),
         TableCell::Text(entry.letters.clone()),
@@ -153,7 +154,7 @@ pub(crate) fn said_of(pair: &Pair, facts: &Facts) -> String {
     let delta = facts.threshold.percent();
     match pair.comparison.verdict {
         Verdict::Equivalent => format!("equivalent within {delta}"),
-        Verdict::Inconclusive { needed } => match disagreement(&pair.comparison) {
+        Verdict::Inconclusive { needed } => match disagreement_turned(&pair.comparison) {
             Some(why) => format!("not decided: {why}"),
             None => format!("not decided; about {needed} repeats each would"),
         },
@@ -162,7 +163,12 @@ pub(crate) fn said_of(pair: &Pair, facts: &Facts) -> String {
         }
         Verdict::Differs { .. } if !pair.separated() => "not told apart after correction".into(),
         Verdict::Differs { size: Size::AtLeast, .. } => format!("behind by at least {delta}"),
-        Verdict::Differs { size: Size::Uncertain, .. } => "behind, size uncertain".into(),
+        Verdict::Differs { size: Size::Uncertain, .. } => {
+            match disagreement_turned(&pair.comparison) {
+                Some(why) => format!("behind, size not told: {why}"),
+                None => "behind, size uncertain".into(),
+            }
+        }
         Verdict::Differs { size: Size::Negligible, .. } => format!("behind by less than {delta}"),
     }
 }

@@ -1,0 +1,66 @@
+use std::fs;
+
+use super::*;
+
+const MINE: &str = "<!-- charts of fslab run r1 -->";
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn an_empty_directory_can_be_taken() {
+    let directory = directory();
+    let found = ours(directory.path(), MINE).ok().unwrap();
+    assert!(found.names.is_empty() && !found.unfinished);
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let directory = directory();
+    fs::write(directory.path().join("thesis.svg"), "mine").unwrap();
+    assert!(ours(directory.path(), MINE).is_err());
+    fs::write(directory.path().join(LIST), "# my own list\n").unwrap();
+    assert!(ours(directory.path(), MINE).is_err());
+    fs::write(directory.path().join(LIST), "<!-- charts of fslab run r2 -->\n").unwrap();
+    assert!(ours(directory.path(), MINE).is_err());
+}
+
+#[test]
+fn of_the_same_run_only_what_the_list_names_is_replaced() {
+    let directory = directory();
+    let list = format!("{MINE}\n\n| a | ranking | [a.svg](a.svg) | [b](../b.png) |\n");
+    fs::write(directory.path().join(LIST), list).unwrap();
+    let found = ours(directory.path(), MINE).ok().unwrap();
+    assert!(found.may_replace("a.svg") && !found.may_replace("thesis.svg"));
+    assert_eq!(found.names.len(), 1, "a name that leads out is none of ours");
+}
+
+#[test]
+fn what_was_interrupted_is_taken_up() {
+    let directory = directory();
+    fs::write(directory.path().join(LIST), format!("{MINE}\n{UNFINISHED}\n")).unwrap();
+    fs::write(directory.path().join("a.svg.partial"), "half").unwrap();
+    assert!(ours(directory.path(), MINE).ok().unwrap().may_replace("a.svg"));
+    place(directory.path(), "a.svg", b"whole").ok().unwrap();
+    assert_eq!(fs::read(directory.path().join("a.svg")).unwrap(), b"whole");
+    assert!(!directory.path().join("a.svg.partial").exists());
+}
+
+#[test]
+fn a_link_in_the_way_is_replaced_and_not_followed() {
+    let (directory, elsewhere) = (directory(), directory());
+    let target = elsewhere.path().join("kept");
+    fs::write(&target, "kept").unwrap();
+    for name in ["a.svg", "a.svg.partial"] {
+        std::os::unix::fs::symlink(&target, directory.path().join(name)).unwrap();
+    }
+    place(directory.path(), "a.svg", b"chart").ok().unwrap();
+    assert_eq!(fs::read(&target).unwrap(), b"kept");
+    assert_eq!(fs::read(directory.path().join("a.svg")).unwrap(), b"chart");
+}
+
+#[test]
+fn titles_stay_text() {
+    assert_eq!(plain("a|b [x](y)\n<i>"), "a\\|b \\[x\\]\\(y\\) &lt;i>");
+}

@@ -1,0 +1,138 @@
+//! Bars from zero that end at a cut where they are far longer than the others, with a broken end
+//! and the value written at every bar: operations one below the other, a bar for each filesystem,
+//! and a panel for each state of the caches, all on one axis.
+
+use crate::{
+    charts::{axis::Axis, intervals::shortened},
+    svg::{Svg, color},
+    view::{Capped, CappedBar, CappedPanel},
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct CappedChart<'a> {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    /// Quantity, unit and direction.
+    pub(crate) axis: String,
+    pub(crate) capped: &'a Capped,
+}
+
+const WIDTH: f64 = 760.0;
+/// Room for the names of filesystems, and for the values behind the bars of a panel.
+const LEFT: f64 = 112.0;
+const VALUES: f64 = 72.0;
+const GAP: f64 = 10.0;
+const TOP: f64 = 30.0;
+const HEAD: f64 = 26.0;
+const ROW: f64 = 21.0;
+const BAR: f64 = 13.0;
+const BOTTOM: f64 = 46.0;
+/// How far a broken end leans, and how wide its gap is.
+const LEAN: f64 = 4.0;
+const BREAK: f64 = 4.0;
+
+/// Where a panel lies.
+struct Frame<'a> {
+    left: f64,
+    width: f64,
+    axis: &'a Axis,
+    cut: Option<f64>,
+}
+
+impl Frame<'_> {
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.axis.share(value) * self.width
+    }
+}
+
+impl CappedChart<'_> {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let panels = &self.capped.panels;
+        let height = |panel: &CappedPanel| -> f64 {
+            panel.groups.iter().map(|group| HEAD + group.bars.len() as f64 * ROW).sum()
+        };
+        let bottom = TOP + panels.iter().map(height).fold(0.0, f64::max);
+        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+        let cut = self.capped.cut.unwrap_or(f64::INFINITY);
+        let bars = panels.iter().flat_map(|panel| &panel.groups).flat_map(|group| &group.bars);
+        let ends = bars.flat_map(|bar| {
+            let high = bar.interval.map(|(_, high)| high);
+            [Some(0.0), bar.median, high].into_iter().flatten().map(|end| end.min(cut))
+        });
+        let across = panels.len().max(1) as f64;
+        let axis = Axis::over(ends, if panels.len() > 1 { 3 } else { 6 });
+        let room = (WIDTH - LEFT - GAP * (across - 1.0)) / across;
+        for (index, panel) in panels.iter().enumerate() {
+            let left = LEFT + index as f64 * (room + GAP);
+            let cut = self.capped.cut;
+            let frame = Frame { left, width: room - VALUES, axis: &axis, cut };
+            self.panel(&mut svg, &frame, panel, bottom, index == 0);
+        }
+        svg.text("t tm ta", ((LEFT + WIDTH) / 2.0, bottom + 38.0), &self.axis);
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+
+    fn panel(&self, svg: &mut Svg, frame: &Frame, panel: &CappedPanel, bottom: f64, first: bool) {
+        for tick in &frame.axis.ticks {
+            let x = frame.x(*tick);
+            svg.line("g", (x, TOP), (x, bottom));
+            svg.text("t tm", (x, bottom + 16.0), &frame.axis.label(*tick));
+        }
+        svg.text("t tm tb", (frame.left + frame.width / 2.0, TOP - 12.0), &panel.title);
+        let mut y = TOP;
+        for group in &panel.groups {
+            if first {
+                svg.text("t tb", (4.0, y + HEAD - 8.0), &group.name);
+            }
+            y += HEAD;
+            for bar in &group.bars {
+                let middle = y + ROW / 2.0;
+                if first {
+                    svg.marker(bar.filesystem, (LEFT - 14.0, middle), 4.5);
+                    svg.text("t te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 12));
+                }
+                draw(svg, frame, bar, middle);
+                y += ROW;
+            }
+        }
+    }
+}
+
+fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
+    let Some(median) = bar.median else {
+        svg.text("t tn", (frame.left + 4.0, y + 4.0), &shortened(&bar.shown, 24));
+        return;
+    };
+    let cut = frame.cut.filter(|cut| median > *cut);
+    let (start, end) = (frame.x(0.0), frame.x(cut.unwrap_or(median)));
+    let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
+    let corners = [(start, high), (end, high), (end, low), (start, low)];
+    svg.polygon(&format!("st1 {}", color(bar.filesystem)), &corners);
+    svg.polygon(&format!("o {}", color(bar.filesystem)), &corners);
+    let mut right = end;
+    if cut.is_some() {
+        // Two leaning gaps: the bar goes on beyond the paper.
+        for at in [end - 8.0, end - 17.0] {
+            let (top, foot) = (high - 2.0, low + 2.0);
+            let gap = [
+                (at + LEAN, top),
+                (at + LEAN + BREAK, top),
+                (at - LEAN + BREAK, foot),
+                (at - LEAN, foot),
+            ];
+            svg.polygon("stb", &gap);
+        }
+    } else if let Some((from, to)) = bar.interval {
+        svg.line("ste", (frame.x(from), y), (frame.x(to), y));
+        // An end beyond the plot has no mark.
+        let ends = [from, to].into_iter().filter(|end| *end <= frame.axis.high);
+        let ends = ends.map(|end| frame.x(end));
+        ends.for_each(|x| svg.line("ste", (x, y - 4.0), (x, y + 4.0)));
+        right = right.max(frame.x(to));
+    }
+    let class = if cut.is_some() { "t tb" } else { "t" };
+    svg.text(class, (right + 6.0, y + 4.0), &bar.shown);
+}

@@ -1,0 +1,279 @@
+//! Many tests at once: one row for each, one column for each filesystem, the value and the verdict
+//! in each cell on a ground that is the darker the farther the filesystem is from the best.
+
+use crate::{
+    charts::{intervals::shortened, texture::Texture},
+    svg::Svg,
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct HeatMap {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    /// Quantity and direction.
+    pub(crate) axis: String,
+    /// What the first of [`STEPS`] stands for here.
+    pub(crate) first: String,
+    /// Name and index of each filesystem.
+    pub(crate) columns: Vec<(String, usize)>,
+    pub(crate) rows: Vec<HeatRow>,
+}
+
+/// One line of it.
+#[derive(Clone, Debug)]
+pub(crate) enum HeatRow {
+    /// Words above the rows that belong together.
+    Heading(String),
+    /// A row with one cell for each column.
+    Cells(String, Vec<HeatCell>),
+}
+
+/// One filesystem in one row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HeatCell {
+    /// Index in [`STEPS`]; `None` where there is no number.
+    pub(crate) step: Option<usize>,
+    /// What is printed.
+    pub(crate) shown: String,
+    /// In the top group.
+    pub(crate) top: bool,
+    /// Not told from the best: a ground of its own, whatever the step.
+    pub(crate) open: bool,
+    /// Warnings qualify it.
+    pub(crate) qualified: bool,
+    /// All that there is to say of it.
+    pub(crate) title: String,
+}
+
+/// The steps of the ramp: the least ratio to the best that belongs to each, and its words. Steps
+/// differ by at least 15 in lightness (CIELAB L*), so that they differ in gray print.
+pub(crate) const STEPS: [(f64, &str); 6] = [
+    (1.0, ""),
+    (0.9, "≥ 0.9"),
+    (0.75, "≥ 0.75"),
+    (0.5, "≥ 0.5"),
+    (0.25, "≥ 0.25"),
+    (0.0, "< 0.25"),
+];
+
+/// Steps from this one on carry light letters.
+const DARK_FROM: usize = 3;
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 218.0;
+const RIGHT: f64 = 8.0;
+const ROW: f64 = 24.0;
+const HEADING: f64 = 27.0;
+/// Width that the letters of a cell need, and of one letter.
+const LEAST: f64 = 54.0;
+const MOST: f64 = 110.0;
+const LETTER: f64 = 7.0;
+/// Room for the key, and for names that stand level or rise.
+const KEY: f64 = 56.0;
+const NAMES: f64 = 42.0;
+const SLANTED: f64 = 84.0;
+const BOTTOM: f64 = 10.0;
+/// Letters of a row's name, of a heading, and of a name that rises.
+const LABEL_MAX: usize = 30;
+const HEADING_MAX: usize = 90;
+const SLANTED_MAX: usize = 18;
+
+impl HeatMap {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let columns = self.columns.len().max(1) as f64;
+        let each = ((WIDTH - LEFT - RIGHT) / columns).clamp(LEAST, MOST);
+        let width = WIDTH.max(LEFT + columns * each + RIGHT);
+        let longest = self.columns.iter().map(|(name, _)| name.chars().count()).max();
+        let slanted = longest.unwrap_or(0) as f64 * LETTER > each;
+        let top = KEY + if slanted { SLANTED } else { NAMES };
+        let heights: f64 = self.rows.iter().map(HeatRow::height).sum();
+        let mut svg = Svg::new(width, top + heights + BOTTOM);
+        svg.text("t ta", (4.0, 14.0), &self.axis);
+        self.key(&mut svg);
+        self.names(&mut svg, each, top, slanted);
+        let mut y = top;
+        for row in &self.rows {
+            match row {
+                HeatRow::Heading(words) => {
+                    svg.text("t tb", (4.0, y + 18.0), &shortened(words, HEADING_MAX));
+                }
+                HeatRow::Cells(label, cells) => {
+                    let at = (LEFT - 10.0, y + 16.5);
+                    svg.text("t te", at, &shortened(label, LABEL_MAX));
+                    for (column, cell) in cells.iter().enumerate() {
+                        let name = self.columns.get(column).map_or("", |(name, _)| name);
+                        svg.open(name, &cell.title);
+                        cell.draw(&mut svg, (LEFT + column as f64 * each, y), (each, ROW));
+                        svg.close();
+                    }
+                }
+            }
+            y += row.height();
+        }
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+
+    /// What the grounds mean.
+    fn key(&self, svg: &mut Svg) {
+        let mut x = 4.0;
+        let words = STEPS.iter().map(|(_, words)| *words).enumerate();
+        let words = words.map(|(step, words)| (Some(step), words));
+        for (step, words) in words.chain([(None, "no number")]) {
+            let words = if step == Some(0) { self.first.as_str() } else { words };
+            ground(svg, step, (x, 27.0), (18.0, 14.0));
+            svg.text("t", (x + 23.0, 38.5), words);
+            x += 23.0 + words.chars().count() as f64 * LETTER + 12.0;
+        }
+        if self.rows.iter().any(HeatRow::open) {
+            svg.rect("ho", (x, 27.0), (18.0, 14.0));
+            svg.text("t", (x + 23.0, 38.5), "not told apart");
+        }
+    }
+
+    fn names(&self, svg: &mut Svg, each: f64, bottom: f64, slanted: bool) {
+        for (column, (name, series)) in self.columns.iter().enumerate() {
+            let x = LEFT + (column as f64 + 0.5) * each;
+            svg.about(name);
+            svg.marker(*series, (x, bottom - 10.0), 4.5);
+            if slanted {
+                svg.rising("t", (x + 2.0, bottom - 21.0), &shortened(name, SLANTED_MAX));
+            } else {
+                svg.text("t tm", (x, bottom - 22.0), name);
+            }
+            svg.end();
+        }
+    }
+}
+
+impl HeatRow {
+    fn open(&self) -> bool {
+        match self {
+            Self::Heading(_) => false,
+            Self::Cells(_, cells) => cells.iter().any(|cell| cell.open),
+        }
+    }
+
+    fn height(&self) -> f64 {
+        match self {
+            Self::Heading(_) => HEADING,
+            Self::Cells(..) => ROW,
+        }
+    }
+}
+
+impl HeatCell {
+    fn draw(&self, svg: &mut Svg, corner: (f64, f64), (width, height): (f64, f64)) {
+        let size = (width - 2.0, height - 2.0);
+        match self.open {
+            true => svg.rect("ho", corner, size),
+            false => ground(svg, self.step, corner, size),
+        }
+        let (right, middle) = (corner.0 + width - 2.0, corner.0 + width / 2.0 - 1.0);
+        let ink = match self.step {
+            Some(_) if self.open => "t tm",
+            Some(step) if step >= DARK_FROM => "tm hl",
+            Some(_) => "tm hd",
+            None => "tm tn",
+        };
+        let bold = if self.top { " tb" } else { "" };
+        svg.text(&format!("{ink}{bold}"), (middle, corner.1 + 15.5), &self.shown);
+        if self.qualified {
+            let [x, y] = [right, corner.1];
+            let class = match self.step {
+                _ if self.open => "hi",
+                Some(step) if step >= DARK_FROM => "hl",
+                Some(_) | None => "hd",
+            };
+            svg.polygon(class, &[(x - 7.0, y), (x, y), (x, y + 7.0)]);
+        }
+    }
+}
+
+/// The ground of a step, hatched where there is no number.
+fn ground(svg: &mut Svg, step: Option<usize>, corner: (f64, f64), size: (f64, f64)) {
+    match step {
+        Some(step) => svg.rect(&format!("h{step}"), corner, size),
+        None => {
+            svg.rect("z", corner, size);
+            svg.strokes("hx", &Texture::Rising.strokes(corner, size, 7.0));
+        }
+    }
+}
+
+/// The step of the ramp that a ratio to the best belongs to, where it is not in the first.
+pub(crate) fn step(ratio: f64) -> usize {
+    STEPS.iter().position(|(least, _)| ratio >= *least).unwrap_or(STEPS.len() - 1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STYLE: &str = include_str!("../../templates/style.css");
+
+    /// A color of the style sheet: its channels from 0 to 1, linear.
+    fn linear(variable: &str) -> [f64; 3] {
+        let at = STYLE.find(&format!("{variable}: #")).unwrap() + variable.len() + 3;
+        let channel = |from: usize| {
+            let byte = u8::from_str_radix(&STYLE[at + from..at + from + 2], 16).unwrap();
+            let share = f64::from(byte) / 255.0;
+            // IEC 61966-2-1, as WCAG 2 uses it.
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        [0, 2, 4].map(channel)
+    }
+
+    fn luminance(variable: &str) -> f64 {
+        let [red, green, blue] = linear(variable);
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    /// CIELAB L* from relative luminance.
+    fn lightness(variable: &str) -> f64 {
+        116.0 * luminance(variable).cbrt() - 16.0
+    }
+
+    #[test]
+    fn neighbors_of_the_ramp_differ_in_gray_print() {
+        let steps: Vec<f64> =
+            (0..STEPS.len()).map(|step| lightness(&format!("--h{step}"))).collect();
+        for two in steps.windows(2) {
+            assert!(two[0] - two[1] >= 15.0, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn letters_have_contrast_on_every_step() {
+        for step in 0..STEPS.len() {
+            let ink = if step >= DARK_FROM { "--hl" } else { "--hd" };
+            let (ground, ink) = (luminance(&format!("--h{step}")), luminance(ink));
+            let contrast = (ground.max(ink) + 0.05) / (ground.min(ink) + 0.05);
+            // WCAG 2, 1.4.3.
+            assert!(contrast >= 4.5, "step {step}: {contrast}");
+        }
+    }
+
+    #[test]
+    fn ratios_find_their_step() {
+        assert_eq!([1.2, 1.0, 0.9, 0.89, 0.5, 0.3, 0.1, 0.0].map(step), [1, 1, 1, 2, 3, 4, 5, 5]);
+    }
+
+    #[test]
+    fn many_columns_make_the_chart_wider_and_long_names_rise() {
+        let columns = (0..20).map(|at| (format!("filesystem-{at}"), at)).collect();
+        let map = HeatMap {
+            id: "x".into(),
+            title: "t".into(),
+            description: "d".into(),
+            axis: "a".into(),
+            first: "top group".into(),
+            columns,
+            rows: vec![HeatRow::Heading("h".into())],
+        };
+        let svg = map.render();
+        assert!(svg.contains("width=\"1306\"") && svg.contains("rotate(-32)"), "{svg}");
+    }
+}

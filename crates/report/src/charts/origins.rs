@@ -1,0 +1,160 @@
+//! Amounts and what they are made of: a bar from zero for each filesystem, cut into pieces. Each
+//! kind of piece has a texture and a letter of its own; colors stay with the filesystems.
+
+use crate::{
+    charts::{axis::Axis, intervals::shortened, texture::Texture},
+    svg::Svg,
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginChart {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    /// Quantity, unit and direction.
+    pub(crate) axis: String,
+    /// Words of the kinds of pieces.
+    pub(crate) parts: &'static [&'static str],
+    /// So many kinds from the first on are drawn; the others are only told of.
+    pub(crate) marked: usize,
+    pub(crate) bars: Vec<OriginBar>,
+}
+
+/// One filesystem, in display units.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginBar {
+    pub(crate) name: String,
+    /// Index of the filesystem.
+    pub(crate) series: usize,
+    /// As many as there are kinds.
+    pub(crate) pieces: Vec<f64>,
+    /// What stands at the end of the bar.
+    pub(crate) shown: String,
+}
+
+/// Letter, texture, and distance of its lines, for each kind of piece.
+const LOOKS: [(&str, Texture, f64); 14] = [
+    ("W", Texture::Plain, 0.0),
+    ("J", Texture::Rising, 5.0),
+    ("B", Texture::Falling, 5.0),
+    ("F", Texture::Upright, 4.0),
+    ("G", Texture::Level, 4.0),
+    ("K", Texture::Crossed, 6.0),
+    ("L", Texture::Grid, 5.0),
+    ("S", Texture::Rising, 9.0),
+    ("R", Texture::Falling, 9.0),
+    ("Q", Texture::Upright, 8.0),
+    ("O", Texture::Level, 7.0),
+    ("P", Texture::Plain, 0.0),
+    ("X", Texture::Grid, 9.0),
+    ("U", Texture::Crossed, 10.0),
+];
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 128.0;
+const RIGHT: f64 = 270.0;
+const ROW: f64 = 32.0;
+const BAR: f64 = 22.0;
+const BOTTOM: f64 = 46.0;
+/// The key: height of a row, size of a sample, and width of a letter.
+const KEY_ROW: f64 = 23.0;
+const SAMPLE: (f64, f64) = (22.0, 16.0);
+const LETTER: f64 = 6.7;
+/// A piece carries its letter from this width on.
+const LETTERED: f64 = 13.0;
+
+impl OriginChart {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let used = |part: &usize| {
+            *part < self.marked && self.bars.iter().any(|bar| bar.pieces[*part] > 0.0)
+        };
+        let places = self.key((0..self.parts.len()).filter(used));
+        let top = places.last().map_or(0.0, |(_, (_, y))| *y) + KEY_ROW + 10.0;
+        let bottom = top + self.bars.len() as f64 * ROW;
+        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+        for (part, (x, y)) in places {
+            piece(&mut svg, part, (x, y), SAMPLE);
+            svg.text("t", (x + SAMPLE.0 + 6.0, y + 12.5), self.parts[part]);
+        }
+        let sums = self.bars.iter().map(|bar| bar.pieces[..self.marked].iter().sum::<f64>());
+        let axis = Axis::over(sums.chain([0.0]), 5);
+        for tick in &axis.ticks {
+            let x = LEFT + axis.share(*tick) * (WIDTH - LEFT - RIGHT);
+            svg.line("g", (x, top), (x, bottom));
+            svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
+        }
+        for (index, bar) in self.bars.iter().enumerate() {
+            svg.about(&bar.name);
+            self.bar(&mut svg, &axis, bar, top + index as f64 * ROW);
+            svg.end();
+        }
+        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
+        svg.text("t tm ta", (middle, bottom + 36.0), &self.axis);
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+
+    /// Where the samples of the key stand, line by line.
+    fn key(&self, parts: impl Iterator<Item = usize>) -> Vec<(usize, (f64, f64))> {
+        let (mut x, mut y) = (4.0, 4.0);
+        let mut places = Vec::new();
+        for part in parts {
+            let width = SAMPLE.0 + 6.0 + self.parts[part].chars().count() as f64 * LETTER + 18.0;
+            if x + width > WIDTH {
+                (x, y) = (4.0, y + KEY_ROW);
+            }
+            places.push((part, (x, y)));
+            x += width;
+        }
+        places
+    }
+
+    fn bar(&self, svg: &mut Svg, axis: &Axis, bar: &OriginBar, top: f64) {
+        let middle = top + ROW / 2.0;
+        svg.marker(bar.series, (LEFT - 14.0, middle), 4.5);
+        svg.text("t te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
+        let place = |value: f64| LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT);
+        let mut before = 0.0;
+        for (part, amount) in
+            bar.pieces[..self.marked].iter().enumerate().filter(|(_, amount)| **amount > 0.0)
+        {
+            let (from, to) = (place(before), place(before + amount));
+            svg.open(&bar.name, &format!("{}, {}", bar.name, self.parts[part]));
+            piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
+            svg.close();
+            before += amount;
+        }
+        let (end, reach) = (place(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
+        svg.line("ce", (end, middle - reach), (end, middle + reach));
+        svg.text("t", (end + 8.0, middle + 4.0), &bar.shown);
+    }
+}
+
+/// A piece of a bar, with its letter where there is room.
+fn piece(svg: &mut Svg, part: usize, corner: (f64, f64), size: (f64, f64)) {
+    let (letter, texture, distance) = LOOKS[part % LOOKS.len()];
+    svg.rect(if part == 0 { "cw" } else { "cp" }, corner, size);
+    svg.strokes("cx", &texture.strokes(corner, size, distance));
+    if size.0 >= LETTERED {
+        let at = (corner.0 + size.0 / 2.0, corner.1 + size.1 / 2.0 + 4.5);
+        svg.text(if part == 0 { "cl tm tb" } else { "ct tm tb" }, at, letter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_kinds_look_alike() {
+        for (at, (letter, texture, distance)) in LOOKS.iter().enumerate() {
+            for (other, two, apart) in &LOOKS[at + 1..] {
+                assert_ne!(letter, other);
+                // Those that are plain are told by their ground, which only the first fills.
+                let alike = texture == two && (distance - apart).abs() < 2.0;
+                assert!(!alike || at == 0, "{letter} {other}");
+            }
+        }
+    }
+}

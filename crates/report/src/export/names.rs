@@ -1,0 +1,90 @@
+//! Names of files: short, plain, and each once.
+
+use std::collections::BTreeSet;
+
+use crate::figures::Kind;
+
+/// Letters of a name without its suffix. Filesystems allow 255 bytes, some archives 100.
+const LETTERS_MAX: usize = 80;
+
+/// The names given so far.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    /// A name for a figure: its id and its kind in lower-case letters, digits, and single dashes.
+    /// One that is cut ends with a hash of the id, so that it does not depend on the others; one
+    /// that was given already gets a number.
+    pub(super) fn take(&mut self, id: &str, kind: Kind) -> String {
+        let mut stem = plain(id);
+        if stem.len() > LETTERS_MAX {
+            // The letters are ASCII.
+            stem.truncate(LETTERS_MAX);
+            stem = format!("{}-{:08x}", stem.trim_end_matches('-'), hash(id));
+        }
+        let kind = kind.name();
+        // The word of the kind is not said twice.
+        let name = match stem.rsplit('-').next() == Some(kind) {
+            true => stem,
+            false => format!("{stem}-{kind}").trim_start_matches('-').to_owned(),
+        };
+        let mut numbered = name.clone();
+        let mut number = 2;
+        while !self.taken.insert(numbered.clone()) {
+            numbered = format!("{name}-{number}");
+            number += 1;
+        }
+        numbered
+    }
+}
+
+/// Lower-case letters and digits, with one dash for everything between.
+fn plain(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+/// FNV-1a of 32 bits (RFC 9923): tells cut names apart, no more.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_tells_place_and_kind() {
+        let mut names = Names::default();
+        assert_eq!(names.take("iozone--write", Kind::Ranking), "iozone-write-ranking");
+        assert_eq!(names.take("iozone--write", Kind::Ranking), "iozone-write-ranking-2");
+        assert_eq!(names.take("../../etc/passwd", Kind::Sweep), "etc-passwd-sweep");
+        assert_eq!(names.take("", Kind::Sweep), "sweep");
+        assert_eq!(names.take("clients-scaling", Kind::Scaling), "clients-scaling");
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // Test vector of the definition.
+        assert_eq!(hash("foobar"), 0xbf9c_f968);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_safe_and_given_once(ids in prop::collection::vec(".{0,200}", 1..20)) {
+            let mut names = Names::default();
+            let mut seen = BTreeSet::new();
+            for id in ids {
+                let name = names.take(&id, Kind::Conditions);
+                prop_assert!(name.len() <= 128, "{name}");
+                let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                prop_assert!(name.chars().all(safe) && !name.starts_with('-'), "{name}");
+                prop_assert!(seen.insert(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What stands around a chart that stands alone: its finding or title above, and below what its
+//! marks mean, the conditions, and where it comes from.
+
+use crate::{
+    export::{
+        measure::{lines, width},
+        style::Sheet,
+    },
+    figures::{Figure, Kind},
+    published::{Drawn, Published},
+    svg::escape,
+    units::{capital, one_line},
+    view::View,
+};
+
+/// Families to look for where the file is shown; the first is the one PNG files are drawn in.
+const FAMILIES: &str = "Noto Sans, Liberation Sans, Arial, Helvetica, sans-serif";
+
+/// Around everything, in units of the picture.
+const MARGIN: f64 = 24.0;
+
+/// Captions of narrower charts would become columns.
+const ROOM_MIN: f64 = 600.0;
+
+/// Letters of a title; what is longer comes from no plan that anyone would print.
+const TITLE_MAX: usize = 300;
+
+/// Letters below a chart.
+const CAPTION_MAX: usize = 4000;
+
+/// A text of one size and color.
+struct Block<'a> {
+    text: &'a str,
+    size: f64,
+    bold: bool,
+    /// A variable of the style sheet.
+    color: &'static str,
+}
+
+/// What stands around a chart.
+struct Around {
+    /// What is shown, for a reader of titles.
+    title: String,
+    /// The largest line above.
+    first: String,
+    /// The line below that.
+    second: String,
+    caption: String,
+    origin: String,
+}
+
+/// The figure as a picture of its own.
+pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
+    let title = cut(&one_line(&figure.title), TITLE_MAX);
+    let valid = valid(&figure.svg);
+    let description = between(&valid, "<desc", "</desc>").unwrap_or("");
+    let finding = finding(view, description).map(|text| cut(&one_line(text), TITLE_MAX));
+    let below = match finding {
+        Some(_) => title.clone(),
+        None => one_line(&view.facts.title),
+    };
+    let around = Around {
+        first: finding.unwrap_or_else(|| title.clone()),
+        second: below,
+        title,
+        caption: caption(figure, view),
+        origin: origin(view),
+    };
+    picture(&figure.svg, figure.kind, &around, sheet)
+}
+
+/// A chart of published results as a picture of its own, which says that they are.
+pub(super) fn framed_published(drawn: &Drawn, set: &Published, sheet: &Sheet) -> String {
+    let title = cut(&one_line(&drawn.title), TITLE_MAX);
+    let around = Around {
+        first: title.clone(),
+        second: one_line(&format!("{}, {}", set.article, set.author)),
+        title,
+        caption: format!("{} {}; {}.", drawn.caption, set.machine, set.kernel),
+        origin: one_line(&format!("{} · {}", set.full_name(), set.source)),
+    };
+    picture(&drawn.svg, drawn.kind, &around, sheet)
+}
+
+/// A chart with what stands around it.
+fn picture(svg: &str, kind: Kind, around: &Around, sheet: &Sheet) -> String {
+    let chart = sheet.apply(&valid(svg), &["plot", kind.name()]);
+    let (chart_width, chart_height) = size_of(&chart);
+    let room = chart_width.max(ROOM_MIN);
+    let description = between(&chart, "<desc", "</desc>").unwrap_or("");
+    let mut page = Page { sheet, body: String::new(), room, y: MARGIN };
+    page.block(&Block { text: &around.first, size: 16.0, bold: true, color: "--ink" });
+    let second = cut(&around.second, TITLE_MAX);
+    page.block(&Block { text: &second, size: 12.5, bold: false, color: "--soft" });
+    page.y += 10.0;
+    page.chart(&chart);
+    page.y += chart_height + 10.0;
+    let caption = cut(&one_line(&around.caption), CAPTION_MAX);
+    page.block(&Block { text: &caption, size: 11.0, bold: false, color: "--soft" });
+    page.y += 6.0;
+    page.block(&Block { text: &around.origin, size: 9.5, bold: false, color: "--soft" });
+    let (width, height) = (room + 2.0 * MARGIN, page.y + MARGIN - 6.0);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width:.0} \
+         {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"{FAMILIES}\">\n\
+         <title>{}</title>\n<desc>{description}</desc>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n{}</svg>\n",
+        escape(&valid(&around.title)),
+        sheet.variable("--paper"),
+        page.body
+    )
+}
+
+/// A picture from top to bottom.
+struct Page<'a> {
+    sheet: &'a Sheet,
+    body: String,
+    room: f64,
+    /// Where the next thing starts.
+    y: f64,
+}
+
+impl Page<'_> {
+    fn block(&mut self, block: &Block) {
+        let (size, color) = (block.size, self.sheet.variable(block.color));
+        let weight = if block.bold { " font-weight=\"bold\"" } else { "" };
+        for line in lines(block.text, self.room, size, block.bold) {
+            // Our estimate is of one font; others are told to keep within the room.
+            debug_assert!(width(&line, size, block.bold) <= self.room || line.chars().count() == 1);
+            self.y += size * 1.38;
+            self.body.push_str(&format!(
+                "<text x=\"{MARGIN}\" y=\"{:.1}\" font-size=\"{size}\" fill=\"{color}\"{weight}>\
+                 {}</text>\n",
+                self.y - size * 0.32,
+                escape(&valid(&line))
+            ));
+        }
+    }
+
+    /// Puts the chart in its place.
+    fn chart(&mut self, chart: &str) {
+        let rest = chart.strip_prefix("<svg").unwrap_or(chart);
+        self.body.push_str(&format!("<svg x=\"{MARGIN}\" y=\"{:.1}\"{rest}\n", self.y));
+    }
+}
+
+/// What the marks mean, under which conditions, of which run.
+fn caption(figure: &Figure, view: &View) -> String {
+    let facts = &view.facts;
+    let mut text = format!("{} {}.", figure.caption, facts.conditions.trim_end_matches('.'));
+    if let Some(program) = &facts.imported {
+        text.push_str(&format!(" Imported from {program}; not measured by fslab."));
+    }
+    if !facts.ended {
+        text.push_str(" The run has not ended; everything here is provisional.");
+    }
+    capital(text.trim())
+}
+
+/// Program, run, plan, and time.
+fn origin(view: &View) -> String {
+    let facts = &view.facts;
+    let plan = if facts.imported.is_some() { "records" } else { "plan" };
+    one_line(&format!(
+        "{} · run {} · {plan} {} · {}",
+        facts.program, facts.run, facts.plan_name, facts.when
+    ))
+}
+
+/// The sentence that a chart shows: the first that its description begins with.
+fn finding<'a>(view: &'a View, description: &str) -> Option<&'a str> {
+    let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
+    let texts = claims.map(|claim| claim.text.as_str());
+    let shown = |text: &&str| {
+        let escaped = escape(&valid(text));
+        description
+            .strip_prefix(escaped.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    texts.filter(|text| !text.is_empty()).find(shown)
+}
+
+/// Width and height of an SVG element as its attributes tell them.
+fn size_of(svg: &str) -> (f64, f64) {
+    let tag = svg.split('>').next().unwrap_or("");
+    let number =
+        |name: &str| between(tag, &format!(" {name}=\""), "\"").and_then(|text| text.parse().ok());
+    (number("width").unwrap_or(ROOM_MIN), number("height").unwrap_or(0.0))
+}
+
+/// What stands between two texts; after the end of the tag, if the first one begins a tag.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
+    let start = text.find(from)? + from.len();
+    let rest = &text[start..];
+    let rest = if from.starts_with('<') { rest.split_once('>')?.1 } else { rest };
+    Some(&rest[..rest.find(to)?])
+}
+
+/// Text without the characters that XML 1.0 (2.2) forbids.
+fn valid(text: &str) -> String {
+    let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+    text.chars().map(|c| if allowed(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// Text cut to so many letters.
+fn cut(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    text.chars().take(letters - 1).chain(['…']).collect()
+}

@@ -1,0 +1,111 @@
+//! A picture in pixels, drawn with the fonts of this crate and no others.
+
+use std::sync::{Arc, LazyLock};
+
+use resvg::{
+    tiny_skia::{Pixmap, Transform},
+    usvg::{self, ImageHrefResolver, Options, Tree, fontdb::Database},
+};
+use thiserror::Error;
+
+/// Pixels of the largest picture: 400 MB while it is drawn.
+pub(super) const PIXELS_MAX: u64 = 100_000_000;
+
+/// Why a chart is no PNG.
+#[derive(Debug, Error)]
+pub enum PngError {
+    /// It would be empty, or larger than a hundred million pixels.
+    #[error(
+        "drawing {width}×{height} units at {pixels_per_unit} pixels a unit: pictures have 1 to \
+         {PIXELS_MAX} pixels; take fewer pixels a unit, or the SVG"
+    )]
+    Size {
+        /// Units from left to right.
+        width: f32,
+        /// Units from top to bottom.
+        height: f32,
+        /// What was asked for.
+        pixels_per_unit: f32,
+    },
+    /// The SVG is not one that can be drawn.
+    #[error("drawing the SVG of a chart; the SVG itself can be used")]
+    Svg(#[source] usvg::Error),
+    /// The pixels cannot be written as PNG.
+    #[error("encoding {width}×{height} pixels as PNG: {reason}; the SVG can be used")]
+    Encode {
+        /// Pixels from left to right.
+        width: u32,
+        /// Pixels from top to bottom.
+        height: u32,
+        /// What the encoder says.
+        reason: String,
+    },
+}
+
+/// `fonts/README.md` tells where they are from.
+const FONTS: [&[u8]; 4] = [
+    include_bytes!("../../fonts/NotoSans-Regular.subset.ttf"),
+    include_bytes!("../../fonts/NotoSans-Bold.subset.ttf"),
+    include_bytes!("../../fonts/NotoSansMath-Regular.subset.ttf"),
+    include_bytes!("../../fonts/NotoSansSymbols2-Regular.subset.ttf"),
+];
+
+/// The family that texts are set in; the other fonts stand in for letters it lacks.
+const FAMILY: &str = "Noto Sans";
+
+static DATABASE: LazyLock<Arc<Database>> = LazyLock::new(|| {
+    let mut database = Database::new();
+    FONTS.into_iter().for_each(|font| database.load_font_data(font.to_vec()));
+    database.set_sans_serif_family(FAMILY);
+    Arc::new(database)
+});
+
+/// Draws an SVG.
+///
+/// # Errors
+/// As [`PngError`].
+pub(super) fn png(svg: &str, pixels_per_unit: f32) -> Result<Vec<u8>, PngError> {
+    let options = Options {
+        font_family: FAMILY.into(),
+        fontdb: Arc::clone(&DATABASE),
+        // Charts have no pictures in them, and this crate reads no files.
+        image_href_resolver: ImageHrefResolver {
+            resolve_data: Box::new(|_, _, _| None),
+            resolve_string: Box::new(|_, _| None),
+        },
+        ..Options::default()
+    };
+    let tree = Tree::from_str(svg, &options).map_err(PngError::Svg)?;
+    let (width, height) = (tree.size().width(), tree.size().height());
+    let size = PngError::Size { width, height, pixels_per_unit };
+    let (Some(across), Some(down)) =
+        (pixels(width, pixels_per_unit), pixels(height, pixels_per_unit))
+    else {
+        return Err(size);
+    };
+    if u64::from(across) * u64::from(down) > PIXELS_MAX {
+        return Err(size);
+    }
+    let mut pixmap = Pixmap::new(across, down).ok_or(size)?;
+    let scale = Transform::from_scale(pixels_per_unit, pixels_per_unit);
+    resvg::render(&tree, scale, &mut pixmap.as_mut());
+    let encoded = pixmap.encode_png();
+    encoded.map_err(|error| PngError::Encode {
+        width: across,
+        height: down,
+        reason: error.to_string(),
+    })
+}
+
+/// A length in whole pixels; `None` if there are none, or too many for any picture.
+fn pixels(length: f32, pixels_per_unit: f32) -> Option<u32> {
+    let pixels = f64::from(length) * f64::from(pixels_per_unit);
+    #[expect(clippy::cast_precision_loss, reason = "a power of ten below 2^53")]
+    let fits = pixels > 0.0 && pixels <= PIXELS_MAX as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "above 0 and at most PIXELS_MAX"
+    )]
+    fits.then(|| pixels.ceil() as u32)
+}

@@ -1,0 +1,246 @@
+//! Prometheus text exposition (version 0.0.4), for the textfile collector of its node exporter.
+//!
+//! A view enters. Each metric becomes four families of gauges: median, both ends of its interval,
+//! and the repeats behind them; one family tells the warnings at each of the numbers, and one what
+//! was run. Times are in seconds, sizes in bytes, shares are parts of 1, as that program's naming
+//! practice wants. There are no time stamps: the collector refuses them, and the run has its own in
+//! a label. Twins take part in nothing here.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use analysis::Summary;
+use model::{Metric, metric::Unit};
+
+use crate::{
+    units::one_line,
+    view::{Entry, Test, View, words},
+};
+
+/// A run as gauges. Every value is a median over repeats of what one filesystem did at one test.
+pub fn prometheus(view: &View) -> String {
+    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
+    let mut warnings: Vec<String> = Vec::new();
+    let mut failed: Vec<(String, usize)> = Vec::new();
+    for suite in &view.suites {
+        for point in &suite.points {
+            for test in &point.tests {
+                for entry in &test.entries {
+                    let labels = labels(view, &suite.name, &point.label, test, entry);
+                    for (metric, summary) in &entry.metrics {
+                        let family = families.entry(metric.name());
+                        let family = family.or_insert(Family { metric: *metric, values: vec![] });
+                        family.values.push((labels.clone(), summary.clone()));
+                    }
+                    let codes = entry.codes.iter();
+                    warnings.extend(codes.map(|code| format!("{labels},code={}", quoted(code))));
+                    if let Some((count, ..)) = &entry.failed {
+                        failed.push((labels, *count));
+                    }
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    run(&mut text, view);
+    families.values().for_each(|family| family.write(&mut text));
+    let one = |labels| (labels, 1.0);
+    gauge(
+        &mut text,
+        "fslab_warning",
+        "What qualifies the numbers of a test, by its code.",
+        warnings.into_iter().map(one),
+    );
+    #[expect(clippy::cast_precision_loss, reason = "a count of repeats")]
+    let failed = failed.into_iter().map(|(labels, count)| (labels, count as f64));
+    gauge(&mut text, "fslab_failed_repeats", "Repeats that failed and count in no median.", failed);
+    text
+}
+
+/// One metric with its values.
+struct Family {
+    metric: Metric,
+    values: Vec<(String, Summary)>,
+}
+
+impl Family {
+    fn write(&self, text: &mut String) {
+        let spec = self.metric.spec();
+        let (factor, suffix) = base(spec.unit);
+        let name = |part: &str| format!("fslab_{}_{part}{suffix}", spec.name);
+        let what = format!("{}, {}", words(self.metric), spec.better.words());
+        let ends = |end: fn(&analysis::Interval) -> f64| {
+            self.values.iter().filter_map(move |(labels, summary)| {
+                let interval = summary.interval.as_ref()?;
+                Some((format!("{labels},level=\"{}\"", interval.level), end(interval) * factor))
+            })
+        };
+        let medians = self.values.iter();
+        let medians = medians.map(|(labels, summary)| (labels.clone(), summary.median * factor));
+        gauge(text, &name("median"), &format!("Median of {what}."), medians);
+        let help = format!("Lower end of the interval of the median of {what}.");
+        gauge(text, &name("low"), &help, ends(|interval| interval.low));
+        let help = format!("Upper end of the interval of the median of {what}.");
+        gauge(text, &name("high"), &help, ends(|interval| interval.high));
+        let counts = self.values.iter();
+        let counts = counts.map(|(labels, summary)| (labels.clone(), f64::from(summary.n)));
+        let help = format!("Repeats behind the median of {}.", words(self.metric));
+        gauge(text, &format!("fslab_{}_repeats", spec.name), &help, counts);
+    }
+}
+
+/// What was run, and when it was not fslab that measured, who did.
+fn run(text: &mut String, view: &View) {
+    let facts = &view.facts;
+    let mut labels = format!(
+        "run={},plan={},title={},program={},profile={},conditions={}",
+        quoted(&facts.run),
+        quoted(&facts.plan_name),
+        quoted(&facts.title),
+        quoted(&facts.program),
+        quoted(facts.profile.name()),
+        quoted(&facts.conditions)
+    );
+    if let Some(program) = &facts.imported {
+        // Writing to a string cannot fail.
+        let _ = write!(labels, ",imported_from={}", quoted(program));
+    }
+    let help = "The run, and the conditions under which all its numbers hold.";
+    gauge(text, "fslab_run_info", help, [(labels, 1.0)].into_iter());
+    let ended = if facts.ended { 1.0 } else { 0.0 };
+    let labels = format!("run={}", quoted(&facts.run));
+    let help = "1 if the run came to its end, 0 if its numbers are provisional.";
+    gauge(text, "fslab_run_ended", help, [(labels, ended)].into_iter());
+}
+
+/// The labels of a number; `id` keeps numbers apart whose other labels are alike.
+fn labels(view: &View, suite: &str, workload: &str, test: &Test, entry: &Entry) -> String {
+    format!(
+        "run={},filesystem={},suite={},workload={},test={},id={}",
+        quoted(&view.facts.run),
+        quoted(&view.filesystems[entry.filesystem].name),
+        quoted(suite),
+        quoted(workload),
+        quoted(&test.name),
+        quoted(&test.id)
+    )
+}
+
+/// A family of gauges; none without a value.
+fn gauge(text: &mut String, name: &str, help: &str, values: impl Iterator<Item = (String, f64)>) {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return;
+    }
+    let help = one_line(help).replace('\\', "\\\\");
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+    for (labels, value) in values {
+        let _ = writeln!(text, "{name}{{{labels}}} {}", number(value));
+    }
+}
+
+/// What a value in our base unit is multiplied by, and the end of its name.
+fn base(unit: Unit) -> (f64, &'static str) {
+    match unit {
+        Unit::Bytes => (1.0, "_bytes"),
+        Unit::BytesPerSecond => (1.0, "_bytes_per_second"),
+        Unit::OpsPerSecond => (1.0, "_operations_per_second"),
+        Unit::Nanoseconds => (1e-9, "_seconds"),
+        Unit::Count => (1.0, ""),
+        Unit::Share | Unit::Ratio => (1.0, "_ratio"),
+        Unit::Hertz => (1.0, "_hertz"),
+    }
+}
+
+/// A label's value: one line, with `\`, `"` escaped.
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", one_line(value).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A value as the format writes it.
+fn number(value: f64) -> String {
+    match value {
+        value if value.is_nan() => "NaN".into(),
+        f64::INFINITY => "+Inf".into(),
+        f64::NEG_INFINITY => "-Inf".into(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::fixture;
+
+    /// Name, labels, and value of a line, read by the rules of the format.
+    fn read(line: &str) -> (String, Vec<(String, String)>, f64) {
+        let (name, rest) = line.split_once('{').unwrap();
+        let mut letters = rest.chars();
+        let mut labels = Vec::new();
+        loop {
+            let key: String = letters.by_ref().take_while(|c| *c != '=').collect();
+            assert!(key.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{line}");
+            assert_eq!(letters.next(), Some('"'), "{line}");
+            let mut value = String::new();
+            loop {
+                match letters.next().unwrap() {
+                    '\\' => value.push(letters.next().unwrap()),
+                    '"' => break,
+                    c => value.push(c),
+                }
+            }
+            labels.push((key, value));
+            match letters.next().unwrap() {
+                ',' => {}
+                '}' => break,
+                c => panic!("{c} in {line}"),
+            }
+        }
+        assert_eq!(letters.next(), Some(' '));
+        (name.to_owned(), labels, letters.as_str().parse().unwrap())
+    }
+
+    fn check(view: &View) -> BTreeSet<String> {
+        let text = prometheus(view);
+        let (mut families, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut current = String::new();
+        for line in text.lines() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                current = help.split(' ').next().unwrap().to_owned();
+                let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+                assert!(current.chars().all(plain), "{current}");
+                assert!(families.insert(current.clone()), "{current} comes twice");
+            } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+                assert_eq!(kind, format!("{current} gauge"));
+            } else {
+                let (name, labels, _) = read(line);
+                assert_eq!(name, current, "lines of a family stand together");
+                assert!(seen.insert((name, labels)), "{line} comes twice");
+            }
+        }
+        families
+    }
+
+    #[test]
+    fn every_line_can_be_read_and_is_there_once() {
+        let families = check(&View::new(&fixture::record()));
+        for name in ["durable_throughput_median_bytes_per_second", "durable_throughput_repeats"] {
+            assert!(families.contains(&format!("fslab_{name}")), "{families:?}");
+        }
+        assert!(families.contains("fslab_warning") && families.contains("fslab_run_info"));
+    }
+
+    #[test]
+    fn hostile_labels_are_escaped() {
+        let mut record = fixture::record();
+        record.info.title = "a\"} 1\nfslab_fake{x=\"\\".into();
+        let view = View::new(&record);
+        check(&view);
+        let text = prometheus(&view);
+        let first = text.lines().find(|line| line.starts_with("fslab_run_info")).unwrap();
+        let title = read(first).1.into_iter().find(|(key, _)| key == "title").unwrap().1;
+        assert_eq!(title, "a\"} 1 fslab_fake{x=\"\\");
+    }
+}

@@ -1,0 +1,119 @@
+//! Samples as rows: what CSV, Parquet, and the sheet of samples of a spreadsheet have in common.
+//!
+//! A record enters; one row for each sample leaves, in the order they were made, with everything
+//! that tells it from the others. Text from outside is one line without control characters here
+//! already; what its format needs beside that, the format does.
+
+use model::{
+    Metric, RunRecord, Sample, Value,
+    record::{CellRecord, Outcome, TrialRecord},
+};
+
+use crate::{units::one_line, view::imported};
+
+/// One cell, as its rows tell it.
+pub(super) struct CellWords {
+    /// Its id: the same for the same cell in every run, on every host.
+    pub(super) cell: String,
+    pub(super) filesystem: String,
+    pub(super) suite: String,
+    /// Suite and the parameters that the plan varies.
+    pub(super) workload: String,
+    /// All parameters as one JSON object: sizes in bytes, times in nanoseconds, shares and numbers
+    /// as numbers.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "a column of Parquet alone"))]
+    pub(super) parameters: String,
+    /// Empty where the plan sets none.
+    pub(super) scheduler: String,
+    /// Settings of the machine that the plan made, as `name=value`, apart by a space.
+    pub(super) settings: String,
+    /// A second cell of the same, which counts in nothing but the control.
+    pub(super) twin: bool,
+}
+
+/// One sample, in the base unit of its metric.
+pub(super) struct SampleRow<'a> {
+    pub(super) cell: &'a CellWords,
+    pub(super) repeat: u32,
+    /// Invalid trials of the same repeat before this one.
+    pub(super) attempt: u32,
+    /// `measured`, `failed`, `invalid`, or `imported`.
+    pub(super) outcome: &'static str,
+    pub(super) phase: String,
+    pub(super) metric: Metric,
+    /// `None`: all workers together.
+    pub(super) worker: Option<u32>,
+    pub(super) value: f64,
+}
+
+/// The words of every cell, in the order of the record.
+pub(super) fn cells(record: &RunRecord) -> Vec<CellWords> {
+    record.cells.iter().map(words).collect()
+}
+
+fn words(record: &CellRecord) -> CellWords {
+    let cell = &record.cell;
+    let settings = cell.factors.iter().map(|(factor, value)| format!("{factor}={value}"));
+    let settings: Vec<String> = settings.collect();
+    let parameters = cell.workload.parameters.iter();
+    let parameters: serde_json::Map<String, serde_json::Value> =
+        parameters.map(|(name, value)| (one_line(name), plain(value))).collect();
+    CellWords {
+        cell: record.id.to_string(),
+        filesystem: one_line(&cell.filesystem.name),
+        suite: one_line(&cell.workload.suite),
+        workload: one_line(&record.label),
+        parameters: serde_json::Value::Object(parameters).to_string(),
+        scheduler: one_line(cell.scheduler.as_deref().unwrap_or("")),
+        settings: one_line(&settings.join(" ")),
+        twin: cell.twin,
+    }
+}
+
+/// A parameter as JSON, in its base unit.
+fn plain(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Size(bytes) => bytes.0.into(),
+        Value::Count(count) => (*count).into(),
+        Value::Time(time) => time.0.into(),
+        Value::Share(number) | Value::Number(number) => (*number).into(),
+        Value::Flag(flag) => (*flag).into(),
+        Value::Text(text) | Value::Word(text) => one_line(text).into(),
+        Value::Words(words) => words.iter().map(|word| one_line(word)).collect(),
+    }
+}
+
+/// All samples of a run. `cells` are the words of its cells ([`cells`]).
+pub(super) fn rows<'a>(
+    record: &'a RunRecord,
+    cells: &'a [CellWords],
+) -> impl Iterator<Item = SampleRow<'a>> {
+    let imported = imported(record).is_some();
+    record.trials.iter().flat_map(move |trial| {
+        let outcome = outcome(trial, imported);
+        let cell = cells.get(trial.cell);
+        let row = move |sample: &'a Sample| {
+            Some(SampleRow {
+                cell: cell?,
+                repeat: trial.repeat,
+                attempt: trial.attempt,
+                outcome,
+                phase: one_line(&sample.phase),
+                metric: sample.metric,
+                worker: sample.worker,
+                value: sample.value,
+            })
+        };
+        trial.samples.iter().filter_map(row)
+    })
+}
+
+fn outcome(trial: &TrialRecord, imported: bool) -> &'static str {
+    match trial.outcome {
+        // Another program did, and its records tell.
+        Outcome::Measured if imported => "imported",
+        Outcome::Measured => "measured",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Invalid { .. } => "invalid",
+    }
+}

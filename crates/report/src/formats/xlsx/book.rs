@@ -1,0 +1,320 @@
+//! The workbook in the making: sheets with names, looks of cells, and the two things a cell may
+//! hold.
+
+use model::RunRecord;
+use rust_xlsxwriter::{
+    Color, DocProperties, ExcelDateTime, Format, FormatAlign, FormatBorder, Workbook, Worksheet,
+    XlsxError as Refused,
+};
+
+use super::{SHEETS_MAX, XlsxError, names::Names};
+use crate::{units::one_line, view::View};
+
+/// What begins a text that a spreadsheet would take for a formula if it were typed in.
+const FORMULA: [char; 4] = ['=', '+', '-', '@'];
+
+/// Letters that a cell may hold are 32 767; no text of a report comes near that.
+const LETTERS_MAX: usize = 32_000;
+
+/// All sheets but the first.
+pub(super) struct Book {
+    /// In order.
+    sheets: Vec<Worksheet>,
+    /// Name and title of each.
+    pub(super) listed: Vec<(String, String)>,
+    /// Titles of tables that found no place.
+    pub(super) left_out: Vec<String>,
+    names: Names,
+    /// What stands under every title.
+    conditions: Vec<String>,
+}
+
+/// The name of the first sheet.
+pub(super) const FRONT: &str = "Run";
+
+/// How a cell looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Look {
+    /// The title of a sheet or a section.
+    Title,
+    /// What stands below it.
+    Caption,
+    /// A header of a column; numbers stand below.
+    Header,
+    /// A header of a row, and text.
+    Text,
+    /// Text over several lines.
+    Wrapped,
+}
+
+impl Look {
+    fn format(self) -> Format {
+        let soft = Color::RGB(0x56_5D64);
+        match self {
+            Self::Title => Format::new().set_bold().set_font_size(13),
+            Self::Caption => Format::new().set_font_color(soft),
+            Self::Header => Format::new()
+                .set_bold()
+                .set_text_wrap()
+                .set_align(FormatAlign::Top)
+                .set_border_bottom(FormatBorder::Thin),
+            Self::Text => Format::new(),
+            Self::Wrapped => Format::new().set_text_wrap().set_align(FormatAlign::Top),
+        }
+    }
+}
+
+impl Book {
+    pub(super) fn new(view: &View) -> Self {
+        let mut names = Names::default();
+        // The first sheet is written last and stands first.
+        names.give(FRONT);
+        let imported = view.facts.imported.iter();
+        let imported =
+            imported.map(|program| format!("Imported from {program}, not measured by fslab."));
+        let conditions = imported.chain([view.facts.conditions.clone()]).collect();
+        Self { sheets: Vec::new(), listed: Vec::new(), left_out: Vec::new(), names, conditions }
+    }
+
+    /// A sheet with its title and what stands below it, if there is a place for one more.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn sheet(
+        &mut self,
+        short: &str,
+        title: &str,
+        caption: &[String],
+    ) -> Result<Option<Sheet>, XlsxError> {
+        if self.sheets.len() >= SHEETS_MAX {
+            self.left_out.push(one_line(title));
+            return Ok(None);
+        }
+        self.last(short, title, caption).map(Some)
+    }
+
+    /// A sheet for which there always is a place.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn last(
+        &mut self,
+        short: &str,
+        title: &str,
+        caption: &[String],
+    ) -> Result<Sheet, XlsxError> {
+        let name = self.names.give(short);
+        let mut sheet = Sheet::new(&name)?;
+        sheet.line(Look::Title, title)?;
+        for line in caption.iter().chain(&self.conditions) {
+            sheet.line(Look::Caption, line)?;
+        }
+        sheet.row += 1;
+        self.listed.push((name, one_line(title)));
+        Ok(sheet)
+    }
+
+    /// A finished sheet takes its place.
+    pub(super) fn add(&mut self, sheet: Sheet) {
+        self.sheets.push(sheet.worksheet);
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn finish(self, front: Sheet, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
+        let wrong = |source| XlsxError { sheet: "all of them".into(), source };
+        let mut workbook = Workbook::new();
+        let seconds = record.info.started_unix.0 / 1_000_000_000;
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        // A clock may have been wrong by millennia; the day of the format's birth stands for that.
+        let created = ExcelDateTime::from_timestamp(seconds)
+            .or_else(|_| ExcelDateTime::from_ymd(1980, 1, 1))
+            .map_err(wrong)?;
+        let properties = DocProperties::new()
+            .set_title(one_line(&record.info.title))
+            .set_subject(format!("run {}", one_line(&record.info.id)))
+            .set_author(one_line(&record.info.program))
+            .set_creation_datetime(&created);
+        workbook.set_properties(&properties);
+        workbook.push_worksheet(front.worksheet);
+        for sheet in self.sheets {
+            workbook.push_worksheet(sheet);
+        }
+        workbook.save_to_buffer().map_err(wrong)
+    }
+}
+
+/// One sheet in the making.
+pub(super) struct Sheet {
+    pub(super) worksheet: Worksheet,
+    pub(super) name: String,
+    /// The next free row.
+    pub(super) row: u32,
+}
+
+impl Sheet {
+    /// An empty sheet. The name is one that spreadsheets allow.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn new(name: &str) -> Result<Self, XlsxError> {
+        let mut worksheet = Worksheet::new();
+        worksheet.set_landscape().set_print_fit_to_pages(1, 0);
+        let named = worksheet.set_name(name).map(|_| ());
+        let sheet = Self { worksheet, name: name.to_owned(), row: 0 };
+        sheet.checked(named)?;
+        Ok(sheet)
+    }
+
+    /// A line of text in the first column.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn line(&mut self, look: Look, text: &str) -> Result<(), XlsxError> {
+        self.text(self.row, 0, look, text)?;
+        self.row += 1;
+        Ok(())
+    }
+
+    /// Text, on one line, which stays text whatever it begins with: it is stored as a string, and
+    /// marked as one for whoever edits the cell.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn text(
+        &mut self,
+        row: u32,
+        column: usize,
+        look: Look,
+        text: &str,
+    ) -> Result<(), XlsxError> {
+        let text = plain(text);
+        let format = match text.starts_with(FORMULA) {
+            true => look.format().set_quote_prefix(),
+            false => look.format(),
+        };
+        let column = at(column);
+        let written = self.worksheet.write_string_with_format(row, column, text, &format);
+        let written = written.map(|_| ());
+        self.checked(written)
+    }
+
+    /// A number with so many decimal places; one that is none leaves its cell empty.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn number(
+        &mut self,
+        row: u32,
+        column: usize,
+        value: f64,
+        digits: Digits,
+    ) -> Result<(), XlsxError> {
+        if !value.is_finite() {
+            return Ok(());
+        }
+        let column = at(column);
+        let written = match digits {
+            Digits::All => self.worksheet.write_number(row, column, value),
+            Digits::Places(places, bold) => {
+                let format = Format::new().set_num_format(places_of(places));
+                let format = if bold { format.set_bold() } else { format };
+                self.worksheet.write_number_with_format(row, column, value, &format)
+            }
+        };
+        let written = written.map(|_| ());
+        self.checked(written)
+    }
+
+    /// A text over several columns.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn across(
+        &mut self,
+        row: u32,
+        (first, last): (usize, usize),
+        text: &str,
+    ) -> Result<(), XlsxError> {
+        if first == last {
+            return self.text(row, first, Look::Header, text);
+        }
+        let text = plain(text);
+        let format = Look::Header.format();
+        let format = if text.starts_with(FORMULA) { format.set_quote_prefix() } else { format };
+        let (first, last) = (at(first), at(last));
+        let merged = self.worksheet.merge_range(row, first, row, last, &text, &format);
+        let merged = merged.map(|_| ());
+        self.checked(merged)
+    }
+
+    /// Widths of columns in letters.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn widths(
+        &mut self,
+        widths: impl IntoIterator<Item = (usize, f64)>,
+    ) -> Result<(), XlsxError> {
+        for (column, width) in widths {
+            let set = self.worksheet.set_column_width(at(column), width).map(|_| ());
+            self.checked(set)?;
+        }
+        Ok(())
+    }
+
+    /// Rows above, and columns to the left, that stay in sight.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn freeze(&mut self, row: u32, column: usize) -> Result<(), XlsxError> {
+        let frozen = self.worksheet.set_freeze_panes(row, at(column)).map(|_| ());
+        self.checked(frozen)
+    }
+
+    /// An answer of the writer, with the sheet it is about.
+    ///
+    /// # Errors
+    /// As the writer.
+    pub(super) fn checked<T>(&self, result: Result<T, Refused>) -> Result<T, XlsxError> {
+        result.map_err(|source| XlsxError { sheet: self.name.clone(), source })
+    }
+}
+
+/// How a number is shown; it is always stored in full.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Digits {
+    /// As the spreadsheet likes.
+    All,
+    /// With so many decimal places, and bold.
+    Places(usize, bool),
+}
+
+/// A format for so many decimal places.
+fn places_of(places: usize) -> String {
+    match places {
+        0 => "0".into(),
+        places => format!("0.{}", "0".repeat(places)),
+    }
+}
+
+/// Decimal places of a number as it is shown: `41.30` has two.
+pub(super) fn places(shown: &str) -> usize {
+    shown.split_once('.').map_or(0, |(_, places)| places.len())
+}
+
+/// A column by its index; one that no sheet has is refused by the writer.
+pub(super) fn at(column: usize) -> u16 {
+    u16::try_from(column).unwrap_or(u16::MAX)
+}
+
+/// Text on one line that fits a cell, without the two letters that no XML may have.
+pub(super) fn plain(text: &str) -> String {
+    let text = one_line(text).replace(['\u{fffe}', '\u{ffff}'], " ");
+    match text.char_indices().nth(LETTERS_MAX / 2) {
+        Some((cut, _)) => format!("{} …", &text[..cut]),
+        None => text,
+    }
+}

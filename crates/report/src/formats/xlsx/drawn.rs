@@ -1,0 +1,122 @@
+//! Line charts that the spreadsheet draws from its cells, in the colors of the report.
+
+use rust_xlsxwriter::{
+    Chart, ChartErrorBars, ChartErrorBarsType, ChartFormat, ChartLine, ChartLineDashType,
+    ChartMarker, ChartMarkerType, ChartRange, ChartSolidFill, ChartType, Color,
+};
+
+use super::{
+    XlsxError,
+    book::{Sheet, at, plain},
+};
+
+/// The colors that the page defines as `--s0` and so on, by index of the filesystem.
+const COLORS: [u32; 7] =
+    [0x00_72B2, 0xD5_5E00, 0x00_9E73, 0xCC_79A7, 0x11_1111, 0xE6_9F00, 0x56_B4E9];
+
+/// Shapes and dashes tell series apart where colors do not.
+const MARKERS: [ChartMarkerType; 8] = [
+    ChartMarkerType::Circle,
+    ChartMarkerType::Square,
+    ChartMarkerType::Triangle,
+    ChartMarkerType::Diamond,
+    ChartMarkerType::X,
+    ChartMarkerType::PlusSign,
+    ChartMarkerType::Star,
+    ChartMarkerType::LongDash,
+];
+const DASHES: [ChartLineDashType; 4] = [
+    ChartLineDashType::Solid,
+    ChartLineDashType::Dash,
+    ChartLineDashType::RoundDot,
+    ChartLineDashType::DashDot,
+];
+
+/// Columns and rows that a chart covers at the usual size of cells.
+pub(super) const ROWS: u32 = 19;
+
+/// What a chart says around its lines.
+pub(super) struct Words<'a> {
+    pub(super) title: &'a str,
+    /// Quantity of the horizontal axis.
+    pub(super) across: &'a str,
+    /// Quantity, unit, and direction of the vertical axis.
+    pub(super) up: &'a str,
+    /// What a screen reader says.
+    pub(super) description: &'a str,
+}
+
+/// One line: cells of its name, of its levels, of its values, and of how far its interval goes up
+/// and down. All ranges are first row, first column, last row, last column.
+pub(super) struct Line {
+    pub(super) name: (u32, usize),
+    pub(super) levels: Range,
+    pub(super) values: Range,
+    pub(super) interval: Option<(Range, Range)>,
+    /// Which color, shape, and dash.
+    pub(super) series: usize,
+}
+
+/// First row, first column, last row, last column.
+pub(super) type Range = (u32, usize, u32, usize);
+
+/// Puts a chart on a sheet with its upper left corner in a cell. `most` bounds the vertical axis,
+/// where charts are to be compared.
+///
+/// # Errors
+/// As the writer.
+pub(super) fn chart(
+    sheet: &mut Sheet,
+    (row, column): (u32, usize),
+    words: &Words<'_>,
+    lines: &[Line],
+    most: Option<f64>,
+) -> Result<(), XlsxError> {
+    let name = sheet.name.clone();
+    let range = |(row, column, last_row, last_column): Range| {
+        ChartRange::new_from_range(&name, row, at(column), last_row, at(last_column))
+    };
+    let mut chart = Chart::new(ChartType::Line);
+    chart.title().set_name(&shown(words.title));
+    chart.x_axis().set_name(&shown(words.across));
+    chart.y_axis().set_name(&shown(words.up)).set_min(0.0);
+    if let Some(most) = most.filter(|most| *most > 0.0) {
+        chart.y_axis().set_max(most);
+    }
+    chart.set_alt_text(plain(words.description)).set_width(640).set_height(360);
+    for line in lines {
+        let color = Color::RGB(COLORS[line.series % COLORS.len()]);
+        let marker = MARKERS[line.series % MARKERS.len()];
+        let dash = DASHES[line.series % DASHES.len()];
+        let mut shape = ChartMarker::new();
+        let mut fill = ChartFormat::new();
+        fill.set_solid_fill(ChartSolidFill::new().set_color(color));
+        fill.set_line(ChartLine::new().set_color(color));
+        shape.set_type(marker).set_size(6).set_format(&mut fill);
+        let mut stroke = ChartFormat::new();
+        stroke.set_line(ChartLine::new().set_color(color).set_width(1.75).set_dash_type(dash));
+        let (name_row, name_column) = line.name;
+        let series = chart.add_series();
+        series
+            .set_name(&range((name_row, name_column, name_row, name_column)))
+            .set_categories(&range(line.levels))
+            .set_values(&range(line.values))
+            .set_marker(&shape)
+            .set_format(&mut stroke);
+        if let Some((up, down)) = line.interval {
+            let mut thin = ChartFormat::new();
+            thin.set_line(ChartLine::new().set_color(color).set_width(1.0));
+            let mut bars = ChartErrorBars::new();
+            bars.set_type(ChartErrorBarsType::Custom(range(up), range(down))).set_format(&mut thin);
+            series.set_y_error_bars(&bars);
+        }
+    }
+    let drawn = sheet.worksheet.insert_chart(row, at(column), &chart).map(|_| ());
+    sheet.checked(drawn)
+}
+
+/// Text that the writer does not take for a reference to cells.
+fn shown(text: &str) -> String {
+    let text = plain(text);
+    if text.starts_with('=') { format!("'{text}") } else { text }
+}

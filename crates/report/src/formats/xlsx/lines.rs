@@ -1,0 +1,112 @@
+//! Behavior over one swept parameter: levels × filesystems, and a line for each filesystem.
+
+use super::{
+    XlsxError,
+    book::{Book, Digits, Look, Sheet},
+    drawn::{self, Line, Words},
+};
+use crate::{
+    units::capital,
+    view::{Series, Sweep, SweepValue, View, words},
+};
+
+/// Columns of each filesystem: median, low, high, and how far the interval goes up and down.
+const WIDTH: usize = 5;
+
+/// One sheet for each sweep.
+///
+/// # Errors
+/// As the writer.
+pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
+    view.sweeps.iter().try_for_each(|sweep| sheet(book, sweep))
+}
+
+fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
+    let unit = if sweep.scale.name.is_empty() { "count" } else { sweep.scale.name };
+    let better = sweep.metric.spec().better.words();
+    let quantity = format!("{}, {unit}, {better}", capital(&words(sweep.metric)));
+    let title = match sweep.claims.label.is_empty() {
+        true => format!("{} over {}", capital(&sweep.test), sweep.parameter),
+        false => sweep.claims.label.clone(),
+    };
+    let mut caption = vec![format!(
+        "{quantity}. n = {} repeats at each point; medians with the ends of their 95 % intervals, \
+         where there are enough repeats.",
+        sweep.repeats
+    )];
+    caption.extend(sweep.claims.claims.iter().map(|claim| claim.text.clone()));
+    if !sweep.codes.is_empty() {
+        let codes: Vec<&str> = sweep.codes.iter().copied().collect();
+        caption.push(format!("Warnings at these numbers: {}.", codes.join(", ")));
+    }
+    let absent = sweep.absent.iter().map(|(name, reason)| format!("Absent: {name}, {reason}."));
+    caption.extend(absent);
+    let short = format!("{} over {}", sweep.test, sweep.parameter);
+    let Some(mut sheet) = book.sheet(&short, &title, &caption)? else {
+        return Ok(());
+    };
+    let head = sheet.row;
+    levels(&mut sheet, sweep)?;
+    for (index, series) in sweep.series.iter().enumerate() {
+        columns(&mut sheet, head, 1 + index * WIDTH, series, unit)?;
+    }
+    let last = head + 1 + u32::try_from(sweep.levels.len()).unwrap_or(0);
+    let lines: Vec<Line> = (0..sweep.series.len())
+        .map(|index| {
+            let first = 1 + index * WIDTH;
+            let of = |column| (head + 2, first + column, last, first + column);
+            Line {
+                name: (head, first),
+                levels: (head + 2, 0, last, 0),
+                values: of(0),
+                interval: Some((of(3), of(4))),
+                series: sweep.series[index].filesystem,
+            }
+        })
+        .collect();
+    let drawn = Words {
+        title: &title,
+        across: &sweep.parameter,
+        up: &quantity,
+        description: &caption.join(" "),
+    };
+    drawn::chart(&mut sheet, (last + 2, 0), &drawn, &lines, None)?;
+    sheet.freeze(head + 2, 1)?;
+    sheet.widths([(0, 16.0)])?;
+    book.add(sheet);
+    Ok(())
+}
+
+/// The first column.
+fn levels(sheet: &mut Sheet, sweep: &Sweep) -> Result<(), XlsxError> {
+    let head = sheet.row;
+    sheet.text(head + 1, 0, Look::Header, &sweep.parameter)?;
+    for (row, level) in (head + 2..).zip(&sweep.levels) {
+        sheet.text(row, 0, Look::Text, &level.label)?;
+    }
+    Ok(())
+}
+
+/// One filesystem.
+fn columns(
+    sheet: &mut Sheet,
+    head: u32,
+    first: usize,
+    series: &Series,
+    unit: &str,
+) -> Result<(), XlsxError> {
+    sheet.across(head, (first, first + WIDTH - 1), &series.name)?;
+    let titles = ["median", "low", "high", "up to high", "down to low"];
+    for (column, title) in (first..).zip(titles) {
+        sheet.text(head + 1, column, Look::Header, &format!("{title}, {unit}"))?;
+    }
+    for (row, value) in (head + 2..).zip(&series.values) {
+        let Some(SweepValue { median, ends }) = value else { continue };
+        sheet.number(row, first, *median, Digits::All)?;
+        let Some((low, high)) = ends else { continue };
+        for (column, value) in (first + 1..).zip([*low, *high, high - median, median - low]) {
+            sheet.number(row, column, value, Digits::All)?;
+        }
+    }
+    Ok(())
+}

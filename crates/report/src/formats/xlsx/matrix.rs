@@ -1,0 +1,262 @@
+//! Behavior over two swept parameters: for each test one sheet with a matrix for each filesystem,
+//! colored from the smallest to the largest median of the test, with its intervals and n beside it
+//! and its lines as a chart. It is what spreadsheets of benchmarks over file size and record size
+//! have always had, but the surface.
+
+use analysis::Summary;
+use model::Value;
+use rust_xlsxwriter::{ConditionalFormat2ColorScale, ConditionalFormatType};
+
+use super::{
+    XlsxError,
+    book::{Book, Digits, Look, Sheet, at, places},
+    drawn::{self, Line, Words},
+};
+use crate::{
+    units::{Scale, capital, one_line},
+    view::{Entry, Suite, Test, View, WorkPoint, level, tests, words},
+};
+
+/// Levels that a parameter needs for a matrix to be more than a table of two rows or columns.
+const LEVELS_MIN: usize = 2;
+
+/// Points that differ in two parameters only.
+struct Plane<'a> {
+    /// The parameter of the rows, and that of the columns, with their levels in order.
+    rows: (&'a str, Vec<&'a Value>),
+    columns: (&'a str, Vec<&'a Value>),
+    points: Vec<&'a WorkPoint>,
+}
+
+/// All of them.
+///
+/// # Errors
+/// As the writer.
+pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
+    for suite in &view.suites {
+        for plane in planes(suite) {
+            for name in tests(&plane.points) {
+                sheet(book, view, &plane, name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every two numbers that a suite sweeps, at each combination of everything else.
+fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
+    let mut planes = Vec::new();
+    for (index, rows) in suite.swept.iter().enumerate() {
+        for columns in &suite.swept[index + 1..] {
+            let mut groups: Vec<Vec<&'a WorkPoint>> = Vec::new();
+            for point in &suite.points {
+                if level(point, rows).is_none() || level(point, columns).is_none() {
+                    continue;
+                }
+                match groups.iter_mut().find(|group| alike(group[0], point, [rows, columns])) {
+                    Some(group) => group.push(point),
+                    None => groups.push(vec![point]),
+                }
+            }
+            let plane = |points: Vec<&'a WorkPoint>| {
+                let [first, second] = [rows, columns].map(|name| levels(&points, name));
+                let wide = first.len().min(second.len()) >= LEVELS_MIN;
+                wide.then_some(Plane { rows: (rows, first), columns: (columns, second), points })
+            };
+            planes.extend(groups.into_iter().filter_map(plane));
+        }
+    }
+    planes
+}
+
+/// Whether two points differ in nothing but these parameters.
+fn alike(a: &WorkPoint, b: &WorkPoint, but: [&String; 2]) -> bool {
+    let mut names = a.parameters.keys().chain(b.parameters.keys());
+    names.all(|name| but.contains(&name) || a.parameters.get(name) == b.parameters.get(name))
+}
+
+/// The levels of a parameter, the smallest first.
+fn levels<'a>(points: &[&'a WorkPoint], parameter: &str) -> Vec<&'a Value> {
+    let mut levels: Vec<(f64, &Value)> = Vec::new();
+    for point in points {
+        let Some(value) = point.parameters.get(parameter) else { continue };
+        let Some(level) = level(point, parameter) else { continue };
+        if !levels.iter().any(|(_, known)| *known == value) {
+            levels.push((level.number, value));
+        }
+    }
+    levels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    levels.into_iter().map(|(_, value)| value).collect()
+}
+
+impl Plane<'_> {
+    /// A filesystem's entry of a test at a row and a column.
+    fn entry(&self, name: &str, filesystem: usize, row: &Value, column: &Value) -> Option<&Entry> {
+        let here = |point: &&&WorkPoint| {
+            point.parameters.get(self.rows.0) == Some(row)
+                && point.parameters.get(self.columns.0) == Some(column)
+        };
+        let point = self.points.iter().find(here)?;
+        point.tests.iter().find(|test| test.name == name)?.entry(filesystem)
+    }
+
+    /// What is the same at all of its points: the rest of the label.
+    fn place(&self) -> String {
+        let label = &self.points[0].label;
+        let swept = |word: &&str| {
+            ![self.rows.0, self.columns.0]
+                .iter()
+                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+        };
+        let words: Vec<&str> = label.split(' ').filter(swept).collect();
+        words.join(" ").trim_end_matches(',').to_owned()
+    }
+}
+
+/// One test over two parameters.
+fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<(), XlsxError> {
+    let same = plane.points.iter().flat_map(|point| &point.tests).filter(|test| test.name == name);
+    let same: Vec<&Test> = same.collect();
+    let Some(first) = same.first() else { return Ok(()) };
+    let summaries = same.iter().flat_map(|test| &test.entries);
+    let medians = summaries.filter_map(|entry| entry.summary.as_ref()).map(|own| own.median);
+    let scale = Scale::of(first.metric.spec().unit, medians.clone());
+    let (least, most) = medians
+        .map(|median| scale.number(median))
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), median| {
+            (least.min(median), most.max(median))
+        });
+    if !least.is_finite() {
+        return Ok(());
+    }
+    let unit = if scale.name.is_empty() { "count" } else { scale.name };
+    let better = first.metric.spec().better.words();
+    let quantity = format!("{}, {unit}, {better}", capital(&words(first.metric)));
+    let over = format!("{} × {}", plane.rows.0, plane.columns.0);
+    let title = format!("{}, {} over {over}", capital(name), plane.place());
+    let caption = [format!(
+        "{quantity}. Medians, from the least (white) to the most (blue) of all filesystems; to the \
+         right the ends of their 95 % intervals, where there are enough repeats, n, and warnings."
+    )];
+    let Some(mut sheet) = book.sheet(&format!("{name} {over}"), &title, &caption)? else {
+        return Ok(());
+    };
+    let about = About { plane, name, scale, quantity: &quantity, bounds: (least, most) };
+    for (index, filesystem) in view.filesystems.iter().enumerate() {
+        block(&mut sheet, &about, (index, &filesystem.name))?;
+    }
+    sheet.widths([(0, 14.0)])?;
+    book.add(sheet);
+    Ok(())
+}
+
+struct About<'a> {
+    plane: &'a Plane<'a>,
+    name: &'a str,
+    scale: Scale,
+    quantity: &'a str,
+    /// Least and most median of all filesystems.
+    bounds: (f64, f64),
+}
+
+/// One filesystem: its matrices side by side, then its chart.
+fn block(
+    sheet: &mut Sheet,
+    about: &About<'_>,
+    (index, filesystem): (usize, &str),
+) -> Result<(), XlsxError> {
+    let (rows, columns) = (&about.plane.rows.1, &about.plane.columns.1);
+    let (top, width) = (sheet.row, columns.len());
+    let heads = ["median", "low", "high", "n", "warnings"];
+    for (number, head) in heads.iter().enumerate() {
+        let first = 1 + number * (width + 1);
+        sheet.across(top, (first, first + width - 1), &format!("{filesystem}: {head}"))?;
+        let corner = format!("{} \\ {}", about.plane.rows.0, about.plane.columns.0);
+        sheet.text(top + 1, first - 1, Look::Header, &corner)?;
+        for (column, level) in (first..).zip(columns) {
+            sheet.text(top + 1, column, Look::Header, &one_line(&level.to_string()))?;
+        }
+        for (row, level) in (top + 2..).zip(rows) {
+            sheet.text(row, first - 1, Look::Header, &one_line(&level.to_string()))?;
+        }
+    }
+    let mut any = false;
+    for (row, row_level) in (top + 2..).zip(rows) {
+        for (column, column_level) in columns.iter().enumerate() {
+            let entry = about.plane.entry(about.name, index, row_level, column_level);
+            let Some(entry) = entry else { continue };
+            any |= entry.summary.is_some();
+            point(sheet, about.scale, (row, 1 + column, width + 1), entry)?;
+        }
+    }
+    let count = |number: usize| u32::try_from(number).unwrap_or(0);
+    let last = top + 1 + count(rows.len());
+    sheet.row = last + 2;
+    if !any {
+        return Ok(());
+    }
+    colored(sheet, (top + 2, 1, last, width), about.bounds)?;
+    let line = |(series, row): (usize, u32)| Line {
+        name: (row, 0),
+        levels: (top + 1, 1, top + 1, width),
+        values: (row, 1, row, width),
+        interval: None,
+        series,
+    };
+    let lines: Vec<Line> = (0..rows.len()).zip(top + 2..).map(line).collect();
+    let drawn = Words {
+        title: &format!("{}: {filesystem}", capital(about.name)),
+        across: about.plane.columns.0,
+        up: about.quantity,
+        description: &format!("{}, one line for each {}", about.quantity, about.plane.rows.0),
+    };
+    drawn::chart(sheet, (last + 2, 0), &drawn, &lines, Some(about.bounds.1 * 1.05))?;
+    sheet.row += drawn::ROWS + 1;
+    Ok(())
+}
+
+/// The numbers of one point, each in its matrix; matrices lie `step` columns apart.
+fn point(
+    sheet: &mut Sheet,
+    scale: Scale,
+    (row, column, step): (u32, usize, usize),
+    entry: &Entry,
+) -> Result<(), XlsxError> {
+    let Some(summary) = &entry.summary else {
+        let reason = match &entry.status {
+            crate::view::Status::Nothing(reason) => reason.as_str(),
+            crate::view::Status::Measured => "not measured",
+        };
+        return sheet.text(row, column, Look::Caption, reason);
+    };
+    let Summary { n, median, interval, .. } = summary;
+    let digits = Digits::Places(places(&scale.shown(summary).value), false);
+    sheet.number(row, column, scale.number(*median), digits)?;
+    if let Some(interval) = interval {
+        sheet.number(row, column + step, scale.number(interval.low), digits)?;
+        sheet.number(row, column + 2 * step, scale.number(interval.high), digits)?;
+    }
+    sheet.number(row, column + 3 * step, f64::from(*n), Digits::Places(0, false))?;
+    if entry.codes.is_empty() {
+        return Ok(());
+    }
+    sheet.text(row, column + 4 * step, Look::Text, &entry.codes.join(", "))
+}
+
+/// Colors medians, all filesystems on one scale; both ends leave black digits readable (contrast at
+/// least 8 to 1).
+fn colored(
+    sheet: &mut Sheet,
+    (row, column, last_row, last_column): (u32, usize, u32, usize),
+    (least, most): (f64, f64),
+) -> Result<(), XlsxError> {
+    let colors = ConditionalFormat2ColorScale::new()
+        .set_minimum(ConditionalFormatType::Number, least)
+        .set_maximum(ConditionalFormatType::Number, most)
+        .set_minimum_color(rust_xlsxwriter::Color::RGB(0xFF_FFFF))
+        .set_maximum_color(rust_xlsxwriter::Color::RGB(0x56_B4E9));
+    let (column, last_column) = (at(column), at(last_column));
+    let set = sheet.worksheet.add_conditional_format(row, column, last_row, last_column, &colors);
+    let set = set.map(|_| ());
+    sheet.checked(set)
+}

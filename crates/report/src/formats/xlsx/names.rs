@@ -1,0 +1,104 @@
+//! Names of sheets: what spreadsheets allow, and each one once.
+//!
+//! A name has 1 to 31 UTF-16 units, none of `[ ] : * ? / \`, no apostrophe at either end, is not
+//! `History`, and differs from every other by more than upper and lower case
+//! (the library `rust_xlsxwriter` checks the same at `Worksheet::set_name`).
+
+use std::collections::HashSet;
+
+use crate::units::one_line;
+
+/// UTF-16 units that a name may have.
+const UNITS: usize = 31;
+
+/// Names that are taken.
+#[derive(Default)]
+pub(super) struct Names(HashSet<String>);
+
+impl Names {
+    /// A name for a sheet with this title, never given before.
+    pub(super) fn give(&mut self, title: &str) -> String {
+        let plain = plain(title);
+        let mut name = cut(&plain, UNITS);
+        let mut number = 1_u32;
+        while !self.0.insert(name.to_lowercase()) {
+            number += 1;
+            let tail = format!(" {number}");
+            name = format!("{}{tail}", cut(&plain, UNITS - tail.len()));
+        }
+        name
+    }
+}
+
+/// A title without what no name may have.
+fn plain(title: &str) -> String {
+    let allowed = |c: char| match c {
+        '[' | '{' => '(',
+        ']' | '}' => ')',
+        ':' | '*' | '?' | '/' | '\\' | '\'' => ' ',
+        // Neither can stand in the XML of the file.
+        '\u{fffe}' | '\u{ffff}' => ' ',
+        other => other,
+    };
+    let plain = one_line(&title.chars().map(allowed).collect::<String>());
+    match plain.to_lowercase().as_str() {
+        "" => "sheet".into(),
+        "history" => format!("{plain} (sheet)"),
+        _ => plain,
+    }
+}
+
+/// The beginning of a text that has no more than so many UTF-16 units, without a space at its end.
+fn cut(text: &str, units: usize) -> String {
+    let mut left = units;
+    let fits = |c: &char| {
+        let fits = c.len_utf16() <= left;
+        left = left.saturating_sub(c.len_utf16());
+        fits
+    };
+    let cut: String = text.chars().take_while(fits).collect();
+    cut.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rust_xlsxwriter::Worksheet;
+
+    use super::*;
+
+    #[test]
+    fn names_tell_their_titles() {
+        let mut names = Names::default();
+        assert_eq!(names.give("Table 1. Writing: record=1MiB"), "Table 1. Writing record=1MiB");
+        assert_eq!(
+            names.give("Writing: iozone record=1MiB, file=16GiB"),
+            "Writing iozone record=1MiB, fil"
+        );
+        assert_eq!(
+            names.give("writing: iozone record=1MiB, file=8GiB"),
+            "writing iozone record=1MiB, f 2"
+        );
+        assert_eq!(names.give("History"), "History (sheet)");
+        assert_eq!(names.give("'*:'"), "sheet");
+    }
+
+    proptest! {
+        // Each sheet that checks a name is a large thing.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_titles_get_names_that_are_allowed_and_unique(
+            titles in prop::collection::vec("\\PC{0,40}|[a-c:\\[\\]*?/\\\\']{0,3}|.{30,33}", 1..20)
+        ) {
+            let mut names = Names::default();
+            let mut given = HashSet::new();
+            for title in titles {
+                let name = names.give(&title);
+                prop_assert!((1..=UNITS).contains(&name.encode_utf16().count()), "{name}");
+                prop_assert!(Worksheet::new().set_name(&name).is_ok(), "{name}");
+                prop_assert!(given.insert(name.to_lowercase()), "{name} twice");
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Two long sheets: every result of every test, and every sample.
+
+use analysis::Summary;
+use model::RunRecord;
+
+use super::{
+    XlsxError,
+    book::{Book, Digits, Look, Sheet},
+};
+use crate::{
+    formats::samples::{self, SampleRow},
+    view::{Entry, Status, Test, View, words},
+};
+
+/// Rows of samples: what spreadsheets of this format have below a header and a title, 1 048 576
+/// rows in all, is more than they handle well; this many open in seconds.
+const SAMPLES_MAX: usize = 250_000;
+
+const RESULTS: [&str; 16] = [
+    "suite",
+    "workload",
+    "test",
+    "filesystem",
+    "quantity",
+    "better",
+    "unit",
+    "median",
+    "low",
+    "high",
+    "level",
+    "n",
+    "letters",
+    "top group",
+    "warnings",
+    "note",
+];
+
+/// Every filesystem at every test of every point in one table, to be filtered and sorted.
+///
+/// # Errors
+/// As the writer.
+pub(super) fn results(book: &mut Book, view: &View) -> Result<(), XlsxError> {
+    let caption =
+        ["One row for each filesystem at each test. Low and high are the ends of the interval of \
+         the median at the level beside; filesystems of one test that share a letter were not told \
+         apart."
+            .to_owned()];
+    let mut sheet = book.last("Results", "All results", &caption)?;
+    header(&mut sheet, &RESULTS)?;
+    let head = sheet.row - 1;
+    for suite in &view.suites {
+        for point in &suite.points {
+            for test in &point.tests {
+                for entry in &test.entries {
+                    let at = [&suite.name, &point.label, &test.name];
+                    let name = &view.filesystems[entry.filesystem].name;
+                    result(&mut sheet, at, name, test, entry)?;
+                }
+            }
+        }
+    }
+    filtered(&mut sheet, head, RESULTS.len())?;
+    sheet.widths([(0, 11.0), (1, 30.0), (2, 18.0), (3, 16.0), (4, 20.0), (5, 17.0)])?;
+    sheet.widths([(14, 24.0), (15, 40.0)])?;
+    book.add(sheet);
+    Ok(())
+}
+
+fn result(
+    sheet: &mut Sheet,
+    at: [&String; 3],
+    filesystem: &str,
+    test: &Test,
+    entry: &Entry,
+) -> Result<(), XlsxError> {
+    let row = sheet.row;
+    for (column, text) in at.into_iter().enumerate() {
+        sheet.text(row, column, Look::Text, text)?;
+    }
+    let better = test.metric.spec().better.words();
+    let quantity = words(test.metric);
+    for (column, text) in [filesystem, &quantity, better, test.scale.name].into_iter().enumerate() {
+        sheet.text(row, column + 3, Look::Text, text)?;
+    }
+    if let Some(Summary { n, median, interval, .. }) = entry.summary {
+        let mut number = |column, value| sheet.number(row, column, value, Digits::All);
+        number(7, test.scale.number(median))?;
+        if let Some(interval) = interval {
+            number(8, test.scale.number(interval.low))?;
+            number(9, test.scale.number(interval.high))?;
+            number(10, interval.level)?;
+        }
+        number(11, f64::from(n))?;
+    }
+    let reason = match &entry.status {
+        Status::Nothing(reason) => reason.clone(),
+        Status::Measured => entry.failed_repeats(),
+    };
+    let top = if entry.top { "yes" } else { "" };
+    let rest = [entry.letters.clone(), top.into(), entry.codes.join(", "), reason];
+    for (column, text) in rest.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
+        sheet.text(row, column + 12, Look::Text, text)?;
+    }
+    sheet.row += 1;
+    Ok(())
+}
+
+const SAMPLES: [&str; 14] = [
+    "cell",
+    "filesystem",
+    "suite",
+    "workload",
+    "scheduler",
+    "settings",
+    "twin",
+    "repeat",
+    "attempt",
+    "outcome",
+    "phase",
+    "metric",
+    "unit",
+    "worker",
+];
+
+/// The samples as in the CSV, up to what a spreadsheet handles.
+///
+/// # Errors
+/// As the writer.
+pub(super) fn samples(book: &mut Book, record: &RunRecord) -> Result<(), XlsxError> {
+    let all: usize = record.trials.iter().map(|trial| trial.samples.len()).sum();
+    let mut caption = vec![
+        "One row for each sample, in the base unit that stands beside it. Rows of failed and \
+         invalid trials, and of twins, count in no summary."
+            .to_owned(),
+    ];
+    if all > SAMPLES_MAX {
+        caption.push(format!(
+            "Cut: the first {SAMPLES_MAX} of {all} samples; fslab report RUN -o FILE.csv or \
+             FILE.parquet has them all."
+        ));
+    }
+    let mut sheet = book.last("Samples", "Samples", &caption)?;
+    let titles: Vec<&str> = SAMPLES.into_iter().chain(["value"]).collect();
+    header(&mut sheet, &titles)?;
+    let head = sheet.row - 1;
+    let cells = samples::cells(record);
+    for row in samples::rows(record, &cells).take(SAMPLES_MAX) {
+        sample(&mut sheet, &row)?;
+    }
+    filtered(&mut sheet, head, titles.len())?;
+    sheet.widths([
+        (0, 18.0),
+        (1, 16.0),
+        (3, 30.0),
+        (10, 18.0),
+        (11, 24.0),
+        (12, 17.0),
+        (14, 20.0),
+    ])?;
+    book.add(sheet);
+    Ok(())
+}
+
+fn sample(sheet: &mut Sheet, sample: &SampleRow<'_>) -> Result<(), XlsxError> {
+    let SampleRow { cell, repeat, attempt, outcome, phase, metric, worker, value } = sample;
+    let row = sheet.row;
+    let before = [
+        cell.cell.as_str(),
+        &cell.filesystem,
+        &cell.suite,
+        &cell.workload,
+        &cell.scheduler,
+        &cell.settings,
+        if cell.twin { "yes" } else { "no" },
+    ];
+    let after = [*outcome, phase, metric.name(), metric.spec().unit.name()];
+    let words = before.into_iter().enumerate();
+    let words = words.chain(after.into_iter().enumerate().map(|(at, word)| (at + 9, word)));
+    for (column, word) in words.filter(|(_, word)| !word.is_empty()) {
+        sheet.text(row, column, Look::Text, word)?;
+    }
+    let numbers = [(7, f64::from(*repeat)), (8, f64::from(*attempt)), (14, *value)];
+    let worker = worker.map(|worker| (13, f64::from(worker)));
+    for (column, number) in numbers.into_iter().chain(worker) {
+        sheet.number(row, column, number, Digits::All)?;
+    }
+    sheet.row += 1;
+    Ok(())
+}
+
+/// A row of headers, which stays in sight.
+fn header(sheet: &mut Sheet, titles: &[&str]) -> Result<(), XlsxError> {
+    for (column, title) in titles.iter().enumerate() {
+        sheet.text(sheet.row, column, Look::Header, title)?;
+    }
+    sheet.row += 1;
+    sheet.freeze(sheet.row, 0)
+}
+
+/// Puts filters on the headers, if there are rows below.
+fn filtered(sheet: &mut Sheet, head: u32, columns: usize) -> Result<(), XlsxError> {
+    let last = sheet.row.saturating_sub(1);
+    if last <= head {
+        return Ok(());
+    }
+    let columns = super::book::at(columns - 1);
+    let set = sheet.worksheet.autofilter(head, 0, last, columns).map(|_| ());
+    sheet.checked(set)
+}

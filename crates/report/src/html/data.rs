@@ -1,0 +1,139 @@
+//! What the page carries for its script and for programs: comparisons as JSON, samples as a link.
+
+use std::fmt::Write;
+
+use analysis::{Side, Size, Verdict, ranks::Pair};
+use serde_json::{Value, json};
+
+use crate::view::{Test, View, disagreement};
+
+/// The comparisons of every test, as JSON that may stand inside a `script` element:
+///
+/// * `filesystems`: their names, to which indexes refer;
+/// * `delta` and `threshold`: the threshold as a part of 1, and in words;
+/// * `tests`: in the order of [`Test::number`], each an array of its id, the filesystems that were
+///   compared, and the pairs; a pair is an array of the better by median, the other, the ratio in
+///   favor of the better, both ends of its 95 % interval (`null` if there is none), and a letter
+///   for the verdict (see [`letter`]).
+///
+/// The ratios are those of the rankings (`analysis::ranks`): the script shows them, and turns them
+/// around where the better one is the baseline, but divides no medians.
+pub(super) fn ratios(view: &View) -> String {
+    let names: Vec<&str> =
+        view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
+    let points = view.suites.iter().flat_map(|suite| &suite.points);
+    let tests: Vec<Value> = points.flat_map(|point| &point.tests).map(of_test).collect();
+    let data = json!({
+        "filesystems": names,
+        "delta": view.facts.threshold.ratio().0,
+        "threshold": view.facts.threshold.words(),
+        "within": view.facts.threshold.percent(),
+        "tests": tests,
+    });
+    in_script(&data.to_string())
+}
+
+fn of_test(test: &Test) -> Value {
+    let Some(family) = &test.family else {
+        return json!([test.id, [], []]);
+    };
+    let of = |member: usize| test.entries[family.members[member]].filesystem;
+    let members: Vec<usize> = (0..family.members.len()).map(of).collect();
+    let pairs: Vec<Value> = family.ranking.pairs.iter().map(|pair| of_pair(pair, &of)).collect();
+    json!([test.id, members, pairs])
+}
+
+fn of_pair(pair: &Pair, of: &impl Fn(usize) -> usize) -> Value {
+    let interval = pair.comparison.interval;
+    let [low, high] = [interval.map(|ends| ends.low), interval.map(|ends| ends.high)];
+    json!([
+        of(pair.better),
+        of(pair.other),
+        short(pair.comparison.ratio.0),
+        low.map(short),
+        high.map(short),
+        letter(pair),
+    ])
+}
+
+/// The verdict on a pair: `a` at least δ, `u` size uncertain, `n` less than δ (all three in favor
+/// of the better by median), `e` equivalent, `c` not told apart after correction, `r` order and
+/// comparison disagree, `d` ways to compare disagree, `i` not decided.
+fn letter(pair: &Pair) -> &'static str {
+    match pair.comparison.verdict {
+        Verdict::Equivalent => "e",
+        Verdict::Inconclusive { .. } if disagreement(&pair.comparison).is_some() => "d",
+        Verdict::Inconclusive { .. } => "i",
+        Verdict::Differs { side: Side::Worse, .. } => "r",
+        Verdict::Differs { .. } if !pair.separated() => "c",
+        Verdict::Differs { size: Size::AtLeast, .. } => "a",
+        Verdict::Differs { size: Size::Uncertain, .. } => "u",
+        Verdict::Differs { size: Size::Negligible, .. } => "n",
+    }
+}
+
+/// A ratio with six significant digits: more than is shown.
+fn short(ratio: f64) -> f64 {
+    // What was just printed as a number can be read as one.
+    format!("{ratio:.5e}").parse().unwrap_or(ratio)
+}
+
+/// JSON that cannot end the `script` element it stands in, nor break a line of it: `<`, `>`, and
+/// `&` (HTML, "Restrictions for contents of script elements"), and the line separators that JSON
+/// allows in strings and older JavaScript does not (ECMA-262, 10th edition, annex B).
+fn in_script(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            }
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+/// CSV as a `data:` URL (RFC 2397): all octets but letters, digits, and some marks escaped as RFC
+/// 3986 has it.
+pub(super) fn url(csv: &str) -> String {
+    let mut url = String::from("data:text/csv;charset=utf-8,");
+    for byte in csv.bytes() {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b',' | b'=' => {
+                url.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(url, "%{byte:02X}");
+            }
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_cannot_leave_its_element() {
+        let json = json!({ "name": "</script><!--\u{2028}&" }).to_string();
+        let text = in_script(&json);
+        assert_eq!(text, r#"{"name":"\u003c/script\u003e\u003c!--\u2028\u0026"}"#);
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap(),
+            serde_json::from_str::<Value>(&json).unwrap()
+        );
+    }
+
+    #[test]
+    fn urls_hold_no_character_that_ends_an_attribute() {
+        assert_eq!(url("a,\"b\"\r\n#é"), "data:text/csv;charset=utf-8,a,%22b%22%0D%0A%23%C3%A9");
+    }
+
+    #[test]
+    fn ratios_are_short() {
+        assert_eq!([1.0, 1.234_567_89, 123.456_789].map(short), [1.0, 1.23457, 123.457]);
+    }
+}

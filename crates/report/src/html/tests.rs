@@ -1,0 +1,162 @@
+//! The page as the script, a reader without script, and a hostile run meet it.
+
+use model::Bytes;
+use serde_json::Value;
+
+use super::{Budget, html, page};
+use crate::{View, csv, fixture};
+
+/// Text that would leave any place it is put into without being escaped.
+const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&\u{2028}<!--";
+
+/// What stands between two texts.
+fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
+    let start = page.find(before).unwrap() + before.len();
+    &page[start..start + page[start..].find(after).unwrap()]
+}
+
+fn ratios(page: &str) -> Value {
+    let json = between(page, "<script type=\"application/json\" id=\"ratios\">", "</script>");
+    serde_json::from_str(json).unwrap()
+}
+
+/// One small point: the fixture with a single record size.
+fn small() -> View {
+    View::new(&fixture::with_records(&[Bytes::mib(1)], "own"))
+}
+
+#[test]
+fn what_the_script_needs_is_there() {
+    let view = small();
+    let text = html(&view);
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                  img-src data:";
+    assert!(text.contains(&format!("Content-Security-Policy\" content=\"{policy}\"")));
+    for id in ["controls", "filter-filesystems", "filter-workload", "baseline", "reset", "shown"] {
+        assert!(text.contains(&format!("id: \"{id}\"")), "the script makes {id}");
+        assert!(!text.contains(&format!(" id=\"{id}\"")), "without script there is no {id}");
+    }
+    assert!(text.contains("<section class=\"point\" data-workload=\"iozone record=1MiB\""));
+    let parameters = between(&text, "data-parameters=\"", "\"").replace("&#34;", "\"");
+    let parameters: Value = serde_json::from_str(&parameters).unwrap();
+    assert_eq!(parameters["record"], "1MiB");
+    for name in ["ext4", "jfs"] {
+        assert!(text.contains(&format!("<tr data-filesystem=\"{name}\">")), "{name}");
+    }
+    assert!(text.contains("<g data-filesystem=\"ext4\">"));
+    // Every number that turns into a ratio is of a test and of a filesystem of the data.
+    let data = ratios(&text);
+    let tests = data["tests"].as_array().unwrap();
+    for of in text.split("data-of=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        let (test, filesystem) = of.split_once('.').unwrap();
+        assert!(test.parse::<usize>().unwrap() < tests.len());
+        assert!(filesystem.parse::<usize>().unwrap() < view.filesystems.len());
+    }
+}
+
+#[test]
+fn ratios_are_those_of_the_rankings() {
+    let view = small();
+    let data = ratios(&html(&view));
+    let tests = view.suites[0].points.iter().flat_map(|point| &point.tests);
+    let mut letters = String::new();
+    for (test, told) in tests.zip(data["tests"].as_array().unwrap()) {
+        assert_eq!(told[0], test.id);
+        let family = test.family.as_ref().unwrap();
+        assert_eq!(told[2].as_array().unwrap().len(), family.ranking.pairs.len());
+        for (pair, told) in family.ranking.pairs.iter().zip(told[2].as_array().unwrap()) {
+            let of = |member: usize| test.entries[family.members[member]].filesystem;
+            assert_eq!(told[0], of(pair.better));
+            assert_eq!(told[1], of(pair.other));
+            let ratio = told[2].as_f64().unwrap() / pair.comparison.ratio.0;
+            assert!((ratio - 1.0).abs() < 1e-5, "{ratio}");
+            let apart = "aun".contains(told[5].as_str().unwrap());
+            assert_eq!(apart, pair.separated() && !pair.reversed());
+            letters.push_str(told[5].as_str().unwrap());
+        }
+    }
+    assert!(letters.contains('a') && letters.contains('n'), "{letters}");
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let mut record = fixture::with_records(&[Bytes::mib(1)], HOSTILE);
+    record.info.title = HOSTILE.into();
+    record.info.plan_text = HOSTILE.into();
+    record.info.id = HOSTILE.into();
+    record.environment.set("kernel.release", HOSTILE);
+    for cell in &mut record.cells {
+        cell.label = HOSTILE.into();
+        let word = model::Value::Word(HOSTILE.into());
+        cell.cell.workload.parameters.insert("cache".into(), word);
+        if cell.cell.filesystem.name == "ext4" {
+            cell.cell.filesystem.name = HOSTILE.into();
+        }
+    }
+    let text = html(&View::new(&record));
+    // One ends the data and one the script.
+    assert_eq!(text.matches("</script>").count(), 2);
+    assert!(!text.contains("<img") && !text.contains("onerror=\""));
+    let name = ratios(&text)["filesystems"][0].as_str().unwrap().to_owned();
+    assert_eq!(name, HOSTILE);
+    for place in ["data-workload=\"", "data-parameters=\"", "<g data-filesystem=\"&lt;"] {
+        let value = between(&text, place, "\"");
+        assert!(!value.contains(['<', '>']), "{value}");
+    }
+}
+
+#[test]
+fn the_samples_are_part_of_a_small_page_and_no_others() {
+    let record = fixture::with_records(&[Bytes::mib(1)], "own");
+    let mut view = View::new(&record);
+    let text = html(&view);
+    let url = between(&text, "<a download=\"2026-11-21-203100-k3x9.csv\" href=\"", "\"");
+    let (head, body) = url.split_once(',').unwrap();
+    assert_eq!(head, "data:text/csv;charset=utf-8");
+    let mut bytes = Vec::new();
+    let mut rest = body.as_bytes();
+    while let [first, others @ ..] = rest {
+        (bytes, rest) = match first {
+            b'%' => {
+                let code = std::str::from_utf8(&others[..2]).unwrap();
+                bytes.push(u8::from_str_radix(code, 16).unwrap());
+                (bytes, &others[2..])
+            }
+            other => {
+                bytes.push(*other);
+                (bytes, others)
+            }
+        };
+    }
+    assert_eq!(String::from_utf8(bytes).unwrap(), csv(&record));
+    assert!(text.len() < 1 << 20, "{}", text.len());
+    view.samples.csv = None;
+    let text = html(&view);
+    assert!(!text.contains("<a download") && text.contains("too many to be part of this file"));
+}
+
+#[test]
+fn charts_without_room_are_told_at_their_places() {
+    let view = small();
+    let (few, all) = (page(&view, Budget::of(200)), html(&view));
+    let charts = |text: &str| text.matches("<svg class=\"chart\"").count();
+    let missing = charts(&all) - charts(&few);
+    assert!(missing > 0 && charts(&few) > 0);
+    assert!(few.contains(&format!("<p id=\"left-out\">{missing} charts and 0 tables left out")));
+    assert!(few.contains(".fslab --charts DIR"));
+    assert_eq!(few.matches("1 chart left out (<a href=\"#left-out\">why</a>)").count(), missing);
+    // Their data stay.
+    assert_eq!(few.matches("<table").count(), all.matches("<table").count());
+    assert!(!all.contains("id=\"left-out\""));
+}
+
+#[test]
+fn the_question_names_filesystems_tests_and_what_varies() {
+    let text = html(&View::new(&fixture::record()));
+    let asked = between(&text, "<p class=\"asked\">", "</p>");
+    assert_eq!(
+        asked,
+        "How do ext4, xfs, btrfs, f2fs, jfs, and bcachefs compare in 13 tests of iozone (record \
+         1MiB, 4MiB)?"
+    );
+}

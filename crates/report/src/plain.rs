@@ -1,0 +1,159 @@
+//! A run whose texts are fit to be shown.
+//!
+//! A run file may come from anyone, and its texts from anywhere: titles from plans, names of tasks
+//! and devices from the kernel, lines of its log, answers of programs. Here a record enters as it
+//! was stored, and leaves with every such text on one line, without commands to a terminal and
+//! without turns of direction ([`one_line`]); the text of the plan keeps its lines. Numbers, ids,
+//! and whatever has none of these stay as they are. Escapes for markup are each format's own.
+
+use model::{
+    Environment, RunRecord,
+    record::{CellState, Outcome, RunInfo, TrialRecord},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::units::{is_command, one_line};
+
+/// Makes every text of a run fit to be shown.
+pub fn plain(record: &mut RunRecord) {
+    info(&mut record.info);
+    environment(&mut record.environment);
+    record.warnings.iter_mut().for_each(whole);
+    for cell in &mut record.cells {
+        whole(&mut cell.cell);
+        text(&mut cell.label);
+        match &mut cell.state {
+            CellState::Open => {}
+            CellState::Done { rule: reason }
+            | CellState::Skipped { reason }
+            | CellState::Failed { reason } => text(reason),
+        }
+        for phase in &mut cell.phases {
+            text(&mut phase.name);
+            text(&mut phase.group);
+        }
+    }
+    record.trials.iter_mut().for_each(trial);
+}
+
+fn info(info: &mut RunInfo) {
+    for field in
+        [&mut info.id, &mut info.title, &mut info.plan_name, &mut info.storage, &mut info.program]
+    {
+        text(field);
+    }
+    for (key, value) in &mut info.amendments {
+        text(key);
+        text(value);
+    }
+    if info.plan_text.contains(|c| is_command(c) && c != '\n') {
+        let line = |line: &str| line.replace(is_command, " ");
+        info.plan_text = info.plan_text.lines().map(line).collect::<Vec<_>>().join("\n");
+    }
+}
+
+fn environment(environment: &mut Environment) {
+    if environment.0.iter().any(|(name, value)| [name, value].iter().any(|text| unfit(text))) {
+        let facts = std::mem::take(&mut environment.0);
+        let fit = |(name, value): (String, String)| (one_line(&name), one_line(&value));
+        environment.0 = facts.into_iter().map(fit).collect();
+    }
+}
+
+fn trial(trial: &mut TrialRecord) {
+    match &mut trial.outcome {
+        Outcome::Measured => {}
+        Outcome::Failed { reason } | Outcome::Invalid { reason } => text(reason),
+    }
+    trial.samples.iter_mut().for_each(|sample| text(&mut sample.phase));
+    trial.histograms.iter_mut().for_each(|times| text(&mut times.phase));
+    trial.series.iter_mut().for_each(|(phase, _)| text(phase));
+    for (phase, evidence) in &mut trial.evidence {
+        text(phase);
+        whole(evidence);
+    }
+    for (phase, warning) in &mut trial.warnings {
+        phase.iter_mut().for_each(text);
+        whole(warning);
+    }
+    for action in &mut trial.actions {
+        text(&mut action.what);
+        text(&mut action.trouble);
+    }
+    environment(&mut trial.environment);
+}
+
+fn unfit(text: &str) -> bool {
+    text.contains(is_command)
+}
+
+fn text(text: &mut String) {
+    if unfit(text) {
+        *text = one_line(text);
+    }
+}
+
+/// All texts within a value, by its stored form. One that does not read back so stays as it is.
+fn whole<T: Serialize + DeserializeOwned>(value: &mut T) {
+    let Ok(stored) = serde_json::to_string(value) else { return };
+    // The stored form writes control characters below U+0020 as escapes.
+    if !stored.contains('\\') && !unfit(&stored) {
+        return;
+    }
+    let read = serde_json::from_str(&stored).map(fit).and_then(serde_json::from_value);
+    if let Ok(read) = read {
+        *value = read;
+    }
+}
+
+fn fit(value: Value) -> Value {
+    match value {
+        Value::String(text) if unfit(&text) => Value::String(one_line(&text)),
+        Value::Array(values) => values.into_iter().map(fit).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (one_line(&key), fit(value))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Warning;
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_run_of_plain_texts_stays_as_it_is() {
+        let (before, mut record) = (fixture::record(), fixture::record());
+        plain(&mut record);
+        assert_eq!(
+            crate::json(&crate::View::new(&record)),
+            crate::json(&crate::View::new(&before))
+        );
+        assert_eq!(crate::csv(&record), crate::csv(&before));
+    }
+
+    #[test]
+    fn no_text_is_a_command() {
+        const BAD: &str = "a\x1b[31m\0b\u{202e}c\r\nd\u{2028}e";
+        let mut record = fixture::record();
+        record.info.title = BAD.into();
+        record.info.plan_text = format!("title = \"{BAD}\"\nrepeats = 1\n");
+        record.environment.set(BAD, BAD);
+        record.warnings.push(Warning::Backing { what: BAD.into() });
+        record.cells[0].cell.filesystem.mkfs = vec![BAD.into()];
+        record.trials[0].outcome = Outcome::Failed { reason: BAD.into() };
+        plain(&mut record);
+        let shown = "a [31m b c d e";
+        assert_eq!(record.info.title, shown);
+        assert!(record.info.plan_text.ends_with("\nrepeats = 1"), "{:?}", record.info.plan_text);
+        assert!(!record.info.plan_text.contains(|c| is_command(c) && c != '\n'));
+        assert_eq!(record.environment.get(shown), Some(shown));
+        assert_eq!(record.warnings.last(), Some(&Warning::Backing { what: shown.into() }));
+        assert_eq!(record.cells[0].cell.filesystem.mkfs, [shown]);
+        assert_eq!(record.trials[0].outcome, Outcome::Failed { reason: shown.into() });
+    }
+}

@@ -1,0 +1,386 @@
+//! Charts of published results, each labelled as not measured by fslab.
+
+use super::{
+    LABEL, Published,
+    bonnie::{self, Measured},
+    iozone::{KIB, Number, Study, length, spoken},
+    published, tasks,
+};
+use crate::{
+    bonnie::{Figure as Told, PHASES, PhaseFigures},
+    charts::{
+        editions::{Marks, Panel, Panels, Totals, three},
+        intervals::{IntervalRow, Intervals},
+        sweep::SweepChart,
+    },
+    figures::Kind,
+    units::{capital, fixed},
+    view::{Level, Series, SweepValue, slug},
+};
+
+/// A chart with what stands around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) id: String,
+    pub(crate) kind: Kind,
+    pub(crate) title: String,
+    /// Whether it needs more width than other charts.
+    pub(crate) wide: bool,
+    /// One SVG element in the classes of the page's style sheet.
+    pub(crate) svg: String,
+    pub(crate) caption: String,
+}
+
+/// Charts under one heading: the first ones at once, the rest on request.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) first: Vec<Drawn>,
+    pub(crate) rest: Vec<Drawn>,
+}
+
+/// What stands on every axis.
+const MARK: &str = "published, not measured by fslab";
+const MIB: f64 = 1024.0;
+
+/// For each test: over the record length, and at each length.
+pub(super) fn iozone(study: &Study) -> Vec<Group> {
+    let group = |test: &str| Group {
+        id: format!("iozone-2009-{}", slug(test)),
+        title: capital(&spoken(test)),
+        first: vec![sweep(study, test)],
+        rest: study.records().into_iter().map(|record| ranking(study, test, record)).collect(),
+    };
+    study.tests().into_iter().map(group).collect()
+}
+
+/// What is doubtful among some numbers, as a sentence for a caption.
+fn doubtful<'a>(numbers: impl Iterator<Item = &'a Number>) -> String {
+    let one = |number: &Number| {
+        let own = number.doubts.iter().map(|(_, doubt)| doubt.short.clone());
+        let own: Vec<String> = own.collect();
+        let name = format!("{} at {}", number.filesystem, length(number.record));
+        (!own.is_empty())
+            .then(|| format!("{name} {} ({})", number.codes().join(" "), own.join(", ")))
+    };
+    let all: Vec<String> = numbers.filter_map(one).collect();
+    if all.is_empty() { String::new() } else { format!(" Doubtful: {}.", all.join("; ")) }
+}
+
+const MEANS: &str = "mean of n = 10 runs with its 95 % interval (Student's t, the printed deviation \
+                     taken to be that of the runs)";
+
+fn sweep(study: &Study, test: &str) -> Drawn {
+    let id = format!("iozone-2009-sweep-{}", slug(test));
+    let records = study.records();
+    let levels: Vec<Level> = records
+        .iter()
+        .map(|record| Level { number: f64::from(*record), label: length(*record) })
+        .collect();
+    let line = |(filesystem, name): (usize, &str)| {
+        let value = |record: &u32| {
+            let number = study.of(test, name, *record)?;
+            let ends = number.interval().map(|ends| (ends.low / MIB, ends.high / MIB));
+            Some(SweepValue { median: number.mean / MIB, ends })
+        };
+        let values = records.iter().map(value).collect();
+        Series { filesystem, name: name.to_owned(), values }
+    };
+    let series: Vec<Series> = study.filesystems().into_iter().enumerate().map(line).collect();
+    let title = format!("{} over the record length, {MARK}", capital(&spoken(test)));
+    let chart = SweepChart {
+        id: format!("{id}-chart"),
+        title: title.clone(),
+        description: format!(
+            "Throughput of {} filesystems at {} record lengths; the numbers are in tables 1 to 8.",
+            series.len(),
+            levels.len()
+        ),
+        y_axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
+        x_axis: "record length (tested lengths, logarithmic)".into(),
+        levels: &levels,
+        series: &series,
+    };
+    let own = study.originals().filter(|number| number.test == test);
+    Drawn {
+        kind: Kind::Sweep,
+        wide: false,
+        svg: chart.render(),
+        caption: format!(
+            "{}. Line: {MEANS} as a band; lines join tested lengths only.{}",
+            capital(MARK),
+            doubtful(own)
+        ),
+        id,
+        title,
+    }
+}
+
+fn ranking(study: &Study, test: &str, record: u32) -> Drawn {
+    let id = format!("iozone-2009-{}-{record}", slug(test));
+    let row = |(series, name): (usize, &str)| {
+        let number = study.of(test, name, record)?;
+        let own = number.mean / KIB;
+        let interval = number.interval().map(|ends| (ends.low / KIB, ends.high / KIB));
+        Some(IntervalRow {
+            name: name.to_owned(),
+            series,
+            values: Vec::new(),
+            median: Some(own),
+            interval,
+            shown: fixed(own, 1),
+            letters: String::new(),
+            top: false,
+            note: number.codes().first().copied().unwrap_or_default().to_owned(),
+        })
+    };
+    let mut rows: Vec<IntervalRow> =
+        study.filesystems().into_iter().enumerate().filter_map(row).collect();
+    rows.sort_by(|one, other| other.median.unwrap_or(0.0).total_cmp(&one.median.unwrap_or(0.0)));
+    let title = format!("{}, records of {}, {MARK}", capital(&spoken(test)), length(record));
+    let chart = Intervals {
+        id: format!("{id}-chart"),
+        title: title.clone(),
+        description: "Means with intervals, best first; no order of two is claimed.".into(),
+        axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
+        rows,
+    };
+    let own = study.originals().filter(|own| own.test == test && own.record == record);
+    Drawn {
+        kind: Kind::Ranking,
+        wide: false,
+        svg: chart.render(),
+        caption: format!(
+            "{}. Marker and line: {MEANS}; best mean first.{}",
+            capital(MARK),
+            doubtful(own)
+        ),
+        id,
+        title,
+    }
+}
+
+/// The editions of the tasks beside each other, and their totals.
+pub(super) fn tasks(set: &Published) -> Vec<Group> {
+    let Some((old, new)) = published("tasks-2004").zip(published("tasks-2006")) else {
+        return Vec::new();
+    };
+    let charts = match set.name == new.name {
+        true => vec![editions(old, new), totals(old, Some(new))],
+        false => vec![totals(old, None)],
+    };
+    vec![Group {
+        id: format!("{}-charts", set.name),
+        title: if set.name == new.name { "Both editions" } else { "Total" }.into(),
+        first: charts,
+        rest: Vec::new(),
+    }]
+}
+
+/// Warns of what the editions do not share.
+const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ between the editions, \
+                      and the tarball of tasks 007 to 012 and 020 as well: a change is one of all \
+                      of these together";
+
+/// Two sets of tasks, joined for each task and filesystem.
+pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
+    let (before, after) = (tasks::seconds(old), tasks::seconds(new));
+    let ids = tasks::ids(&after);
+    let names = tasks::filesystems(&after);
+    let value = |of: &[tasks::Second], id: &str, name: &str| {
+        let found = of.iter().find(|one| one.id == id && one.filesystem == name);
+        found.map(|one| one.seconds)
+    };
+    let panel = |(series, name): (usize, &String)| {
+        let marks = |(id, _): &(String, String)| {
+            let (first, second) = (value(&before, id, name), value(&after, id, name));
+            (first.is_some() || second.is_some()).then_some(Marks { series, first, second })
+        };
+        Panel { name: name.clone(), marks: ids.iter().map(marks).collect() }
+    };
+    let (first, second) = (old.name, new.name);
+    let title = format!("{first} and {second} side by side, {MARK}");
+    let chart = Panels {
+        id: format!("{first}-{second}-chart"),
+        title: title.clone(),
+        description: format!("Seconds of {} tasks in two editions, without intervals.", ids.len()),
+        axis: format!("seconds — lower is better ↓ · ring: {first}, marker: {second} · {MARK}"),
+        logarithmic: true,
+        apart: false,
+        shown: three,
+        rows: ids.iter().map(|(id, task)| format!("{id} {task}")).collect(),
+        panels: names.iter().enumerate().map(panel).collect(),
+    };
+    Drawn {
+        kind: Kind::Conditions,
+        wide: true,
+        id: format!("{first}-{second}"),
+        title,
+        svg: chart.render(),
+        caption: format!(
+            "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals, so \
+             no difference is claimed. {UNLIKE}. A filesystem of one edition alone has one mark."
+        ),
+    }
+}
+
+/// Sums of the seconds of one set, or of two.
+pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
+    let last = new.unwrap_or(old);
+    let (before, after) = (tasks::seconds(old), tasks::seconds(last));
+    let sum = |of: &[tasks::Second], name: &str| {
+        let own = of.iter().filter(|one| one.filesystem == name).map(|one| one.seconds);
+        own.reduce(|one, other| one + other)
+    };
+    let names = tasks::filesystems(&after);
+    let row = |(series, name): (usize, &String)| {
+        let first = new.and_then(|_| sum(&before, name));
+        (name.clone(), Marks { series, first, second: sum(&after, name) })
+    };
+    let mut rows: Vec<(String, Marks)> = names.iter().enumerate().map(row).collect();
+    let by = |marks: &Marks| marks.second.unwrap_or(f64::INFINITY);
+    rows.sort_by(|one, other| by(&one.1).total_cmp(&by(&other.1)));
+    let title = format!("Total of all tasks, {MARK}");
+    let (first, second) = match new {
+        Some(new) => (old.name, new.name),
+        None => ("", ""),
+    };
+    let chart = Totals {
+        id: format!("{}-total-chart", last.name),
+        title: title.clone(),
+        description: "Sums of the printed seconds, least first.".into(),
+        axis: format!("sum of seconds — lower is better ↓ · {MARK}"),
+        rows,
+        names: (first.into(), second.into()),
+    };
+    let unlike = if new.is_some() { format!(" {UNLIKE}.") } else { String::new() };
+    Drawn {
+        kind: Kind::Totals,
+        wide: false,
+        id: format!("{}-total-bars", last.name),
+        title,
+        svg: chart.render(),
+        caption: format!(
+            "{LABEL}. Sums of means of 3 runs, without intervals: no order of two is claimed, and a \
+             sum of seconds ranks mainly the long tasks.{unlike}"
+        ),
+    }
+}
+
+/// What one chart of the records of 2012 shows.
+struct Shown {
+    id: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    logarithmic: bool,
+    /// Positions in [`PHASES`].
+    phases: &'static [usize],
+    value: fn(&PhaseFigures) -> Option<f64>,
+}
+
+fn known(figure: Told) -> Option<f64> {
+    match figure {
+        Told::Known(value) => Some(value),
+        Told::Empty | Told::Short => None,
+    }
+}
+
+const SHOWN: [Shown; 6] = [
+    Shown {
+        id: "blocks",
+        title: "Throughput by block",
+        axis: "throughput, MiB/s — higher is better ↑",
+        logarithmic: false,
+        phases: &[1, 2, 4],
+        value: |phase| known(phase.rate).map(|rate| rate / KIB),
+    },
+    Shown {
+        id: "characters",
+        title: "Throughput by character",
+        axis: "throughput, KiB/s — higher is better ↑",
+        logarithmic: false,
+        phases: &[0, 3],
+        value: |phase| known(phase.rate),
+    },
+    Shown {
+        id: "files",
+        title: "Files",
+        axis: "files/s — higher is better ↑",
+        logarithmic: true,
+        phases: &[6, 7, 8, 9, 10, 11],
+        value: |phase| known(phase.rate),
+    },
+    Shown {
+        id: "seeks",
+        title: "Seeks",
+        axis: "seeks/s — higher is better ↑",
+        logarithmic: false,
+        phases: &[5],
+        value: |phase| known(phase.rate),
+    },
+    Shown {
+        id: "cpu",
+        title: "CPU %",
+        axis: "CPU time over elapsed time, % — evidence, no direction",
+        logarithmic: false,
+        phases: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        value: |phase| known(phase.cpu),
+    },
+    Shown {
+        id: "latency",
+        title: "Longest operation",
+        axis: "longest single operation, ms — lower is better ↓",
+        logarithmic: true,
+        phases: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        value: |phase| phase.latency.map(|time| time.seconds() * 1e3),
+    },
+];
+
+/// Throughput, files, CPU %, and longest operations by configuration.
+pub(super) fn bonnie(set: &Published) -> Vec<Group> {
+    let measured = bonnie::measured(set.data);
+    let draw = |shown: &Shown| Group {
+        id: format!("{}-charts-{}", set.name, shown.id),
+        title: shown.title.into(),
+        first: vec![by_configuration(set, shown, &measured)],
+        rest: Vec::new(),
+    };
+    SHOWN.iter().map(draw).collect()
+}
+
+fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Drawn {
+    let panel = |at: &usize| {
+        let mark = |(series, own): (usize, &Measured)| {
+            let second = Some((shown.value)(&own.record.phases[*at])?);
+            Some(Marks { series, first: None, second })
+        };
+        let marks = measured.iter().enumerate().map(mark).collect();
+        Panel { name: PHASES[*at].into(), marks }
+    };
+    let title = format!("{} by configuration, {MARK}", shown.title);
+    let id = format!("{}-{}-dots", set.name, shown.id);
+    let chart = Panels {
+        id: format!("{id}-chart"),
+        title: title.clone(),
+        description: format!("{} configurations, one record each, no intervals.", measured.len()),
+        axis: format!("{} · {MARK}", shown.axis),
+        logarithmic: shown.logarithmic,
+        apart: true,
+        shown: three,
+        rows: measured.iter().map(|own| own.configuration.clone()).collect(),
+        panels: shown.phases.iter().map(panel).collect(),
+    };
+    Drawn {
+        kind: Kind::Conditions,
+        wide: true,
+        svg: chart.render(),
+        caption: format!(
+            "{LABEL}. Dots: one run of each configuration (n = 1), so there are no intervals and \
+             no difference of a few percent is told from noise. The number stands beside its dot; \
+             each phase has its own axis."
+        ),
+        id,
+        title,
+    }
+}

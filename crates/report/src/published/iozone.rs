@@ -1,0 +1,282 @@
+//! The study of 2009: IOzone on eight filesystems, with mean and deviation of ten runs.
+//!
+//! Tables 1 to 8 are shown by their own rows; 9 to 12, which regroup means of those, as they were
+//! printed. What is doubtful about a number comes from the audit of the same data and stands at the
+//! number. Intervals rest on the reading that the second number of a cell is the standard deviation
+//! of its ten runs; the article does not name it.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use analysis::{Interval, moments::Moments};
+use model::metric::Unit;
+
+use super::{Doubtful, Extras, Published, SUFFIX, trends};
+use crate::{
+    audit::{
+        self, Audit,
+        doubts::{Doubt, DoubtKind},
+    },
+    units::{Shown, fixed, percent},
+    view::{Body, Column, Row, Table, TableCell, ValueCell},
+};
+
+/// Runs of each test.
+pub(super) const RUNS: u32 = 10;
+/// Bytes in the unit of the tables: IOzone's KB are 1,024 bytes.
+pub(super) const KIB: f64 = 1024.0;
+/// Level of the intervals at the numbers.
+const LEVEL: f64 = 0.95;
+/// Tables that regroup what others print start here.
+const REGROUPED: u32 = 9;
+
+/// One printed mean with what belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Number {
+    pub(super) table: u32,
+    pub(super) filesystem: String,
+    /// Record length in KiB.
+    pub(super) record: u32,
+    /// As the source calls it, in one word: `random_write`.
+    pub(super) test: String,
+    /// In KiB/s.
+    pub(super) mean: f64,
+    /// In KiB/s, with the digits it was printed with; tables 9 to 12 have none.
+    pub(super) deviation: Option<(f64, String)>,
+    /// Of mean and deviation.
+    pub(super) doubts: Vec<(Statistic, Doubt)>,
+}
+
+/// Which number of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistic {
+    /// The first.
+    Mean,
+    /// The second.
+    Deviation,
+}
+
+impl Number {
+    /// What can be reckoned with, in KiB/s.
+    pub(super) fn moments(&self) -> Option<Moments> {
+        let (deviation, _) = self.deviation.as_ref()?;
+        Some(Moments { mean: self.mean, deviation: *deviation, n: RUNS })
+    }
+
+    /// The 95 % interval of the mean, in KiB/s.
+    pub(super) fn interval(&self) -> Option<Interval> {
+        self.moments()?.interval(LEVEL).ok()
+    }
+
+    /// What stands at the number.
+    pub(super) fn codes(&self) -> Vec<&'static str> {
+        let kinds = DoubtKind::ALL.into_iter();
+        let own = |kind: &DoubtKind| self.doubts.iter().any(|(_, doubt)| doubt.kind == *kind);
+        kinds.filter(own).map(DoubtKind::code).collect()
+    }
+}
+
+/// The whole study.
+pub(super) struct Study {
+    audit: Audit,
+    /// In the order of the tables.
+    pub(super) numbers: Vec<Number>,
+}
+
+/// Read once: the audit looks at every pair of cells.
+static STUDY: LazyLock<Study> = LazyLock::new(Study::read);
+
+/// The study.
+pub(super) fn study() -> &'static Study {
+    &STUDY
+}
+
+impl Study {
+    fn read() -> Self {
+        let audit = audit::published("iozone-2009");
+        let audit = audit.unwrap_or_else(|| unreachable!("built-in data"));
+        let mut doubts: BTreeMap<usize, Vec<Doubt>> = BTreeMap::new();
+        for doubt in audit.doubts() {
+            doubts.entry(doubt.cell).or_default().push(doubt);
+        }
+        let mut numbers: Vec<Number> = Vec::new();
+        for (index, cell) in audit.cells().iter().enumerate() {
+            let at = |name: &str| cell.at.get(name).map_or("", String::as_str);
+            let Some(value) = cell.value else { continue };
+            let own = doubts.remove(&index).unwrap_or_default();
+            if at("metric") == "throughput_stddev" {
+                // It stands behind its mean.
+                if let Some(number) = numbers.last_mut() {
+                    number.deviation = Some((value, fixed(value, 2)));
+                    let own = own.into_iter().map(|doubt| (Statistic::Deviation, doubt));
+                    number.doubts.extend(own);
+                }
+                continue;
+            }
+            numbers.push(Number {
+                table: at("table").parse().unwrap_or(0),
+                filesystem: at("filesystem").into(),
+                record: at("record_size_kib").parse().unwrap_or(0),
+                test: at("test").into(),
+                mean: value,
+                deviation: None,
+                doubts: own.into_iter().map(|doubt| (Statistic::Mean, doubt)).collect(),
+            });
+        }
+        Self { audit, numbers }
+    }
+
+    /// Numbers of tables 1 to 8, each thing once.
+    pub(super) fn originals(&self) -> impl Iterator<Item = &Number> {
+        self.numbers.iter().filter(|number| number.table < REGROUPED)
+    }
+
+    /// Filesystems in the order of the tables.
+    pub(super) fn filesystems(&self) -> Vec<&str> {
+        once(self.numbers.iter().map(|number| number.filesystem.as_str()))
+    }
+
+    /// Tests in the order of the tables: those that write, then those that read.
+    pub(super) fn tests(&self) -> Vec<&str> {
+        once(self.originals().map(|number| number.test.as_str()))
+    }
+
+    /// Record lengths in KiB, ascending.
+    pub(super) fn records(&self) -> Vec<u32> {
+        once(self.originals().map(|number| number.record))
+    }
+
+    /// The number of tables 1 to 8 for one thing.
+    pub(super) fn of(&self, test: &str, filesystem: &str, record: u32) -> Option<&Number> {
+        self.originals().find(|number| {
+            number.test == test && number.filesystem == filesystem && number.record == record
+        })
+    }
+}
+
+/// Each once, in the order they come.
+fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut each = Vec::new();
+    for one in all {
+        if !each.contains(&one) {
+            each.push(one);
+        }
+    }
+    each
+}
+
+/// A record length: `1 MiB`.
+pub(super) fn length(record: u32) -> String {
+    format!("{} MiB", record / 1024)
+}
+
+/// A test in words: `random write`.
+pub(super) fn spoken(test: &str) -> String {
+    test.replace('_', " ")
+}
+
+/// All twelve.
+pub(super) fn tables(set: &Published) -> Vec<Table> {
+    let study = study();
+    let ids = once(study.numbers.iter().map(|number| number.table));
+    ids.into_iter().map(|id| table(set, study, id)).collect()
+}
+
+fn table(set: &Published, study: &Study, id: u32) -> Table {
+    let own = || study.numbers.iter().filter(|number| number.table == id);
+    let tests = once(own().map(|number| number.test.as_str()));
+    let writes = tests.iter().any(|test| test.ends_with("write"));
+    let what = if writes { "Writing" } else { "Reading" };
+    let regrouped = id >= REGROUPED;
+    let title = |number: &Number| match regrouped {
+        true => length(number.record),
+        false => number.filesystem.clone(),
+    };
+    let names = once(own().map(title));
+    let row = |name: String| {
+        let cell = |test: &&str| {
+            let found = own().find(|number| title(number) == name && number.test == **test);
+            found.map_or_else(|| TableCell::Text("not printed".into()), value)
+        };
+        let cells = tests.iter().map(cell).collect();
+        Row::of(name.clone(), None, Body::Cells(cells))
+    };
+    let of = own().next().map_or_else(String::new, |first| match regrouped {
+        true => format!("{} by record length", first.filesystem),
+        false => format!("records of {}", length(first.record)),
+    });
+    let numbers = match regrouped {
+        true => "means as printed, without deviations; they repeat those of tables 1 to 8",
+        false => {
+            "mean [95 % interval, Student's t, n = 10]; s: standard deviation as printed, taken to \
+             be that of the 10 runs"
+        }
+    };
+    Table {
+        id: format!("{}-table-{id}", set.name),
+        title: format!("Table {id}. {what}, {of}: {}", set.name),
+        caption: vec!["Throughput, higher is better ↑".into(), numbers.into()],
+        corner: if regrouped { "record" } else { "filesystem" },
+        columns: tests.iter().map(|test| Column::new(spoken(test), "KiB/s")).collect(),
+        rows: names.into_iter().map(row).collect(),
+    }
+}
+
+/// A mean with its interval, its deviation, and what is wrong with either.
+fn value(number: &Number) -> TableCell {
+    let interval = number.interval();
+    let spread = number
+        .deviation
+        .as_ref()
+        .map(|(deviation, text)| format!("s = {text} ({})", percent(deviation / number.mean)));
+    let doubts = number.doubts.iter().map(|(statistic, doubt)| match statistic {
+        Statistic::Mean => doubt.short.clone(),
+        Statistic::Deviation => format!("s {}", doubt.short),
+    });
+    let note: Vec<String> = spread.into_iter().chain(doubts).collect();
+    let ends = interval.map(|ends| {
+        let places = if ends.high - ends.low < 200.0 { 1 } else { 0 };
+        (fixed(ends.low, places), fixed(ends.high, places))
+    });
+    TableCell::Value(ValueCell {
+        of: None,
+        shown: Shown { value: fixed(number.mean, 2), interval: ends, relative: None },
+        n: RUNS,
+        n_stated: false,
+        top: false,
+        codes: number.codes(),
+        sort: number.mean * KIB,
+        interval: interval.map(|ends| Interval {
+            low: ends.low * KIB,
+            high: ends.high * KIB,
+            level: ends.level,
+        }),
+        unit: Unit::BytesPerSecond,
+        note: note.join("\n"),
+    })
+}
+
+/// Trends with their charts, and every doubt.
+pub(super) fn extras(_: &Published) -> Extras {
+    let study = study();
+    let mut doubtful: Vec<Doubtful> = Vec::new();
+    for doubt in study.audit.doubts() {
+        let told = Doubtful { code: doubt.kind.code(), text: doubt.sentence };
+        if !doubtful.contains(&told) {
+            doubtful.push(told);
+        }
+    }
+    let (claims, withheld) = trends::told(study);
+    Extras {
+        claims,
+        withheld,
+        doubtful,
+        groups: super::figures::iozone(study),
+        note: format!(
+            "Every mark {}, {}, or {} stands for a sentence below; fslab audit iozone-2009{SUFFIX} \
+             has them with what the article says of its tables.",
+            DoubtKind::Malformed.code(),
+            DoubtKind::Differs.code(),
+            DoubtKind::Repeated.code()
+        ),
+    }
+}

@@ -1,0 +1,235 @@
+//! What the record length does to each filesystem at each test, from printed means and deviations.
+//!
+//! The sentences are those of a measured sweep (C6 to C8), with rules that summaries allow: nothing
+//! can be resampled, so every difference is one of Fieller's intervals ([`Moments::over`]), and all
+//! sweeps of the study are one family (Bonferroni). What is alike comes first, then what turns,
+//! then what rises or falls; whatever rests on a cell that the audit doubts is withheld, unless a
+//! malformed number says the same with every other reading.
+
+use analysis::{Interval, moments::Moments, trend::INSENSITIVE};
+
+use super::iozone::{Number, RUNS, Statistic, Study, length, spoken};
+use crate::{
+    audit::doubts::DoubtKind,
+    units::{fixed, percents, ratio},
+};
+
+/// Error allowed over the whole family.
+const ERROR: f64 = 0.05;
+const KIB_IN_MIB: f64 = 1024.0;
+
+/// What a sweep comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Answer {
+    /// Its levels are alike: largest over smallest mean, and its bound.
+    Alike { largest: f64, bound: f64 },
+    /// A level inside lies above (or below) every other.
+    Turns { level: usize, peak: bool },
+    /// The last over the first.
+    Changes { ratio: f64, interval: Interval },
+    /// Nothing that may be told.
+    Open,
+}
+
+impl Answer {
+    /// Whether two answers are the same sentence but for its numbers.
+    fn agrees(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Alike { .. }, Self::Alike { .. }) | (Self::Open, Self::Open) => true,
+            (Self::Turns { level, peak }, Self::Turns { level: at, peak: way }) => {
+                level == at && peak == way
+            }
+            (Self::Changes { ratio: one, .. }, Self::Changes { ratio: two, .. }) => {
+                (one > 1.0) == (two > 1.0)
+            }
+            (
+                Self::Alike { .. } | Self::Turns { .. } | Self::Changes { .. } | Self::Open,
+                Self::Alike { .. } | Self::Turns { .. } | Self::Changes { .. } | Self::Open,
+            ) => false,
+        }
+    }
+}
+
+/// Sentences, and what is not told with the reason.
+pub(super) fn told(study: &Study) -> (Vec<String>, Vec<String>) {
+    let records = study.records();
+    let sweeps: Vec<Vec<&Number>> = study
+        .tests()
+        .into_iter()
+        .flat_map(|test| {
+            let records = &records;
+            study.filesystems().into_iter().map(move |filesystem| {
+                records.iter().filter_map(|record| study.of(test, filesystem, *record)).collect()
+            })
+        })
+        .filter(|sweep: &Vec<&Number>| sweep.len() == records.len())
+        .collect();
+    let family = f64::from(u32::try_from(sweeps.len()).unwrap_or(u32::MAX));
+    let (mut claims, mut withheld) = (Vec::new(), Vec::new());
+    for sweep in &sweeps {
+        match of_sweep(sweep, family) {
+            Ok(sentence) => claims.push(sentence),
+            Err(reason) => {
+                withheld.push(format!("no sentence on {}: {reason}", subject(sweep)));
+            }
+        }
+    }
+    (claims, withheld)
+}
+
+/// `throughput of xfs on random write`.
+fn subject(sweep: &[&Number]) -> String {
+    let first = sweep.first();
+    first.map_or_else(String::new, |first| {
+        format!("throughput of {} on {}", first.filesystem, spoken(&first.test))
+    })
+}
+
+/// The sentence of a sweep, or why there is none.
+fn of_sweep(sweep: &[&Number], family: f64) -> Result<String, String> {
+    let doubts = || {
+        let all = sweep.iter().enumerate();
+        all.flat_map(|(at, number)| number.doubts.iter().map(move |doubt| (at, doubt)))
+    };
+    if let Some((at, (_, doubt))) = doubts().find(|(_, (_, own))| own.kind == DoubtKind::Repeated) {
+        let record = length(sweep[at].record);
+        return Err(format!("a number at {record} is the {}", doubt.short));
+    }
+    let moments: Option<Vec<Moments>> = sweep.iter().map(|number| number.moments()).collect();
+    let moments = moments.ok_or("a deviation is not printed")?;
+    let answer = answer(&moments, family);
+    let mut read = String::new();
+    for (at, (statistic, doubt)) in doubts() {
+        for other in &doubt.others {
+            let mut again = moments.clone();
+            match statistic {
+                Statistic::Mean => again[at].mean = *other,
+                Statistic::Deviation => again[at].deviation = *other,
+            }
+            if !self::answer(&again, family).agrees(answer) {
+                return Err(format!("the malformed number ({}) may be another", doubt.short));
+            }
+        }
+        read.push_str(&format!("; at {}, {}", length(sweep[at].record), doubt.short));
+    }
+    sentence(sweep, &moments, answer, family, &read)
+}
+
+/// The last over the first of two, at a level of the family shared by so many intervals.
+fn over(last: &Moments, first: &Moments, family: f64) -> Option<(f64, Interval)> {
+    let found = last.over(first, 1.0 - ERROR / family).ok()?;
+    Some((found.ratio.0, found.interval))
+}
+
+fn answer(levels: &[Moments], family: f64) -> Answer {
+    if let Some((largest, bound)) =
+        spread(levels, family).filter(|(_, bound)| *bound <= 1.0 + INSENSITIVE.0)
+    {
+        return Answer::Alike { largest, bound };
+    }
+    let last = levels.len().saturating_sub(1);
+    let inside = |at: &usize| *at > 0 && *at < last;
+    for peak in [true, false] {
+        let apart = |at: usize| {
+            let others = levels.iter().enumerate().filter(|(other, _)| *other != at);
+            others.into_iter().all(|(_, other)| {
+                let found = over(&levels[at], other, family * (levels.len() - 1) as f64);
+                found.is_some_and(|(_, own)| if peak { own.low > 1.0 } else { own.high < 1.0 })
+            })
+        };
+        if let Some(level) = (0..levels.len()).filter(inside).find(|at| apart(*at)) {
+            return Answer::Turns { level, peak };
+        }
+    }
+    let ends = levels.first().zip(levels.last());
+    let Some((ratio, interval)) = ends.and_then(|(first, last)| over(last, first, family)) else {
+        return Answer::Open;
+    };
+    // A step that is shown to go the other way forbids to speak of one change.
+    let against = levels.windows(2).any(|two| {
+        over(&two[1], &two[0], family).is_some_and(|(_, step)| match ratio > 1.0 {
+            true => step.high < 1.0,
+            false => step.low > 1.0,
+        })
+    });
+    match interval.contains(1.0) || against {
+        true => Answer::Open,
+        false => Answer::Changes { ratio, interval },
+    }
+}
+
+/// The largest over the smallest mean, and a bound for it over all pairs of all sweeps.
+fn spread(levels: &[Moments], family: f64) -> Option<(f64, f64)> {
+    let pairs = family * (levels.len() * levels.len().saturating_sub(1) / 2) as f64;
+    let (mut largest, mut bound) = (1.0f64, 1.0f64);
+    for (at, one) in levels.iter().enumerate() {
+        for other in &levels[at + 1..] {
+            let (above, below) = if one.mean >= other.mean { (one, other) } else { (other, one) };
+            let (ratio, interval) = over(above, below, pairs)?;
+            largest = largest.max(ratio);
+            bound = bound.max(interval.high);
+        }
+    }
+    Some((largest, bound))
+}
+
+fn sentence(
+    sweep: &[&Number],
+    moments: &[Moments],
+    answer: Answer,
+    family: f64,
+    read: &str,
+) -> Result<String, String> {
+    let at = |level: usize| length(sweep[level].record);
+    let mib = |level: usize| format!("{} MiB/s", fixed(moments[level].mean / KIB_IN_MIB, 1));
+    let last = sweep.len() - 1;
+    let subject = subject(sweep);
+    let text = match answer {
+        Answer::Alike { largest, bound } => format!(
+            "The {subject} was insensitive to the record length within {:.0} % from {} to {}: its \
+             largest mean is ×{} of its smallest, and at most ×{} (bound of 95 % over all pairs of \
+             levels and {family:.0} sweeps; n = {RUNS} each{read}).",
+            INSENSITIVE.0 * 100.0,
+            at(0),
+            at(last),
+            fixed(largest, 3),
+            fixed((bound * 1000.0).ceil() / 1000.0, 3)
+        ),
+        Answer::Turns { level, peak } => format!(
+            "The {subject} {} at records of {}, with {}, told apart from every other tested length \
+             (95 % over {family:.0} sweeps; n = {RUNS} each{read}).",
+            if peak { "peaked" } else { "was lowest" },
+            at(level),
+            mib(level)
+        ),
+        Answer::Changes { ratio: by, interval } => format!(
+            "Changing the record length from {} to {} {} the {subject} {}, from {} to {} (interval \
+             of 95 % over {family:.0} sweeps; n = {RUNS} each{read}).",
+            at(0),
+            at(last),
+            if by > 1.0 { "raised" } else { "lowered" },
+            change(by, interval),
+            mib(0),
+            mib(last)
+        ),
+        Answer::Open => {
+            return Err(
+                "its levels are not alike within 10 %, and neither one change nor one turn \
+                        is told apart over all sweeps"
+                    .into(),
+            );
+        }
+    };
+    Ok(text)
+}
+
+/// `by 34.2 % [31.0 to 37.5 %]`; beyond twice or half as a ratio.
+fn change(by: f64, interval: Interval) -> String {
+    if !(0.5..=2.0).contains(&by) {
+        return format!("to {}", ratio(by, Some(interval)));
+    }
+    let share = |ratio: f64| (ratio - 1.0).abs();
+    let (one, other) = (share(interval.low), share(interval.high));
+    let ends = Interval { low: one.min(other), high: one.max(other), level: interval.level };
+    format!("by {}", percents(share(by), Some(ends)))
+}

@@ -1,0 +1,295 @@
+//! Tables: columns that fit side by side, the others below under the same row headers.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+
+use super::{
+    Page,
+    wrapped::{harmless, width_of, wrap, wrap_words},
+};
+use model::metric::Unit;
+
+use crate::view::{Body, Column, Row, Table, TableCell, ValueCell};
+
+const LINES: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// What a column takes beside its content: a space on either side and one between columns.
+const CELL: usize = 3;
+
+/// Letters of words in a cell: beside short numbers, and beside numbers with intervals.
+const NARROW: usize = 16;
+const WORDS: usize = 24;
+
+/// Beyond this part of its median, both ends of an interval are shown; beyond the second also where
+/// one side is more than twice the other.
+const WIDE: f64 = 0.3;
+const LOPSIDED: f64 = 0.1;
+
+/// Letters of a row header at least, however wide the numbers beside it are.
+const NAME_MIN: usize = 12;
+
+/// A table whose cells are texts that fit.
+struct Laid<'a> {
+    corner: &'a str,
+    names: Vec<String>,
+    name_width: usize,
+    heads: Vec<String>,
+    /// The cells of each row, or why it has none.
+    rows: Vec<Result<Vec<String>, &'a String>>,
+    /// Columns of words.
+    words: Vec<bool>,
+}
+
+impl<'a> Laid<'a> {
+    /// Names give way to numbers, and words to the width.
+    fn new(table: &'a Table, width: usize, cell: fn(&TableCell) -> String) -> Self {
+        let mut rows: Vec<Result<Vec<String>, &String>> = Vec::new();
+        for row in &table.rows {
+            rows.push(match &row.body {
+                Body::Cells(cells) => {
+                    Ok(cells.iter().map(|own| harmless(&cell(own), false)).collect())
+                }
+                Body::Missing(reason) => Err(reason),
+            });
+        }
+        let words: Vec<bool> = (0..table.columns.len()).map(|at| table.is_words(at)).collect();
+        let cells = rows.iter().flatten().flat_map(|cells| cells.iter().zip(&words));
+        let numbers = cells.filter(|(_, words)| !**words).map(|(cell, _)| width_of(cell));
+        let name_max = width.saturating_sub(2 * CELL + numbers.max().unwrap_or(0)).max(NAME_MIN);
+        let names = table.rows.iter().map(row_title);
+        let names: Vec<String> = names.map(|name| fitted(name, name_max)).collect();
+        let name_width = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
+        let name_width = name_width.max(width_of(table.corner));
+        let room = width.saturating_sub(name_width + 2 * CELL).max(NAME_MIN);
+        let heads = table.columns.iter().map(|column| fitted(header(column), room)).collect();
+        for cells in rows.iter_mut().flatten() {
+            for (cell, _) in cells.iter_mut().zip(&words).filter(|(_, words)| **words) {
+                *cell = fitted(std::mem::take(cell), room);
+            }
+        }
+        Self { corner: table.corner, names, name_width, heads, rows, words }
+    }
+
+    /// Ranges of columns that fit side by side.
+    fn chunks(&self, width: usize) -> Vec<std::ops::Range<usize>> {
+        let of_column = |index: usize| {
+            let cells = self.rows.iter().flatten().map(|cells| width_of(&cells[index]));
+            CELL + cells.max().unwrap_or(0).max(width_of(&self.heads[index]))
+        };
+        let room = width.saturating_sub(self.name_width + CELL);
+        let (mut chunks, mut start, mut used) = (Vec::new(), 0, 0);
+        for index in 0..self.heads.len() {
+            let width = of_column(index);
+            if used + width > room && index > start {
+                chunks.push(start..index);
+                (start, used) = (index, 0);
+            }
+            used += width;
+        }
+        chunks.push(start..self.heads.len());
+        chunks
+    }
+}
+
+impl Page {
+    /// A table of numbers in two lines each: the median with its mark, the width of its interval.
+    pub(super) fn matrix(&mut self, table: &Table) {
+        self.laid_out(table, compact);
+        let mut caption = table.caption.join("; ").replace(
+            "median [95 % interval of the median]",
+            "median ± the longer side of its 95 % interval, or [both ends] where that is wide or \
+             lopsided",
+        );
+        if table.values().any(|value| !value.codes.is_empty()) {
+            caption.push_str("; ! has a warning, see above");
+        }
+        self.wrapped("", "", &caption);
+    }
+
+    /// A table of numbers with both ends of their intervals.
+    pub(crate) fn table(&mut self, table: &Table) {
+        self.laid_out(table, full);
+        self.wrapped("", "", &table.caption.join("; "));
+    }
+
+    /// A table of many small numbers: medians alone, so that the parts of a whole stand below each
+    /// other.
+    pub(super) fn evidence(&mut self, table: &Table) {
+        self.laid_out(table, bare);
+        let caption = table.caption.join("; ").replace(
+            "median [95 % interval of the median]",
+            "medians; the 95 % interval of each is in the HTML report",
+        );
+        self.wrapped("", "", &caption);
+    }
+
+    /// A table whose cells are shown as they are.
+    pub(crate) fn plain(&mut self, table: &Table) {
+        self.laid_out(table, bare);
+        self.wrapped("", "", &table.caption.join("; "));
+    }
+
+    fn laid_out(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
+        self.heading(&table.title);
+        let laid = Laid::new(table, self.width, cell);
+        for columns in laid.chunks(self.width) {
+            self.chunk(&laid, columns);
+        }
+    }
+
+    fn chunk(&mut self, table: &Laid, columns: std::ops::Range<usize>) {
+        let name_width = table.name_width;
+        let mut laid = comfy_table::Table::new();
+        laid.load_style(LINES);
+        let heads = table.heads[columns.clone()].iter().cloned();
+        laid.set_header(std::iter::once(table.corner.to_owned()).chain(heads));
+        let mut holes = Vec::new();
+        for (name, row) in table.names.iter().zip(&table.rows) {
+            match row {
+                Ok(cells) => {
+                    let cells = cells[columns.clone()].iter().cloned();
+                    laid.add_row(std::iter::once(name.clone()).chain(cells));
+                }
+                Err(reason) => holes.push((name.clone(), *reason)),
+            }
+        }
+        for (at, column) in laid.column_iter_mut().enumerate() {
+            let words = at > 0 && table.words[columns.start + at - 1];
+            let side = if at == 0 || words { CellAlignment::Left } else { CellAlignment::Right };
+            column.set_cell_alignment(side);
+        }
+        let lines: Vec<String> = laid.lines().collect();
+        let (last, body) = lines.split_last().map_or(("", &[][..]), |(last, body)| (last, body));
+        for line in body {
+            let marked = line.replace('▲', &self.styled("1;32", "▲"));
+            self.line(&marked);
+        }
+        for (name, reason) in holes {
+            let text = match self.told.insert((name.clone(), reason.clone())) {
+                true => reason.clone(),
+                false => again(reason),
+            };
+            // The lines of a long name stand above.
+            let mut lines: Vec<&str> = name.lines().collect();
+            let last = lines.pop().unwrap_or("");
+            lines.into_iter().for_each(|line| self.line(&format!(" {line}")));
+            let fill = " ".repeat(name_width.saturating_sub(width_of(last)));
+            let indent = " ".repeat(name_width + 3);
+            self.wrapped(&format!(" {last}{fill}  "), &indent, &text);
+        }
+        self.line(last);
+    }
+}
+
+/// Text whose lines are no wider than this; words that are wider are broken.
+fn fitted(text: String, width: usize) -> String {
+    let text = harmless(&text, false);
+    if width_of(&text) <= width {
+        return text;
+    }
+    text.lines().flat_map(|line| wrap(line, width, "", "")).collect::<Vec<_>>().join("\n")
+}
+
+/// Title and unit of a row; a note stands below, short enough not to widen the column.
+fn row_title(row: &Row) -> String {
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+    // A row without numbers says itself why.
+    let note = match row.body {
+        Body::Cells(_) => row.note.replace(" repeats ", "\n"),
+        Body::Missing(_) => String::new(),
+    };
+    let below = if note.is_empty() { "" } else { "\n" };
+    format!("{}{unit}{below}{note}", row.title)
+}
+
+/// In place of a reason that stands above already.
+fn again(reason: &str) -> String {
+    let what = reason.split_once(':').map_or("not measured", |(what, _)| what);
+    format!("{what}, as told above")
+}
+
+/// Title and unit of a column; long names break after their dashes, and above numbers before their
+/// last word.
+fn header(column: &Column) -> String {
+    let long = width_of(&column.title);
+    let title = match (column.title.split_once('-'), column.title.rsplit_once(' ')) {
+        (Some((first, rest)), _) if long > 8 => format!("{first}-\n{rest}"),
+        (_, Some((rest, last))) if long > 12 && !column.unit.is_empty() => {
+            format!("{rest}\n{last}")
+        }
+        _ => column.title.clone(),
+    };
+    if column.unit.is_empty() { title } else { format!("{title}\n{}", column.unit) }
+}
+
+/// Words of a cell in lines of so many letters, so that they do not widen their column.
+fn narrow(text: &str, width: usize) -> String {
+    text.lines().flat_map(|line| wrap_words(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+fn compact(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => narrow(text, NARROW),
+        TableCell::Value(value) => {
+            let mark = if value.top { "▲ " } else { "" };
+            let warned = if value.codes.is_empty() { "" } else { "!" };
+            let mut text = format!("{mark}{}{warned}", value.shown.value);
+            // Writing to a string cannot fail.
+            let _ = match (&value.shown.relative, &value.shown.interval) {
+                (_, Some((low, high))) if needs_ends(value) => write!(text, "\n[{low}, {high}]"),
+                (Some(relative), _) => write!(text, "\n±{relative}"),
+                (None, _) => Ok(()),
+            };
+            text.push_str(&remarks(value));
+            text
+        }
+    }
+}
+
+/// Whether one side of an interval in percent of the median would mislead: where it is wide, where
+/// the other side is far shorter, and where the value is a percentage itself.
+fn needs_ends(value: &ValueCell) -> bool {
+    let Some(interval) = value.interval else { return false };
+    let (below, above) = (value.sort - interval.low, interval.high - value.sort);
+    let (shorter, longer) = (below.min(above), below.max(above));
+    let part = longer / value.sort.abs();
+    value.unit == Unit::Share || part > WIDE || (part > LOPSIDED && longer > 2.0 * shorter)
+}
+
+fn bare(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => text.clone(),
+        TableCell::Value(value) => format!("{}{}", value.shown.value, remarks(value)),
+    }
+}
+
+fn full(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => narrow(text, WORDS),
+        TableCell::Value(value) => {
+            let mark = if value.top { "▲ " } else { "" };
+            let mut text = format!("{mark}{}", value.shown.value);
+            if let Some((low, high)) = &value.shown.interval {
+                // Writing to a string cannot fail.
+                let _ = write!(text, " [{low}, {high}]");
+            }
+            text.push_str(&remarks(value));
+            value.codes.iter().for_each(|code| {
+                text.push('\n');
+                text.push_str(code);
+            });
+            text
+        }
+    }
+}
+
+/// What a number must not be read without: its own n, its failed repeats.
+fn remarks(value: &ValueCell) -> String {
+    let n = if value.n_stated { format!("\nn = {}", value.n) } else { String::new() };
+    let note = if value.note.is_empty() { String::new() } else { format!("\n{}", value.note) };
+    n + &note
+}

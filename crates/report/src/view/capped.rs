@@ -1,0 +1,182 @@
+//! The seconds that sets of files took, as bars from zero that are cut where one is far longer than
+//! the others: what `charts::capped` draws.
+//!
+//! Points of suite `smallfile` enter; for each that differs in more than the state of the caches, a
+//! chart leaves with a panel for each state. A study of 2011 cut its bars at 450 s, and readers
+//! could not see what was behind the cut; here the cut follows from the data by a rule that the
+//! caption states, and every bar has its value written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Metric, Value};
+
+use super::{
+    facts::Filesystem,
+    points::{Entry, Status, Suite, Test, WorkPoint},
+    sweeps,
+};
+use crate::units::{Scale, one_line};
+
+/// The parameter whose values stand side by side.
+const SIDE_BY_SIDE: &str = "cache";
+
+/// Bars are cut at so many times the upper quartile of all medians …
+const CUT: f64 = 2.0;
+
+/// … where the longest is more than so many times the place of the cut.
+const WORTH: f64 = 1.5;
+
+/// One chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Capped {
+    /// Unique within the report.
+    pub(crate) id: String,
+    /// What its points have in common.
+    pub(crate) place: String,
+    pub(crate) panels: Vec<CappedPanel>,
+    /// Where bars are cut, in seconds; `None` where none is.
+    pub(crate) cut: Option<f64>,
+    /// How many repeats stand behind each bar: `8`, or `8 to 12`.
+    pub(crate) repeats: String,
+    /// Whether all bars have an interval.
+    pub(crate) intervals: bool,
+    /// The warning codes of all its numbers, each once, in alphabetical order.
+    pub(crate) codes: BTreeSet<&'static str>,
+    /// Filesystems without a bar, and why.
+    pub(crate) absent: Vec<(String, String)>,
+}
+
+/// The operations at one state of the caches.
+#[derive(Clone, Debug)]
+pub(crate) struct CappedPanel {
+    /// `cache=cold`; empty if there is only one.
+    pub(crate) title: String,
+    pub(crate) groups: Vec<CappedGroup>,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub(crate) struct CappedGroup {
+    pub(crate) name: String,
+    pub(crate) bars: Vec<CappedBar>,
+}
+
+/// One filesystem, in seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct CappedBar {
+    pub(crate) filesystem: usize,
+    pub(crate) name: String,
+    /// `None` where there is no value.
+    pub(crate) median: Option<f64>,
+    pub(crate) interval: Option<(f64, f64)>,
+    /// The median as text, or why there is none.
+    pub(crate) shown: String,
+}
+
+/// The charts of a suite; none of suites but `smallfile`.
+pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
+    if suite.name != "smallfile" {
+        return Vec::new();
+    }
+    let apart = |point: &WorkPoint| -> BTreeMap<String, Value> {
+        let own = point.parameters.iter().filter(|(name, _)| *name != SIDE_BY_SIDE);
+        own.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let mut alike: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
+    for point in &suite.points {
+        let own = apart(point);
+        match alike.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, points)) => points.push(point),
+            None => alike.push((own, vec![point])),
+        }
+    }
+    alike.iter().filter_map(|(_, points)| chart(points, filesystems)).collect()
+}
+
+fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
+    let tests = || points.iter().flat_map(|point| &point.tests);
+    let entries = || tests().flat_map(|test| &test.entries);
+    let summaries = || entries().filter_map(seconds);
+    let mut medians: Vec<f64> =
+        summaries().map(|summary| Scale::SECONDS.number(summary.median)).collect();
+    if medians.is_empty() {
+        return None;
+    }
+    medians.sort_by(f64::total_cmp);
+    let has =
+        |index: usize| entries().any(|entry| entry.filesystem == index && seconds(entry).is_some());
+    let empty = (0..filesystems.len()).filter(|index| !has(*index));
+    let first = points.first()?;
+    let place = match (first.parameters.get(SIDE_BY_SIDE), points.len()) {
+        (Some(value), 2..) => super::points::without(&first.label, SIDE_BY_SIDE, value),
+        _ => first.label.clone(),
+    };
+    Some(Capped {
+        id: format!("capped-{}", first.id),
+        place,
+        panels: points.iter().map(|point| panel(point, points.len() > 1, filesystems)).collect(),
+        cut: cut(&medians),
+        repeats: sweeps::repeats(summaries()),
+        intervals: summaries().all(|summary| summary.interval.is_some()),
+        codes: tests().flat_map(Test::codes).collect(),
+        absent: empty
+            .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
+            .collect(),
+    })
+}
+
+fn seconds(entry: &Entry) -> Option<&analysis::Summary> {
+    let found = entry.metrics.iter().find(|(known, _)| *known == Metric::Elapsed);
+    found.map(|(_, summary)| summary)
+}
+
+/// Where bars of these medians, in ascending order, are cut. The upper quartile is the least value
+/// that at least three quarters do not exceed.
+fn cut(medians: &[f64]) -> Option<f64> {
+    let upper = medians[(medians.len() * 3).div_ceil(4).saturating_sub(1)];
+    let longest = medians.last()?;
+    Some(CUT * upper).filter(|cut| *longest > WORTH * cut)
+}
+
+fn panel(point: &WorkPoint, titled: bool, filesystems: &[Filesystem]) -> CappedPanel {
+    let title = match point.parameters.get(SIDE_BY_SIDE) {
+        Some(value) if titled => format!("{SIDE_BY_SIDE}={}", one_line(&value.to_string())),
+        _ => String::new(),
+    };
+    let measured = |index: &usize| matches!(point.statuses[*index], Some(Status::Measured));
+    let group = |test: &Test| CappedGroup {
+        name: test.name.clone(),
+        bars: (0..filesystems.len())
+            .filter(measured)
+            .map(|index| bar(test, index, &filesystems[index].name))
+            .collect(),
+    };
+    CappedPanel { title, groups: point.tests.iter().map(group).collect() }
+}
+
+fn bar(test: &Test, filesystem: usize, name: &str) -> CappedBar {
+    let scale = Scale::SECONDS;
+    let summary = test.entry(filesystem).and_then(seconds);
+    let ends = summary.and_then(|summary| summary.interval);
+    CappedBar {
+        filesystem,
+        name: name.to_owned(),
+        median: summary.map(|summary| scale.number(summary.median)),
+        interval: ends.map(|ends| (scale.number(ends.low), scale.number(ends.high))),
+        shown: summary.map_or("not measured".into(), |summary| scale.shown(summary).value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_cut_only_where_one_hides_the_others() {
+        assert_eq!(cut(&[1.0, 2.0, 3.0, 4.0]), None);
+        // Upper quartile 3, so 6; 9 is just not more than one and a half of that.
+        assert_eq!(cut(&[1.0, 2.0, 3.0, 9.0]), None);
+        assert_eq!(cut(&[1.0, 2.0, 3.0, 9.1]), Some(6.0));
+        assert_eq!(cut(&[5.0]), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The layout of bonnie++'s own tables: a row for each configuration, and of each phase the rate,
+//! CPU %, and the longest operation, side by side.
+//!
+//! In two tables, as wide as a page can bear: the phases of one large file, and those of many
+//! files.
+
+use analysis::Summary;
+use model::Metric;
+
+use crate::{
+    bonnie::PHASES,
+    units::{Scale, capital},
+    view::{
+        facts::Filesystem,
+        points::{Entry, Status, Test, WorkPoint},
+        tables::{
+            Body, Column, Row, Table, TableCell, ValueCell, caches, directions, scale_of,
+            value_cell,
+        },
+    },
+};
+
+/// How many of [`PHASES`] work on the large file; the others work on many files.
+const ON_ONE_FILE: usize = 6;
+
+/// What stands beside the rate of a phase: metric, and what its column is called.
+const BESIDE: [(Metric, &str); 2] = [(Metric::CpuShare, "CPU"), (Metric::LatencyMax, "worst")];
+
+/// Both tables of a point, as far as it has phases for them; the reasons where it has none.
+pub(super) fn records(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Table> {
+    let place = |test: &&Test| PHASES.iter().position(|name| *name == test.name);
+    let (one, many): (Vec<&Test>, Vec<&Test>) =
+        point.tests.iter().partition(|test| place(test).is_none_or(|place| place < ON_ONE_FILE));
+    let halves = [("data", "One large file", one), ("files", "Many files", many)];
+    let halves = halves.into_iter().filter(|(id, _, tests)| {
+        // Where nothing was measured, one table holds the reasons.
+        !tests.is_empty() || point.tests.is_empty() && *id == "data"
+    });
+    halves.map(|(id, title, tests)| table(id, title, &tests, point, filesystems)).collect()
+}
+
+fn table(
+    id: &str,
+    title: &str,
+    tests: &[&Test],
+    point: &WorkPoint,
+    filesystems: &[Filesystem],
+) -> Table {
+    let scales: Vec<[Scale; 2]> = tests
+        .iter()
+        .map(|test| {
+            BESIDE.map(|(metric, _)| {
+                let summaries = test.entries.iter().filter_map(|entry| of(entry, metric));
+                scale_of(metric.spec().unit, summaries)
+            })
+        })
+        .collect();
+    let mut columns = Vec::new();
+    for (test, scales) in tests.iter().zip(&scales) {
+        columns.push(Column::new(test.name.clone(), test.scale.name));
+        for ((_, name), scale) in BESIDE.iter().zip(scales) {
+            columns.push(Column::new(format!("{} {name}", test.name), scale.name));
+        }
+    }
+    let row = |index: usize| {
+        let cells = tests.iter().zip(&scales).flat_map(|(test, scales)| cells(test, index, scales));
+        Body::Cells(cells.collect())
+    };
+    let mut rows = Vec::new();
+    for (index, filesystem) in filesystems.iter().enumerate() {
+        let body = match &point.statuses[index] {
+            None => continue,
+            Some(Status::Nothing(reason)) => Body::Missing(reason.clone()),
+            Some(Status::Measured) => row(index),
+        };
+        let first = tests.first().and_then(|test| test.entry(index));
+        let mut row = Row::of(filesystem.name.clone(), Some(index), body);
+        row.note = first.map(Entry::failed_repeats).unwrap_or_default();
+        rows.push(row);
+    }
+    let metrics = tests.iter().map(|test| test.metric);
+    let metrics = metrics.chain(BESIDE.iter().map(|(metric, _)| *metric));
+    let mut caption = vec![capital(&directions(metrics))];
+    caption.push(
+        "CPU: time of the workers over elapsed time, 100 % is one processor; worst: the longest \
+         operation of a whole repeat, which is not compared"
+            .into(),
+    );
+    caption.extend(Some(point.sizes()).filter(|sizes| !sizes.is_empty()));
+    caption.extend(caches(tests));
+    let mut table = Table {
+        id: format!("record-{}--{id}", point.id),
+        title: format!("{title}, phase by phase: {}", point.label),
+        caption,
+        corner: "configuration",
+        columns,
+        rows,
+    };
+    table.state_n();
+    if table.has_top() {
+        table.caption.push("▲ top group of its phase, as ranked below".into());
+    }
+    table
+}
+
+fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
+    let found = entry.metrics.iter().find(|(known, _)| *known == metric);
+    found.map(|(_, summary)| summary)
+}
+
+/// Rate, CPU, and worst of one phase; a phase that a configuration lacks says so once.
+fn cells(test: &Test, filesystem: usize, scales: &[Scale; 2]) -> Vec<TableCell> {
+    let Some(entry) = test.entry(filesystem) else {
+        return [TableCell::Text("not part of this cell".into())]
+            .into_iter()
+            .chain(BESIDE.map(|_| TableCell::Text(String::new())))
+            .collect();
+    };
+    let rate = value_cell(entry, entry.summary.as_ref(), test.scale, true);
+    let beside = BESIDE.iter().zip(scales).map(|((metric, _), scale)| {
+        // The codes stand once, at the rate.
+        match of(entry, *metric) {
+            Some(summary) => TableCell::Value(ValueCell::plain(summary, *scale)),
+            None => TableCell::Text("-".into()),
+        }
+    });
+    std::iter::once(rate).chain(beside).collect()
+}
