@@ -290,10 +290,10 @@ async function controls(browser, page) {
       if ((await chosen()) !== "ratio") await tab.keyboard.press("ArrowDown");
       want((await chosen()) === "ratio", "ratio cannot be chosen by arrow");
       const shownRatios = await tab.evaluate(ratios);
-      want(shownRatios.told > 0, "no ratio is shown");
+      want(!page.controls || shownRatios.told > 0, "no ratio is shown");
       want(shownRatios.wrong.length === 0, `ratios: ${shownRatios.wrong.slice(0, 5).join("; ")}`);
       const sorted = await tab.evaluate(sortedRatios);
-      want(sorted.columns > 0, "no column of ratios can be sorted");
+      want(!page.controls || sorted.columns > 0, "no column of ratios can be sorted");
       want(sorted.wrong.length === 0, `sorted ratios: ${sorted.wrong.slice(0, 5).join("; ")}`);
       if (page.controls) {
         want(shownRatios.uncompared > 0, "no value without a ratio says so");
