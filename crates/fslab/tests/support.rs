@@ -157,7 +157,8 @@ pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(below).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && name != ".git" {
+        let ignored = matches!(&*name, "target" | ".git" | "node_modules");
+        if path.is_dir() && !ignored {
             files.extend(self::files(&path));
         } else if path.is_file() {
             files.push(path);
