@@ -9,7 +9,7 @@ demo: prepare            ## measure this machine's filesystems on image files; e
 	target/release/fslab demo
 
 test:                    ## the whole test suite; as root also what needs root
-	scripts/prepare --browser
+	scripts/prepare --browser --guest
 	scripts/test
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes

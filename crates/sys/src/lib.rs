@@ -1,5 +1,5 @@
 //! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
-//! and what tasks have used.
+//! what tasks have used, namespaces, and virtual processors.
 //!
 //! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
 //! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Nothing here
@@ -13,7 +13,11 @@
 pub mod block;
 pub mod cache;
 pub mod child;
+pub mod entropy;
+#[cfg(target_arch = "x86_64")]
+pub mod kvm;
 pub mod loop_device;
+pub mod namespaces;
 pub mod orders;
 pub mod usage;
 

@@ -1,0 +1,231 @@
+//! What was unpacked is kept: one folder for each package or image, named by its SHA-256.
+//!
+//! A folder is made under another name, written, synced, and renamed, so that it is whole or not
+//! there. Two processes may make the same one at once: the second finds the first's and removes its
+//! own. One that makes a folder holds an flock(2) on it, so that what the dead left can be told
+//! from it and is removed by the next one. Whole folders are never removed; users may, at any time
+//! when no guest runs.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest as _, Sha256};
+
+use super::source::Source;
+use crate::GuestError;
+
+/// The folder of this kind of contents. What is kept of a package, and how, is part of the name:
+/// another way needs another number.
+const FOLDER: &str = "kernels-1";
+/// Begins the names of folders that are not whole.
+const UNFINISHED: &str = ".unfinished-";
+/// The file in a folder that says what is in it.
+const CARD: &str = "card";
+/// Bytes of it that are read.
+const CARD_MAX: u64 = 4096;
+
+/// Where unpacked kernels are kept, by the SHA-256 of what they came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    directory: PathBuf,
+}
+
+impl Cache {
+    /// One in a directory, which need not be there yet.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Where caches of this user belong (XDG Base Directory Specification): `fslab` below
+    /// `$XDG_CACHE_HOME` or `~/.cache`; `/var/cache/fslab` for whoever has no home.
+    pub fn default_directory() -> PathBuf {
+        let absolute = |name| {
+            std::env::var_os(name).map(PathBuf::from).filter(|directory| directory.is_absolute())
+        };
+        default_directory(absolute("XDG_CACHE_HOME"), absolute("HOME"))
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Gives the folder of a hash and its card, and makes them first if they are not there.
+    /// `make` writes into the empty folder that it is given, and returns the card.
+    pub(super) fn folder(
+        &self,
+        hash: &str,
+        make: impl FnOnce(&Path) -> Result<Card, GuestError>,
+    ) -> Result<(PathBuf, Card), GuestError> {
+        let kernels = self.directory.join(FOLDER);
+        let whole = kernels.join(hash);
+        if whole.exists() {
+            return Card::read(&whole).map(|card| (whole, card));
+        }
+        fs::create_dir_all(&kernels).map_err(GuestError::io(format!(
+            "making the cache {} (XDG_CACHE_HOME may name another directory)",
+            kernels.display()
+        )))?;
+        remove_unfinished(&kernels);
+        let unfinished = Unfinished::new(&kernels)?;
+        let card = make(&unfinished.path)?;
+        unfinished.finish(&card, &whole)?;
+        Card::read(&whole).map(|card| (whole, card))
+    }
+}
+
+fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    caches
+        .or_else(|| home.map(|home| home.join(".cache")))
+        .unwrap_or_else(|| PathBuf::from("/var/cache"))
+        .join("fslab")
+}
+
+/// What is in a folder of the cache: lines `key=value`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Card {
+    /// The release of the kernel, or of the modules if there is no kernel.
+    pub(super) release: String,
+    /// What the kernel was built for, [`super::Architecture::name`]; empty without one.
+    pub(super) architecture: String,
+    /// The file that is booted, by its name in the folder; empty without one.
+    pub(super) image: String,
+    /// The folder of the modules, by its name in the folder; empty without any.
+    pub(super) modules: String,
+}
+
+impl Card {
+    fn to_text(&self) -> String {
+        let Self { release, architecture, image, modules } = self;
+        format!(
+            "release={release}\narchitecture={architecture}\nimage={image}\nmodules={modules}\n"
+        )
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let mut lines = text.split_terminator('\n');
+        let mut value = |key: &str| {
+            let value = lines.next()?.strip_prefix(key)?.strip_prefix('=')?;
+            Some(value.to_owned())
+        };
+        let card = Self {
+            release: value("release")?,
+            architecture: value("architecture")?,
+            image: value("image")?,
+            modules: value("modules")?,
+        };
+        lines.next().is_none().then_some(card)
+    }
+
+    /// Reads that of a folder, and looks whether all it names is there.
+    fn read(folder: &Path) -> Result<Self, GuestError> {
+        let mut text = String::new();
+        let read = File::open(folder.join(CARD))
+            .and_then(|file| file.take(CARD_MAX).read_to_string(&mut text));
+        let there = |name: &str| name.is_empty() || folder.join(name).exists();
+        let card = read.ok().and_then(|_| Self::of_text(&text));
+        card.filter(|card| there(&card.image) && there(&card.modules)).ok_or_else(|| {
+            let why = "is not what was unpacked there any more; remove it, and it is made anew";
+            GuestError::Malformed { path: folder.to_owned(), why: why.to_owned() }
+        })
+    }
+}
+
+/// A folder that is being made. Dropping it removes it.
+struct Unfinished {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    folder: File,
+    finished: bool,
+}
+
+impl Unfinished {
+    fn new(kernels: &Path) -> Result<Self, GuestError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let random = fastrand::u64(..);
+            let name = format!("{UNFINISHED}{}-{number}-{random:x}", std::process::id());
+            let path = kernels.join(name);
+            let making = || GuestError::io(format!("making {}", path.display()));
+            fs::create_dir(&path).map_err(making())?;
+            let Ok(folder) = File::open(&path) else { continue };
+            // Whoever removes what the dead left may hold the lock already; then there is a next
+            // name. A filesystem without locks cannot tell the dead, so nothing is removed there.
+            let lock = flock(&folder, FlockOperation::NonBlockingLockExclusive);
+            if lock != Err(rustix::io::Errno::WOULDBLOCK) && path.exists() {
+                return Ok(Self { path, folder, finished: false });
+            }
+        }
+    }
+
+    /// Makes it what it was made for, unless another one was quicker.
+    fn finish(mut self, card: &Card, whole: &Path) -> Result<(), GuestError> {
+        let path = self.path.join(CARD);
+        fs::write(&path, card.to_text())
+            .map_err(GuestError::io(format!("writing {}", path.display())))?;
+        // A name must not outlive a power failure that its contents did not.
+        rustix::fs::syncfs(&self.folder)
+            .map_err(|error| GuestError::io(format!("syncing {}", path.display()))(error.into()))?;
+        match fs::rename(&self.path, whole) {
+            Ok(()) => self.finished = true,
+            Err(_) if whole.exists() => {}
+            Err(error) => {
+                return Err(GuestError::io(format!("making {}", whole.display()))(error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.finished
+            && let Err(error) = fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!("cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// Removes the folders that nobody is making any more.
+fn remove_unfinished(kernels: &Path) {
+    let Ok(entries) = fs::read_dir(kernels) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            continue;
+        }
+        let path = entry.path();
+        if let Ok(folder) = File::open(&path)
+            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && let Err(error) = fs::remove_dir_all(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove {}: {error}", path.display());
+        }
+    }
+}
+
+/// The SHA-256 of a file, in hexadecimal.
+pub(super) fn hash(source: Source<'_>, file: &File) -> Result<String, GuestError> {
+    let mut hasher = Sha256::new();
+    let mut stream = source.watched(file, u64::MAX);
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hasher.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(source.failed(error)),
+        }
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! What an ELF file is: the kernel of a PC, a program of user-mode Linux, or neither.
+//!
+//! An open file enters; what it was built for leaves. Only headers, notes and names of sections are
+//! read, each up to a fixed length, and one number is never trusted because of another. Formats:
+//! elf(5).
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    os::unix::fs::FileExt as _,
+};
+
+/// First bytes of an ELF file.
+pub(super) const MAGIC: [u8; 4] = *b"\x7fELF";
+/// 64 bits, little endian: bytes 4 and 5.
+const CLASS: [u8; 2] = [2, 1];
+/// `EM_X86_64`.
+const MACHINE: u16 = 62;
+/// `ET_EXEC` and `ET_DYN`.
+const TYPES: [u16; 2] = [2, 3];
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+/// Bytes of a program header.
+const PROGRAM: usize = 56;
+/// Bytes of a section header.
+const SECTION: usize = 64;
+/// Where the kernel of a PC is mapped (`__START_KERNEL_map` in
+/// `arch/x86/include/asm/page_64_types.h`); no program of a user can be there.
+const KERNEL_TEXT: u64 = 0xffff_ffff_8000_0000;
+/// A section that each user-mode Linux has, stripped or not: the switches of its own command line
+/// (`arch/um/include/asm/common.lds.S`).
+const UML_SECTION: &[u8] = b".uml.setup.init";
+/// The note in which a kernel says where a virtual machine may enter it (`XEN_ELFNOTE_PHYS32_ENTRY`
+/// in `include/xen/interface/elfnote.h`), and its owner.
+const PVH_NOTE: (u32, &[u8]) = (18, b"Xen\0");
+/// Bytes of a table, or of a note segment, beyond which a file is not read: no kernel comes near.
+const TABLE_MAX: u64 = 1 << 20;
+/// What a kernel says of itself, before its release (`linux_banner` in `init/version.c`).
+const BANNER: &[u8] = b"Linux version ";
+/// Characters of a release (`__NEW_UTS_LEN` in `include/uapi/linux/utsname.h`).
+const RELEASE_MAX: usize = 64;
+
+/// What an ELF file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Built {
+    /// The kernel of a PC, and whether a virtual machine can enter it as it is.
+    Pc {
+        /// Whether it has the note that QEMU asks for.
+        pvh: bool,
+    },
+    /// A program of user-mode Linux.
+    Uml,
+}
+
+/// Tells what a file is; the error says why it is neither.
+pub(super) fn examine(file: &File) -> Result<Built, String> {
+    let header: [u8; 64] = bytes(file, 0, 64)?.try_into().map_err(|_| CUT.to_owned())?;
+    if header[..4] != MAGIC || header[4..6] != CLASS || number16(&header, 18) != MACHINE {
+        return Err("is not for x86-64; other processors are not emulated".to_owned());
+    }
+    if !TYPES.contains(&number16(&header, 16)) {
+        return Err("is an ELF file, but no kernel: it is not linked".to_owned());
+    }
+    let programs = table(file, &header, (32, 54, 56), PROGRAM)?;
+    let programs = programs.chunks_exact(PROGRAM);
+    let segments = |kind| programs.clone().filter(move |entry| number32(entry, 0) == kind);
+    if segments(PT_LOAD).any(|entry| number64(entry, 16) >= KERNEL_TEXT) {
+        let mut pvh = false;
+        for entry in segments(PT_NOTE) {
+            let notes = bytes(file, number64(entry, 8), number64(entry, 32))?;
+            pvh |= has_note(&notes, PVH_NOTE);
+        }
+        return Ok(Built::Pc { pvh });
+    }
+    let sections = table(file, &header, (40, 58, 60), SECTION)?;
+    let names = usize::from(number16(&header, 62));
+    let names = sections.chunks_exact(SECTION).nth(names).ok_or(NEITHER)?;
+    let names = bytes(file, number64(names, 24), number64(names, 32))?;
+    if names.split(|byte| *byte == 0).any(|name| name == UML_SECTION) {
+        return Ok(Built::Uml);
+    }
+    Err(NEITHER.to_owned())
+}
+
+const CUT: &str = "is cut short";
+const NEITHER: &str = "is a program, but neither a vmlinux (nothing in it is at a kernel's address) nor a user-mode \
+     Linux (it has no section .uml.setup.init)";
+
+/// Looks for the release in the text that a kernel prints first; `None` without one.
+pub(super) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
+    let most = BANNER.len() + RELEASE_MAX + 1;
+    let finder = memchr::memmem::Finder::new(BANNER);
+    let mut window = Vec::with_capacity((1 << 20) + most);
+    loop {
+        let before = window.len();
+        file.by_ref().take(1 << 20).read_to_end(&mut window)?;
+        for at in finder.find_iter(&window) {
+            let text = &window[at + BANNER.len()..window.len().min(at + most)];
+            let end = text.iter().position(|byte| !in_release(*byte)).unwrap_or(text.len());
+            let text = String::from_utf8_lossy(&text[..end]);
+            // The same words occur without a number, in whatever prints or looks for them.
+            if text.starts_with(|first: char| first.is_ascii_digit()) && is_release(&text) {
+                return Ok(Some(text.into_owned()));
+            }
+        }
+        if window.len() == before {
+            return Ok(None);
+        }
+        // What begins at the end of this window is found whole in the next one.
+        window.drain(..window.len().saturating_sub(most));
+    }
+}
+
+/// Whether a text can be what `uname -r` says, and so the name of a folder.
+pub(super) fn is_release(text: &str) -> bool {
+    (1..=RELEASE_MAX).contains(&text.len())
+        && text.bytes().all(in_release)
+        && !text.starts_with('.')
+}
+
+fn in_release(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".-+_~".contains(&byte)
+}
+
+/// A table of the file: where it begins, how long an entry is, and how many there are stand at
+/// `places` of the header.
+fn table(
+    file: &File,
+    header: &[u8; 64],
+    places: (usize, usize, usize),
+    entry: usize,
+) -> Result<Vec<u8>, String> {
+    let (offset, length, count) = places;
+    let count = number16(header, count);
+    if count > 0 && usize::from(number16(header, length)) != entry {
+        return Err("is an ELF file with tables of an unknown kind".to_owned());
+    }
+    bytes(file, number64(header, offset), u64::from(count) * entry as u64)
+}
+
+fn has_note(mut notes: &[u8], (wanted, owner): (u32, &[u8])) -> bool {
+    while notes.len() >= 12 {
+        let padded = |at| (number32(notes, at) as usize).next_multiple_of(4);
+        let (name, content) = (padded(0), padded(4));
+        let kind = number32(notes, 8);
+        notes = &notes[12..];
+        if kind == wanted && notes.starts_with(owner) && name == owner.len() {
+            return true;
+        }
+        notes = notes.get(name.saturating_add(content)..).unwrap_or_default();
+    }
+    false
+}
+
+/// Reads a part of the file.
+fn bytes(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, String> {
+    if length > TABLE_MAX {
+        return Err(format!("is an ELF file with a table of {length} bytes, which no kernel has"));
+    }
+    let length = usize::try_from(length).map_err(|error| error.to_string())?;
+    let mut bytes = vec![0; length];
+    match file.read_exact_at(&mut bytes, offset) {
+        Ok(()) => Ok(bytes),
+        // An offset beyond what a file can have is refused by the system, not met by an end.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(CUT.to_owned()),
+        Err(error) => Err(format!("cannot be read at {offset}: {error}")),
+    }
+}
+
+fn number16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+fn number32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+fn number64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use std::io::Write as _;
+
+use proptest::prelude::*;
+
+use super::{
+    super::testing::{elf, note, uml, vmlinux},
+    *,
+};
+
+fn built(bytes: &[u8]) -> Result<Built, String> {
+    let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+    file.write_all(bytes).unwrap();
+    examine(&file)
+}
+
+fn said(mut bytes: &[u8]) -> Option<String> {
+    release(&mut bytes).unwrap()
+}
+
+#[test]
+fn kernels_and_programs_are_told_apart() {
+    assert_eq!(built(&vmlinux("6.1", true)), Ok(Built::Pc { pvh: true }));
+    assert_eq!(built(&vmlinux("6.1", false)), Ok(Built::Pc { pvh: false }));
+    assert_eq!(built(&uml("6.1")), Ok(Built::Uml));
+    assert_eq!(built(&elf(0x40_0000, &[], &[".text", ".init"], "x")), Err(NEITHER.to_owned()));
+}
+
+#[test]
+fn notes_of_others_are_no_entry() {
+    let pvh = |notes: &[u8]| built(&elf(KERNEL_TEXT, notes, &[], ""));
+    assert_eq!(pvh(&note(b"Xen\0", 17, b"")), Ok(Built::Pc { pvh: false }));
+    assert_eq!(pvh(&note(b"Xenon\0", 18, b"")), Ok(Built::Pc { pvh: false }));
+    let odd = [note(b"odd", 1, b"12345"), note(b"Xen\0", 18, b"1234")].concat();
+    assert_eq!(pvh(&odd), Ok(Built::Pc { pvh: true }));
+    // A content of 4 GiB.
+    let long = [&[4, 0, 0, 0, 255, 255, 255, 255, 1, 0, 0, 0][..], &odd].concat();
+    assert_eq!(pvh(&long), Ok(Built::Pc { pvh: false }));
+}
+
+#[test]
+fn the_release_is_what_has_a_number() {
+    assert_eq!(said(&vmlinux("6.1.0-50-amd64", true)), Some("6.1.0-50-amd64".to_owned()));
+    assert_eq!(
+        said(b"Linux version 6.12.117+deb12-amd64"),
+        Some("6.12.117+deb12-amd64".to_owned())
+    );
+    assert_eq!(said(b"Linux version %s (%s)"), None);
+    assert_eq!(said(b"Linux version "), None);
+    assert_eq!(said(format!("Linux version 6{}", "1".repeat(64)).as_bytes()), None);
+}
+
+#[test]
+fn a_release_is_found_across_windows() {
+    for before in [(1 << 20) - 30, (1 << 20) - 14, (1 << 20) - 1, 1 << 20, 3 << 20] {
+        let mut bytes = vec![b' '; before];
+        bytes.extend(b"Linux version 6.1.0-50-amd64 (x)");
+        bytes.extend([0; 100]);
+        assert_eq!(said(&bytes), Some("6.1.0-50-amd64".to_owned()), "{before}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_damage_has_an_answer(
+        kernel: bool,
+        at in 0..64_usize,
+        values in prop::collection::vec(any::<u8>(), 1..8),
+        cut: prop::sample::Index,
+    ) {
+        let mut bytes = if kernel { vmlinux("6.1", true) } else { uml("6.1") };
+        for (offset, value) in values.into_iter().enumerate() {
+            bytes[at + offset] = value;
+        }
+        let _ = built(&bytes);
+        prop_assert!(built(&bytes[..cut.index(64)]).is_err());
+        let _ = built(&bytes[..cut.index(bytes.len())]);
+    }
+
+    #[test]
+    fn notes_of_strangers_end(notes: Vec<u8>) {
+        let _ = has_note(&notes, PVH_NOTE);
+    }
+
+    #[test]
+    fn a_release_is_a_name_of_a_folder(text: String) {
+        if is_release(&text) {
+            let path = std::path::Path::new(&text);
+            let parts: Vec<_> = path.components().collect();
+            prop_assert!(matches!(parts[..], [std::path::Component::Normal(_)]));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+use std::{
+    fs, os::unix::fs::PermissionsExt as _, path::Path, sync::atomic::AtomicBool, time::Instant,
+};
+
+use expect_test::expect;
+
+use super::super::{
+    Architecture, Cache, Kernel, Named,
+    testing::{
+        By, NEVER, Place, RELEASE, boot_image, deb, files, packed, tar, tar_of, uml, vmlinux,
+    },
+};
+use crate::{
+    GuestError,
+    packages::{NO_PACKAGE, packages},
+    support::skipped,
+};
+
+fn package() -> Vec<u8> {
+    deb(&packed(&tar_of(&files()), By::Xz))
+}
+
+#[test]
+fn a_package_needs_no_installing() {
+    let place = Place::new();
+    let path = place.write("linux-image.deb", &package());
+    let kernel = place.pc(&path).unwrap();
+    assert_eq!(kernel.release, RELEASE);
+    assert_eq!(kernel.architecture, Architecture::Pc);
+    assert_eq!(kernel.origin, path);
+    assert_eq!(kernel.hash.len(), 64);
+    assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux(RELEASE, true));
+    let modules = kernel.modules.clone().unwrap();
+    assert!(modules.ends_with(format!("modules/{RELEASE}")));
+    assert_eq!(place.list(&modules), ["kernel/fs/xfs/xfs.ko", "modules.builtin"]);
+    // The second time nothing is written.
+    let before = fs::metadata(&kernel.image).unwrap().modified().unwrap();
+    assert_eq!(place.pc(&path).unwrap(), kernel);
+    assert_eq!(fs::metadata(&kernel.image).unwrap().modified().unwrap(), before);
+    let folders = fs::read_dir(place.cache.directory().join("kernels-1")).unwrap();
+    assert_eq!(folders.count(), 1);
+}
+
+#[test]
+fn any_packing_of_a_package_and_of_a_kernel_is_read() {
+    for by in [By::Gzip, By::Xz, By::Zstd, By::Lz4] {
+        let place = Place::new();
+        let image = boot_image(RELEASE, &vmlinux(RELEASE, true), by);
+        let archive = tar(&[("usr/lib/modules/6.1.0-50-amd64/vmlinuz", &image)]);
+        for (name, bytes) in [
+            ("arch.pkg.tar", packed(&archive, by)),
+            ("plain.tar", archive.clone()),
+            ("debian.deb", deb(&packed(&archive, by))),
+            ("plain.deb", deb(&archive)),
+            ("vmlinuz", image.clone()),
+        ] {
+            let kernel = place.pc(&place.write(name, &bytes)).unwrap();
+            assert_eq!(kernel.release, RELEASE, "{by:?} {name}");
+            assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux(RELEASE, true));
+            assert_eq!(kernel.modules, None);
+        }
+    }
+}
+
+#[test]
+fn the_newest_installed_kernel_is_taken() {
+    let place = Place::new();
+    for release in ["6.1.0-9-amd64", "6.1.0-50-amd64", "6.1.0-50-cloud-amd64", "5.10.0-30-amd64"] {
+        let image = boot_image(release, &vmlinux(release, true), By::Gzip);
+        place.write(&format!("boot/vmlinuz-{release}"), &image);
+        place.write(&format!("lib/modules/{release}/modules.builtin"), b"");
+    }
+    place.write("boot/vmlinuz-6.9-broken", b"no kernel");
+    let of = |named| place.find(named, Architecture::Pc).unwrap();
+    let newest = of(Named::Newest);
+    assert_eq!(newest.release, "6.1.0-50-amd64");
+    assert_eq!(newest.origin, place.path("boot/vmlinuz-6.1.0-50-amd64").to_str().unwrap());
+    assert_eq!(newest.modules, Some(place.path("lib/modules/6.1.0-50-amd64")));
+    assert_eq!(of(Named::Text("5.10")).release, "5.10.0-30-amd64");
+    assert_eq!(of(Named::Text("6.1.0-9")).release, "6.1.0-9-amd64");
+    assert_eq!(of(Named::Text("6.1.0-50-cloud-amd64")).release, "6.1.0-50-cloud-amd64");
+    let error = place.find(Named::Text("6.12"), Architecture::Pc).unwrap_err();
+    expect![[r#"no kernel 6.12 is installed that can be read; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux"#]]
+        .assert_eq(&place.told(&error));
+    // Some distributions have the image beside its modules.
+    let image = boot_image("6.17.1-arch1-1", &vmlinux("6.17.1-arch1-1", true), By::Zstd);
+    place.write("usr/lib/modules/6.17.1-arch1-1/vmlinuz", &image);
+    let newest = of(Named::Newest);
+    assert_eq!(newest.modules, Some(place.path("usr/lib/modules/6.17.1-arch1-1")));
+}
+
+#[test]
+fn kernels_that_only_root_may_read_are_named() {
+    let place = Place::new();
+    let image = boot_image(RELEASE, &vmlinux(RELEASE, true), By::Gzip);
+    let path = place.write("boot/vmlinuz-6.1.0-50-amd64", &image);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        skipped("kernels_that_only_root_may_read_are_named", "a user other than root");
+        return;
+    }
+    let error = place.find(Named::Newest, Architecture::Pc).unwrap_err();
+    expect!["no kernel is installed that can be read (/boot/vmlinuz-6.1.0-50-amd64: only root may); name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux, or let everybody read it: chmod a+r"]
+        .assert_eq(&place.told(&error));
+}
+
+#[test]
+fn without_any_kernel_the_cure_is_told() {
+    let place = Place::new();
+    let mut told = String::new();
+    for (named, architecture) in [
+        (Named::Newest, Architecture::Pc),
+        (Named::Text("/nowhere/linux.deb"), Architecture::Pc),
+        (Named::Newest, Architecture::Uml),
+        (Named::Text("/nowhere/linux.uml"), Architecture::Uml),
+    ] {
+        let error = place.find(named, architecture).unwrap_err();
+        told += &place.told(&error);
+        told.push('\n');
+    }
+    expect![[r#"
+        no kernel is installed that can be read; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        there is no /nowhere/linux.deb; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        there is no linux.uml on PATH; install the package user-mode-linux, or name the path of the package or of the program linux.uml in it
+        there is no /nowhere/linux.uml; install the package user-mode-linux, or name the path of the package or of the program linux.uml in it
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn user_mode_linux_is_found_installed_and_packed() {
+    let place = Place::new();
+    let program = place.write("usr/bin/linux.uml", &uml("6.1.176"));
+    place.write("usr/lib/uml/modules/6.1.176/modules.builtin", b"");
+    for named in [Named::Newest, Named::Text("6.1"), Named::Text(&program)] {
+        let kernel = place.find(named, Architecture::Uml).unwrap();
+        assert_eq!((&kernel.release[..], kernel.architecture), ("6.1.176", Architecture::Uml));
+        assert_eq!(kernel.image.to_str(), Some(&program[..]));
+        assert_eq!(kernel.modules, Some(place.path("usr/lib/uml/modules/6.1.176")));
+    }
+    let error = place.find(Named::Text("6.12"), Architecture::Uml).unwrap_err();
+    assert!(error.to_string().contains("is a user-mode Linux 6.1.176, not 6.12"), "{error}");
+    let archive = tar(&[
+        ("./usr/bin/linux.uml", &uml("6.1.176")),
+        ("./usr/lib/uml/modules/6.1.176/kernel/fs/f2fs/f2fs.ko", b"f2fs"),
+    ]);
+    let path = place.write("user-mode-linux.deb", &deb(&packed(&archive, By::Xz)));
+    let kernel = place.find(Named::Text(&path), Architecture::Uml).unwrap();
+    assert_eq!(fs::read(&kernel.image).unwrap(), uml("6.1.176"));
+    let mode = fs::metadata(&kernel.image).unwrap().permissions().mode();
+    assert_eq!(mode & 0o100, 0o100, "it can be run");
+    assert_eq!(place.list(&kernel.modules.unwrap()), ["kernel/fs/f2fs/f2fs.ko"]);
+}
+
+#[test]
+fn modules_may_be_named_behind_a_kernel() {
+    let place = Place::new();
+    let image = place.write("my:vmlinux", &vmlinux("6.12.0-own", true));
+    assert_eq!(place.pc(&image).unwrap().modules, None);
+    place.write("tree/lib/modules/6.12.0-own/kernel/fs/x.ko", b"x");
+    for folder in ["tree", "tree/lib/modules", "tree/lib/modules/6.12.0-own"] {
+        let text = format!("{image}:{}", place.path(folder).display());
+        let kernel = place.pc(&text).unwrap();
+        assert_eq!(kernel.modules, Some(place.path("tree/lib/modules/6.12.0-own")), "{folder}");
+        assert_eq!((kernel.release, kernel.origin), ("6.12.0-own".to_owned(), text));
+        assert_eq!(kernel.image, Path::new(&image));
+    }
+    let archive = tar(&[("lib/modules/6.12.0-own/kernel/fs/x.ko", b"x")]);
+    let modules = place.write("linux-modules.deb", &deb(&packed(&archive, By::Zstd)));
+    let kernel = place.pc(&format!("{image}:{modules}")).unwrap();
+    assert_eq!(place.list(&kernel.modules.unwrap()), ["kernel/fs/x.ko"]);
+    let error = place.pc(&format!("{image}:{}", place.path("").display())).unwrap_err();
+    expect!["/: is no folder of modules; name lib/modules/6.12.0-own"]
+        .assert_eq(&place.told(&error));
+}
+
+#[test]
+fn a_kernel_that_no_machine_can_enter_is_left_packed() {
+    let place = Place::new();
+    let image = boot_image(RELEASE, &vmlinux(RELEASE, false), By::Gzip);
+    let path = place.write("vmlinuz", &image);
+    assert_eq!(place.pc(&path).unwrap().image, Path::new(&path));
+    let name = format!("boot/vmlinuz-{RELEASE}");
+    let path = place.write("x.deb", &deb(&packed(&tar(&[(&name, &image)]), By::Gzip)));
+    assert_eq!(fs::read(place.pc(&path).unwrap().image).unwrap(), image);
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_with_a_reason() {
+    let place = Place::new();
+    let mut told = String::new();
+    let mut refused = |name: &str, bytes: &[u8], architecture| {
+        let path = place.write(name, bytes);
+        let error = place.find(Named::Text(&path), architecture).unwrap_err();
+        told += &place.told(&error);
+        told.push('\n');
+    };
+    let image = |by| boot_image(RELEASE, &vmlinux(RELEASE, true), by);
+    let mut arm = vmlinux(RELEASE, true);
+    arm[18] = 183;
+    refused("empty", b"", Architecture::Pc);
+    refused("text", &[b'x'; 2000], Architecture::Pc);
+    refused("x.rpm", &[0xed, 0xab, 0xee, 0xdb, 3, 0], Architecture::Pc);
+    refused("arm", &arm, Architecture::Pc);
+    refused("fslab", &fs::read(std::env::current_exe().unwrap()).unwrap(), Architecture::Uml);
+    refused("vmlinux", &vmlinux(RELEASE, false), Architecture::Pc);
+    refused("vmlinux-2", &vmlinux(RELEASE, true), Architecture::Uml);
+    refused("linux.uml", &uml("6.1.176"), Architecture::Pc);
+    refused("vmlinuz", &image(By::Bzip2), Architecture::Pc);
+    refused("vmlinuz-cut", &image(By::Xz)[..1600], Architecture::Pc);
+    refused("vmlinuz-arm", &boot_image(RELEASE, &arm, By::Lz4), Architecture::Pc);
+    refused("meta.deb", &deb(&tar(&[("./usr/share/doc/x", b"x")])), Architecture::Pc);
+    refused("arm.deb", &deb(&tar(&[("./boot/vmlinuz-6.1", &arm)])), Architecture::Pc);
+    refused("pc.deb", &package(), Architecture::Uml);
+    refused("cut.deb", &package()[..700], Architecture::Pc);
+    expect![[r#"
+        /empty: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        /text: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        /x.rpm: is an RPM package, which is not read; unpack it (rpm2cpio PACKAGE | cpio -idm) and name the vmlinuz in it, in lib/modules/RELEASE or in boot
+        /arm: is not for x86-64; other processors are not emulated
+        /fslab: is a program, but neither a vmlinux (nothing in it is at a kernel's address) nor a user-mode Linux (it has no section .uml.setup.init)
+        /vmlinux: has no entry for virtual machines; name its bzImage, or build it with CONFIG_PVH
+        /vmlinux-2: is a kernel for a PC, and a program of user-mode Linux is needed
+        /linux.uml: is a program of user-mode Linux, and a kernel for a PC is needed
+        /vmlinuz: is packed by bzip2, which is not read; unpack it first
+        /vmlinuz-cut: ends at 1600, though its kernel does at 1752; copy it anew
+        /vmlinuz-arm: holds a kernel that is not for x86-64; other processors are not emulated
+        /meta.deb: holds no kernel; of a package that only names others, get the one it names (linux-image-VERSION), and name one of modules behind a kernel: KERNEL:MODULES
+        /arm.deb: holds a kernel that is not for x86-64; other processors are not emulated
+        /pc.deb: holds another kind of kernel than a program of user-mode Linux
+        /cut.deb: ends too early; copy it anew
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let place = Place::new();
+    let path = place.write("linux-image.deb", &package());
+    let error =
+        place.find_until(Named::Text(&path), Architecture::Pc, &AtomicBool::new(true)).unwrap_err();
+    assert!(matches!(error, GuestError::Interrupted), "{error}");
+    assert!(!place.cache.directory().exists());
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how long it took")]
+fn packages_of_distributions_are_unpacked() {
+    let mut packages = packages();
+    // The others take up to half a minute, and the test that boots reads one of them.
+    if std::env::var_os("FSLAB_KERNELS").is_none() {
+        packages.retain(|package| package.to_string_lossy().contains("user-mode-linux"));
+    }
+    if packages.is_empty() {
+        skipped("packages_of_distributions_are_unpacked", NO_PACKAGE);
+    }
+    for package in packages {
+        let place = Place::new();
+        let uml = package.to_string_lossy().contains("user-mode-linux");
+        let architecture = if uml { Architecture::Uml } else { Architecture::Pc };
+        let text = package.to_str().unwrap();
+        let start = Instant::now();
+        let find = |cache: &Cache| -> Kernel {
+            Kernel::find(Named::Text(text), architecture, cache, &NEVER).unwrap()
+        };
+        let kernel = find(&place.cache);
+        let first = start.elapsed();
+        assert_eq!(find(&place.cache), kernel);
+        let modules = kernel.modules.clone().unwrap();
+        let files = place.list(&modules);
+        println!(
+            "{} is {}: {} files, {first:?}, again {:?}",
+            package.display(),
+            kernel.release,
+            files.len(),
+            start.elapsed() - first
+        );
+        assert!(text.contains(kernel.release.split('-').next().unwrap()) || uml);
+        for module in ["fs/nilfs2/nilfs2.ko", "drivers/md/dm-flakey.ko", "fs/fat/vfat.ko"] {
+            let cloud = text.contains("cloud") && module.contains("nilfs2");
+            let there = files.iter().any(|file| file.starts_with(&format!("kernel/{module}")));
+            assert!(there || cloud, "{module} of {text}");
+        }
+        if architecture == Architecture::Pc {
+            let file = fs::File::open(&kernel.image).unwrap();
+            assert_eq!(super::elf::examine(&file), Ok(super::elf::Built::Pc { pvh: true }));
+            let mut file = &file;
+            assert_eq!(super::elf::release(&mut file).unwrap(), Some(kernel.release));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Reading a file from a stranger: unpacking it, with an eye on the signal that ends us and on how
+//! much comes out.
+//!
+//! A stream of bytes enters and leaves; whatever is wrong with it becomes a [`GuestError`] that
+//! names the file.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead, BufReader, Read, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use crate::GuestError;
+
+/// Memory for the dictionary of an xz stream, in KiB. The kernel's own `scripts/xz_wrap.sh` asks
+/// for up to 128 MiB; the format allows 4 GiB.
+const XZ_MEMORY_KIB: u32 = 160 << 10;
+/// Memory for the window of a zstd stream, in bytes: what `zstd -22 --ultra` asks for at most, by
+/// which kernels are packed (`scripts/Makefile.lib`).
+const ZSTD_WINDOW: u64 = 128 << 20;
+/// Bytes of a block of the legacy lz4 format, unpacked (`doc/lz4_Frame_format.md` of lz4).
+const LZ4_BLOCK: usize = 8 << 20;
+/// The longest such block, packed: what does not shrink grows by 1/255 and 16 bytes
+/// (`LZ4_compressBound` in `lz4.h`).
+const LZ4_PACKED_MAX: usize = LZ4_BLOCK + LZ4_BLOCK / 255 + 16;
+
+/// Characters of a message that somebody else wrote.
+const MESSAGE_MAX: usize = 120;
+
+/// How a stream is packed, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Not at all, or in no way that is known here.
+    None,
+    /// Gzip, RFC 1952.
+    Gzip,
+    /// The xz file format.
+    Xz,
+    /// Zstandard, RFC 8878.
+    Zstd,
+    /// The legacy frame of lz4, as `lz4 -l` writes it.
+    Lz4,
+    /// One that is known but not read, by its name.
+    Unread(&'static str),
+}
+
+impl Packing {
+    /// Bytes that tell.
+    pub(super) const MAGIC: usize = 6;
+
+    /// That of a stream. Kernels are packed by one of these (`init/Kconfig`, "Kernel compression
+    /// mode"); the marks are those of `lib/decompress.c`.
+    pub(super) fn of(first: &[u8]) -> Self {
+        match first {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [0x02, 0x21, 0x4c, 0x18, ..] => Self::Lz4,
+            [b'B', b'Z', b'h', ..] => Self::Unread("bzip2"),
+            [0x5d, 0, 0, ..] => Self::Unread("lzma"),
+            [0x89, b'L', b'Z', b'O', ..] => Self::Unread("lzo"),
+            _ => Self::None,
+        }
+    }
+}
+
+/// A file that is read, and what may end the reading.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    /// The file, for messages.
+    pub(super) path: &'a Path,
+    /// Set by whoever wants to stop.
+    pub(super) interrupt: &'a AtomicBool,
+}
+
+impl<'a> Source<'a> {
+    /// Opens the file.
+    pub(super) fn open(self) -> Result<File, GuestError> {
+        let file = File::open(self.path).map_err(|error| self.failed(error))?;
+        let metadata = file.metadata().map_err(|error| self.failed(error))?;
+        if metadata.is_file() { Ok(file) } else { Err(self.malformed("is not a file")) }
+    }
+
+    /// Says that something is wrong with the file.
+    pub(super) fn malformed(self, why: impl Into<String>) -> GuestError {
+        GuestError::Malformed { path: self.path.to_owned(), why: why.into() }
+    }
+
+    /// What a failed read means. Errors of the system have a number; what has none was found by
+    /// whoever unpacks.
+    pub(super) fn failed(self, error: io::Error) -> GuestError {
+        if self.interrupt.load(Ordering::Relaxed) {
+            GuestError::Interrupted
+        } else if error.raw_os_error().is_some() {
+            GuestError::io(format!("reading {}", self.path.display()))(error)
+        } else if error.kind() == io::ErrorKind::UnexpectedEof {
+            self.malformed("ends too early; copy it anew")
+        } else if error.kind() == io::ErrorKind::OutOfMemory {
+            self.malformed("wants more memory to be unpacked than a kernel can need")
+        } else {
+            // Some of them quote what they read.
+            let text = error.to_string();
+            let plain = |one: char| if one.is_control() { '?' } else { one };
+            let text: String = text.chars().map(plain).take(MESSAGE_MAX).collect();
+            self.malformed(format!("cannot be unpacked: {text}"))
+        }
+    }
+
+    /// Ends the work if that is wanted.
+    pub(super) fn check(self) -> Result<(), GuestError> {
+        if self.interrupt.load(Ordering::Relaxed) { Err(GuestError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Reads `stream` unpacked, however it is packed, but not more than `limit` bytes.
+    pub(super) fn unpacked<R: Read + 'a>(
+        self,
+        mut stream: R,
+        limit: u64,
+    ) -> Result<Watched<'a, Box<dyn Read + 'a>>, GuestError> {
+        let mut first = Vec::with_capacity(Packing::MAGIC);
+        let magic = Packing::MAGIC as u64;
+        stream.by_ref().take(magic).read_to_end(&mut first).map_err(|error| self.failed(error))?;
+        let packing = Packing::of(&first);
+        let whole = io::Cursor::new(first).chain(BufReader::with_capacity(1 << 16, stream));
+        let inner: Box<dyn Read + 'a> = match packing {
+            Packing::None => Box::new(whole),
+            Packing::Gzip => Box::new(flate2::bufread::GzDecoder::new(whole)),
+            Packing::Xz => Box::new(Xz::new(whole)),
+            Packing::Zstd => Box::new(
+                ruzstd::decoding::StreamingDecoder::new_with_max_window_size(whole, ZSTD_WINDOW)
+                    .map_err(|error| self.failed(io::Error::other(error)))?,
+            ),
+            Packing::Lz4 => Box::new(Lz4::new(whole).map_err(|error| self.failed(error))?),
+            Packing::Unread(name) => {
+                let why = format!("is packed by {name}, which is not read; unpack it first");
+                return Err(self.malformed(why));
+            }
+        };
+        Ok(self.watched(inner, limit))
+    }
+
+    /// Reads `stream` up to `limit` bytes, more of which are an error, until someone wants to stop.
+    pub(super) fn watched<R: Read>(self, stream: R, limit: u64) -> Watched<'a, R> {
+        Watched { stream, left: limit, interrupt: self.interrupt }
+    }
+
+    /// Writes a stream into a new file and tells its length in bytes.
+    pub(super) fn pour(
+        self,
+        stream: &mut dyn Read,
+        to: &Path,
+        mode: u32,
+    ) -> Result<u64, GuestError> {
+        let write = || GuestError::io(format!("writing {}", to.display()));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(mode);
+        let mut file = options.open(to).map_err(write())?;
+        let mut buffer = vec![0; 1 << 18];
+        let mut length = 0;
+        loop {
+            self.check()?;
+            match stream.read(&mut buffer) {
+                Ok(0) => return Ok(length),
+                Ok(read) => {
+                    file.write_all(&buffer[..read]).map_err(write())?;
+                    length += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+}
+
+/// A stream that ends early: with an error when it is too long or nobody waits for it any more.
+#[derive(Debug)]
+pub(super) struct Watched<'a, R> {
+    stream: R,
+    left: u64,
+    interrupt: &'a AtomicBool,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Not `ErrorKind::Interrupted`, after which callers read on.
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(io::Error::other("interrupted"));
+        }
+        let read = self.stream.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::other("more comes out of it than a kernel can be")),
+        }
+        Ok(read)
+    }
+}
+
+/// Unpacks xz, one stream. The library has a reader as well; compiled with its source it would be
+/// part of this crate, and slow in tests.
+struct Xz<R> {
+    stream: R,
+    decoder: lzma_rust2::XzStream,
+}
+
+impl<R: BufRead> Xz<R> {
+    fn new(stream: R) -> Self {
+        Self { stream, decoder: lzma_rust2::XzStream::new_mem_limit(false, XZ_MEMORY_KIB) }
+    }
+}
+
+impl<R: BufRead> Read for Xz<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let packed = self.stream.fill_buf()?;
+            let last = packed.is_empty();
+            let action = if last { lzma_rust2::Action::Finish } else { lzma_rust2::Action::Run };
+            let done = self.decoder.process(packed, buffer, action)?;
+            self.stream.consume(done.bytes_consumed);
+            if done.bytes_produced > 0 || done.status == lzma_rust2::Status::StreamEnd {
+                return Ok(done.bytes_produced);
+            }
+            if buffer.is_empty() {
+                return Ok(0);
+            }
+            if last {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// Unpacks the legacy frame of lz4: a magic number, and blocks that each have their packed length
+/// before them and unpack to 8 MiB, the last one to less (`doc/lz4_Frame_format.md` of lz4).
+struct Lz4<R> {
+    stream: R,
+    packed: Vec<u8>,
+    block: Vec<u8>,
+    /// How far `block` was read, and where it ends.
+    at: usize,
+    end: usize,
+}
+
+impl<R: Read> Lz4<R> {
+    fn new(mut stream: R) -> io::Result<Self> {
+        stream.read_exact(&mut [0; 4])?;
+        Ok(Self { stream, packed: Vec::new(), block: vec![0; LZ4_BLOCK], at: 0, end: 0 })
+    }
+
+    /// Unpacks the next block; an empty one is the end.
+    fn next(&mut self) -> io::Result<()> {
+        (self.at, self.end) = (0, 0);
+        let mut length = Vec::with_capacity(4);
+        self.stream.by_ref().take(4).read_to_end(&mut length)?;
+        if length.is_empty() {
+            return Ok(());
+        }
+        let length: [u8; 4] =
+            length.try_into().map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let length = u32::from_le_bytes(length);
+        if length as usize > LZ4_PACKED_MAX {
+            return Err(io::Error::other("a block of lz4 is too long"));
+        }
+        self.packed.clear();
+        self.stream.by_ref().take(length.into()).read_to_end(&mut self.packed)?;
+        if self.packed.len() < length as usize {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.end = lz4_flex::block::decompress_into(&self.packed, &mut self.block)
+            .map_err(io::Error::other)?;
+        if self.end == 0 { Err(io::Error::other("a block of lz4 is empty")) } else { Ok(()) }
+    }
+}
+
+impl<R: Read> Read for Lz4<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.end {
+            self.next()?;
+        }
+        let length = buffer.len().min(self.end - self.at);
+        buffer[..length].copy_from_slice(&self.block[self.at..self.at + length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! How host and guest talk: through a disk that is a file on the host.
+//!
+//! A small file is the last disk of the guest. Both sides write messages to places of their own on
+//! it: first the payload, then, when that is durable, a header sector that makes it valid. This
+//! works the same on every machine that has disks, needs no driver of its own, survives a dead
+//! console, and needs no parsing of text.
+//!
+//! ```text
+//!        0  header of the host's message     32 MiB         header of the guest's message
+//!     4096  heartbeat of the guest
+//!     8192  payload of the host's message    32 MiB + 8192  payload of the guest's message
+//! ```
+//!
+//! A header and a heartbeat are one sector each, which disks write whole. Numbers are little
+//! endian. A message counts when its magic, its number, and the CRC of its payload fit; numbers
+//! ascend from 1, and an answer has the number of its request, so that neither side takes an old
+//! message for a new one.
+
+use crate::GuestError;
+
+/// Bytes that both sides read and write at once, so that the guest may go around its cache.
+pub(crate) const SECTOR: usize = 4096;
+/// Where the guest's heartbeat is.
+pub(crate) const HEARTBEAT: u64 = 4096;
+/// The size of the disk.
+pub(crate) const SIZE: u64 = 64 << 20;
+/// The longest message.
+pub(crate) const PAYLOAD_MAX: usize = (SIZE / 2) as usize - 2 * SECTOR;
+
+const MAGIC: [u8; 8] = *b"fslabbox";
+const BEATING: [u8; 8] = *b"fslabalv";
+/// The longest text of a heartbeat.
+const TEXT_MAX: usize = 256;
+
+/// Which side a message is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    /// A request.
+    Host,
+    /// Its answer.
+    Guest,
+}
+
+impl From {
+    /// Where its header is.
+    pub(crate) const fn header(self) -> u64 {
+        match self {
+            Self::Host => 0,
+            Self::Guest => SIZE / 2,
+        }
+    }
+
+    /// Where its payload is.
+    pub(crate) const fn payload(self) -> u64 {
+        self.header() + 2 * SECTOR as u64
+    }
+}
+
+/// What makes a payload valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Which message this is, from 1.
+    pub(crate) number: u64,
+    /// Bytes of its payload.
+    pub(crate) length: u64,
+    /// CRC-32 (IEEE 802.3) of its payload.
+    pub(crate) crc: u32,
+}
+
+impl Header {
+    /// That of a payload.
+    ///
+    /// # Errors
+    /// [`GuestError::Damaged`] if it is too long for the disk.
+    pub(crate) fn of(number: u64, payload: &[u8]) -> Result<Self, GuestError> {
+        if payload.len() > PAYLOAD_MAX {
+            let length = payload.len();
+            return Err(GuestError::Damaged(format!("{length} bytes are too long for a message")));
+        }
+        Ok(Self { number, length: payload.len() as u64, crc: crc32fast::hash(payload) })
+    }
+
+    /// As a sector, with a CRC of its own.
+    pub(crate) fn to_sector(self) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        sector[..8].copy_from_slice(&MAGIC);
+        sector[8..16].copy_from_slice(&self.number.to_le_bytes());
+        sector[16..24].copy_from_slice(&self.length.to_le_bytes());
+        sector[24..28].copy_from_slice(&self.crc.to_le_bytes());
+        let own = crc32fast::hash(&sector[..28]);
+        sector[28..32].copy_from_slice(&own.to_le_bytes());
+        sector
+    }
+
+    /// That of a sector; `None` while there is no message.
+    pub(crate) fn of_sector(sector: &[u8; SECTOR]) -> Option<Self> {
+        let own = u32::from_le_bytes(sector[28..32].try_into().ok()?);
+        if sector[..8] != MAGIC || crc32fast::hash(&sector[..28]) != own {
+            return None;
+        }
+        let number = |at: usize| Some(u64::from_le_bytes(sector[at..at + 8].try_into().ok()?));
+        let crc = u32::from_le_bytes(sector[24..28].try_into().ok()?);
+        let header = Self { number: number(8)?, length: number(16)?, crc };
+        usize::try_from(header.length).is_ok_and(|length| length <= PAYLOAD_MAX).then_some(header)
+    }
+
+    /// Whether a payload is the one it stands for.
+    ///
+    /// # Errors
+    /// [`GuestError::Damaged`] if it is not.
+    pub(crate) fn check(&self, payload: &[u8]) -> Result<(), GuestError> {
+        let (length, crc) = (payload.len() as u64, crc32fast::hash(payload));
+        if length == self.length && crc == self.crc {
+            return Ok(());
+        }
+        let Self { number, length: wanted, crc: told } = self;
+        Err(GuestError::Damaged(format!(
+            "message {number} has {length} of {wanted} bytes and CRC {crc:08x} instead of {told:08x}"
+        )))
+    }
+}
+
+/// That the guest lives, and what it is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heartbeat {
+    /// Grows with each beat.
+    pub(crate) count: u64,
+    /// What the guest is doing, cut to 256 bytes.
+    pub(crate) text: String,
+}
+
+impl Heartbeat {
+    /// As a sector.
+    pub(crate) fn to_sector(&self) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        let mut end = self.text.len().min(TEXT_MAX);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        sector[..8].copy_from_slice(&BEATING);
+        sector[8..16].copy_from_slice(&self.count.to_le_bytes());
+        sector[16..16 + end].copy_from_slice(&self.text.as_bytes()[..end]);
+        sector
+    }
+
+    /// That of a sector; `None` before the first beat.
+    pub(crate) fn of_sector(sector: &[u8; SECTOR]) -> Option<Self> {
+        if sector[..8] != BEATING {
+            return None;
+        }
+        let count = u64::from_le_bytes(sector[8..16].try_into().ok()?);
+        let text = sector[16..16 + TEXT_MAX].split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(Self { count, text: String::from_utf8_lossy(text).into_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn headers_are_read_as_they_were_written(number: u64, payload: Vec<u8>) {
+            let header = Header::of(number, &payload).unwrap();
+            prop_assert_eq!(Header::of_sector(&header.to_sector()), Some(header));
+            prop_assert!(header.check(&payload).is_ok());
+            let mut other = payload;
+            other.push(0);
+            prop_assert!(header.check(&other).is_err());
+        }
+
+        #[test]
+        fn one_flipped_bit_makes_a_header_invalid(number: u64, bit in 0..256_usize) {
+            let mut sector = Header::of(number, b"payload").unwrap().to_sector();
+            sector[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(Header::of_sector(&sector), None);
+        }
+
+        #[test]
+        fn heartbeats_keep_their_text(count: u64, text in "[^\\x00]{0,400}") {
+            let beat = Heartbeat { count, text: text.clone() };
+            let read = Heartbeat::of_sector(&beat.to_sector()).unwrap();
+            prop_assert_eq!(read.count, count);
+            prop_assert!(text.starts_with(&read.text) && read.text.len() <= TEXT_MAX);
+        }
+    }
+
+    #[test]
+    fn an_empty_disk_has_no_message_and_no_life() {
+        assert_eq!(Header::of_sector(&[0; SECTOR]), None);
+        assert_eq!(Heartbeat::of_sector(&[0; SECTOR]), None);
+    }
+
+    #[test]
+    fn places_do_not_overlap() {
+        let end = |from: From| from.payload() + PAYLOAD_MAX as u64;
+        assert!(HEARTBEAT + SECTOR as u64 <= From::Host.payload());
+        assert!(end(From::Host) <= From::Guest.header());
+        assert_eq!(end(From::Guest), SIZE);
+    }
+}

@@ -1,0 +1,55 @@
+//! Randomness for a kernel that has none yet.
+//!
+//! A machine without a source of its own blocks whoever asks for random bytes until it has gathered
+//! some; a machine that was given bytes by its host does not.
+
+use std::{ffi::c_int, fs::File, io};
+
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+
+/// `_IOW('R', 0x03, int [2])`; what it reads is longer than declared (random(4)).
+const RNDADDENTROPY: Opcode = opcode::write::<[c_int; 2]>(b'R', 0x03);
+/// `_IO('R', 0x07)`.
+const RNDRESEEDCRNG: Opcode = opcode::none(b'R', 0x07);
+
+/// `struct rand_pool_info` of `include/uapi/linux/random.h`, for 64 bytes.
+#[repr(C)]
+struct Pool {
+    bits: c_int,
+    bytes: c_int,
+    data: [u8; 64],
+}
+
+/// Adds random bytes to the kernel's pool and has them count in full: 512 bits, twice of what the
+/// generator needs to be ready (`POOL_READY_BITS` in `drivers/char/random.c`).
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`; `ENOENT` without `/dev/random`.
+pub fn add(seed: [u8; 64]) -> io::Result<()> {
+    let device = File::options().write(true).open("/dev/random")?;
+    let pool = Pool { bits: 512, bytes: 64, data: seed };
+    // SAFETY: RNDADDENTROPY reads two integers and as many bytes as the second one says; the
+    // structure has them all and lives through the call.
+    unsafe { ioctl(&device, Setter::<RNDADDENTROPY, Pool>::new(pool)) }?;
+    // SAFETY: RNDRESEEDCRNG has no argument.
+    let reseeded = unsafe { ioctl(&device, rustix::ioctl::NoArg::<RNDRESEEDCRNG>::new()) };
+    // Before Linux 4.17 there was no such call, and until the generator is ready it has no data to
+    // seed from anew.
+    match reseeded {
+        Ok(()) | Err(rustix::io::Errno::NODATA | rustix::io::Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, io::Read as _};
+
+    #[test]
+    fn the_pool_takes_bytes_from_root_alone() {
+        let mut seed = [0; 64];
+        File::open("/dev/urandom").unwrap().read_exact(&mut seed).unwrap();
+        let answer = super::add(seed);
+        assert!(answer.is_ok() || !rustix::process::geteuid().is_root(), "{answer:?}");
+    }
+}
