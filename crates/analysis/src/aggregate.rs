@@ -21,7 +21,7 @@ use model::{Ratio, metric::Better};
 use crate::{
     Absent, Interval,
     bootstrap::{
-        beside::{Beside, SIDE, Units, medians},
+        beside::{SIDE, Units, medians},
         expanded_interval,
     },
     bounded,
@@ -117,8 +117,9 @@ fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregat
     let mut drawn = vec![[0.0; SIDE]; workloads.len()];
     let mut own = vec![0.0; workloads.len()];
     units.each(seed, |weights| {
-        for (at, (drawn, workload)) in drawn.iter_mut().zip(&ready).enumerate() {
-            *drawn = workload.resample(weights, &units, at);
+        let totals = units.totals(weights);
+        for ((drawn, workload), totals) in drawn.iter_mut().zip(&ready).zip(totals.chunks(2)) {
+            *drawn = medians(&workload.differences, weights, (&totals[0], &totals[1]));
         }
         for side in 0..SIDE {
             own.iter_mut().zip(&drawn).for_each(|(own, drawn)| *own = drawn[side]);
@@ -173,20 +174,6 @@ impl Ready {
         for (_, i, j) in &mut self.differences {
             (*i, *j) = (count(first[*i as usize]), count(second[*j as usize]));
         }
-    }
-
-    /// The ratio in each of some resamples.
-    fn resample(&self, weights: &[Beside], units: &Units, at: usize) -> [f64; SIDE] {
-        let drawn = |list: usize| {
-            let mut sum = [0.0; SIDE];
-            for unit in units.of_list(list) {
-                sum.iter_mut().zip(&weights[*unit]).for_each(|(sum, weight)| *sum += weight);
-            }
-            sum
-        };
-        let (mut total, second) = (drawn(2 * at), drawn(2 * at + 1));
-        total.iter_mut().zip(&second).for_each(|(total, second)| *total *= second);
-        medians(&self.differences, weights, &total)
     }
 }
 

@@ -35,6 +35,7 @@
 use std::collections::BTreeMap;
 
 use model::{Ratio, metric::Better};
+use rayon::prelude::*;
 
 use crate::{
     Absent, Interval,
@@ -53,6 +54,9 @@ const LEAST_BLOCKS: u32 = 3;
 const DRAWS: usize = 4999;
 const LEAST_DRAWS: usize = 399;
 const WORK: usize = 4_000_000;
+/// Permutations are drawn in so many streams of their own, which run side by side on any number of
+/// processors and come to the same.
+const STREAMS: usize = 8;
 
 /// One value and where in the run it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,10 +155,10 @@ pub fn of_run(cells: &[OfCell], groups: usize, seed: u64) -> Result<Drift, Absen
         return Err(Absent::Repeats { least: count(trials.len()), needed: needed(LEVEL) });
     }
     let residuals: Vec<f64> = trials.iter().map(|trial| trial.residual).collect();
-    let mut ranks = ranks(&residuals);
+    let ranks = ranks(&residuals);
     let tests = Tests::new(&trials, groups, &ranks).ok_or(Absent::Constant)?;
     let found = tests.statistics(&ranks);
-    let p = permuted(&tests, &found, &mut ranks, seed);
+    let p = permuted(&tests, &found, &ranks, seed);
     let slopes = Slopes::new(&blocks);
     let carry: Vec<(usize, f64)> = tests.tested().zip(p[2..].iter().copied()).collect();
     let corrected = holm(&carry.iter().map(|(_, p)| *p).collect::<Vec<f64>>());
@@ -325,6 +329,27 @@ impl Tests {
         found
     }
 
+    /// In how many of so many permutations within cells each statistic is at least as far from zero
+    /// as found.
+    fn as_far(&self, found: &[f64], mut ranks: Vec<f64>, draws: usize, seed: u64) -> Vec<u32> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut as_far = vec![0; found.len()];
+        for _ in 0..draws {
+            for cell in &self.cells {
+                for end in (1..cell.len()).rev() {
+                    ranks.swap(cell[end], cell[rng.usize(0..=end)]);
+                }
+            }
+            for ((as_far, found), drawn) in
+                as_far.iter_mut().zip(found).zip(self.statistics(&ranks))
+            {
+                // Sums in another order end in other last digits.
+                *as_far += u32::from(drawn.abs() >= found.abs() * (1.0 - 1e-9));
+            }
+        }
+        as_far
+    }
+
     /// ρ from its covariance: the order has no ties.
     fn rho(&self, covariance: f64) -> f64 {
         let n = self.block.len() as f64;
@@ -333,23 +358,19 @@ impl Tests {
 }
 
 /// The share of permutations within cells, the one found among them, in which each statistic is at
-/// least as far from zero. The ranks are left permuted.
-fn permuted(tests: &Tests, found: &[f64], ranks: &mut [f64], seed: u64) -> Vec<f64> {
+/// least as far from zero.
+fn permuted(tests: &Tests, found: &[f64], ranks: &[f64], seed: u64) -> Vec<f64> {
     let draws = (WORK / ranks.len()).clamp(LEAST_DRAWS, DRAWS);
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let mut as_far = vec![1u32; found.len()];
-    for _ in 0..draws {
-        for cell in &tests.cells {
-            for end in (1..cell.len()).rev() {
-                ranks.swap(cell[end], cell[rng.usize(0..=end)]);
-            }
-        }
-        for ((as_far, found), drawn) in as_far.iter_mut().zip(found).zip(tests.statistics(ranks)) {
-            // Sums in another order end in other last digits.
-            *as_far += u32::from(drawn.abs() >= found.abs() * (1.0 - 1e-9));
-        }
-    }
-    as_far.into_iter().map(|as_far| f64::from(as_far) / (draws as f64 + 1.0)).collect()
+    let as_far = |stream: usize| {
+        let own = (stream..draws).step_by(STREAMS).len();
+        tests.as_far(found, ranks.to_vec(), own, seed.wrapping_add(stream as u64))
+    };
+    let streams: Vec<Vec<u32>> = (0..STREAMS).into_par_iter().map(as_far).collect();
+    let share = |at: usize| {
+        let as_far: u32 = streams.iter().map(|stream| stream[at]).sum();
+        f64::from(as_far + 1) / (draws as f64 + 1.0)
+    };
+    (0..found.len()).map(share).collect()
 }
 
 /// Slopes between the medians of all pairs of blocks, ascending, with the places of both.

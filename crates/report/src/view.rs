@@ -44,6 +44,7 @@ pub(crate) use facts::{Facts, Filesystem, Missing, imported};
 pub(crate) use interaction::{Across, Interaction, Panel};
 pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, slug};
+use pool::Pool;
 pub(crate) use samples::Samples;
 pub(crate) use scaling::{Line, Scaled};
 pub use study::views;
@@ -110,38 +111,38 @@ impl View {
     /// Builds the view: all statistics happen here. Cost: seconds for the largest plans.
     pub fn new(record: &RunRecord) -> Self {
         let filesystems = facts::filesystems(record);
+        let pool = Pool::new(record);
         let mut register = warnings::Register::new(record);
-        let mut control = Control::new(record, &filesystems, &mut register);
-        let threshold = control.threshold;
-        let mut facts = facts::Facts::new(record, threshold);
-        let suites = points::suites(record, &filesystems, &control, &mut register);
-        let scaling = scaling::scaling(&suites, &filesystems, record, &control);
-        let sweeps = sweeps::sweeps(&suites, &filesystems, record, &control);
-        let interactions = interaction::interactions(&suites, &filesystems, record, &control);
-        // Before the notes on what was not tested, which stand last.
-        let last = facts.method.len().saturating_sub(1);
-        let scaled = (!scaling.is_empty()).then(|| scaling::METHOD.to_owned());
-        control.with_numbers(record, &suites, &filesystems);
-        let controlled = (!control.is_empty()).then(|| control::METHOD.to_owned());
-        let crossed = (!interactions.is_empty()).then(|| interaction::METHOD.to_owned());
-        let swept = (!sweeps.is_empty()).then(|| sweeps::METHOD.to_owned());
-        let methods = controlled.into_iter().chain(scaled).chain(crossed).chain(swept);
-        facts.method.splice(last..last, methods);
-        let overviews: Vec<Overview> = suites
-            .iter()
-            .map(|suite| {
-                let elsewhere = elsewhere(suite, &scaling, &interactions);
-                let own = tables::overview(suite, &filesystems, &facts, &elsewhere);
-                with_totals(own, suite, (record, &filesystems, &facts), &mut register)
-            })
-            .collect();
-        let ranked =
-            suites.iter().map(|suite| tables::ranked(suite, &filesystems, &facts)).collect();
+        let mut control = Control::new(&pool, &filesystems, &mut register);
+        let mut facts = facts::Facts::new(record, control.threshold);
+        let suites = points::suites(&pool, &filesystems, &control, &mut register);
+        let (scaling, sweeps, interactions) = across(&suites, &filesystems, &pool, &control);
+        control.with_numbers(&pool, &suites, &filesystems);
+        facts.add_methods([
+            (!control.is_empty()).then_some(control::METHOD),
+            (!scaling.is_empty()).then_some(scaling::METHOD),
+            (!interactions.is_empty()).then_some(interaction::METHOD),
+            (!sweeps.is_empty()).then_some(sweeps::METHOD),
+        ]);
         let scopes = interaction::scopes(&interactions);
-        let mut findings =
-            claims::findings(&suites, &filesystems, &facts, &scopes, (record, control.suspected));
-        findings.by_point.splice(0..0, wide(&scaling, &interactions, &sweeps));
-        let lifecycle = lifecycle::lifecycle(record, &filesystems);
+        let wide = wide(&scaling, &interactions, &sweeps);
+        let findings = || {
+            let drift = control.suspected;
+            let mut found =
+                claims::findings(&suites, &filesystems, &facts, &scopes, (&pool, drift));
+            found.by_point.splice(0..0, wide);
+            if !facts.ended {
+                found.make_provisional();
+            }
+            found
+        };
+        let (findings, shown) = rayon::join(findings, || {
+            Shown::new(&suites, (&pool, &filesystems, &facts), (&scaling, &interactions))
+        });
+        let Shown { mut overviews, ranked, details, lifecycle } = shown;
+        for (overview, suite) in overviews.iter_mut().zip(&suites) {
+            with_totals(overview, suite, (&pool, &filesystems, &facts), &mut register);
+        }
         let study = study::study(&study::Sources {
             record,
             filesystems: &filesystems,
@@ -152,9 +153,6 @@ impl View {
             sweeps: &sweeps,
             lifecycle: &lifecycle,
         });
-        if !facts.ended {
-            findings.make_provisional();
-        }
         Self {
             findings,
             control,
@@ -163,14 +161,14 @@ impl View {
             overviews,
             ranked,
             sweeps,
-            operations: replays::replays(&suites, &filesystems, record),
-            curves: curves::curves(&suites, record),
-            courses: courses::courses(&suites, record),
-            origins: origins::origins(&suites, record),
+            operations: details.operations,
+            curves: details.curves,
+            courses: details.courses,
+            origins: details.origins,
             scaling,
             interactions,
-            latency: costs::latency(&suites, &filesystems, record),
-            evidence: evidence::evidence(&suites, &filesystems, record),
+            latency: details.latency,
+            evidence: details.evidence,
             lifecycle,
             study,
             published: suites.iter().flat_map(|suite| published::of_suite(&suite.name)).collect(),
@@ -182,16 +180,89 @@ impl View {
     }
 }
 
-/// The overview of a suite with the totals of its points.
+/// What tells of several points at once.
+fn across(
+    suites: &[Suite],
+    filesystems: &[Filesystem],
+    pool: &Pool,
+    control: &Control,
+) -> (Vec<Scaled>, Vec<Sweep>, Vec<Interaction>) {
+    let (scaling, (sweeps, interactions)) = rayon::join(
+        || scaling::scaling(suites, filesystems, pool, control),
+        || {
+            rayon::join(
+                || sweeps::sweeps(suites, filesystems, pool.record, control),
+                || interaction::interactions(suites, filesystems, pool, control),
+            )
+        },
+    );
+    (scaling, sweeps, interactions)
+}
+
+/// What is shown of suites that are ranked, and does not ask what may be said of them.
+struct Shown {
+    overviews: Vec<Overview>,
+    ranked: Vec<Vec<Table>>,
+    details: Details,
+    lifecycle: Vec<Table>,
+}
+
+impl Shown {
+    fn new(
+        suites: &[Suite],
+        (pool, filesystems, facts): (&Pool, &[Filesystem], &Facts),
+        (scaling, interactions): (&[Scaled], &[Interaction]),
+    ) -> Self {
+        let overview = |suite: &Suite| {
+            let elsewhere = elsewhere(suite, scaling, interactions);
+            tables::overview(suite, filesystems, facts, &elsewhere)
+        };
+        let ranked = |suite| tables::ranked(suite, filesystems, facts);
+        let ((overviews, ranked), (details, lifecycle)) = rayon::join(
+            || (suites.iter().map(overview).collect(), suites.iter().map(ranked).collect()),
+            || {
+                rayon::join(
+                    || Details::new(suites, pool, filesystems),
+                    || lifecycle::lifecycle(pool, filesystems),
+                )
+            },
+        );
+        Self { overviews, ranked, details, lifecycle }
+    }
+}
+
+/// What stands beside the tests, in their order.
+struct Details {
+    operations: Vec<Vec<Option<Table>>>,
+    curves: Vec<Vec<Vec<curves::Curves>>>,
+    courses: Vec<Vec<Option<courses::Courses>>>,
+    origins: Vec<Vec<Option<origins::Origins>>>,
+    latency: Vec<Table>,
+    evidence: Vec<Vec<Vec<Table>>>,
+}
+
+impl Details {
+    fn new(suites: &[Suite], pool: &Pool, filesystems: &[Filesystem]) -> Self {
+        Self {
+            operations: replays::replays(suites, filesystems, pool),
+            curves: curves::curves(suites, pool),
+            courses: courses::courses(suites, pool),
+            origins: origins::origins(suites, pool),
+            latency: costs::latency(suites, filesystems, pool),
+            evidence: evidence::evidence(suites, filesystems, pool),
+        }
+    }
+}
+
+/// Adds the totals of the points of a suite to its overview.
 fn with_totals(
-    overview: Overview,
+    overview: &mut Overview,
     suite: &Suite,
-    (record, filesystems, facts): (&RunRecord, &[Filesystem], &Facts),
+    (pool, filesystems, facts): (&Pool, &[Filesystem], &Facts),
     register: &mut warnings::Register,
-) -> Overview {
-    let total = |point| composite::composite(point, record, filesystems, facts, register);
-    let (composites, totals) = suite.points.iter().filter_map(total).unzip();
-    Overview { composites, totals, ..overview }
+) {
+    let total = |point| composite::composite(point, pool, filesystems, facts, register);
+    (overview.composites, overview.totals) = suite.points.iter().filter_map(total).unzip();
 }
 
 /// What holds for many points, which stands before what holds for one.

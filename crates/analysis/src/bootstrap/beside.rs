@@ -17,14 +17,16 @@ use crate::{
     trend::Repeat,
 };
 
-/// Resamples that are made side by side: what is counted of them fits into the registers of any
+/// Resamples that are made side by side: what is counted of them fits into two registers of any
 /// 64-bit processor.
-pub(crate) const SIDE: usize = 8;
+pub(crate) const SIDE: usize = 16;
 
 const _: () = assert!((RESAMPLES as usize).is_multiple_of(SIDE), "the last ones would be left out");
 
-/// One number for each of the resamples.
-pub(crate) type Beside = [f32; SIDE];
+/// How often a unit is in each of the resamples. Signed, since that is what processors compare at
+/// once, and short, since they do more of those at once; of n units, one comes k times with a
+/// probability below 1/k!.
+pub(crate) type Beside = [i16; SIDE];
 
 /// Lists whose repeats are drawn by units.
 pub(crate) struct Units {
@@ -32,6 +34,8 @@ pub(crate) struct Units {
     strata: Vec<Range<usize>>,
     /// The unit of each repeat of each list.
     lists: Vec<Vec<usize>>,
+    /// For each list the first one of the same units.
+    alike: Vec<usize>,
     /// The units of lists that lack some of their stratum, and so may be empty in a resample.
     partial: BTreeSet<Vec<usize>>,
     least: u32,
@@ -55,6 +59,7 @@ impl Units {
         let mut own = Self {
             strata: Vec::new(),
             lists: Vec::new(),
+            alike: Vec::new(),
             partial: BTreeSet::new(),
             least: u32::MAX,
         };
@@ -89,6 +94,9 @@ impl Units {
             own.least = own.least.min(count(list.len()));
             own.lists.push(list);
         }
+        let mut first: BTreeMap<&[usize], usize> = BTreeMap::new();
+        let alike = own.lists.iter().enumerate();
+        own.alike = alike.map(|(at, list)| *first.entry(list).or_insert(at)).collect();
         let needed = needed(LEVEL);
         match own.least {
             least if least < needed => Err(Absent::Repeats { least, needed }),
@@ -106,17 +114,35 @@ impl Units {
         &self.lists[list]
     }
 
+    /// How many repeats of each list are in each of some resamples.
+    pub(crate) fn totals(&self, weights: &[Beside]) -> Vec<[i32; SIDE]> {
+        let mut totals: Vec<[i32; SIDE]> = Vec::with_capacity(self.lists.len());
+        for (at, (list, alike)) in self.lists.iter().zip(&self.alike).enumerate() {
+            let mut sum = [0; SIDE];
+            if *alike < at {
+                sum = totals[*alike];
+            } else {
+                for unit in list {
+                    let weights = weights[*unit].iter().copied();
+                    sum.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += i32::from(weight));
+                }
+            }
+            totals.push(sum);
+        }
+        totals
+    }
+
     /// Shows [`RESAMPLES`] draws to a function, [`SIDE`] at a time: how often each unit is in each
     /// of them. No list is empty in any.
     pub(crate) fn each(&self, seed: u64, mut see: impl FnMut(&[Beside])) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let units = self.strata.iter().map(|stratum| stratum.end).max().unwrap_or(0);
-        let mut weights = vec![[0.0; SIDE]; units];
+        let mut weights = vec![[0; SIDE]; units];
         for _ in 0..RESAMPLES as usize / SIDE {
             for at in 0..SIDE {
                 self.draw(&mut weights, at, &mut rng);
                 let empty = |weights: &[Beside], list: &[usize]| {
-                    list.iter().all(|unit| weights[*unit][at] == 0.0)
+                    list.iter().all(|unit| weights[*unit][at] == 0)
                 };
                 while self.partial.iter().any(|list| empty(&weights, list)) {
                     self.draw(&mut weights, at, &mut rng);
@@ -127,46 +153,100 @@ impl Units {
     }
 
     fn draw(&self, weights: &mut [Beside], at: usize, rng: &mut fastrand::Rng) {
-        weights.iter_mut().for_each(|unit| unit[at] = 0.0);
+        weights.iter_mut().for_each(|unit| unit[at] = 0);
         for stratum in &self.strata {
             for _ in stratum.clone() {
-                weights[rng.usize(stratum.clone())][at] += 1.0;
+                weights[rng.usize(stratum.clone())][at] += 1;
             }
         }
     }
 }
 
+/// Sums of products of weights: short ones where they fit, since more of those go into a register.
+pub(crate) trait Sum: Copy + Default + PartialOrd + std::ops::AddAssign {
+    /// From a sum that fits.
+    fn of(sum: i32) -> Self;
+    /// With the product of two weights.
+    fn with(self, first: i16, second: i16) -> Self;
+    /// One if it is less than another, else zero.
+    fn less(self, than: Self) -> Self;
+    /// As an index.
+    fn place(self) -> usize;
+}
+
+/// Implements [`Sum`] for a signed integer.
+macro_rules! sum {
+    ($integer:ty) => {
+        impl Sum for $integer {
+            fn of(sum: i32) -> Self {
+                Self::try_from(sum).unwrap_or(Self::MAX)
+            }
+
+            fn with(self, first: i16, second: i16) -> Self {
+                self.wrapping_add(Self::from(first).wrapping_mul(Self::from(second)))
+            }
+
+            fn less(self, than: Self) -> Self {
+                Self::from(self < than)
+            }
+
+            fn place(self) -> usize {
+                usize::try_from(self).unwrap_or(0)
+            }
+        }
+    };
+}
+
+sum!(i16);
+sum!(i32);
+
 /// The medians of ascending values in each resample, where value i weighs what its two units weigh
-/// together, all of them `total`, which is more than nothing.
-///
-/// Weights are whole numbers, and so are their sums, exactly so up to 2^24: 4096 against 4096.
+/// together. All first units weigh `totals.0` together, all second ones `totals.1`, which is more
+/// than nothing, and their product less than 2^31.
 pub(crate) fn medians(
     values: &[(f64, u32, u32)],
     weights: &[Beside],
-    total: &Beside,
+    totals: (&[i32; SIDE], &[i32; SIDE]),
+) -> [f64; SIDE] {
+    let mut total = *totals.0;
+    total.iter_mut().zip(totals.1).for_each(|(total, other)| *total = total.saturating_mul(*other));
+    let short = |count: usize| i16::try_from(count).is_ok();
+    let most = total.iter().copied().max().unwrap_or(0);
+    if short(values.len()) && i16::try_from(most).is_ok() {
+        places::<i16>(values, weights, &total)
+    } else {
+        places::<i32>(values, weights, &total)
+    }
+}
+
+/// [`medians`] by sums that hold all totals and the number of values.
+fn places<S: Sum>(
+    values: &[(f64, u32, u32)],
+    weights: &[Beside],
+    total: &[i32; SIDE],
 ) -> [f64; SIDE] {
     /// So often it is asked whether all medians were passed.
     const STRIDE: usize = 16;
     // Places of the middle two: how many values lie wholly below the half, and up to it.
-    let half = total.map(|total| 0.5 * total);
-    let (mut passed, mut below, mut up_to) = ([0.0; SIDE], [0; SIDE], [0; SIDE]);
+    let low = total.map(|total| S::of(total / 2 + total % 2));
+    let high = total.map(|total| S::of(total / 2 + 1));
+    let mut passed = [S::default(); SIDE];
+    let (mut below, mut up_to) = (passed, passed);
     for some in values.chunks(STRIDE) {
         for (_, first, second) in some {
             let (first, second) = (&weights[*first as usize], &weights[*second as usize]);
             for at in 0..SIDE {
-                passed[at] += first[at] * second[at];
-                // One where it is less, and where it is not more: by the sign of the difference,
-                // which a processor has for several at once, and a truth value has not.
-                below[at] += (passed[at] - half[at]).to_bits() >> 31;
-                up_to[at] += 1 - ((half[at] - passed[at]).to_bits() >> 31);
+                passed[at] = passed[at].with(first[at], second[at]);
+                below[at] += passed[at].less(low[at]);
+                up_to[at] += passed[at].less(high[at]);
             }
         }
-        if passed.iter().zip(&half).all(|(passed, half)| passed > half) {
+        if passed.iter().zip(&high).all(|(passed, high)| passed >= high) {
             break;
         }
     }
     let last = values.len() - 1;
-    let value = |place: u32| values[(place as usize).min(last)].0;
+    let value = |place: S| values[place.place().min(last)].0;
     std::array::from_fn(|at| f64::midpoint(value(below[at]), value(up_to[at])))
 }
 
@@ -193,11 +273,11 @@ mod tests {
         units.each(1, |weights| {
             resamples += SIDE;
             (0..SIDE).for_each(|at| {
-                let sum = |list: usize| -> f32 {
+                let sum = |list: usize| -> i16 {
                     units.of_list(list).iter().map(|unit| weights[*unit][at]).sum()
                 };
-                assert_eq!((sum(0), sum(2)), (9.0, 10.0));
-                assert!(sum(1) > 0.0);
+                assert_eq!((sum(0), sum(2)), (9, 10));
+                assert!(sum(1) > 0);
                 let own = units.of_list(1).iter().map(|unit| f64::from(weights[*unit][at]));
                 ours.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             });
@@ -233,12 +313,13 @@ mod tests {
             (0..49).map(|pair| (f64::from(rng.u8(0..20)), pair / 7, pair % 7)).collect();
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
         units.each(5, |weights| {
-            let found = medians(&values, weights, &[49.0; SIDE]);
+            let found = medians(&values, weights, (&[7; SIDE], &[7; SIDE]));
+            let long = places::<i32>(&values, weights, &[49; SIDE]);
             for at in 0..SIDE {
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few")]
-                let weight = |unit: u32| weights[unit as usize][at] as u32;
+                let weight = |unit: u32| u32::try_from(weights[unit as usize][at]).unwrap();
                 let one = values.iter().map(|(value, i, j)| (*value, weight(*i) * weight(*j)));
                 assert_eq!(found[at], weighted_median(one, 0, 49));
+                assert_eq!(found[at], long[at]);
             }
         });
     }

@@ -64,7 +64,9 @@ impl Way {
 }
 
 /// Conditions that matter even where one run does not tell them.
-const ALWAYS: [(&str, Way); 7] = [
+const ALWAYS: [(&str, Way); 8] = [
+    // One guest is another machine than another kind of guest, or none.
+    ("guest.engine", Way::Machine),
     ("kernel.release", Way::Kernel),
     ("cpu.model", Way::Machine),
     ("cpu.virtual", Way::Machine),
@@ -75,7 +77,12 @@ const ALWAYS: [(&str, Way); 7] = [
 ];
 
 /// Conditions that matter where both runs tell them; what one kernel does not tell says nothing.
-const TOLD: [(&str, Way); 21] = [
+const TOLD: [(&str, Way); 26] = [
+    ("guest.kernel_hash", Way::Kernel),
+    ("guest.engine_version", Way::Machine),
+    ("guest.processor", Way::Machine),
+    ("host.cpu.model", Way::Machine),
+    ("guest.disk", Way::Storage),
     ("kernel.version", Way::Kernel),
     ("kernel.config", Way::Kernel),
     ("kernel.preemption", Way::Kernel),

@@ -9,10 +9,18 @@
 //! Repeats are put in order once. A resample is a weight for each block, and the median of a cell
 //! is where the weights along its order reach half. Many resamples are made side by side, each step
 //! along the order being the same for all of them, which the processor does several at a time.
+//! Medians are compared as 32-bit numbers about that of the first cell.
 
 use model::Ratio;
 
-use crate::{bootstrap::RESAMPLES, compare::Sample, count};
+use crate::{
+    bootstrap::{
+        RESAMPLES,
+        beside::{Beside, SIDE, Sum},
+    },
+    compare::Sample,
+    count,
+};
 
 /// The share of resamples that the interval of a rank leaves out on either side.
 const TAIL: f64 = 0.05;
@@ -30,12 +38,8 @@ pub(crate) struct Standing {
     worst: Vec<u32>,
 }
 
-/// Resamples that are made side by side: what is counted of them fits into the registers of any
-/// 64-bit processor.
-const SIDE: usize = 8;
-
-/// Weights of [`SIDE`] resamples, by unit. Signed, since that is what processors compare at once.
-type Weights = Vec<[i32; SIDE]>;
+/// Weights of [`SIDE`] resamples, by unit.
+type Weights = Vec<Beside>;
 
 /// A cell made ready to be resampled.
 struct Cell<'a> {
@@ -51,22 +55,31 @@ impl Cell<'_> {
     fn medians(&self, weights: &Weights) -> [f64; SIDE] {
         let mut total = [0; SIDE];
         for unit in &self.units {
-            total.iter_mut().zip(&weights[*unit]).for_each(|(total, weight)| *total += weight);
+            let weights = weights[*unit].iter().copied();
+            total.iter_mut().zip(weights).for_each(|(total, weight)| *total += i32::from(weight));
         }
+        match total.iter().all(|total| i16::try_from(*total).is_ok()) {
+            true => self.at_half::<i16>(weights, &total),
+            false => self.at_half::<i32>(weights, &total),
+        }
+    }
+
+    /// The same by sums that hold all totals.
+    fn at_half<S: Sum>(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
         // The places of the middle two: how many repeats lie wholly below the half, and up to it.
-        let (low, high) = (total.map(|total| (total + 1) / 2), total.map(|total| total / 2 + 1));
-        let (mut passed, mut below, mut up_to) = ([0; SIDE], [0; SIDE], [0; SIDE]);
+        let low = total.map(|total| S::of(total / 2 + total % 2));
+        let high = total.map(|total| S::of(total / 2 + 1));
+        let mut passed = [S::default(); SIDE];
+        let (mut below, mut up_to) = (passed, passed);
         for unit in &self.units {
             let weights = &weights[*unit];
             for at in 0..SIDE {
-                passed[at] += weights[at];
-                // One where it is less: the sign of the difference, which a processor has for
-                // several at once, and a truth value has not.
-                below[at] -= (passed[at] - low[at]) >> 31;
-                up_to[at] -= (passed[at] - high[at]) >> 31;
+                passed[at] = passed[at].with(weights[at], 1);
+                below[at] += passed[at].less(low[at]);
+                up_to[at] += passed[at].less(high[at]);
             }
         }
-        let log = |place: i32| self.logs[usize::try_from(place).unwrap_or(0)];
+        let log = |place: S| self.logs[place.place()];
         std::array::from_fn(|at| match total[at] {
             0 => self.median,
             _ => f64::midpoint(log(below[at]), log(up_to[at])),
@@ -89,6 +102,8 @@ impl Standing {
         let mut rng = fastrand::Rng::with_seed(u64::from(RESAMPLES));
         let mut weights = vec![[0; SIDE]; blocks.unwrap_or(0)];
         let mut medians = vec![[0.0; SIDE]; k];
+        // What cells have in common would cost the digits that set them apart.
+        let center = cells.first().map_or(0.0, |cell| cell.median);
         for _ in 0..RESAMPLES as usize / SIDE {
             if blocks.is_some() {
                 draw(&mut weights, &mut rng);
@@ -98,14 +113,14 @@ impl Standing {
                     weights.resize(cell.units.len(), [0; SIDE]);
                     draw(&mut weights, &mut rng);
                 }
-                *medians = cell.medians(&weights);
+                *medians = cell.medians(&weights).map(|median| short(median - center));
             }
             standing.count(&medians);
         }
         standing
     }
 
-    fn count(&mut self, medians: &[[f64; SIDE]]) {
+    fn count(&mut self, medians: &[[f32; SIDE]]) {
         let k = self.cells;
         let mut not_above = vec![[0; SIDE]; k];
         let mut not_below = vec![[0; SIDE]; k];
@@ -162,6 +177,13 @@ impl Standing {
         let rarer = at_least(one, other).min(at_least(other, one));
         (2.0 * f64::from(rarer + 1) / f64::from(RESAMPLES + 1)).min(1.0)
     }
+}
+
+/// A number of half the length, of which a processor compares twice as many at once. What is not
+/// less stays so; two that differ by less than 6e-8 of their size (half of 2^-23) may become equal.
+#[expect(clippy::cast_possible_truncation, reason = "meant: see above")]
+fn short(value: f64) -> f32 {
+    value as f32
 }
 
 /// The cells and how many units are drawn for all of them together; without a number each cell

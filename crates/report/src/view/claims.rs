@@ -13,7 +13,7 @@ mod ranked;
 mod single;
 
 use analysis::Comparison;
-use model::{Metric, Profile, RunRecord};
+use model::{Metric, Profile};
 
 pub(crate) use answers::{Answer, Claim, Findings, PointClaims, Withheld};
 
@@ -94,18 +94,17 @@ pub(crate) fn findings(
     filesystems: &[Filesystem],
     facts: &Facts,
     scopes: &Scopes,
-    (record, suspected): (&RunRecord, bool),
+    (pool, suspected): (&Pool, bool),
 ) -> Findings {
-    let pool = Pool::new(record);
     let means = suites.iter().filter(|_| facts.imported.is_none());
-    let run = mean::Run { filesystems, facts, scopes, seed: record.info.seed, suspected };
+    let run = mean::Run { filesystems, facts, scopes, seed: pool.record.info.seed, suspected };
     let mut by_point: Vec<PointClaims> =
         means.filter_map(|suite| mean::of_suite(suite, &run)).collect();
     for point in suites.iter().flat_map(|suite| &suite.points) {
         let mut claims = PointClaims::new(point.label.clone(), Vec::new());
         for test in point.tests.iter().filter(|_| facts.imported.is_none()) {
             let scope = scopes.get(&test.id);
-            let about = About { test, point, filesystems, facts, pool: &pool, scope, suspected };
+            let about = About { test, point, filesystems, facts, pool, scope, suspected };
             ranked::answers(&about, &mut claims);
             single::answers(&about, &mut claims);
             phases::answers(&about, &mut claims);

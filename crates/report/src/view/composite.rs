@@ -9,7 +9,7 @@
 //! no total, and says which.
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
-use model::{Metric, RunRecord, Warning, metric::Better, warning::Level};
+use model::{Metric, Warning, metric::Better, warning::Level};
 
 use super::{
     facts::{Facts, Filesystem},
@@ -44,7 +44,7 @@ struct Total<'a> {
 /// single test.
 pub(crate) fn composite(
     point: &WorkPoint,
-    record: &RunRecord,
+    pool: &Pool,
     filesystems: &[Filesystem],
     facts: &Facts,
     register: &mut Register,
@@ -52,10 +52,9 @@ pub(crate) fn composite(
     if !timed(point) || point.tests.len() < 2 {
         return None;
     }
-    let pool = Pool::new(record);
     let (mut totals, mut rows) = (Vec::new(), Vec::new());
     for (index, filesystem) in filesystems.iter().enumerate() {
-        match point.statuses[index].as_ref().map(|status| total(point, index, status, &pool)) {
+        match point.statuses[index].as_ref().map(|status| total(point, index, status, pool)) {
             None => {}
             Some(Ok(total)) => totals.push(total),
             Some(Err(reason)) => {

@@ -65,11 +65,8 @@ pub(crate) struct Control {
 
 impl Control {
     /// Looks at twins and at drift, and notes warnings about the whole run.
-    pub(crate) fn new(
-        record: &RunRecord,
-        filesystems: &[Filesystem],
-        register: &mut Register,
-    ) -> Self {
+    pub(crate) fn new(pool: &Pool, filesystems: &[Filesystem], register: &mut Register) -> Self {
+        let record = pool.record;
         let asked = Threshold::of(record.info.profile);
         let mut control = Self {
             threshold: asked,
@@ -81,25 +78,23 @@ impl Control {
         if imported(record).is_some() {
             return control;
         }
-        let pool = Pool::new(record);
-        control.twins(record, &pool, register);
-        control.drift(record, filesystems, &pool, register);
-        control.tables.extend(spoiled::invalid(record, &pool));
+        control.twins(record, pool, register);
+        control.drift(record, filesystems, pool, register);
+        control.tables.extend(spoiled::invalid(record, pool));
         control
     }
 
     /// Adds what was found with the numbers: the same without outliers, and with invalid repeats.
     pub(crate) fn with_numbers(
         &mut self,
-        record: &RunRecord,
+        pool: &Pool,
         suites: &[Suite],
         filesystems: &[Filesystem],
     ) {
-        if imported(record).is_some() {
+        if imported(pool.record).is_some() {
             return;
         }
-        let pool = Pool::new(record);
-        self.tables.extend(spoiled::both(suites, filesystems, &pool));
+        self.tables.extend(spoiled::both(suites, filesystems, pool));
     }
 
     /// Whether there is anything to show.

@@ -1,7 +1,7 @@
 //! Costs beside throughput: latencies.
 
 use analysis::Summary;
-use model::{RunRecord, metric::Unit, record::TimesOf};
+use model::{metric::Unit, record::TimesOf};
 
 use super::{
     facts::Filesystem,
@@ -18,14 +18,9 @@ const PERCENTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
 
 /// One table for each point: test and filesystem × percentiles.
-pub(crate) fn latency(
-    suites: &[Suite],
-    filesystems: &[Filesystem],
-    record: &RunRecord,
-) -> Vec<Table> {
-    let pool = Pool::new(record);
+pub(crate) fn latency(suites: &[Suite], filesystems: &[Filesystem], pool: &Pool) -> Vec<Table> {
     let points = suites.iter().flat_map(|suite| &suite.points);
-    points.filter_map(|point| of_point(point, filesystems, &pool)).collect()
+    points.filter_map(|point| of_point(point, filesystems, pool)).collect()
 }
 
 /// One line of the table: a test, a filesystem, and its summaries of [`PERCENTILES`].

@@ -4,7 +4,7 @@
 //! there leaves at most one [`Courses`], in which all filesystems have intervals of one length, so
 //! that they scatter alike, and whose rates are in base units.
 
-use model::{RunRecord, metric::Unit, phase::Series};
+use model::{metric::Unit, phase::Series};
 
 use super::{
     points::{Entry, Status, Suite, Test},
@@ -57,11 +57,10 @@ pub(crate) fn moved(rates: impl ExactSizeIterator<Item = f64> + Clone) -> Option
 }
 
 /// For each suite and each test of its points, in their order: its course, if it has one.
-pub(crate) fn courses(suites: &[Suite], record: &RunRecord) -> Vec<Vec<Option<Courses>>> {
-    let pool = Pool::new(record);
+pub(crate) fn courses(suites: &[Suite], pool: &Pool) -> Vec<Vec<Option<Courses>>> {
     let of_suite = |suite: &Suite| {
         let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, &pool)).collect()
+        tests.map(|test| of_test(test, pool)).collect()
     };
     suites.iter().map(of_suite).collect()
 }

@@ -6,7 +6,7 @@
 
 use analysis::percentiles;
 use model::{
-    Histogram, RunRecord,
+    Histogram,
     record::{Times, TimesOf},
 };
 
@@ -69,11 +69,10 @@ pub(crate) struct Rung {
 }
 
 /// For each suite and each test of its points, in their order: its curves.
-pub(crate) fn curves(suites: &[Suite], record: &RunRecord) -> Vec<Vec<Vec<Curves>>> {
-    let pool = Pool::new(record);
+pub(crate) fn curves(suites: &[Suite], pool: &Pool) -> Vec<Vec<Vec<Curves>>> {
     let of_suite = |suite: &Suite| {
         let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, &pool)).collect()
+        tests.map(|test| of_test(test, pool)).collect()
     };
     suites.iter().map(of_suite).collect()
 }

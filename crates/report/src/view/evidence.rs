@@ -5,7 +5,7 @@
 
 use analysis::Summary;
 use model::{
-    Evidence, Metric, RunRecord,
+    Evidence, Metric,
     evidence::{CpuWork, Origin},
     metric::Unit,
 };
@@ -25,11 +25,10 @@ pub(crate) const NOT_TOLD: &str = "not told";
 pub(crate) fn evidence(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    record: &RunRecord,
+    pool: &Pool,
 ) -> Vec<Vec<Vec<Table>>> {
-    let pool = Pool::new(record);
     let of_test = |point: &WorkPoint, test: &Test| -> Vec<Table> {
-        let sheet = Sheet { point, test, filesystems, pool: &pool };
+        let sheet = Sheet { point, test, filesystems, pool };
         sheet.cpu().into_iter().chain(sheet.devices()).collect()
     };
     let of_suite = |suite: &Suite| {

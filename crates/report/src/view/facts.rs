@@ -60,6 +60,14 @@ pub(crate) struct Missing {
 }
 
 impl Facts {
+    /// Adds what stands for one kind of result each, before the note on what was not tested, which
+    /// stands last.
+    pub(crate) fn add_methods<const N: usize>(&mut self, methods: [Option<&str>; N]) {
+        let last = self.method.len().saturating_sub(1);
+        let methods = methods.into_iter().flatten().map(str::to_owned);
+        self.method.splice(last..last, methods);
+    }
+
     /// Of a run that is judged by a threshold.
     pub(crate) fn new(record: &RunRecord, threshold: Threshold) -> Self {
         let info = &record.info;

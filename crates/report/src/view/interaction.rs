@@ -112,15 +112,15 @@ pub(crate) fn scopes(interactions: &[Interaction]) -> Scopes {
 pub(crate) fn interactions(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    record: &RunRecord,
+    pool: &Pool,
     control: &Control,
 ) -> Vec<Interaction> {
     let mut builder = Builder {
-        record,
+        record: pool.record,
         threshold: control.threshold,
         suspected: control.suspected,
         filesystems,
-        pool: Pool::new(record),
+        pool,
         comparer: Comparer::new(),
     };
     let mut all = Vec::new();
@@ -240,7 +240,7 @@ struct Builder<'a> {
     /// The run may have drifted.
     suspected: bool,
     filesystems: &'a [Filesystem],
-    pool: Pool<'a>,
+    pool: &'a Pool<'a>,
     comparer: Comparer,
 }
 

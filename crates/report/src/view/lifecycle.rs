@@ -127,8 +127,8 @@ const FRAMES: [Frame; 4] = [
 ];
 
 /// All tables of the life cycle for which anything was recorded.
-pub(crate) fn lifecycle(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<Table> {
-    let pool = Pool::new(record);
+pub(crate) fn lifecycle(pool: &Pool, filesystems: &[Filesystem]) -> Vec<Table> {
+    let record = pool.record;
     let fullness = varies(record, |cell| cell.cell.fullness);
     let labels = varies(record, |cell| cell.label.clone());
     let by_fullness = subjects(record, filesystems, |cell| match fullness {
@@ -151,7 +151,7 @@ pub(crate) fn lifecycle(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<T
         .collect();
     let rows = [&by_fullness, &by_step, &by_fullness, &by_point];
     let tables = FRAMES.iter().zip(rows).filter_map(|(frame, subjects)| {
-        let mut table = table(frame, subjects, record, &pool, filesystems)?;
+        let mut table = table(frame, subjects, record, pool, filesystems)?;
         table.state_n();
         Some(table)
     });

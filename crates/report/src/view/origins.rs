@@ -6,7 +6,7 @@
 
 use analysis::Summary;
 use model::{
-    Evidence, Nanos, RunRecord,
+    Evidence, Nanos,
     evidence::{CpuWork, Origin},
     metric::Unit,
     record::{TimesOf, TrialRecord},
@@ -72,11 +72,10 @@ impl OriginLine {
 
 /// For each suite and each test of its points, in their order: who used the processors, if that was
 /// told.
-pub(crate) fn origins(suites: &[Suite], record: &RunRecord) -> Vec<Vec<Option<Origins>>> {
-    let pool = Pool::new(record);
+pub(crate) fn origins(suites: &[Suite], pool: &Pool) -> Vec<Vec<Option<Origins>>> {
     let of_suite = |suite: &Suite| {
         let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, &pool)).collect()
+        tests.map(|test| of_test(test, pool)).collect()
     };
     suites.iter().map(of_suite).collect()
 }

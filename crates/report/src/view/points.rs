@@ -6,6 +6,7 @@
 mod aligned;
 mod conditions;
 mod doubts;
+mod families;
 mod names;
 mod told;
 
@@ -15,7 +16,7 @@ pub(crate) use conditions::{AS_FOUND, without};
 pub(crate) use names::slug;
 
 use aligned::Scores;
-use analysis::{Comparer, Ranking, Repeat, Summary, blocks, ranks, stop};
+use analysis::{Ranking, Repeat, Summary, stop};
 use model::{
     Metric, RunRecord, Study, Value, Warning, metric,
     phase::{Cache, Role},
@@ -31,7 +32,6 @@ use crate::{
         facts::{Filesystem, imported},
         pool::{Pool, barring, codes},
         tables::Of,
-        threshold::Threshold,
         warnings::Register,
     },
 };
@@ -180,31 +180,27 @@ impl Test {
 
 /// Groups, summarizes and ranks everything.
 pub(crate) fn suites(
-    record: &RunRecord,
+    pool: &Pool,
     filesystems: &[Filesystem],
     control: &Control,
     register: &mut Register,
 ) -> Vec<Suite> {
-    let pool = Pool::new(record);
-    let scores = control.drifts.then(|| Scores::new(record, &pool));
-    let mut builder = Builder {
-        record,
-        filesystems,
-        pool,
-        comparer: Comparer::new(),
-        threshold: control.threshold,
-        scores,
-        suspected: control.suspected,
-        register,
-    };
+    let scores = control.drifts.then(|| Scores::new(pool.record, pool));
+    let mut builder = Builder { record: pool.record, filesystems, pool, register };
     let mut names: Vec<&str> = Vec::new();
-    for cell in &record.cells {
+    for cell in &pool.record.cells {
         let name = cell.cell.workload.suite.as_str();
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let mut suites: Vec<Suite> = names.into_iter().map(|name| builder.suite(name)).collect();
+    let rules = families::Rules {
+        threshold: control.threshold.ratio(),
+        scores: scores.as_ref(),
+        suspected: control.suspected,
+    };
+    families::rank(&mut suites, &rules, register);
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
     for (number, test) in points.flat_map(|point| &mut point.tests).enumerate() {
         test.number = number;
@@ -216,13 +212,7 @@ pub(crate) fn suites(
 struct Builder<'a, 'r> {
     record: &'a RunRecord,
     filesystems: &'a [Filesystem],
-    pool: Pool<'a>,
-    comparer: Comparer,
-    threshold: Threshold,
-    /// What all cells tell of the blocks, where the run drifted.
-    scores: Option<Scores>,
-    /// The run may have drifted.
-    suspected: bool,
+    pool: &'a Pool<'a>,
     register: &'r mut Register,
 }
 
@@ -298,7 +288,7 @@ impl Builder<'_, '_> {
             }
         }
         let tests = phases.into_iter().map(|phase| self.test(&id, &label, &cells, phase)).collect();
-        let load = conditions::load(&self.pool, group);
+        let load = conditions::load(self.pool, group);
         WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }
     }
 
@@ -342,7 +332,6 @@ impl Builder<'_, '_> {
                 entries.push(self.entry(filesystem, cell, name, metric, counterpart, &place));
             }
         }
-        let family = self.family(&mut entries, metric, &format!("{label} · {name}"));
         let medians = entries.iter().flat_map(|entry| {
             [&entry.summary, &entry.counterpart].into_iter().flatten().map(|summary| summary.median)
         });
@@ -356,7 +345,8 @@ impl Builder<'_, '_> {
             cache: phase.cache,
             counterpart,
             entries,
-            family,
+            // Ranked when all tests are there.
+            family: None,
         }
     }
 
@@ -371,14 +361,14 @@ impl Builder<'_, '_> {
     ) -> Entry {
         let pool = Pool::values;
         let record = &self.record.cells[cell];
-        let values = pool(&self.pool, cell, phase_of(record, name), metric).to_vec();
+        let values = pool(self.pool, cell, phase_of(record, name), metric).to_vec();
         let other = counterpart
-            .map_or(&[][..], |other| pool(&self.pool, cell, phase_of(record, name), other));
+            .map_or(&[][..], |other| pool(self.pool, cell, phase_of(record, name), other));
         let counterpart = Summary::new(other).ok();
         let summary = Summary::new(&values).ok();
         let metrics = metric::ALL.iter().map(|row| row.metric);
         let metrics = metrics.filter_map(|metric| {
-            let values = pool(&self.pool, cell, phase_of(record, name), metric);
+            let values = pool(self.pool, cell, phase_of(record, name), metric);
             Some((metric, Summary::new(values).ok()?))
         });
         let metrics = metrics.collect();
@@ -388,11 +378,11 @@ impl Builder<'_, '_> {
             |summary| {
                 let mut own = stop::warnings(summary, self.record.info.profile);
                 own.extend(doubts::of_values(&values));
-                own.extend(doubts::of_cell(&self.pool, cell));
+                own.extend(doubts::of_cell(self.pool, cell));
                 own
             },
         );
-        let repeats = repeats(&self.pool, cell, name, metric);
+        let repeats = repeats(self.pool, cell, name, metric);
         let measured = self.pool.warnings(cell, name);
         let all = || measured.iter().copied().chain(&own);
         all().for_each(|warning| self.register.add(warning, place));
@@ -437,54 +427,6 @@ impl Builder<'_, '_> {
             None if imported(self.record).is_some() => "- not told".into(),
             None => format!("no sample of {}", metric.name()),
         }
-    }
-
-    /// Ranks the entries that may be ranked, marks them, and puts all entries into display order.
-    fn family(&mut self, entries: &mut Vec<Entry>, metric: Metric, place: &str) -> Option<Family> {
-        let better = metric.spec().better;
-        let threshold = self.threshold.ratio();
-        let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
-        let raw: Vec<&[Repeat]> =
-            eligible.iter().map(|index| entries[*index].repeats.as_slice()).collect();
-        let cells: Vec<usize> = eligible.iter().map(|index| entries[*index].cell).collect();
-        let aligned = self.scores.as_ref().and_then(|scores| scores.align(&cells, &raw, better));
-        let lists: Option<Vec<&[Repeat]>> =
-            aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
-        let shared = self.suspected && aligned.is_none() && blocks::unequal(&raw);
-        let ranking = (raw.len() >= 2)
-            .then(|| {
-                let comparer = &mut self.comparer;
-                match &lists {
-                    Some(lists) => ranks::rank_repeats(comparer, lists, better, threshold).ok(),
-                    None if shared => ranks::rank_shared(comparer, &raw, better, threshold).ok(),
-                    None => ranks::rank_repeats(comparer, &raw, better, threshold).ok(),
-                }
-            })
-            .flatten();
-        let Some(ranking) = ranking else {
-            entries.sort_by_key(|entry| entry.summary.is_none());
-            return None;
-        };
-        for warning in ranking.pairs.iter().flat_map(|pair| &pair.comparison.warnings) {
-            if matches!(warning, Warning::Disagree { .. }) {
-                self.register.add(warning, place);
-            }
-        }
-        for (member, index) in eligible.iter().enumerate() {
-            entries[*index].letters.clone_from(&ranking.letters[member]);
-            entries[*index].top = ranking.top.contains(&member);
-        }
-        let mut order: Vec<usize> = ranking.order.iter().map(|member| eligible[*member]).collect();
-        order.extend(
-            (0..entries.len()).filter(|i| !entries[*i].ranked && entries[*i].summary.is_some()),
-        );
-        order.extend((0..entries.len()).filter(|i| entries[*i].summary.is_none()));
-        let members = eligible
-            .iter()
-            .filter_map(|index| order.iter().position(|other| other == index))
-            .collect();
-        *entries = order.into_iter().map(|index| entries[index].clone()).collect();
-        Some(Family { members, ranking, aligned: aligned.is_some(), shared })
     }
 }
 

@@ -10,6 +10,8 @@ use model::{
 
 /// Samples of all workers together, of measured trials, by repeat.
 pub(crate) struct Pool<'a> {
+    /// The run that they are of.
+    pub(crate) record: &'a RunRecord,
     values: BTreeMap<(usize, &'a str, Metric), Vec<f64>>,
     trials: Vec<Vec<&'a TrialRecord>>,
 }
@@ -32,7 +34,7 @@ impl<'a> Pool<'a> {
                 }
             }
         }
-        Self { values, trials }
+        Self { record, values, trials }
     }
 
     /// The values of a metric over the measured trials of a cell, in the order of repeats.

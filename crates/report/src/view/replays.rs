@@ -6,7 +6,7 @@
 
 use analysis::Summary;
 use model::{
-    Metric, RunRecord,
+    Metric,
     metric::Unit,
     phase::ReplayOp,
     record::{TimesOf, TrialRecord},
@@ -30,13 +30,12 @@ const QUANTILES: [(&str, Option<f64>); 4] =
 pub(crate) fn replays(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    record: &RunRecord,
+    pool: &Pool,
 ) -> Vec<Vec<Option<Table>>> {
-    let pool = Pool::new(record);
     let of_suite = |suite: &Suite| {
         let tests =
             suite.points.iter().flat_map(|point| point.tests.iter().map(move |t| (point, t)));
-        tests.map(|(point, test)| of_test(point, test, filesystems, &pool)).collect()
+        tests.map(|(point, test)| of_test(point, test, filesystems, pool)).collect()
     };
     suites.iter().map(of_suite).collect()
 }

@@ -118,15 +118,15 @@ struct Analyzed {
 pub(crate) fn scaling(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    record: &RunRecord,
+    pool: &Pool,
     control: &Control,
 ) -> Vec<Scaled> {
     let mut builder = Builder {
-        record,
+        record: pool.record,
         threshold: control.threshold,
         suspected: control.suspected,
         filesystems,
-        pool: Pool::new(record),
+        pool,
         comparer: Comparer::new(),
     };
     let mut all = Vec::new();
@@ -175,7 +175,7 @@ struct Builder<'a> {
     /// The run may have drifted.
     suspected: bool,
     filesystems: &'a [Filesystem],
-    pool: Pool<'a>,
+    pool: &'a Pool<'a>,
     comparer: Comparer,
 }
 

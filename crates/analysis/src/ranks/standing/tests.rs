@@ -75,14 +75,14 @@ proptest! {
                 .collect();
             repeated.sort_by(f64::total_cmp);
             let expected = if repeated.is_empty() { sample.median() } else { median(&repeated) };
-            let beside: Vec<[i32; SIDE]> = weights
+            let beside: Vec<[i16; SIDE]> = weights
                 .iter()
                 .enumerate()
                 .map(|(unit, weight)| {
                     // Other resamples beside it, so that none reads its neighbor.
-                    let other = i32::try_from(unit % 3).unwrap();
+                    let other = i16::try_from(unit % 3).unwrap();
                     let mut own = [other; SIDE];
-                    own[7] = i32::try_from(*weight).unwrap();
+                    own[7] = i16::try_from(*weight).unwrap();
                     own
                 })
                 .collect();

@@ -7,6 +7,7 @@ use analysis::{
     blocks,
 };
 use model::{Profile, metric::Better};
+use rayon::prelude::*;
 
 use super::{Answer, Claim, PointClaims, QUICK, Withheld};
 use crate::{
@@ -36,10 +37,9 @@ pub(super) fn of_suite(suite: &Suite, run: &Run) -> Option<PointClaims> {
         return None;
     }
     let mut claims = PointClaims::new(format!("all workloads of {}", suite.name), Vec::new());
-    for other in 1..run.filesystems.len() {
-        let mean = Mean { suite, run, tests: &tests, other };
-        claims.extend_quietly([mean.answer()]);
-    }
+    let others = (1..run.filesystems.len()).into_par_iter();
+    let mean = |other| Mean { suite, run, tests: &tests, other }.answer();
+    claims.extend_quietly(others.map(mean).collect::<Vec<_>>());
     Some(claims)
 }
 

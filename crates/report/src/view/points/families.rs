@@ -1,0 +1,87 @@
+//! Ranks the filesystems of each test.
+//!
+//! Tests with their entries enter; their families, marks, and the order of entries leave. Tests
+//! have nothing to do with each other, so as many are ranked at the same time as there are
+//! processors; what comes out does not depend on how many those are.
+
+use analysis::{Comparer, Repeat, blocks, ranks};
+use model::{Ratio, Warning};
+use rayon::prelude::*;
+
+use super::{Family, Suite, Test, aligned::Scores};
+use crate::view::warnings::Register;
+
+/// Tests that are ranked with the same tables.
+const AT_ONCE: usize = 16;
+
+/// By which rules a run compares.
+pub(super) struct Rules<'a> {
+    /// The smallest difference that matters.
+    pub(super) threshold: Ratio,
+    /// What all cells tell of the blocks, where the run drifted.
+    pub(super) scores: Option<&'a Scores>,
+    /// The run may have drifted.
+    pub(super) suspected: bool,
+}
+
+/// Ranks all tests of the suites, and notes where ways to compare disagree.
+pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, register: &mut Register) {
+    let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
+    let tests: Vec<&mut Test> = points.flat_map(|point| &mut point.tests).collect();
+    // Tables of null distributions are made once for some tests, and not for each.
+    tests.into_par_iter().with_min_len(AT_ONCE).for_each_init(Comparer::new, |comparer, test| {
+        test.family = test.rank(comparer, rules);
+    });
+    let points = suites.iter().flat_map(|suite| &suite.points);
+    for (point, test) in points.flat_map(|point| point.tests.iter().map(move |test| (point, test)))
+    {
+        let pairs = test.family.iter().flat_map(|family| &family.ranking.pairs);
+        for warning in pairs.flat_map(|pair| &pair.comparison.warnings) {
+            if matches!(warning, Warning::Disagree { .. }) {
+                register.add(warning, &format!("{} · {}", point.label, test.name));
+            }
+        }
+    }
+}
+
+impl Test {
+    /// Ranks the entries that may be ranked, marks them, and puts all entries into display order.
+    fn rank(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) -> Option<Family> {
+        let (better, threshold) = (self.metric.spec().better, rules.threshold);
+        let entries = &mut self.entries;
+        let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
+        let raw: Vec<&[Repeat]> =
+            eligible.iter().map(|index| entries[*index].repeats.as_slice()).collect();
+        let cells: Vec<usize> = eligible.iter().map(|index| entries[*index].cell).collect();
+        let aligned = rules.scores.and_then(|scores| scores.align(&cells, &raw, better));
+        let lists: Option<Vec<&[Repeat]>> =
+            aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
+        let shared = rules.suspected && aligned.is_none() && blocks::unequal(&raw);
+        let ranking = (raw.len() >= 2)
+            .then(|| match &lists {
+                Some(lists) => ranks::rank_repeats(comparer, lists, better, threshold).ok(),
+                None if shared => ranks::rank_shared(comparer, &raw, better, threshold).ok(),
+                None => ranks::rank_repeats(comparer, &raw, better, threshold).ok(),
+            })
+            .flatten();
+        let Some(ranking) = ranking else {
+            entries.sort_by_key(|entry| entry.summary.is_none());
+            return None;
+        };
+        for (member, index) in eligible.iter().enumerate() {
+            entries[*index].letters.clone_from(&ranking.letters[member]);
+            entries[*index].top = ranking.top.contains(&member);
+        }
+        let mut order: Vec<usize> = ranking.order.iter().map(|member| eligible[*member]).collect();
+        order.extend(
+            (0..entries.len()).filter(|i| !entries[*i].ranked && entries[*i].summary.is_some()),
+        );
+        order.extend((0..entries.len()).filter(|i| entries[*i].summary.is_none()));
+        let members = eligible
+            .iter()
+            .filter_map(|index| order.iter().position(|other| other == index))
+            .collect();
+        *entries = order.into_iter().map(|index| entries[index].clone()).collect();
+        Some(Family { members, ranking, aligned: aligned.is_some(), shared })
+    }
+}
