@@ -92,7 +92,7 @@ pub(crate) fn of(
 ///
 /// Where each workload has one, its filesystem is another from workload to workload, beginning at
 /// one drawn by the seed: what chance does is then seen on all of them.
-fn twins(cells: &[CellRecord], twins: Twins, seed: u64) -> Vec<CellRecord> {
+pub(crate) fn twins(cells: &[CellRecord], twins: Twins, seed: u64) -> Vec<CellRecord> {
     let open = || cells.iter().filter(|record| record.state == CellState::Open);
     let firsts: Vec<&CellRecord> = match twins {
         Twins::None => Vec::new(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use analysis::conditions::Way;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{Metric, Ratio, plan::Profile};
-use parse::{pair, percent, setting, way};
+use model::{GuestKind, Metric, Ratio, plan::Profile};
+use parse::{guest, pair, percent, setting, way};
 
 /// Measures what a Linux filesystem really does, on your disk, kernel and options, and says only
 /// what the data support.
@@ -112,6 +112,13 @@ pub(crate) struct Demo {
     /// The run file [default: fslab-demo-TIME.fslab].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Measure in a throw-away machine: all filesystems that its kernel has, each once. That is
+    /// what happens without root, where such a machine can be had.
+    #[arg(long, value_name = "KIND", value_parser = guest)]
+    pub(crate) guest: Option<GuestKind>,
+    /// The kernel that it boots: the version of an installed one, a package, or an image.
+    #[arg(long, value_name = "VERSION|FILE")]
+    pub(crate) kernel: Vec<String>,
     #[command(flatten)]
     pub(crate) view: View,
 }
@@ -224,6 +231,14 @@ pub(crate) struct Changes {
     /// Replace a setting: filesystem=ext4,xfs repeats=3 record=64KiB memory=1GiB …
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
+    /// Measure in a throw-away machine that boots a kernel of its own; no root is needed, and the
+    /// images are its disks.
+    #[arg(long, value_name = "KIND", value_parser = guest)]
+    pub(crate) guest: Option<GuestKind>,
+    /// The kernel that a guest boots: the version of an installed one, a package, or an image; more
+    /// than one become an axis.
+    #[arg(long, value_name = "VERSION|FILE")]
+    pub(crate) kernel: Vec<String>,
     /// Further filesystems, in the format of the built-in catalogue.
     #[arg(long, value_name = "FILE")]
     pub(crate) filesystems: Option<PathBuf>,

@@ -87,6 +87,11 @@ impl Failure {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(text), rendered: true }
     }
 
+    /// What went wrong, causes included.
+    pub(crate) fn text(&self) -> String {
+        chain(self.error.as_ref())
+    }
+
     /// Says what went wrong on stderr, causes included, and gives the status.
     pub(crate) fn report(self) -> ExitCode {
         if output::is_broken_pipe(&self.error) {

@@ -15,6 +15,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Before there are threads: what this process is may be settled by who started it.
+    if let Some(code) = guest::inside::take_over(commands::guest::work) {
+        return code;
+    }
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == guest::cage::COMMAND) {
+        return guest::cage::main(arguments);
+    }
     let arguments = cli::Arguments::parse();
     output::start_log(arguments.verbose);
     match commands::run(&arguments) {

@@ -29,6 +29,7 @@ pub(crate) const READY: &[Ready] = &[
     Ready { name: "dbench-2012", text: include_str!("../../../plans/dbench-2012.toml") },
     Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
     Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
+    Ready { name: "demo-guest", text: include_str!("../../../plans/demo-guest.toml") },
     Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
     Ready { name: "metadata-scaling", text: include_str!("../../../plans/metadata-scaling.toml") },
     Ready { name: "smallfiles-2011", text: include_str!("../../../plans/smallfiles-2011.toml") },
@@ -67,7 +68,11 @@ impl Chosen {
         let (name, origin, text) = find(given)?;
         let profile =
             changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
-        let own = profile.into_iter().chain(changes.set.iter().cloned());
+        let guest = changes.guest.map(|kind| ("guest".to_owned(), kind.name().to_owned()));
+        let kernel = (!changes.kernel.is_empty()).then(|| changes.kernel.join(","));
+        let kernel = kernel.map(|kernels| ("kernel".to_owned(), kernels));
+        let set = changes.set.iter().cloned();
+        let own = profile.into_iter().chain(guest).chain(kernel).chain(set);
         let (scale, settings) = match Scale::parse(&changes.scale) {
             Ok(scale) => (scale, Vec::new()),
             Err(_) => named_scale(&changes.scale, &origin, &text, catalogue)?,

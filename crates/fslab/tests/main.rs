@@ -18,6 +18,7 @@ mod damaged;
 mod data;
 mod evidence;
 mod failures;
+mod guest;
 mod hostile;
 mod import;
 mod input;

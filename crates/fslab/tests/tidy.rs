@@ -14,7 +14,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("analysis", &["model"]),
     ("report", &["model", "analysis"]),
-    ("fslab", &["model", "suites", "sys", "rig", "engine", "store", "analysis", "report"]),
+    ("guest", &["model", "sys"]),
+    ("fslab", &["model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest"]),
 ];
 
 /// Longest file, tests apart.

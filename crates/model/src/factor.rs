@@ -34,6 +34,8 @@ pub enum Factor {
     DirtyBackground,
     /// Transparent huge pages.
     HugePages,
+    /// The kernel that a guest boots.
+    Kernel,
 }
 
 /// Values of factors; a factor that is not there is left as it is.
@@ -68,6 +70,7 @@ pub const FACTORS: &[FactorSpec] = &[
     row(Factor::Dirty, "dirty", Kind::Text { takes: "a share of memory such as \"20%\" or a size such as \"256MiB\"", read: share_or_size }, "Dirty memory at which writers have to write back themselves (vm.dirty_ratio, vm.dirty_bytes)."),
     row(Factor::DirtyBackground, "dirty_background", Kind::Text { takes: "a share of memory such as \"10%\" or a size such as \"64MiB\"", read: share_or_size }, "Dirty memory at which the kernel begins to write back (vm.dirty_background_ratio, vm.dirty_background_bytes)."),
     row(Factor::HugePages, "huge_pages", Kind::Word(&["always", "madvise", "never"]), "Transparent huge pages (transparent_hugepage/enabled)."),
+    row(Factor::Kernel, "kernel", Kind::Text { takes: "a kernel: the version of an installed one, a package, or an image", read: kernel }, "The kernel that a guest boots: the version of an installed one or its beginning, the file of a distribution's package, or an image (vmlinuz, vmlinux, a program of user-mode Linux), with `:FOLDER` behind it where its modules are elsewhere."),
 ];
 
 impl Factor {
@@ -91,7 +94,8 @@ impl Factor {
             | Self::Cpus
             | Self::Dirty
             | Self::DirtyBackground
-            | Self::HugePages => false,
+            | Self::HugePages
+            | Self::Kernel => false,
         }
     }
 
@@ -149,6 +153,13 @@ fn share_or_size(text: &str) -> Result<String, ValueError> {
         ShareOrSize::Percent(percent) => format!("{percent}%"),
         ShareOrSize::Size(size) => size.to_string(),
     })
+}
+
+fn kernel(text: &str) -> Result<String, ValueError> {
+    if !text.trim().is_empty() && !text.contains(char::is_control) {
+        return Ok(text.trim().to_owned());
+    }
+    Err(ValueError::new(format!("`{}` is no kernel", text.escape_debug())))
 }
 
 fn word(text: &str) -> Result<String, ValueError> {

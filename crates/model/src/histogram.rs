@@ -29,6 +29,7 @@
 //! [`Histogram::encode`]: LEB128 varints. Version (1), count, sum (low then high 64 bits), min,
 //! max, then for each non-empty counter the gap to the previous non-empty index and its count.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::units::Nanos;
@@ -46,7 +47,8 @@ const MOST: u64 = 1 << 48;
 pub const RELATIVE_ERROR: f64 = 1.0 / 256.0;
 
 /// Counts of durations in nanoseconds; see the module for layout and error.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
     // All of them, or none while `filled` has those that are not zero.
     counters: Box<[u64]>,
@@ -96,6 +98,20 @@ impl PartialEq for Histogram {
 }
 
 impl Eq for Histogram {}
+
+/// As [`Histogram::encode`] has it.
+impl From<Histogram> for Vec<u8> {
+    fn from(histogram: Histogram) -> Self {
+        histogram.encode()
+    }
+}
+
+impl TryFrom<Vec<u8>> for Histogram {
+    type Error = DecodeError;
+    fn try_from(bytes: Vec<u8>) -> Result<Self, DecodeError> {
+        Self::decode(&bytes)
+    }
+}
 
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

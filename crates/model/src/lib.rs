@@ -10,6 +10,7 @@ pub mod cell;
 pub mod environment;
 pub mod evidence;
 pub mod factor;
+mod guest;
 pub mod histogram;
 pub mod matrix;
 pub mod metric;
@@ -29,6 +30,7 @@ pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupS
 pub use environment::Environment;
 pub use evidence::Evidence;
 pub use factor::{Factor, Factors};
+pub use guest::GuestKind;
 pub use histogram::Histogram;
 pub use metric::Metric;
 pub use phase::{Phase, PhaseResult};

@@ -67,7 +67,7 @@ pub struct RunInfo {
 }
 
 /// One cell and what became of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellRecord {
     /// Its id.
     pub id: CellId,
@@ -121,7 +121,7 @@ pub enum CellState {
 }
 
 /// One repeat of one cell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Index of its cell in [`RunRecord::cells`].
     pub cell: usize,
@@ -152,7 +152,7 @@ pub struct TrialRecord {
 }
 
 /// How long things of one kind took in a phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// The phase.
     pub phase: String,

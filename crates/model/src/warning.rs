@@ -9,7 +9,10 @@ mod messages;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Bytes, Nanos, Ratio};
+use crate::{
+    guest::GuestKind,
+    units::{Bytes, Nanos, Ratio},
+};
 
 /// What a warning does to the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -239,6 +242,13 @@ pub enum Warning {
     },
     /// The machine was to be booted between trials, and was not.
     NotRebooted,
+    /// It was measured in a guest whose times are not those of a machine.
+    InGuest {
+        /// What ran the guest.
+        kind: GuestKind,
+    },
+    /// What the guest flushed stayed in the memory of its host.
+    HostNotFlushed,
     /// A setting that the machine does not have was brought about by other means.
     StandIn {
         /// What was asked for: `cpu_speed 50%`.
@@ -359,6 +369,8 @@ impl Warning {
             Self::OptionGone { .. } => "W-OPTION",
             Self::Lacks { .. } => "W-LACKS",
             Self::NotRebooted => "W-NOTREBOOTED",
+            Self::InGuest { .. } => "W-GUEST",
+            Self::HostNotFlushed => "W-HOSTFLUSH",
             Self::StandIn { .. } => "W-STANDIN",
             Self::Unexpected { .. } => "W-UNEXPECTED",
             Self::Modes { .. } => "W-BIMODAL",
@@ -384,6 +396,12 @@ impl Warning {
             | Self::NotSteady { .. }
             | Self::Throttled { .. }
             | Self::Impossible { .. } => Level::Block,
+            // What emulation does to the time of one operation it does not do to another's, so
+            // that orders turn round.
+            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto } => {
+                Level::Block
+            }
+            Self::InGuest { kind: GuestKind::Kvm | GuestKind::Counted } => Level::Info,
             Self::Amended { .. }
             | Self::Absent { .. }
             | Self::Lacks { .. }
@@ -392,6 +410,7 @@ impl Warning {
             | Self::Imported { .. } => Level::Info,
             Self::OptionGone { .. }
             | Self::NotRebooted
+            | Self::HostNotFlushed
             | Self::StandIn { .. }
             | Self::Modes { .. }
             | Self::Drift { .. }

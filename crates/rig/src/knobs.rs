@@ -116,6 +116,8 @@ pub(crate) fn intend(host: &dyn Host, devices: &[Device], factor: Factor, value:
         Factor::Dirty => memory::dirty(host, "dirty", value),
         Factor::DirtyBackground => memory::dirty(host, "dirty_background", value),
         Factor::HugePages => memory::huge_pages(value),
+        // Settled when the guest was booted.
+        Factor::Kernel => Intent::default(),
     }
 }
 

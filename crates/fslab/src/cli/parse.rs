@@ -1,7 +1,7 @@
 //! Values of arguments that are more than a word or a number.
 
 use analysis::conditions::Way;
-use model::Ratio;
+use model::{GuestKind, Ratio};
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -32,5 +32,12 @@ pub(super) fn way(text: &str) -> Result<Way, String> {
     Way::named(text.trim()).ok_or_else(|| {
         let known: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
         format!("runs do not differ in a way of that name; there are {}", known.join(", "))
+    })
+}
+
+pub(super) fn guest(text: &str) -> Result<GuestKind, String> {
+    GuestKind::named(text.trim()).ok_or_else(|| {
+        let known: Vec<&str> = GuestKind::ALL.into_iter().map(GuestKind::name).collect();
+        format!("there is no guest of that kind; there are {}", known.join(", "))
     })
 }

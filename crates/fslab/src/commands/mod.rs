@@ -9,6 +9,7 @@ mod docs;
 mod doctor;
 mod explain;
 mod factors;
+pub(crate) mod guest;
 mod import;
 mod keeping;
 mod list;

@@ -14,8 +14,9 @@ use rig::{Host, RealHost};
 use store::Store;
 
 use super::{
+    guest,
     keeping::Keeping,
-    session::{self, Conducting, Ended, Prepared, Surroundings},
+    session::{self, Conducting, Ended, Ground, Prepared, Surroundings},
 };
 use crate::{
     cli::Run,
@@ -103,7 +104,21 @@ fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, F
         )));
     }
     let amended = amended(&chosen);
-    session::begin(&chosen, &path, amended, surroundings)
+    match guest::kind(&chosen) {
+        None => session::begin(&chosen, &path, amended, surroundings),
+        Some(kind) => {
+            let filesystems = own_catalogue(arguments)?;
+            guest::begin(&chosen, kind, &path, amended, filesystems, surroundings)
+        }
+    }
+}
+
+/// The text of the user's own catalogue, for a guest, which does not have the file.
+fn own_catalogue(arguments: &Run) -> Result<Option<String>, Failure> {
+    let read = |file: &PathBuf| {
+        fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
+    };
+    Ok(arguments.changes.filesystems.as_ref().map(read).transpose()?)
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
@@ -142,13 +157,19 @@ fn resume(
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
     let (mut store, record) = Store::resume(&keeping.working)?;
+    if let Some(kind) = guest::kind(&chosen) {
+        let own = own_catalogue(arguments)?;
+        let guests = guest::again(&chosen, kind, &record, &now, own, surroundings)?;
+        let ground = Ground::Guests(Box::new(guests));
+        return Ok(Prepared::new(ground, store, record, keeping, &chosen));
+    }
     let mut rig = surroundings.rig(&chosen, &now, &keeping.working)?;
     session::elsewhere(&mut rig, &record.cells, record.info.seed)?;
     let fresh = resumed(&record, &surroundings.facts(&rig, &chosen))?;
     let known = |warning: &Warning| record.warnings.contains(warning);
     let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
     store.warn(&[rigged, fresh].concat())?;
-    Ok(Prepared::new(rig, store, record, keeping, &chosen))
+    Ok(Prepared::new(Ground::Here(Box::new(rig)), store, record, keeping, &chosen))
 }
 
 /// What must be said of a run that goes on in a second session: whatever is wrong now and was not

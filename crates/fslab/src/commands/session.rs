@@ -29,7 +29,10 @@ use rig::{
 };
 use store::{Store, StoreError};
 
-use super::keeping::Keeping;
+use super::{
+    guest::{Guests, InGuest},
+    keeping::Keeping,
+};
 use crate::{
     cells,
     conductor::{
@@ -44,8 +47,8 @@ use crate::{
 
 /// All that a run needs before its first trial.
 pub(super) struct Prepared {
-    /// The storage, claimed.
-    pub(super) rig: Rig,
+    /// Where it is measured.
+    pub(super) ground: Ground,
     /// The run file.
     pub(super) store: Store,
     /// What it holds so far.
@@ -69,14 +72,14 @@ pub(super) struct Prepared {
 impl Prepared {
     /// What was made ready for a plan.
     pub(super) fn new(
-        rig: Rig,
+        ground: Ground,
         store: Store,
         record: RunRecord,
         keeping: Keeping,
         chosen: &Chosen,
     ) -> Self {
         Self {
-            rig,
+            ground,
             store,
             record,
             keeping,
@@ -88,6 +91,14 @@ impl Prepared {
             spoiled: chosen.plan.spoiled(),
         }
     }
+}
+
+/// Where a run is measured.
+pub(super) enum Ground {
+    /// On this machine; its storage is claimed.
+    Here(Box<Rig>),
+    /// In guests.
+    Guests(Box<Guests>),
 }
 
 /// What a run is made in.
@@ -137,7 +148,20 @@ pub(super) fn begin(
     elsewhere(&mut rig, &cells, seed)?;
     let environment = surroundings.facts(&rig, chosen);
     warnings.extend(fits_memory(chosen, &environment));
-    let info = RunInfo {
+    let info = info(chosen, id, seed, rig.describe());
+    if cells.iter().all(|cell| cell.state != CellState::Open) {
+        drop(rig);
+        return Err(nothing_to_measure(&cells));
+    }
+    keeping.begin()?;
+    let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
+    let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
+    Ok(Prepared::new(Ground::Here(Box::new(rig)), store, record, keeping, chosen))
+}
+
+/// What a run that begins now says of itself.
+pub(super) fn info(chosen: &Chosen, id: String, seed: u64, storage: String) -> RunInfo {
+    RunInfo {
         id,
         title: chosen.plan.title.clone(),
         plan_name: chosen.name.clone(),
@@ -148,19 +172,11 @@ pub(super) fn begin(
         repeats: chosen.plan.repeats,
         seed,
         view: chosen.plan.view,
-        storage: rig.describe(),
+        storage,
         started_unix: now_unix(),
         ended_unix: None,
         program: super::version::program(),
-    };
-    if cells.iter().all(|cell| cell.state != CellState::Open) {
-        drop(rig);
-        return Err(nothing_to_measure(&cells));
     }
-    keeping.begin()?;
-    let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
-    let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
-    Ok(Prepared::new(rig, store, record, keeping, chosen))
 }
 
 /// Makes the second place that some tasks need, so that a run that cannot have it does not begin.
@@ -214,7 +230,7 @@ pub(super) struct Ended {
 /// # Errors
 /// When the run file cannot be written, or the machine not be put back.
 pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Result<Ended> {
-    let Prepared { rig, store, record, keeping, place, isolation, .. } = prepared;
+    let Prepared { ground, store, record, keeping, place, isolation, .. } = prepared;
     let observer = |event: &Event<'_>| with.screen.show(event);
     let conditions = Conditions {
         seed: record.info.seed,
@@ -240,9 +256,16 @@ pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Resu
         fail_fast: with.fail_fast,
     };
     let watch = Watch { observer: &observer, progress: with.progress, interrupt: with.interrupt };
-    let trials = OnRig::new(rig, &record, with.catalogue, conditions, watch);
-    let conductor = Conductor::new(trials, store, record, settings, watch);
-    let tally = conductor.run()?;
+    let tally = match ground {
+        Ground::Here(rig) => {
+            let trials = OnRig::new(*rig, &record, with.catalogue, conditions, watch);
+            Conductor::new(trials, store, record, settings, watch).run()?
+        }
+        Ground::Guests(guests) => {
+            let trials = InGuest { guests: *guests, watch };
+            Conductor::new(trials, store, record, settings, watch).run()?
+        }
+    };
     keeping.end()?;
     Ok(Ended { keeping, place, tally })
 }
@@ -405,7 +428,7 @@ fn meets_memory(phase: &Phase) -> bool {
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around
 }
 
-fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
+pub(super) fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
     let mut reasons: Vec<_> = cells
         .iter()
         .filter_map(|cell| match &cell.state {
@@ -436,7 +459,7 @@ fn outlives_a_boot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
 }
 
 /// A run that could not keep its results would measure for nothing.
-fn writable(path: &Path) -> Result<(), Failure> {
+pub(super) fn writable(path: &Path) -> Result<(), Failure> {
     let probe = path.with_extension(format!("probe-{}", std::process::id()));
     let written = fs::File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
     written.map_err(|source| {
@@ -447,7 +470,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
     })
 }
 
-fn run_id(seed: u64) -> String {
+pub(super) fn run_id(seed: u64) -> String {
     let stamp = report::stamp(now_unix());
     format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
 }

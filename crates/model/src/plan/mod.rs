@@ -22,6 +22,7 @@ pub use spoiled::Spoiled;
 use crate::{
     cell::{FilesystemLevel, Fullness, Isolation, Twins},
     factor::Factor,
+    guest::GuestKind,
     storage::Storage,
     study::Study,
     units::Nanos,
@@ -61,6 +62,8 @@ pub struct Plan {
     pub fsck: bool,
     /// What separates one trial from the next.
     pub isolation: Isolation,
+    /// The throw-away machine that it is measured in; `None` for this machine itself.
+    pub guest: Option<GuestKind>,
     /// What lies under the filesystems.
     pub storage: Storage,
     /// The published study whose tables and charts the report puts first.

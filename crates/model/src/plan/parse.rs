@@ -56,6 +56,7 @@ impl Plan {
             seed: top.get("seed").map(|item| count(item, 0, u64::MAX)).transpose()?,
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             isolation: conditions::isolation(&top, &storage)?,
+            guest: top.get("guest").map(conditions::guest).transpose()?,
             view: top.get("view").map(conditions::view).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, &storage, vocabulary)?,

@@ -4,6 +4,7 @@ use super::{Plan, PlanError, Vocabulary, WorkloadEntry, parse};
 use crate::{
     cell::{FilesystemLevel, Fullness, Isolation, Twins},
     factor::{FACTORS, Factor},
+    guest::GuestKind,
     plan::{Profile, Spoiled},
     storage::{Allocation, Place},
     suggest::nearest,
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "filesystem",
     "scheduler",
     "full",
@@ -24,6 +25,7 @@ const KEYS: [&str; 20] = [
     "seed",
     "fsck",
     "isolation",
+    "guest",
     "view",
     "memory",
     "elsewhere",
@@ -84,7 +86,9 @@ impl Plan {
                 let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
                 self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
             }
-            "twins" | "budget" | "invalid" | "isolation" | "view" => self.set_control(key, text)?,
+            "twins" | "budget" | "invalid" | "isolation" | "view" | "guest" => {
+                self.set_control(key, text)?
+            }
             "seed" => self.seed = Some(number(text)?),
             "memory" => self.storage.memory = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
@@ -131,6 +135,12 @@ impl Plan {
             "invalid" => {
                 self.spoiled = Some(Spoiled::named(text).ok_or_else(|| {
                     let names = Spoiled::ALL.map(Spoiled::name).join(", ");
+                    bad(key, text).cure(format!("use {names}"))
+                })?);
+            }
+            "guest" => {
+                self.guest = Some(GuestKind::named(text).ok_or_else(|| {
+                    let names = GuestKind::ALL.map(GuestKind::name).join(", ");
                     bad(key, text).cure(format!("use {names}"))
                 })?);
             }

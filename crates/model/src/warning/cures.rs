@@ -1,6 +1,7 @@
 //! What to do about each warning.
 
 use super::Warning;
+use crate::guest::GuestKind;
 
 impl Warning {
     /// What to do about it, one sentence without a full stop.
@@ -77,6 +78,17 @@ impl Warning {
             Self::NotRebooted => {
                 "boot the machine, then go on with `fslab run --resume`; or take isolation remount"
             }
+            Self::InGuest { kind: GuestKind::Kvm } => {
+                "compare only with numbers of such guests; this one shares its processors"
+            }
+            Self::InGuest { kind: GuestKind::Counted } => {
+                "read it as work done, not as time; what waits for memory or devices is not in it"
+            }
+            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto } => {
+                "read what was counted (I/O, bytes, space); for times measure on the machine \
+                 itself, or with --guest kvm"
+            }
+            Self::HostNotFlushed => "read no durability into it; QEMU's guests do flush",
             Self::StandIn { .. } => {
                 "compare only with numbers brought about in the same way; it is not the same thing"
             }

@@ -1,7 +1,10 @@
 //! One of each warning, with plausible values.
 
 use super::Warning;
-use crate::units::{Bytes, Nanos, Ratio};
+use crate::{
+    guest::GuestKind,
+    units::{Bytes, Nanos, Ratio},
+};
 
 impl Warning {
     /// One of each, with plausible values: for the reference page and for tests that must see them
@@ -58,6 +61,8 @@ impl Warning {
                 why: text("Operation not supported (os error 95)"),
             },
             Self::NotRebooted,
+            Self::InGuest { kind: GuestKind::Tcg },
+            Self::HostNotFlushed,
             Self::StandIn {
                 wanted: text("cpu_speed 50%"),
                 instead: text("half of the time of each processor (control group)"),

@@ -1,7 +1,7 @@
 //! What was seen, for each warning.
 
 use super::Warning;
-use crate::units::Ratio;
+use crate::{guest::GuestKind, units::Ratio};
 
 impl Warning {
     /// What was seen, one sentence without a full stop.
@@ -120,6 +120,20 @@ impl Warning {
                 format!("left out: the filesystem or the kernel does not have {what} ({why})")
             }
             Self::NotRebooted => "the machine was not booted again before this trial".into(),
+            Self::InGuest { kind: GuestKind::Kvm } => {
+                "measured in a virtual machine on the processor itself (KVM)".into()
+            }
+            Self::InGuest { kind: GuestKind::Counted } => {
+                "measured in a guest whose clock counts instructions, one a nanosecond".into()
+            }
+            Self::InGuest { kind } => format!(
+                "measured in a guest ({kind}) whose processor or kernel is emulated: its times \
+                 are no performance"
+            ),
+            Self::HostNotFlushed => {
+                "user-mode Linux drops what flushes its disks, so that no fsync reached the host"
+                    .into()
+            }
             Self::StandIn { wanted, instead, why } => {
                 format!("{wanted} was brought about by other means: {instead}, since {why}")
             }

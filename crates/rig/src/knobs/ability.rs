@@ -127,6 +127,7 @@ fn here(host: &dyn Host, disks: &[String], factor: Factor) -> Result<String, Str
         }
         Factor::HugePages => text("/sys/kernel/mm/transparent_hugepage/enabled")
             .map_err(|_| "the kernel is built without them".into()),
+        Factor::Kernel => Err("only a guest boots a kernel of choice; add --guest auto".into()),
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
     cell::{Fullness, Isolation, Twins},
     factor::{FACTORS, Factor},
+    guest::GuestKind,
     plan::{PlanError, Spoiled, WorkloadEntry},
     storage::{Place, Storage},
     study::Study,
@@ -124,6 +125,15 @@ pub(super) fn spoiled(item: Item<'_>) -> Result<Spoiled> {
     Spoiled::named(&name).ok_or_else(|| {
         PlanError::new(format!("`invalid` cannot be `{name}`"), item.span())
             .cure(format!("use {}", list(Spoiled::ALL.iter().map(|spoiled| spoiled.name()))))
+    })
+}
+
+/// What kind of guest the plan is measured in.
+pub(super) fn guest(item: Item<'_>) -> Result<GuestKind> {
+    let name = string(item)?;
+    GuestKind::named(&name).ok_or_else(|| {
+        PlanError::new(format!("there is no guest `{name}`"), item.span())
+            .cure(format!("use {}", list(GuestKind::ALL.iter().map(|kind| kind.name()))))
     })
 }
 

@@ -25,6 +25,7 @@ fn what_a_machine_can_is_told_with_the_reason_where_it_cannot() {
         dirty: now 20%
         dirty_background: now 8388608 bytes
         huge_pages: always [madvise] never
+        kernel: NO, only a guest boots a kernel of choice; add --guest auto
     "#]]
     .assert_eq(&told(&host));
     let none = FakeHost::new(folder.path().join("none"));
@@ -39,6 +40,7 @@ fn what_a_machine_can_is_told_with_the_reason_where_it_cannot() {
         dirty: NO, /proc/sys/vm/dirty_ratio: No such file or directory (os error 2)
         dirty_background: NO, /proc/sys/vm/dirty_background_ratio: No such file or directory (os error 2)
         huge_pages: NO, the kernel is built without them
+        kernel: NO, only a guest boots a kernel of choice; add --guest auto
     "#]]
     .assert_eq(&told(&none));
     let user = machine(folder.path()).unprivileged();

@@ -1,0 +1,456 @@
+//! How the guests of a run are made: which kernels, what goes into their first filesystem, which
+//! disks.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use anyhow::Context;
+use guest::{
+    Architecture, Cache, Disk, Engine, Kernel, Machine, Named, Ready, Wanted,
+    initramfs::{self, Contents, needs},
+    inside::{Device, Job},
+    modules::Index,
+};
+use model::{
+    Bytes, Environment, Factor, FilesystemLevel, GuestKind, Layer, Nanos, Place, SetupStep, Value,
+    matrix::Labelled, plan::Plan,
+};
+use rig::{Catalogue, Filesystem};
+
+use crate::{conductor::now_unix, exit::Failure, output, plans::Chosen};
+
+/// The argument with which this binary becomes the worker of a guest.
+const WORKER: &str = "guest-worker";
+/// The memory of a guest whose plan does not say: it holds this binary, and leaves room for caches.
+const MEMORY: Bytes = Bytes::gib(1);
+/// What a guest that counts instructions needs beside its disk, which is in its memory.
+const BESIDE_DISK: Bytes = Bytes::mib(768);
+
+/// All that guests of one run have in common.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    engine: Engine,
+    ready: Ready,
+    kernels: Vec<Booted>,
+    programs: Vec<String>,
+    files: Vec<String>,
+    modules: Vec<String>,
+    memory: Bytes,
+    /// Size and number of the disks.
+    disks: (Bytes, u32),
+    /// Where images and all that a machine needs while it runs are.
+    directory: PathBuf,
+    cache: Cache,
+    interrupt: Arc<AtomicBool>,
+}
+
+/// A kernel that the plan names, and what is to be put beside it.
+#[derive(Debug)]
+struct Booted {
+    /// As the plan has it; `None` for the newest.
+    named: Option<String>,
+    /// What it is called in the run: what it says of itself, with the beginning of its hash where
+    /// several say the same.
+    name: String,
+    kernel: Kernel,
+    index: Index,
+}
+
+impl Machines {
+    /// Finds everything; boots nothing.
+    ///
+    /// # Errors
+    /// When the plan cannot be measured in a guest, or something that it takes is missing.
+    pub(crate) fn new(
+        chosen: &Chosen,
+        kind: GuestKind,
+        catalogue: &Catalogue,
+        run: &str,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        let Place::Image { size, count, ref directory, .. } = chosen.storage.place else {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "a guest's disks are image files, and the plan names other storage; take \
+                 storage.image, or leave --guest out"
+            )));
+        };
+        let cache = Cache::new(Cache::default_directory());
+        let (engine, ready, memory) =
+            choose(kind, &cache, |engine| memory(engine, chosen, size, count))?;
+        let names = kernels(chosen);
+        let architecture = engine.architecture();
+        let mut found = Vec::new();
+        for named in names {
+            found.push(Booted::find(named, architecture, &cache, interrupt)?);
+        }
+        tell_apart(&mut found);
+        let (programs, files, modules) = wants(&chosen.plan, catalogue, engine);
+        let directory = place(directory.as_deref(), Bytes(size.0 * u64::from(count)))
+            .join(format!("fslab-guest-{run}"));
+        Ok(Self {
+            engine,
+            ready,
+            kernels: found,
+            programs,
+            files,
+            modules,
+            memory,
+            disks: (size, count),
+            directory,
+            cache,
+            interrupt: Arc::clone(interrupt),
+        })
+    }
+
+    /// What runs them.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// What the kernels are called.
+    pub(crate) fn kernels(&self) -> Vec<String> {
+        self.kernels.iter().map(|booted| booted.name.clone()).collect()
+    }
+
+    /// Calls the kernel of a cell of the plan what it is called in the run, in its label too. Where
+    /// there is but one it is a fact of the run, and does not set its cells apart.
+    pub(crate) fn call(&self, labelled: &mut Labelled) {
+        let factors = &mut labelled.cell.factors;
+        let named = factors.remove(&Factor::Kernel).map(|value| value.to_string());
+        if self.kernels.len() > 1
+            && let Some(booted) = self.kernels.iter().find(|booted| booted.named == named)
+        {
+            factors.insert(Factor::Kernel, Value::Word(booted.name.clone()));
+            let named = named.unwrap_or_default();
+            labelled.label = labelled.label.replace(&named, &booted.name);
+        }
+    }
+
+    /// What lies under the filesystems, in words.
+    pub(crate) fn describe(&self) -> String {
+        let (size, count) = self.disks;
+        let engine = self.engine.name();
+        let what = match (self.engine, count) {
+            (Engine::Counted, _) => format!("a disk of {} in the memory", size.rough()),
+            (Engine::Kvm | Engine::Tcg | Engine::Uml, 1) => {
+                format!("an image file of {} as the disk", size.rough())
+            }
+            (Engine::Kvm | Engine::Tcg | Engine::Uml, count) => {
+                format!("{count} image files of {} as the disks", size.rough())
+            }
+        };
+        format!("{what} of a guest ({engine}) with memory of {}", self.memory.rough())
+    }
+
+    /// The disks, as a guest has them.
+    pub(crate) fn place(&self) -> Place {
+        let prefix = match self.engine {
+            Engine::Uml => "/dev/ubd",
+            Engine::Kvm | Engine::Tcg => "/dev/vd",
+            Engine::Counted => {
+                let path = self.device().path().unwrap_or_default().to_owned();
+                return Place::Devices { paths: vec![path] };
+            }
+        };
+        let letters = ('a'..='z').take(self.disks.1 as usize);
+        Place::Devices { paths: letters.map(|letter| format!("{prefix}{letter}")).collect() }
+    }
+
+    fn device(&self) -> Device {
+        match self.engine {
+            Engine::Counted => Device::NullBlk {
+                size: self.disks.0,
+                latency: Nanos(0),
+                cache: Bytes(0),
+                sector: Bytes(512),
+            },
+            Engine::Kvm | Engine::Tcg | Engine::Uml => Device::None,
+        }
+    }
+
+    /// Boots a guest with the kernel that is called so, or the only one, on empty disks. What it is
+    /// comes with it.
+    ///
+    /// # Errors
+    /// When something cannot be read, or the guest does not come up.
+    pub(crate) fn boot(&self, called: Option<&str>) -> anyhow::Result<(Machine, Environment)> {
+        let fits = |booted: &&Booted| called.is_none_or(|name| booted.name == name);
+        let booted = self.kernels.iter().find(fits).with_context(|| {
+            let (called, known) = (called.unwrap_or_default(), self.kernels().join(", "));
+            format!("the run began with kernel {called}, and the plan's are now {known}")
+        })?;
+        let device = self.device();
+        let must: Vec<&str> = device.modules().to_vec();
+        let if_there: Vec<&str> = self.modules.iter().map(String::as_str).collect();
+        let modules = booted.index.order_with(&must, &if_there).map_err(|absent| {
+            let absent = absent.join(", ");
+            anyhow::anyhow!("kernel {} has no {absent}", booted.kernel.release)
+        })?;
+        let job = Job {
+            seed: seed()?,
+            unix_time_ns: Some(now_unix().0),
+            hostname: "guest".into(),
+            worker: vec![WORKER.into()],
+            parameters: Vec::new(),
+            device,
+        };
+        let program = std::env::current_exe().context("looking for this program")?;
+        let archive = initramfs::build(&Contents {
+            program: &program,
+            programs: &self.programs,
+            files: &self.files,
+            modules: &modules,
+            on_demand: &booted.index,
+            job: &job.to_text(),
+        })?;
+        let disks = self.images()?;
+        let wanted = Wanted {
+            engine: self.engine,
+            kernel: &booted.kernel,
+            initramfs: &archive.bytes,
+            memory: self.memory,
+            processors: 1,
+            disks,
+            append: Vec::new(),
+            directory: self.directory.clone(),
+        };
+        let machine = Machine::boot(&wanted, &self.ready, Arc::clone(&self.interrupt))?;
+        let mut facts = machine.facts();
+        let took = machine.booted_in().as_millis();
+        facts.set("guest.booted_in_ms", took.to_string());
+        facts.set("guest.kernel_origin", booted.kernel.origin.clone());
+        output::message(&format!(
+            "guest ({}) with kernel {} is up after {:.1} s",
+            self.engine.name(),
+            booted.kernel.release,
+            machine.booted_in().as_secs_f64()
+        ));
+        Ok((machine, facts))
+    }
+
+    /// The disks, made anew: a guest finds nothing on them.
+    fn images(&self) -> anyhow::Result<Vec<Disk>> {
+        use std::os::unix::fs::DirBuilderExt;
+        if self.engine == Engine::Counted {
+            return Ok(Vec::new());
+        }
+        let directory = &self.directory;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.with_context(|| format!("making {}", directory.display()))?;
+        let image = |number: u32| {
+            let file = directory.join(format!("disk{number}.img"));
+            let made = fs::File::create(&file).and_then(|image| image.set_len(self.disks.0.0));
+            made.with_context(|| format!("making {}", file.display()))?;
+            // What user-mode Linux gives back goes in pieces of 32 KiB, which takes it longer than
+            // to make a filesystem.
+            let discards = self.engine != Engine::Uml;
+            Ok(Disk { file, synced: false, discards })
+        };
+        (0..self.disks.1).map(image).collect()
+    }
+
+    /// The place where unpacked kernels are kept.
+    pub(crate) fn cache(&self) -> &Path {
+        self.cache.directory()
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for number in 0..self.disks.1 {
+            let _gone = fs::remove_file(self.directory.join(format!("disk{number}.img")));
+        }
+        let _gone = fs::remove_dir(&self.directory);
+    }
+}
+
+impl Booted {
+    fn find(
+        named: Option<String>,
+        architecture: Architecture,
+        cache: &Cache,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, Failure> {
+        let asked = named.as_deref().map_or(Named::Newest, Named::Text);
+        let kernel = Kernel::find(asked, architecture, cache, interrupt);
+        let kernel = kernel.map_err(Failure::usage)?;
+        let index = match &kernel.modules {
+            Some(folder) => Index::read(folder, Some(cache.directory()))?,
+            None => Index::empty(),
+        };
+        Ok(Self { named, name: kernel.release.clone(), kernel, index })
+    }
+}
+
+/// Whether a guest of a kind can be had with what this machine has installed.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub(super) fn possible(kind: GuestKind, interrupt: &AtomicBool) -> Result<(), Failure> {
+    let cache = Cache::new(Cache::default_directory());
+    let (engine, ..) = choose(kind, &cache, |_| MEMORY)?;
+    Booted::find(None, engine.architecture(), &cache, interrupt).map(drop)
+}
+
+/// Gives kernels that call themselves the same names of their own.
+fn tell_apart(kernels: &mut [Booted]) {
+    let releases: Vec<String> =
+        kernels.iter().map(|booted| booted.kernel.release.clone()).collect();
+    for booted in kernels {
+        let release = &booted.kernel.release;
+        if releases.iter().filter(|other| *other == release).count() > 1 {
+            booted.name = format!("{release}-{:.8}", booted.kernel.hash);
+        }
+    }
+}
+
+/// The kernels of the cells, each once; without any, the newest.
+fn kernels(chosen: &Chosen) -> Vec<Option<String>> {
+    let mut kernels = Vec::new();
+    for labelled in &chosen.cells {
+        let named = super::kernel_of(&labelled.cell);
+        if !kernels.contains(&named) {
+            kernels.push(named);
+        }
+    }
+    kernels
+}
+
+/// What runs the guests of a kind, and with how much memory.
+fn choose(
+    kind: GuestKind,
+    cache: &Cache,
+    memory: impl Fn(Engine) -> Bytes,
+) -> Result<(Engine, Ready, Bytes), Failure> {
+    let wanted: &[Engine] = match kind {
+        GuestKind::Auto => &[Engine::Kvm, Engine::Uml, Engine::Tcg],
+        GuestKind::Kvm => &[Engine::Kvm],
+        GuestKind::Counted => &[Engine::Counted],
+        GuestKind::Uml => &[Engine::Uml],
+        GuestKind::Tcg => &[Engine::Tcg],
+    };
+    let mut reasons = Vec::new();
+    for engine in wanted {
+        let memory = memory(*engine);
+        match engine.preflight(memory, Some(cache.directory())) {
+            Ok(ready) => {
+                if let Some(reason) = reasons.last() {
+                    let engine = engine.name();
+                    output::message(&format!("taking a guest of kind {engine}: {reason}"));
+                }
+                return Ok((*engine, ready, memory));
+            }
+            Err(error) => reasons.push(crate::exit::chain(&error)),
+        }
+    }
+    Err(Failure::usage(anyhow::anyhow!("{}", reasons.join("\n  "))))
+}
+
+/// The memory of a guest.
+fn memory(engine: Engine, chosen: &Chosen, size: Bytes, count: u32) -> Bytes {
+    let own = chosen.storage.memory;
+    match engine {
+        Engine::Counted => {
+            Bytes(own.unwrap_or(BESIDE_DISK).0.saturating_add(size.0 * u64::from(count)))
+        }
+        Engine::Kvm | Engine::Tcg | Engine::Uml => own.unwrap_or(MEMORY),
+    }
+}
+
+/// Where the images go: where the plan says, else into memory if they fit in twice, else where
+/// temporary files are.
+fn place(named: Option<&str>, total: Bytes) -> PathBuf {
+    const IN_MEMORY: &str = "/dev/shm";
+    if let Some(named) = named {
+        return named.into();
+    }
+    let free = rustix::fs::statvfs(IN_MEMORY).map(|told| told.f_bavail * told.f_frsize);
+    match free {
+        Ok(free) if free / 2 > total.0 => IN_MEMORY.into(),
+        Ok(_) | Err(_) => std::env::temp_dir(),
+    }
+}
+
+/// Programs, files, and modules that the filesystems of a plan take.
+fn wants(
+    plan: &Plan,
+    catalogue: &Catalogue,
+    engine: Engine,
+) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let mut wants = Wants::default();
+    for level in &plan.filesystems {
+        wants.level(level, catalogue);
+    }
+    match engine {
+        Engine::Kvm | Engine::Tcg | Engine::Counted => wants.named("virtio_blk"),
+        Engine::Uml => {}
+    }
+    let lists = [wants.programs, wants.files, wants.modules];
+    let [programs, files, modules] = lists.map(|list| list.into_iter().collect());
+    (programs, files, modules)
+}
+
+/// What is wanted, each once.
+#[derive(Default)]
+struct Wants {
+    programs: BTreeSet<String>,
+    files: BTreeSet<String>,
+    modules: BTreeSet<String>,
+}
+
+impl Wants {
+    fn level(&mut self, level: &FilesystemLevel, catalogue: &Catalogue) {
+        let names = [Some(&level.base), level.becomes.as_ref()];
+        for filesystem in names.into_iter().flatten().filter_map(|name| catalogue.get(name).ok()) {
+            self.filesystem(filesystem);
+        }
+        for layer in &level.layers {
+            let (target, program) = match layer {
+                Layer::Md { .. } => ("md", "mdadm"),
+                Layer::Crypt { .. } => ("dm-crypt", "dmsetup"),
+                Layer::Thin { .. } => ("dm-thin", "dmsetup"),
+                Layer::Cache { .. } => ("dm-cache", "dmsetup"),
+            };
+            self.named(target);
+            self.programs.insert(program.into());
+        }
+        for step in &level.setup {
+            if let SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } = step {
+                self.programs.extend(argv.first().cloned());
+            }
+        }
+    }
+
+    fn filesystem(&mut self, filesystem: &Filesystem) {
+        self.programs.extend(filesystem.programs().into_iter().map(str::to_owned));
+        let others = [&filesystem.version, &filesystem.features.argv];
+        self.programs.extend(others.into_iter().filter_map(|argv| argv.first().cloned()));
+        self.named(&filesystem.fstype);
+    }
+
+    /// What a row of the table of needs has, or the alias by which the kernel asks for a
+    /// filesystem that is in none.
+    fn named(&mut self, name: &str) {
+        let Some(needs) = needs(name) else {
+            self.modules.insert(format!("fs-{name}"));
+            return;
+        };
+        let owned = |list: &'static [&str]| list.iter().map(|word| (*word).to_owned());
+        self.modules.extend(owned(needs.modules).chain(owned(needs.if_there)));
+        self.programs.extend(owned(needs.programs));
+        self.files.extend(owned(needs.files));
+    }
+}
+
+/// Randomness of the host, for a guest that has none.
+fn seed() -> anyhow::Result<[u8; 64]> {
+    use std::io::Read;
+    let mut seed = [0; 64];
+    let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed));
+    read.context("reading /dev/urandom")?;
+    Ok(seed)
+}
