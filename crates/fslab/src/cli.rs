@@ -219,7 +219,7 @@ pub(crate) struct View {
 }
 
 /// What is changed about a plan.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Changes {
     /// Shrink or grow all sizes of work and memory, keeping their ratios; or the name of one of the
     /// plan's own scales.

@@ -170,3 +170,9 @@ fn clean_finds_nothing_on_a_clean_machine() {
     let said = Bench::new().ends(0, &["clean"]);
     assert_eq!(said.stdout, "nothing to undo\n");
 }
+
+#[test]
+fn the_demo_gets_as_far_as_its_run_file() {
+    let said = Bench::new().ends(2, &["demo", "-o", "not-here/run.fslab"]);
+    assert!(said.stderr.contains("not-here/run.fslab cannot be written"), "{}", said.stderr);
+}

@@ -27,7 +27,14 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     };
     let run = Run {
         plan: Some(plan.into()),
-        changes: Changes { guest, kernel: demo.kernel.clone(), ..Changes::default() },
+        changes: Changes {
+            scale: "1".into(),
+            profile: None,
+            set: Vec::new(),
+            guest,
+            kernel: demo.kernel.clone(),
+            filesystems: None,
+        },
         output: Some(match &demo.output {
             Some(path) => path.clone(),
             None => super::run::free_name("fslab-demo"),
