@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -44,7 +44,6 @@ pub(crate) struct Machines {
     disks: (Bytes, u32),
     /// Where images and all that a machine needs while it runs are.
     directory: PathBuf,
-    cache: Cache,
     interrupt: Arc<AtomicBool>,
 }
 
@@ -101,7 +100,6 @@ impl Machines {
             memory,
             disks: (size, count),
             directory,
-            cache,
             interrupt: Arc::clone(interrupt),
         })
     }
@@ -251,11 +249,6 @@ impl Machines {
             Ok(Disk { file, synced: false, discards })
         };
         (0..self.disks.1).map(image).collect()
-    }
-
-    /// The place where unpacked kernels are kept.
-    pub(crate) fn cache(&self) -> &Path {
-        self.cache.directory()
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn begin(
         let begun = guests.begin(Some(&kernel))?;
         if environment.0.is_empty() {
             environment = begun.environment;
-            environment.merge(host(surroundings, guests.machines()));
+            environment.merge(host(surroundings));
             guests.know(environment.clone());
             warnings.extend(begun.warnings.into_iter().filter(trials::about_storage));
         }
@@ -120,14 +120,13 @@ fn guests(
 }
 
 /// What the host is, as far as it matters to a guest.
-fn host(surroundings: &Surroundings<'_>, machines: &Machines) -> Environment {
+fn host(surroundings: &Surroundings<'_>) -> Environment {
     let mut facts = Environment::default();
     for (name, value) in rig::probe::machine(surroundings.host.as_ref()).0 {
         if ["kernel.release", "cpu.model", "memory.total_bytes"].contains(&name.as_str()) {
             facts.set(format!("host.{name}"), value);
         }
     }
-    facts.set("guest.kernels_kept_in", machines.cache().display().to_string());
     facts
 }
 
