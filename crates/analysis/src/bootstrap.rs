@@ -10,6 +10,7 @@
 //! resampled unless every level was measured in as many blocks as an interval of a median takes.
 
 pub(crate) mod beside;
+pub(crate) mod halves;
 
 use std::collections::BTreeMap;
 

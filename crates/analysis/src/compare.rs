@@ -334,12 +334,11 @@ fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) ->
 /// p-values before, on and after the step is taken, the side of caution.
 fn p_of_equality(null: &Null, a: &Sample, b: &Sample) -> f64 {
     let pairs = Differences::new(&a.logs, &b.logs);
-    let (before, after) = (pairs.before(0.0), pairs.after(0.0));
-    let p = null.p(before.statistic());
-    if before.below == after.below {
+    let p = null.p(pairs.after(0.0).statistic());
+    if !pairs.has_zero() {
         return p;
     }
-    p.max(null.p(statistic(&a.logs, &b.logs, 0.0))).max(null.p(after.statistic()))
+    p.max(null.p(statistic(&a.logs, &b.logs, 0.0))).max(null.p(pairs.before(0.0).statistic()))
 }
 
 /// The least logarithm of a ratio that the test does not reject.

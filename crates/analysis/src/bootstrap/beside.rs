@@ -10,7 +10,12 @@ use std::{
     ops::Range,
 };
 
-use super::RESAMPLES;
+use wide::{i16x16, i32x16};
+
+use super::{
+    RESAMPLES,
+    halves::{Halves, Lanes},
+};
 use crate::{
     Absent, count,
     summary::{LEVEL, needed},
@@ -162,44 +167,6 @@ impl Units {
     }
 }
 
-/// Sums of products of weights: short ones where they fit, since more of those go into a register.
-pub(crate) trait Sum: Copy + Default + PartialOrd + std::ops::AddAssign {
-    /// From a sum that fits.
-    fn of(sum: i32) -> Self;
-    /// With the product of two weights.
-    fn with(self, first: i16, second: i16) -> Self;
-    /// One if it is less than another, else zero.
-    fn less(self, than: Self) -> Self;
-    /// As an index.
-    fn place(self) -> usize;
-}
-
-/// Implements [`Sum`] for a signed integer.
-macro_rules! sum {
-    ($integer:ty) => {
-        impl Sum for $integer {
-            fn of(sum: i32) -> Self {
-                Self::try_from(sum).unwrap_or(Self::MAX)
-            }
-
-            fn with(self, first: i16, second: i16) -> Self {
-                self.wrapping_add(Self::from(first).wrapping_mul(Self::from(second)))
-            }
-
-            fn less(self, than: Self) -> Self {
-                Self::from(self < than)
-            }
-
-            fn place(self) -> usize {
-                usize::try_from(self).unwrap_or(0)
-            }
-        }
-    };
-}
-
-sum!(i16);
-sum!(i32);
-
 /// The medians of ascending values in each resample, where value i weighs what its two units weigh
 /// together. All first units weigh `totals.0` together, all second ones `totals.1`, which is more
 /// than nothing, and their product less than 2^31.
@@ -213,41 +180,33 @@ pub(crate) fn medians(
     let short = |count: usize| i16::try_from(count).is_ok();
     let most = total.iter().copied().max().unwrap_or(0);
     if short(values.len()) && i16::try_from(most).is_ok() {
-        places::<i16>(values, weights, &total)
+        at_half::<i16x16>(values, weights, &total)
     } else {
-        places::<i32>(values, weights, &total)
+        at_half::<i32x16>(values, weights, &total)
     }
 }
 
 /// [`medians`] by sums that hold all totals and the number of values.
-fn places<S: Sum>(
+fn at_half<L: Lanes>(
     values: &[(f64, u32, u32)],
     weights: &[Beside],
     total: &[i32; SIDE],
 ) -> [f64; SIDE] {
     /// So often it is asked whether all medians were passed.
     const STRIDE: usize = 16;
-    // Places of the middle two: how many values lie wholly below the half, and up to it.
-    let low = total.map(|total| S::of(total / 2 + total % 2));
-    let high = total.map(|total| S::of(total / 2 + 1));
-    let mut passed = [S::default(); SIDE];
-    let (mut below, mut up_to) = (passed, passed);
+    let mut halves = Halves::<L>::new(total);
     for some in values.chunks(STRIDE) {
         for (_, first, second) in some {
             let (first, second) = (&weights[*first as usize], &weights[*second as usize]);
-            for at in 0..SIDE {
-                passed[at] = passed[at].with(first[at], second[at]);
-                below[at] += passed[at].less(low[at]);
-                up_to[at] += passed[at].less(high[at]);
-            }
+            halves.pass(L::weight_of_two(first, second));
         }
-        if passed.iter().zip(&high).all(|(passed, high)| passed >= high) {
+        if halves.done() {
             break;
         }
     }
     let last = values.len() - 1;
-    let value = |place: S| values[place.place().min(last)].0;
-    std::array::from_fn(|at| f64::midpoint(value(below[at]), value(up_to[at])))
+    let value = |place: usize| values[place.min(last)].0;
+    halves.places().map(|(low, high)| f64::midpoint(value(low), value(high)))
 }
 
 #[cfg(test)]
@@ -314,7 +273,7 @@ mod tests {
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
         units.each(5, |weights| {
             let found = medians(&values, weights, (&[7; SIDE], &[7; SIDE]));
-            let long = places::<i32>(&values, weights, &[49; SIDE]);
+            let long = at_half::<i32x16>(&values, weights, &[49; SIDE]);
             for at in 0..SIDE {
                 let weight = |unit: u32| u32::try_from(weights[unit as usize][at]).unwrap();
                 let one = values.iter().map(|(value, i, j)| (*value, weight(*i) * weight(*j)));

@@ -64,6 +64,15 @@ impl<'a> Differences<'a> {
         Split::new(self.a, self.b, |difference| difference < point)
     }
 
+    /// Whether there is a difference of exactly zero.
+    pub(crate) fn has_zero(&self) -> bool {
+        let mut others = self.b.iter().peekable();
+        self.a.iter().any(|a| {
+            while others.next_if(|b| *b < a).is_some() {}
+            others.peek().is_some_and(|b| *b == a)
+        })
+    }
+
     /// Some of the differences in order, the `index`-th (from 0) among them.
     fn window(&self, index: usize) -> Window {
         self.window_in(self.all(), index)
@@ -112,11 +121,12 @@ impl<'a> Differences<'a> {
     /// which W is not above the critical value, or the median of the differences, whichever is
     /// lower. The upper end is the negated lower end of b and a.
     pub(crate) fn lower_end(&self, critical: Critical, median: f64) -> f64 {
-        let (mut sure, range) = self.approach(critical);
+        let (mut sure, mut range) = self.approach(critical, median);
         let mut window = self.window_in(range, sure);
         while sure < self.total() {
             let Some(step) = window.get(sure) else {
-                window = self.window(sure);
+                self.widen_to(&mut range, sure);
+                window = self.window_in(range, sure);
                 continue;
             };
             if step >= median {
@@ -126,19 +136,32 @@ impl<'a> Differences<'a> {
             if !critical.rejects(split.statistic()) {
                 return step;
             }
+            (range.low, range.before) = (step.next_up(), split.below);
             sure = split.below + split.ahead(critical);
         }
         median
     }
 
+    /// Makes a range hold an index that lies above it.
+    fn widen_to(&self, range: &mut Range, index: usize) {
+        if index >= range.until {
+            let all = self.all();
+            (range.high, range.until) = (all.high, all.until);
+        }
+    }
+
     /// Up to how many turned pairs W is known to be above the critical value, and a range that
     /// holds the difference of that index. Looks at some points near those that are known, each of
     /// which makes more known; which points does not matter for what is known then.
-    fn approach(&self, critical: Critical) -> (usize, Range) {
+    fn approach(&self, critical: Critical, median: f64) -> (usize, Range) {
         /// Looks, at most; with so many the end is some steps away at 1000 against 1000.
         const LOOKS: u32 = 16;
         let mut sure = Split::certain(self.a.len(), self.b.len(), critical);
+        // The end hardly ever lies above the median.
         let mut range = self.all();
+        if (range.low..range.high).contains(&median) {
+            range.narrow(median, self.up_to(median), sure);
+        }
         for _ in 0..LOOKS {
             if range.until - range.before <= self.a.len() + self.b.len() || range.low >= range.high
             {
@@ -152,9 +175,7 @@ impl<'a> Differences<'a> {
                     break;
                 }
                 sure = sure.max(split.below + split.ahead(critical));
-                if sure >= range.until {
-                    (range.high, range.until) = (self.all().high, self.total());
-                }
+                self.widen_to(&mut range, sure);
             }
             range.narrow(point, split.below, sure);
         }

@@ -12,11 +12,13 @@
 //! Medians are compared as 32-bit numbers about that of the first cell.
 
 use model::Ratio;
+use wide::{f32x16, i16x16, i32x16, u32x16};
 
 use crate::{
     bootstrap::{
         RESAMPLES,
-        beside::{Beside, SIDE, Sum},
+        beside::{Beside, SIDE},
+        halves::{Halves, Lanes},
     },
     compare::Sample,
     count,
@@ -46,44 +48,67 @@ struct Cell<'a> {
     logs: &'a [f64],
     /// The unit that each repeat is drawn with, in the order of the logarithms.
     units: Vec<usize>,
+    /// Whether each unit that is drawn is that of one repeat, so that every resample has as many
+    /// repeats as there are.
+    whole: bool,
     /// The median of all repeats.
     median: f64,
 }
 
 impl Cell<'_> {
-    /// The median of each resample.
+    /// The median of each resample, whose weights were drawn.
     fn medians(&self, weights: &Weights) -> [f64; SIDE] {
+        let total = match (self.whole, i32::try_from(self.units.len())) {
+            (true, Ok(units)) => [units; SIDE],
+            (true | false, _) => self.totals(weights),
+        };
+        self.of_totals(weights, &total)
+    }
+
+    /// The same, where it is known how many repeats each resample has.
+    fn of_totals(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
+        match total.iter().all(|total| i16::try_from(*total).is_ok()) {
+            true => self.at_half::<i16x16>(weights, total),
+            false => self.at_half::<i32x16>(weights, total),
+        }
+    }
+
+    /// How many repeats each resample has.
+    fn totals(&self, weights: &Weights) -> [i32; SIDE] {
         let mut total = [0; SIDE];
         for unit in &self.units {
             let weights = weights[*unit].iter().copied();
             total.iter_mut().zip(weights).for_each(|(total, weight)| *total += i32::from(weight));
         }
-        match total.iter().all(|total| i16::try_from(*total).is_ok()) {
-            true => self.at_half::<i16>(weights, &total),
-            false => self.at_half::<i32>(weights, &total),
-        }
+        total
     }
 
     /// The same by sums that hold all totals.
-    fn at_half<S: Sum>(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
-        // The places of the middle two: how many repeats lie wholly below the half, and up to it.
-        let low = total.map(|total| S::of(total / 2 + total % 2));
-        let high = total.map(|total| S::of(total / 2 + 1));
-        let mut passed = [S::default(); SIDE];
-        let (mut below, mut up_to) = (passed, passed);
-        for unit in &self.units {
-            let weights = &weights[*unit];
-            for at in 0..SIDE {
-                passed[at] = passed[at].with(weights[at], 1);
-                below[at] += passed[at].less(low[at]);
-                up_to[at] += passed[at].less(high[at]);
+    fn at_half<L: Lanes>(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
+        /// So often it is asked whether all resamples have come to their half.
+        const STRIDE: usize = 8;
+        let weight = |unit: &usize| L::weight(&weights[*unit]);
+        let mut halves = Halves::<L>::new(total);
+        let (lowest, others) = self.units.split_at(self.hardly_half());
+        let units = if halves.skip(lowest.iter().map(weight)) { others } else { &self.units };
+        for units in units.chunks(STRIDE) {
+            units.iter().map(weight).for_each(|weight| halves.pass(weight));
+            if halves.done() {
+                break;
             }
         }
-        let log = |place: S| self.logs[place.place()];
-        std::array::from_fn(|at| match total[at] {
-            0 => self.median,
-            _ => f64::midpoint(log(below[at]), log(up_to[at])),
+        let places = halves.places();
+        std::array::from_fn(|at| match (total[at], places[at]) {
+            (0, _) => self.median,
+            (_, (low, high)) => f64::midpoint(self.logs[low], self.logs[high]),
         })
+    }
+
+    /// How many repeats, from the lowest on, hardly any resample has half of its weight in: that is
+    /// about binomial, and this some four standard deviations away.
+    fn hardly_half(&self) -> usize {
+        let repeats = self.units.len();
+        (repeats / 2).saturating_sub(2 * repeats.isqrt())
     }
 }
 
@@ -101,7 +126,7 @@ impl Standing {
         let (cells, blocks) = ready(samples);
         let mut rng = fastrand::Rng::with_seed(u64::from(RESAMPLES));
         let mut weights = vec![[0; SIDE]; blocks.unwrap_or(0)];
-        let mut medians = vec![[0.0; SIDE]; k];
+        let mut medians = vec![f32x16::ZERO; k];
         // What cells have in common would cost the digits that set them apart.
         let center = cells.first().map_or(0.0, |cell| cell.median);
         for _ in 0..RESAMPLES as usize / SIDE {
@@ -113,29 +138,29 @@ impl Standing {
                     weights.resize(cell.units.len(), [0; SIDE]);
                     draw(&mut weights, &mut rng);
                 }
-                *medians = cell.medians(&weights).map(|median| short(median - center));
+                let short = |median| short(median - center);
+                *medians = f32x16::new(cell.medians(&weights).map(short));
             }
             standing.count(&medians);
         }
         standing
     }
 
-    fn count(&mut self, medians: &[[f32; SIDE]]) {
+    fn count(&mut self, medians: &[f32x16]) {
         let k = self.cells;
-        let mut not_above = vec![[0; SIDE]; k];
-        let mut not_below = vec![[0; SIDE]; k];
+        let mut not_above = vec![u32x16::ZERO; k];
+        let mut not_below = vec![u32x16::ZERO; k];
         for one in 0..k {
             for other in 0..k {
-                let mut counted = 0;
-                for at in 0..SIDE {
-                    let at_least = u32::from(medians[one][at] >= medians[other][at]);
-                    counted += at_least;
-                    not_above[one][at] += at_least;
-                    not_below[other][at] += at_least;
-                }
-                self.at_least[one * k + other] += counted;
+                let at_least = medians[one].simd_ge(medians[other]);
+                self.at_least[one * k + other] += at_least.to_bitmask().count_ones();
+                // What is true has all bits set, which is -1 in sums that wrap around.
+                not_above[one] -= at_least.to_bits();
+                not_below[other] -= at_least.to_bits();
             }
         }
+        let not_above: Vec<_> = not_above.into_iter().map(u32x16::to_array).collect();
+        let not_below: Vec<_> = not_below.into_iter().map(u32x16::to_array).collect();
         for at in 0..SIDE {
             // The best is not below any, itself included.
             let first = |cell: &usize| not_above[*cell][at] as usize == k;
@@ -204,7 +229,12 @@ fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
             }
             (None, _) | (_, None) => (0..sample.logs.len()).collect(),
         };
-        Cell { logs: &sample.logs, units, median: sample.median() }
+        let whole = {
+            let mut units = units.clone();
+            units.sort_unstable();
+            units.into_iter().eq(0..blocks.as_ref().map_or(sample.logs.len(), Vec::len))
+        };
+        Cell { logs: &sample.logs, units, whole, median: sample.median() }
     };
     let cells = samples.iter().map(cell).collect();
     (cells, blocks.map(|blocks| blocks.len()))
@@ -218,14 +248,15 @@ fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
 fn draw(weights: &mut Weights, rng: &mut fastrand::Rng) {
     weights.fill([0; SIDE]);
     let units = weights.len() as u64;
+    let mut count = |half: u64, at: usize| weights[((half * units) >> 32) as usize][at] += 1;
     for at in 0..SIDE {
-        let mut left = weights.len();
-        while left > 0 {
+        for _ in 0..units / 2 {
             let bits = rng.u64(..);
-            for half in [bits >> 32, bits & u64::from(u32::MAX)].into_iter().take(left) {
-                weights[((half * units) >> 32) as usize][at] += 1;
-            }
-            left = left.saturating_sub(2);
+            count(bits >> 32, at);
+            count(bits & u64::from(u32::MAX), at);
+        }
+        if !units.is_multiple_of(2) {
+            count(rng.u64(..) >> 32, at);
         }
     }
 }

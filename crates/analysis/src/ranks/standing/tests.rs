@@ -56,6 +56,20 @@ fn a_cell_of_one_block_and_no_cell_at_all_have_a_place() {
     assert_eq!((alone.first(), alone.places()), (vec![Ratio(1.0)], vec![(1, 1)]));
 }
 
+#[test]
+fn what_has_each_unit_once_is_known_to_weigh_what_it_has() {
+    let twice: Vec<(u32, f64)> = (0..40).map(|at| (at / 2, f64::from(at + 1))).collect();
+    let once: Vec<(u32, f64)> = (0..20).map(|at| (at, f64::from(at + 1))).collect();
+    let samples = [sample(&twice), sample(&once)];
+    let (cells, _) = ready(&samples.each_ref());
+    assert_eq!([cells[0].whole, cells[1].whole], [false, true]);
+    let mut weights = vec![[0; SIDE]; 20];
+    draw(&mut weights, &mut fastrand::Rng::with_seed(1));
+    for cell in cells {
+        assert_eq!(cell.medians(&weights), cell.of_totals(&weights, &cell.totals(&weights)));
+    }
+}
+
 proptest! {
     #[test]
     fn the_median_of_weights_is_that_of_the_repeated_values(
@@ -86,7 +100,7 @@ proptest! {
                     own
                 })
                 .collect();
-            prop_assert_eq!(cell.medians(&beside)[7], expected);
+            prop_assert_eq!(cell.of_totals(&beside, &cell.totals(&beside))[7], expected);
         }
     }
 
