@@ -47,15 +47,16 @@ fn page(view: &View, mut budget: Budget) -> String {
     let ratios = data::ratios(view);
     let download = view.samples.csv.as_deref().map(data::url);
     // The data of each test are there in any case.
-    let ranked = view.ranked.iter().flatten().map(|table| table_html(table, view, &points).len());
-    budget.spend(ratios.len() + download.as_ref().map_or(0, String::len) + ranked.sum::<usize>());
+    let ranked = suites::ranked(view, &points);
+    let bytes: usize = ranked.iter().flatten().map(String::len).sum();
+    budget.spend(ratios.len() + download.as_ref().map_or(0, String::len) + bytes);
     // In the order of the page, so that what stands first is drawn first.
     let charts: Vec<Charts> =
         (0..view.suites.len()).map(|suite| suites::overview(view, suite, &mut budget)).collect();
     let mut wide = budget.part();
     let [scaling, conditions, sweeps] = wide::sections(view, &points, &mut wide);
     budget.put_back(wide);
-    let suites = suites::sections(view, &points, charts, &mut budget);
+    let suites = suites::sections(view, &points, (charts, ranked), &mut budget);
     let tables = |tables: &[crate::view::Table]| -> Vec<String> {
         tables.iter().map(|table| table_html(table, view, &points)).collect()
     };

@@ -1,12 +1,14 @@
 //! The suites: overview charts, overview tables, and every test with its charts and its data.
 
+use rayon::prelude::*;
+
 use super::{
     budget::Budget,
     tables::{Points, of_point, table_html},
 };
 use crate::{
     figures::{self, Figure},
-    view::{Table, View},
+    view::{Table, View, WorkPoint},
 };
 
 /// One suite.
@@ -83,30 +85,34 @@ pub(super) fn overview<'a>(view: &'a View, suite: usize, budget: &mut Budget) ->
     Charts { figures: plots(figures, view), left_out }
 }
 
-/// All suites with their overview charts.
+/// The ranked tables of all tests, by suite, as [`View::ranked`].
+pub(super) fn ranked(view: &View, all: &Points) -> Vec<Vec<String>> {
+    let html = |table: &Table| table_html(table, view, all);
+    view.ranked.iter().map(|tables| tables.par_iter().map(html).collect()).collect()
+}
+
+/// All suites with their overview charts and their [`ranked`] tables.
 pub(super) fn sections<'a>(
     view: &'a View,
     all: &Points,
-    charts: Vec<Charts<'a>>,
+    (charts, ranked): (Vec<Charts<'a>>, Vec<Vec<String>>),
     budget: &mut Budget,
 ) -> Vec<SuiteSection<'a>> {
     let wide = |table: &Table| table_html(table, view, all);
     let own = |table: &Table| of_point(table, view, all);
     let mut sections = Vec::new();
-    let suites = view.suites.iter().zip(&view.overviews).zip(charts).enumerate();
-    for (index, ((suite, overview), charts)) in suites {
+    let suites = view.suites.iter().zip(&view.overviews).zip(charts).zip(ranked).enumerate();
+    for (index, (((suite, overview), charts), ranked)) in suites {
         let before = (budget.left_out(), budget.tables_left_out());
-        let mut points = Vec::new();
-        for (at, point) in suite.points.iter().enumerate() {
-            let test = |test| test_section(view, all, (index, at, test), budget);
-            points.push(PointSection {
-                id: &point.id,
-                label: &point.label,
-                parameters: point.all_parameters(),
-                values: all.get(&point.id).map_or("{}".into(), |own| own.parameters.clone()),
-                tests: (0..point.tests.len()).map(test).collect(),
-            });
-        }
+        let mut tests = tests(view, all, index, ranked, budget).into_iter();
+        let point = |point: &'a WorkPoint| PointSection {
+            id: &point.id,
+            label: &point.label,
+            parameters: point.all_parameters(),
+            values: all.get(&point.id).map_or("{}".into(), |own| own.parameters.clone()),
+            tests: tests.by_ref().take(point.tests.len()).collect(),
+        };
+        let points = suite.points.iter().map(point).collect();
         let here = |table: &&Table| !view.in_study(&table.id);
         let elsewhere = |table: &&Table| {
             let point = table.id.split("--").next().unwrap_or_default();
@@ -138,28 +144,67 @@ pub(super) fn plots(figures: Vec<Figure>, view: &View) -> Vec<Plot<'_>> {
     figures.into_iter().map(plot).collect()
 }
 
-/// A test by its place: suite, point, test.
-fn test_section<'a>(
+/// The tests of a suite, in order. Their charts and tables are made by all processors, some tests
+/// at a time, since most of those of a large run find no room and need not be kept.
+fn tests<'a>(
     view: &'a View,
     all: &Points,
-    (suite, point, test): (usize, usize, usize),
+    suite: usize,
+    ranked: Vec<String>,
     budget: &mut Budget,
-) -> TestSection<'a> {
-    let flat = view.flat(suite, point, test);
-    let own = &view.suites[suite].points[point].tests[test];
-    let table = table_html(&view.ranked[suite][flat], view, all);
-    let (figures, left_out) = budget.take(figures::of_test(view, suite, point, test));
-    let mut html =
-        |tables: &[Table]| budget.tables(tables.iter().map(|table| table_html(table, view, all)));
-    TestSection {
-        id: &own.id,
-        number: own.number,
-        name: &own.name,
-        title: &view.ranked[suite][flat].title,
-        figures: plots(figures, view),
-        left_out,
-        table,
-        operations: html(view.operations[suite][flat].as_slice()).concat(),
-        evidence: html(&view.evidence[suite][flat]),
+) -> Vec<TestSection<'a>> {
+    const TOGETHER: usize = 128;
+    let points = view.suites[suite].points.iter().enumerate();
+    let places: Vec<(usize, usize)> =
+        points.flat_map(|(at, point)| (0..point.tests.len()).map(move |test| (at, test))).collect();
+    let mut sections = Vec::with_capacity(places.len());
+    let mut ranked = ranked.into_iter();
+    for (part, places) in places.chunks(TOGETHER).enumerate() {
+        let drawn = places.par_iter().enumerate().map(|(at, (point, test))| {
+            Drawn::new(view, all, suite, (*point, *test), part * TOGETHER + at)
+        });
+        let drawn: Vec<Drawn> = drawn.collect();
+        let tests = drawn.into_iter().zip(places).zip(&mut ranked).enumerate();
+        for (at, ((drawn, (point, test)), table)) in tests {
+            let own = &view.suites[suite].points[*point].tests[*test];
+            let (figures, left_out) = budget.take(drawn.figures);
+            sections.push(TestSection {
+                id: &own.id,
+                number: own.number,
+                name: &own.name,
+                title: &view.ranked[suite][part * TOGETHER + at].title,
+                figures: plots(figures, view),
+                left_out,
+                table,
+                operations: budget.tables(drawn.operations.into_iter()).concat(),
+                evidence: budget.tables(drawn.evidence.into_iter()),
+            });
+        }
+    }
+    sections
+}
+
+/// What belongs to a test, whether there is room for it or not.
+struct Drawn {
+    figures: Vec<Figure>,
+    operations: Option<String>,
+    evidence: Vec<String>,
+}
+
+impl Drawn {
+    /// That of a test by its place: suite, point and test, and among all tests of the suite.
+    fn new(
+        view: &View,
+        all: &Points,
+        suite: usize,
+        (point, test): (usize, usize),
+        flat: usize,
+    ) -> Self {
+        let html = |table: &Table| table_html(table, view, all);
+        Self {
+            figures: figures::of_test(view, suite, point, test),
+            operations: view.operations[suite][flat].as_ref().map(html),
+            evidence: view.evidence[suite][flat].iter().map(html).collect(),
+        }
     }
 }

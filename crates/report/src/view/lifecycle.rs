@@ -5,6 +5,8 @@
 //! filesystem and, where it varies, fullness, over all repeats whatever their workload. Space that
 //! depends on the workload has a row for each workload point instead.
 
+use std::collections::BTreeMap;
+
 use analysis::Summary;
 use model::{
     Fullness, Metric, RunRecord,
@@ -173,6 +175,7 @@ fn subjects(
     apart: impl Fn(&CellRecord) -> String,
 ) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (filesystem, Filesystem { name, .. }) in filesystems.iter().enumerate() {
         let cells = record.cells.iter().enumerate();
         let own = |cell: &CellRecord| !cell.cell.twin && cell.cell.filesystem.name == *name;
@@ -182,7 +185,8 @@ fn subjects(
                 true => name.clone(),
                 false => format!("{name} · {apart}"),
             };
-            match subjects.iter_mut().find(|subject| subject.title == title) {
+            let place = *places.entry(title.clone()).or_insert(subjects.len());
+            match subjects.get_mut(place) {
                 Some(subject) => subject.cells.push(index),
                 None => {
                     subjects.push(Subject { title, filesystem, cells: vec![index], step: "" });
