@@ -32,6 +32,29 @@ pub enum GuestError {
         /// What to do about it.
         cure: String,
     },
+    /// A kernel's source is not to be configured as it is wanted.
+    #[error(
+        "{what} cannot be configured as a guest needs it: {}; it may be too old or too new: take \
+         another version", options.join(", ")
+    )]
+    Configuration {
+        /// The source.
+        what: String,
+        /// The options that did not take, each as it was wanted and as it came out.
+        options: Vec<String>,
+    },
+    /// A program that builds a kernel failed.
+    #[error("{step} failed ({status}); {} has all that was said, which ends in\n  {last}", log.display())]
+    Build {
+        /// The program and its arguments.
+        step: String,
+        /// How it ended.
+        status: String,
+        /// The lines that tell why.
+        last: String,
+        /// The file with all lines.
+        log: PathBuf,
+    },
     /// This machine does not allow it.
     #[error("{engine} cannot run here: {why}; {cure}")]
     Unusable {

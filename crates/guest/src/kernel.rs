@@ -11,21 +11,28 @@
 //! Deliberately not here: which modules a job needs ([`crate::modules`]), downloading, and kernels
 //! for other processors than x86-64.
 
+pub(crate) mod archive;
 mod boot;
-mod cache;
+pub(crate) mod built;
+pub(crate) mod cache;
 mod elf;
 mod finder;
 pub(crate) mod keep;
+mod known;
 mod package;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
-mod testing;
-mod version;
+pub(crate) mod testing;
+pub(crate) mod version;
 
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
-pub use self::cache::Cache;
 use self::finder::Finder;
+pub(crate) use self::finder::examine;
+pub use self::{
+    cache::Cache,
+    known::{Known, Origin},
+};
 use crate::GuestError;
 
 /// What a kernel was built for.
@@ -39,7 +46,7 @@ pub enum Architecture {
 
 impl Architecture {
     /// As it is kept in the cache.
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pc => "pc",
             Self::Uml => "uml",
@@ -47,7 +54,7 @@ impl Architecture {
     }
 
     /// What to call it in a sentence.
-    const fn phrase(self) -> &'static str {
+    pub(crate) const fn phrase(self) -> &'static str {
         match self {
             Self::Pc => "a kernel for a PC",
             Self::Uml => "a program of user-mode Linux",
@@ -58,13 +65,13 @@ impl Architecture {
 /// Which kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// For a PC the newest installed kernel that may be read, for user-mode Linux `linux.uml` on
-    /// `PATH`.
+    /// For a PC the newest installed kernel that may be read; for user-mode Linux the newest that
+    /// was built here ([`crate::build`]), else `linux.uml` on `PATH`.
     Newest,
     /// One of these:
     ///
-    /// - a version, or its beginning (`6.1`, `6.1.0-50-amd64`), of an installed kernel; of several
-    ///   the newest;
+    /// - a version, or its beginning (`6.1`, `6.1.0-50-amd64`), of an installed kernel, or of one
+    ///   that was built here; of several the newest;
     /// - the path of a package: `.deb`, or a tar archive packed by xz, zstd, or gzip;
     /// - the path of a `vmlinuz`, a `vmlinux`, or a program of user-mode Linux.
     ///
@@ -111,5 +118,14 @@ impl Kernel {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let root = PathBuf::from("/");
         Finder { root: &root, path: &path, architecture, cache, interrupt }.find(named)
+    }
+
+    /// All kernels that can be named by their version, and those of packages that were unpacked
+    /// before, newest first for each architecture. Nothing is unpacked for this.
+    pub fn known(cache: &Cache, interrupt: &AtomicBool) -> Vec<Known> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let root = PathBuf::from("/");
+        let architecture = Architecture::Pc;
+        known::all(Finder { root: &root, path: &path, architecture, cache, interrupt })
     }
 }

@@ -9,6 +9,7 @@
 //! it, however that ends ([`cage`]).
 #![forbid(unsafe_code)]
 
+pub mod build;
 pub mod cage;
 mod error;
 pub mod initramfs;

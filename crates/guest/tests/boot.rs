@@ -3,7 +3,8 @@
 //! It has no harness, since what runs `main` in a guest must not be one. Where an emulator, a
 //! kernel's package, or a program is missing, tests say so and are skipped. Packages are looked for
 //! in `$FSLAB_KERNELS` (or it names one), otherwise in `target/kernels`, where `scripts/prepare
-//! --guest` puts them. Nothing here needs root.
+//! --guest` puts them; with `$FSLAB_CACHE`, a cache, the newest user-mode Linux that was built into it is booted
+//! instead of the package's. Nothing here needs root.
 #![expect(clippy::unwrap_used, reason = "clippy knows tests by the harness, which this has not")]
 
 use std::{env, process::ExitCode};

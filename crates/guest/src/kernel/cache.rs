@@ -57,7 +57,7 @@ impl Cache {
 
     /// Gives the folder of a hash and its card, and makes them first if they are not there.
     /// `make` writes into the empty folder that it is given, and returns the card.
-    pub(super) fn folder(
+    pub(crate) fn folder(
         &self,
         hash: &str,
         make: impl FnOnce(&Path) -> Result<Card, GuestError>,
@@ -77,6 +77,19 @@ impl Cache {
         unfinished.finish(&card, &whole)?;
         Card::read(&whole).map(|card| (whole, card))
     }
+
+    /// All whole folders with their cards, in the order of their names. What cannot be read, or is
+    /// not what it was, is left out: whoever needs it is told.
+    pub(crate) fn cards(&self) -> Vec<(PathBuf, Card)> {
+        let entries = fs::read_dir(self.directory.join(FOLDER)).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries
+            .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+            .map(|entry| entry.path())
+            .collect();
+        folders.sort();
+        let read = |folder: PathBuf| Card::read(&folder).ok().map(|card| (folder, card));
+        folders.into_iter().filter_map(read).collect()
+    }
 }
 
 fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
@@ -86,38 +99,62 @@ fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf 
         .join("fslab")
 }
 
-/// What is in a folder of the cache: lines `key=value`.
+/// What is in a folder of the cache: lines `key=value`, in this order; those from `origin` on only
+/// where there is something to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Card {
+pub(crate) struct Card {
     /// The release of the kernel, or of the modules if there is no kernel.
-    pub(super) release: String,
+    pub(crate) release: String,
     /// What the kernel was built for, [`super::Architecture::name`]; empty without one.
-    pub(super) architecture: String,
+    pub(crate) architecture: String,
     /// The file that is booted, by its name in the folder; empty without one.
-    pub(super) image: String,
+    pub(crate) image: String,
     /// The folder of the modules, by its name in the folder; empty without any.
-    pub(super) modules: String,
+    pub(crate) modules: String,
+    /// The name of the file that it came from, for people.
+    pub(crate) origin: String,
+    /// Of a kernel that was built here: the SHA-256 of its source, in hexadecimal.
+    pub(crate) source: String,
+    /// Of a kernel that was built here: the SHA-256 of how it was to be built.
+    pub(crate) config: String,
 }
 
 impl Card {
+    /// Whether the kernel was built here.
+    pub(crate) fn is_built(&self) -> bool {
+        !self.source.is_empty()
+    }
+
     fn to_text(&self) -> String {
-        let Self { release, architecture, image, modules } = self;
-        format!(
+        let Self { release, architecture, image, modules, origin, source, config } = self;
+        let mut text = format!(
             "release={release}\narchitecture={architecture}\nimage={image}\nmodules={modules}\n"
-        )
+        );
+        for (key, value) in [("origin", origin), ("source", source), ("config", config)] {
+            if !value.is_empty() {
+                // Names of files may have line feeds.
+                let plain = value.replace(char::is_control, "?");
+                text.push_str(&format!("{key}={plain}\n"));
+            }
+        }
+        text
     }
 
     fn of_text(text: &str) -> Option<Self> {
-        let mut lines = text.split_terminator('\n');
+        let mut lines = text.split_terminator('\n').peekable();
         let mut value = |key: &str| {
-            let value = lines.next()?.strip_prefix(key)?.strip_prefix('=')?;
-            Some(value.to_owned())
+            let own =
+                |line: &&str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
+            lines.next_if(own).map(|line| line[key.len() + 1..].to_owned())
         };
         let card = Self {
             release: value("release")?,
             architecture: value("architecture")?,
             image: value("image")?,
             modules: value("modules")?,
+            origin: value("origin").unwrap_or_default(),
+            source: value("source").unwrap_or_default(),
+            config: value("config").unwrap_or_default(),
         };
         lines.next().is_none().then_some(card)
     }
@@ -212,7 +249,7 @@ fn remove_unfinished(kernels: &Path) {
 }
 
 /// The SHA-256 of a file, in hexadecimal.
-pub(super) fn hash(source: Source<'_>, file: &File) -> Result<String, GuestError> {
+pub(crate) fn hash(source: Source<'_>, file: &File) -> Result<String, GuestError> {
     let mut hasher = Sha256::new();
     let mut stream = source.watched(file, u64::MAX);
     let mut buffer = vec![0; 1 << 18];

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Architecture, Cache, Kernel, Named, boot,
+    Architecture, Cache, Kernel, Named, archive, boot, built,
     cache::{self, Card},
     elf, package,
     source::{Packing, Source},
@@ -27,8 +27,8 @@ const FIRST: usize = 0x400;
 const CURE: &str = "name a version that is installed, or the path of a kernel's package (.deb), \
                     vmlinuz, or vmlinux";
 /// What names a user-mode Linux.
-const UML_CURE: &str = "install the package user-mode-linux, or name the path of the package or of \
-                        the program linux.uml in it";
+const UML_CURE: &str = "install the package user-mode-linux, build one (fslab guest kernel build), or \
+                        name the path of the package or of the program linux.uml in it";
 
 /// Finds one kernel.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,10 @@ impl Finder<'_> {
         };
         match self.architecture {
             Architecture::Pc => self.installed(wanted),
-            Architecture::Uml => self.on_path(wanted),
+            Architecture::Uml => match built::newest(self.cache, wanted) {
+                Some(built) => self.image(&built.image, built.modules.as_deref(), &built.origin),
+                None => self.on_path(wanted),
+            },
         }
     }
 
@@ -113,7 +116,7 @@ impl Finder<'_> {
     }
 
     /// Where images of installed kernels may be.
-    fn images(self) -> Vec<PathBuf> {
+    pub(super) fn images(self) -> Vec<PathBuf> {
         let list = |folder: &str| -> Vec<PathBuf> {
             let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).collect()
@@ -130,15 +133,20 @@ impl Finder<'_> {
         images
     }
 
-    /// The installed user-mode Linux.
-    fn on_path(self, wanted: Option<&str>) -> Result<Kernel, GuestError> {
+    /// The program of user-mode Linux that is on `PATH`.
+    pub(super) fn program(self) -> Option<PathBuf> {
         let mut folders = std::env::split_paths(self.path);
-        let program = folders.find_map(|folder| {
+        folders.find_map(|folder| {
             let program = folder.join("linux.uml");
             (folder.is_absolute() && program.is_file()).then_some(program)
-        });
+        })
+    }
+
+    /// The installed user-mode Linux.
+    fn on_path(self, wanted: Option<&str>) -> Result<Kernel, GuestError> {
         let missing = |what| GuestError::Missing { what, cure: UML_CURE.to_owned() };
-        let program = program.ok_or_else(|| missing("there is no linux.uml on PATH".to_owned()))?;
+        let program =
+            self.program().ok_or_else(|| missing("there is no linux.uml on PATH".to_owned()))?;
         let kernel = self.image(&program, None, &program.display().to_string())?;
         match wanted {
             Some(wanted) if !is_meant(wanted, &kernel.release) => {
@@ -223,7 +231,7 @@ impl Finder<'_> {
                     let (release, image) = extract(source, &file, folder)?;
                     let architecture = Architecture::Pc.name().to_owned();
                     let image = image.unwrap_or_default().to_owned();
-                    Ok(Card { release, architecture, image, modules: String::new() })
+                    Ok(Card { release, architecture, image, ..Card::default() })
                 })?;
                 let image =
                     if card.image.is_empty() { path.clone() } else { folder.join(card.image) };
@@ -279,7 +287,8 @@ impl Finder<'_> {
             file.rewind().map_err(|error| source.failed(error))?;
             let contents = package::unpack(source, &mut file, folder)?;
             tracing::info!("unpacked {} files, {} bytes", contents.files, contents.bytes);
-            card(source, &contents, folder)
+            let origin = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(Card { origin, ..card(source, &contents, folder)? })
         })?;
         Ok((hash, folder, card))
     }
@@ -290,7 +299,7 @@ fn kind(source: Source<'_>, file: &File) -> Result<Kind, GuestError> {
     let mut first = [0; FIRST];
     let read = file.read_at(&mut first, 0).map_err(|error| source.failed(error))?;
     let first = &first[..read];
-    if first.starts_with(package::RPM) {
+    if first.starts_with(archive::RPM) {
         return Err(source.malformed(
             "is an RPM package, which is not read; unpack it (rpm2cpio PACKAGE | cpio -idm) and \
              name the vmlinuz in it, in lib/modules/RELEASE or in boot",
@@ -303,14 +312,17 @@ fn kind(source: Source<'_>, file: &File) -> Result<Kind, GuestError> {
         return Ok(Kind::Boot);
     }
     let packed = Packing::of(first) != Packing::None;
-    if first.starts_with(package::AR) || package::is_tar(first) || packed {
+    if first.starts_with(archive::AR) || archive::is_tar(first) || packed {
         return Ok(Kind::Package);
     }
     Err(source.malformed(format!("is nothing that a kernel for x86-64 comes in; {CURE}")))
 }
 
 /// What an ELF file was built for, and its release.
-fn examine(source: Source<'_>, file: &File) -> Result<(Architecture, String), GuestError> {
+pub(crate) fn examine(
+    source: Source<'_>,
+    file: &File,
+) -> Result<(Architecture, String), GuestError> {
     let architecture = match elf::examine(file).map_err(|why| source.malformed(why))? {
         elf::Built::Uml => Architecture::Uml,
         elf::Built::Pc { pvh: true } => Architecture::Pc,
@@ -424,7 +436,7 @@ fn within(source: Source<'_>) -> impl Fn(GuestError) -> GuestError + Copy {
 }
 
 /// The modules that belong to an image by where it lies.
-fn beside(image: &Path, release: &str) -> Option<PathBuf> {
+pub(super) fn beside(image: &Path, release: &str) -> Option<PathBuf> {
     let folder = image.parent()?;
     let above = folder.parent()?;
     if folder.ends_with(Path::new("modules").join(release)) {

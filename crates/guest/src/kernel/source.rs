@@ -52,7 +52,7 @@ impl Packing {
 
     /// That of a stream. Kernels are packed by one of these (`init/Kconfig`, "Kernel compression
     /// mode"); the marks are those of `lib/decompress.c`.
-    pub(super) fn of(first: &[u8]) -> Self {
+    pub(crate) fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Self::Gzip,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
@@ -68,29 +68,29 @@ impl Packing {
 
 /// A file that is read, and what may end the reading.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     /// The file, for messages.
-    pub(super) path: &'a Path,
+    pub(crate) path: &'a Path,
     /// Set by whoever wants to stop.
-    pub(super) interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a AtomicBool,
 }
 
 impl<'a> Source<'a> {
     /// Opens the file.
-    pub(super) fn open(self) -> Result<File, GuestError> {
+    pub(crate) fn open(self) -> Result<File, GuestError> {
         let file = File::open(self.path).map_err(|error| self.failed(error))?;
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
         if metadata.is_file() { Ok(file) } else { Err(self.malformed("is not a file")) }
     }
 
     /// Says that something is wrong with the file.
-    pub(super) fn malformed(self, why: impl Into<String>) -> GuestError {
+    pub(crate) fn malformed(self, why: impl Into<String>) -> GuestError {
         GuestError::Malformed { path: self.path.to_owned(), why: why.into() }
     }
 
     /// What a failed read means. Errors of the system have a number; what has none was found by
     /// whoever unpacks.
-    pub(super) fn failed(self, error: io::Error) -> GuestError {
+    pub(crate) fn failed(self, error: io::Error) -> GuestError {
         if self.interrupt.load(Ordering::Relaxed) {
             GuestError::Interrupted
         } else if error.raw_os_error().is_some() {
@@ -109,12 +109,12 @@ impl<'a> Source<'a> {
     }
 
     /// Ends the work if that is wanted.
-    pub(super) fn check(self) -> Result<(), GuestError> {
+    pub(crate) fn check(self) -> Result<(), GuestError> {
         if self.interrupt.load(Ordering::Relaxed) { Err(GuestError::Interrupted) } else { Ok(()) }
     }
 
     /// Reads `stream` unpacked, however it is packed, but not more than `limit` bytes.
-    pub(super) fn unpacked<R: Read + 'a>(
+    pub(crate) fn unpacked<R: Read + 'a>(
         self,
         mut stream: R,
         limit: u64,
@@ -142,12 +142,12 @@ impl<'a> Source<'a> {
     }
 
     /// Reads `stream` up to `limit` bytes, more of which are an error, until someone wants to stop.
-    pub(super) fn watched<R: Read>(self, stream: R, limit: u64) -> Watched<'a, R> {
+    pub(crate) fn watched<R: Read>(self, stream: R, limit: u64) -> Watched<'a, R> {
         Watched { stream, left: limit, interrupt: self.interrupt }
     }
 
     /// Writes a stream into a new file and tells its length in bytes.
-    pub(super) fn pour(
+    pub(crate) fn pour(
         self,
         stream: &mut dyn Read,
         to: &Path,
@@ -176,7 +176,7 @@ impl<'a> Source<'a> {
 
 /// A stream that ends early: with an error when it is too long or nobody waits for it any more.
 #[derive(Debug)]
-pub(super) struct Watched<'a, R> {
+pub(crate) struct Watched<'a, R> {
     stream: R,
     left: u64,
     interrupt: &'a AtomicBool,

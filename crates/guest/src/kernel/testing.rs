@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use super::{Architecture, Cache, Kernel, Named, finder::Finder, source::Source};
+use super::{Architecture, Cache, Kernel, Known, Named, finder::Finder, known, source::Source};
 use crate::GuestError;
 
 pub(crate) const RELEASE: &str = "6.1.0-50-amd64";
@@ -228,6 +228,14 @@ impl Place {
         let programs = self.path("usr/bin");
         let (root, path) = (self.folder.path(), programs.as_os_str());
         Finder { root, path, architecture, cache: &self.cache, interrupt }.find(named)
+    }
+
+    /// What there is to be named.
+    pub(crate) fn known(&self) -> Vec<Known> {
+        let programs = self.path("usr/bin");
+        let (root, path, cache) = (self.folder.path(), programs.as_os_str(), &self.cache);
+        let architecture = Architecture::Pc;
+        known::all(Finder { root, path, architecture, cache, interrupt: &NEVER })
     }
 
     pub(crate) fn pc(&self, text: &str) -> Result<Kernel, GuestError> {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 /// A release in the order of newness. Of equal numbers the shorter one is taken for newer: variants
 /// (`-rt`, `-cloud`, `-debug`) have longer names than the kernel that they are a variant of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Newness<'a> {
+pub(crate) struct Newness<'a> {
     version: Vec<u64>,
     /// A candidate is older than its release.
     candidate: u64,
@@ -19,7 +19,7 @@ pub(super) struct Newness<'a> {
 }
 
 /// How new a release is.
-pub(super) fn newness(text: &str) -> Newness<'_> {
+pub(crate) fn newness(text: &str) -> Newness<'_> {
     let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
     let mut version: Vec<u64> = numbers(&text[..end]).collect();
     while version.pop_if(|last| *last == 0).is_some() {}
@@ -42,7 +42,7 @@ fn numbers(text: &str) -> impl Iterator<Item = u64> {
 
 /// Whether a user who says `wanted` means `release`: it is that, or begins with it, where no number
 /// is cut (`6.1` is no beginning of `6.12`).
-pub(super) fn is_meant(wanted: &str, release: &str) -> bool {
+pub(crate) fn is_meant(wanted: &str, release: &str) -> bool {
     let digit = |one: Option<char>| one.is_some_and(|one| one.is_ascii_digit());
     release
         .strip_prefix(wanted)

@@ -33,8 +33,8 @@ pub enum Memory {
 pub struct Ready {
     /// Which one.
     pub engine: Engine,
-    /// The program of the emulator. User-mode Linux is its own, and this is the installed one, if
-    /// any.
+    /// The program of the emulator. User-mode Linux is its own, and this is the one that is booted
+    /// unless another one is named; empty without any.
     pub program: PathBuf,
     /// What the program says that its version is.
     pub version: String,
@@ -44,7 +44,7 @@ pub struct Ready {
 
 impl Engine {
     /// Whether it can run here with this memory, and with what. `cache_directory` remembers what
-    /// takes long to find out.
+    /// takes long to find out, and has the kernels that were built here.
     ///
     /// # Errors
     /// [`GuestError::Missing`] if a program or memory is missing, [`GuestError::Unusable`] if this
@@ -56,7 +56,7 @@ impl Engine {
     ) -> Result<Ready, GuestError> {
         check_room(memory)?;
         match self {
-            Self::Uml => uml::preflight(memory),
+            Self::Uml => uml::preflight(memory, cache_directory),
             Self::Kvm => {
                 kvm::probe(cache_directory).usable()?;
                 emulator(self)

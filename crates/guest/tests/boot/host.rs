@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use guest::{
@@ -38,40 +38,54 @@ const LIMITS: Limits = Limits { silence: Duration::from_secs(120), step: Duratio
 /// How many guests there are at a time.
 const LANES: usize = 2;
 
-type Test = fn(&Host);
+type Test = fn(&Host<'_>);
 
-const TESTS: [(&str, Test); 4] = [
-    ("nine_filesystems_are_made_mounted_and_read", nine_filesystems),
-    ("a_panic_of_the_worker_is_told", worker_panic),
-    ("a_panic_of_the_kernel_is_told", kernel_panic),
-    ("a_device_of_chosen_latency_is_made_inside", device_inside),
+/// What runs the guest of a test, and the test. Counted guests boot what emulated ones do.
+const TESTS: [(&str, Engine, Test); 7] = [
+    ("nine_filesystems_are_made_mounted_and_read", Engine::Tcg, nine_filesystems),
+    ("nine_filesystems_in_user_mode_linux", Engine::Uml, nine_filesystems),
+    ("a_panic_of_the_worker_is_told", Engine::Tcg, worker_panic),
+    ("a_panic_of_the_worker_is_told_in_user_mode_linux", Engine::Uml, worker_panic),
+    ("a_panic_of_the_kernel_is_told", Engine::Tcg, kernel_panic),
+    ("a_panic_of_the_kernel_is_told_in_user_mode_linux", Engine::Uml, kernel_panic),
+    ("a_device_of_chosen_latency_is_made_inside", Engine::Counted, device_inside),
 ];
 
 /// Runs the tests whose names contain one of the words, or all.
 pub(crate) fn run(names: &[String]) -> ExitCode {
     let chosen = |test: &str| names.is_empty() || names.iter().any(|name| test.contains(name));
-    let chosen: Vec<_> = TESTS.into_iter().filter(|(name, _)| chosen(name)).collect();
+    let chosen: Vec<_> = TESTS.into_iter().filter(|(name, ..)| chosen(name)).collect();
     if chosen.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let host = match Host::prepare() {
-        Ok(host) => host,
-        Err(needs) => {
-            chosen.iter().for_each(|(name, _)| skipped(name, &needs));
-            return ExitCode::SUCCESS;
-        }
-    };
+    let place = Place::prepare();
+    let wanted = |architecture| chosen.iter().any(|(_, e, _)| e.architecture() == architecture);
+    let pc = wanted(Architecture::Pc).then(|| place.kernel(Engine::Tcg));
+    let uml = wanted(Architecture::Uml).then(|| place.kernel(Engine::Uml));
     let failed = AtomicU32::new(0);
     let left = Mutex::new(chosen.iter());
     let lane = || {
         loop {
             // Not held while the test runs.
             let next = left.lock().unwrap().next();
-            let Some((name, test)) = next else { break };
-            // What failed has been told by the panic.
-            let passed = catch_unwind(AssertUnwindSafe(|| test(&host))).is_ok();
-            println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-            failed.fetch_add(u32::from(!passed), Relaxed);
+            let Some((name, engine, test)) = next else { break };
+            let kernel = match engine.architecture() {
+                Architecture::Pc => &pc,
+                Architecture::Uml => &uml,
+            };
+            match kernel {
+                Some(Ok(found)) => {
+                    let host = Host { name, engine: *engine, place: &place, found };
+                    let began = Instant::now();
+                    // What failed has been told by the panic.
+                    let passed = catch_unwind(AssertUnwindSafe(|| test(&host))).is_ok();
+                    let (outcome, took) = (if passed { "ok" } else { "FAILED" }, began.elapsed());
+                    println!("test {name} ... {outcome} in {:.1} s", took.as_secs_f64());
+                    failed.fetch_add(u32::from(!passed), Relaxed);
+                }
+                Some(Err(needs)) => skipped(name, needs),
+                None => {}
+            }
         }
     };
     // An emulator takes one processor, and memory.
@@ -81,41 +95,79 @@ pub(crate) fn run(names: &[String]) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What all tests boot.
-struct Host {
+/// Where tests have their files.
+struct Place {
     directory: tempfile::TempDir,
-    kernel: Kernel,
-    index: Index,
+    cache: Cache,
+    /// Whether the cache is the one that was named.
+    named: bool,
     booted: AtomicU32,
 }
 
-impl Host {
-    /// Finds a kernel. An error is what is missing.
-    fn prepare() -> Result<Self, String> {
-        Engine::Tcg.preflight(MEMORY, None).map_err(|error| format!("an emulator: {error}"))?;
-        let package = newest_package().ok_or(NO_PACKAGE)?;
+impl Place {
+    fn prepare() -> Self {
         let directory =
             ["/dev/shm", "/var/tmp"].into_iter().find_map(|at| tempfile::tempdir_in(at).ok());
-        let directory = directory.ok_or("a temporary directory")?;
+        let directory = directory.expect("a temporary directory");
         // Whoever builds can keep what was unpacked; others unpack it each time.
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
         let keeps = std::fs::create_dir_all(&kept).is_ok() && tempfile::tempfile_in(&kept).is_ok();
-        let cache = Cache::new(if keeps { kept } else { directory.path().join("kernels") });
-        let text = package.to_string_lossy().into_owned();
-        let interrupt = AtomicBool::new(false);
-        let kernel = Kernel::find(Named::Text(&text), Architecture::Pc, &cache, &interrupt);
-        let kernel = kernel.unwrap_or_else(|error| panic!("{text}: {error}"));
-        let index = match &kernel.modules {
-            Some(folder) => Index::read(folder, Some(cache.directory())).unwrap(),
-            None => Index::empty(),
-        };
-        println!("kernel {} of {text}", kernel.release);
-        Ok(Self { directory, kernel, index, booted: AtomicU32::new(0) })
+        let named = env::var_os("FSLAB_CACHE").map(PathBuf::from);
+        let is_named = named.is_some();
+        let own = if keeps { kept } else { directory.path().join("kernels") };
+        let cache = Cache::new(named.unwrap_or(own));
+        Self { directory, cache, named: is_named, booted: AtomicU32::new(0) }
     }
 
+    /// What an engine boots. An error is what is missing.
+    fn kernel(&self, engine: Engine) -> Result<Found, String> {
+        let architecture = engine.architecture();
+        let package = match architecture {
+            Architecture::Pc => Some(newest_package("linux-image-").ok_or(NO_PACKAGE)?),
+            // What was built into the cache that was named is meant; else the package is.
+            Architecture::Uml if self.named => None,
+            Architecture::Uml => newest_package("user-mode-linux_"),
+        };
+        let text = package.map(|package| package.to_string_lossy().into_owned());
+        let named = text.as_deref().map_or(Named::Newest, Named::Text);
+        let interrupt = AtomicBool::new(false);
+        let kernel = match Kernel::find(named, architecture, &self.cache, &interrupt) {
+            Err(GuestError::Missing { what, cure }) => return Err(format!("{what}; {cure}")),
+            kernel => kernel.unwrap_or_else(|error| panic!("{text:?}: {error}")),
+        };
+        let ready = engine.preflight(MEMORY, Some(self.cache.directory()));
+        ready.map_err(|error| format!("{}: {error}", engine.name()))?;
+        let index = match &kernel.modules {
+            Some(folder) => Index::read(folder, Some(self.cache.directory())).unwrap(),
+            None => Index::empty(),
+        };
+        println!("{}: kernel {} of {}", engine.name(), kernel.release, kernel.origin);
+        Ok(Found { kernel, index })
+    }
+}
+
+/// A kernel, and what it has.
+struct Found {
+    kernel: Kernel,
+    index: Index,
+}
+
+/// What one test boots.
+struct Host<'a> {
+    /// The name of the test.
+    name: &'a str,
+    engine: Engine,
+    place: &'a Place,
+    found: &'a Found,
+}
+
+impl Host<'_> {
     /// The archive for some filesystems, and what could not be put into it.
     fn archive(&self, filesystems: &[&str], device: Device) -> Initramfs {
-        let mut modules = vec!["virtio_pci", "virtio_blk"];
+        let mut modules = match self.engine {
+            Engine::Uml => Vec::new(),
+            Engine::Kvm | Engine::Tcg | Engine::Counted => vec!["virtio_pci", "virtio_blk"],
+        };
         let (mut if_there, mut programs, mut files) =
             (Vec::new(), vec!["sh".to_owned()], Vec::new());
         modules.extend(device.modules());
@@ -128,7 +180,8 @@ impl Host {
             let (_, mkfs, _) = FILESYSTEMS.into_iter().find(|(n, ..)| n == name).unwrap();
             programs.push(mkfs.to_owned());
         }
-        let order = self.index.order_with(&modules, &if_there).unwrap_or_else(|a| panic!("{a:?}"));
+        let order =
+            self.found.index.order_with(&modules, &if_there).unwrap_or_else(|a| panic!("{a:?}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let job = Job {
             seed: std::array::from_fn(|_| fastrand::u8(..)),
@@ -143,17 +196,17 @@ impl Host {
             programs: &programs,
             files: &files,
             modules: &order,
-            on_demand: &self.index,
+            on_demand: &self.found.index,
             job: &job.to_text(),
         };
         initramfs::build(&contents).unwrap()
     }
 
-    fn boot(&self, engine: Engine, archive: &Initramfs, disks: Vec<Disk>) -> Machine {
-        let number = self.booted.fetch_add(1, Relaxed);
+    fn boot(&self, archive: &Initramfs, disks: Vec<Disk>) -> Machine {
+        let (engine, number) = (self.engine, self.place.booted.fetch_add(1, Relaxed));
         let wanted = Wanted {
             engine,
-            kernel: &self.kernel,
+            kernel: &self.found.kernel,
             initramfs: &archive.bytes,
             memory: MEMORY,
             // With more, kernels die now and then in emulators before QEMU 8.1: one processor executes
@@ -161,9 +214,9 @@ impl Host {
             processors: 1,
             disks,
             append: Vec::new(),
-            directory: self.directory.path().join(format!("guest{number}")),
+            directory: self.place.directory.path().join(format!("guest{number}")),
         };
-        let ready = engine.preflight(MEMORY, None).unwrap();
+        let ready = engine.preflight(MEMORY, Some(self.place.cache.directory())).unwrap();
         let machine = Machine::boot(&wanted, &ready, Arc::new(AtomicBool::new(false)));
         let machine = machine.unwrap_or_else(|error| panic!("{error}"));
         println!("{} booted in {:.2} s", engine.name(), machine.booted_in().as_secs_f64());
@@ -172,17 +225,26 @@ impl Host {
 
     /// A disk that takes no room until it is written to.
     fn disk(&self) -> Disk {
-        let file = self.directory.path().join("disk");
+        let file = self.place.directory.path().join(format!("disk-{}", self.engine.name()));
         File::create(&file).unwrap().set_len(Bytes::GIB).unwrap();
-        Disk { file, synced: false, discards: true }
+        // User-mode Linux gives space back in pieces of 32 KiB, which takes longer than the rest.
+        Disk { file, synced: false, discards: self.engine != Engine::Uml }
+    }
+
+    /// What the first disk is called inside.
+    fn device(&self) -> &'static str {
+        match self.engine {
+            Engine::Uml => "/dev/ubda",
+            Engine::Kvm | Engine::Tcg | Engine::Counted => "/dev/vda",
+        }
     }
 }
 
-/// The newest package of a kernel for PCs, that has all filesystems.
-fn newest_package() -> Option<PathBuf> {
+/// The newest package whose name begins so, of those with all filesystems.
+fn newest_package(begin: &str) -> Option<PathBuf> {
     let packages = packages().into_iter().filter_map(|path| {
         let name = path.file_name()?.to_str()?;
-        let version = name.strip_prefix("linux-image-")?;
+        let version = name.strip_prefix(begin)?;
         let whole =
             name.ends_with("amd64.deb") && !name.contains("cloud") && !name.contains("-rt-");
         let version = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().ok());
@@ -202,13 +264,13 @@ fn asked(machine: &mut Machine, request: &str) -> String {
 }
 
 /// What can be tried here: the program is on this host, and the kernel has the filesystem.
-fn possible(host: &Host) -> Vec<&'static str> {
+fn possible(host: &Host<'_>) -> Vec<&'static str> {
     let mut names = Vec::new();
     for (name, mkfs, _) in FILESYSTEMS {
         if Command::new(mkfs).arg("-V").output().is_err() {
-            skipped(&format!("nine_filesystems: {name}"), mkfs);
-        } else if host.index.has(&format!("fs-{name}")) == Presence::Absent {
-            skipped(&format!("nine_filesystems: {name}"), "a kernel that has it");
+            skipped(&format!("{}: {name}", host.name), mkfs);
+        } else if host.found.index.has(&format!("fs-{name}")) == Presence::Absent {
+            skipped(&format!("{}: {name}", host.name), "a kernel that has it");
         } else {
             names.push(name);
         }
@@ -216,7 +278,7 @@ fn possible(host: &Host) -> Vec<&'static str> {
     names
 }
 
-fn nine_filesystems(host: &Host) {
+fn nine_filesystems(host: &Host<'_>) {
     let names = possible(host);
     let archive = host.archive(&names, Device::None);
     println!(
@@ -224,31 +286,35 @@ fn nine_filesystems(host: &Host) {
         Bytes(archive.bytes.len() as u64).rough(),
         archive.missing
     );
-    let mut machine = host.boot(Engine::Tcg, &archive, vec![host.disk()]);
+    let mut machine = host.boot(&archive, vec![host.disk()]);
     let mut first = String::new();
     let echo = machine.ask(b"echo hello", LIMITS, &mut |text| first.push_str(text)).unwrap();
     assert_eq!(echo, b"hello");
     assert!(first.contains("echo hello"), "{first}");
     assert_eq!(asked(&mut machine, "long 5000000").len(), 5_000_000);
-    assert_eq!(asked(&mut machine, "space /dev/vda"), "1024 MiB, rotational 0");
+    let device = host.device();
+    assert_eq!(asked(&mut machine, &format!("space {device}")), "1024 MiB, rotational 0");
     assert_eq!(asked(&mut machine, "orphans 3"), "3 are gone");
     for name in names {
-        let answer = asked(&mut machine, &format!("try {name} /dev/vda"));
+        let answer = asked(&mut machine, &format!("try {name} {device}"));
         println!("{answer}");
         let size = answer.strip_prefix(&format!("{name} of ")).and_then(|t| t.strip_suffix(" MiB"));
         let size: u64 =
             size.unwrap_or_else(|| panic!("{answer}\n{}", machine.console())).parse().unwrap();
         assert!((900..=1024).contains(&size), "{answer}");
     }
-    // The kernel asks for what it does not know, and what it asks for is known.
-    assert_eq!(asked(&mut machine, "try-unknown nosuchfs"), "nosuchfs: fs-nosuchfs refused");
+    // The kernel asks for what it does not know, and what it asks for is known; one that was built
+    // without modules does not ask.
+    let refused = if host.found.index.is_empty() { "" } else { "fs-nosuchfs" };
+    let said = asked(&mut machine, "try-unknown nosuchfs");
+    assert_eq!(said, format!("nosuchfs: {refused} refused"));
     println!("{}", asked(&mut machine, "booted"));
     machine.halt().unwrap();
 }
 
-fn worker_panic(host: &Host) {
+fn worker_panic(host: &Host<'_>) {
     let archive = host.archive(&[], Device::None);
-    let mut machine = host.boot(Engine::Tcg, &archive, vec![]);
+    let mut machine = host.boot(&archive, vec![]);
     println!("{}", asked(&mut machine, "booted"));
     let error = ask(&mut machine, "panic now").unwrap_err();
     let GuestError::Ended { during, last } = &error else { panic!("{error}") };
@@ -256,9 +322,9 @@ fn worker_panic(host: &Host) {
     assert!(last.contains("the worker panicked at ") && last.contains("as asked: now"), "{error}");
 }
 
-fn kernel_panic(host: &Host) {
+fn kernel_panic(host: &Host<'_>) {
     let archive = host.archive(&[], Device::None);
-    let mut machine = host.boot(Engine::Tcg, &archive, vec![]);
+    let mut machine = host.boot(&archive, vec![]);
     let error = ask(&mut machine, "crash").unwrap_err();
     println!("{error}");
     let GuestError::Ended { during, last } = &error else { panic!("{error}") };
@@ -266,12 +332,12 @@ fn kernel_panic(host: &Host) {
     assert!(last.contains("sysrq triggered crash"), "{error}\n{}", machine.console());
 }
 
-fn device_inside(host: &Host) {
+fn device_inside(host: &Host<'_>) {
     let latency = Nanos(100_000);
     let size = Bytes::mib(384);
     let device = Device::NullBlk { size, latency, cache: Bytes(0), sector: Bytes(4096) };
     let archive = host.archive(&["ext4"], device);
-    let mut machine = host.boot(Engine::Counted, &archive, vec![]);
+    let mut machine = host.boot(&archive, vec![]);
     assert_eq!(asked(&mut machine, "space /dev/nullb0"), "384 MiB, rotational 0");
     let answer = asked(&mut machine, "try ext4 /dev/nullb0");
     assert!(answer.starts_with("ext4 of "), "{answer}\n{}", machine.console());

@@ -96,6 +96,25 @@ fn a_folder_that_was_tampered_with_is_told() {
 }
 
 #[test]
+fn what_is_kept_is_listed() {
+    let (_folder, cache) = place();
+    assert_eq!(cache.cards(), []);
+    cache.folder("def", fill).unwrap();
+    let (path, _) = cache.folder("abc", fill).unwrap();
+    fs::create_dir(path.with_file_name(format!("{UNFINISHED}1-2-3"))).unwrap();
+    let listed: Vec<_> = cache.cards().into_iter().map(|(_, card)| card).collect();
+    assert_eq!(listed, [card("6.1"), card("6.1")]);
+    fs::remove_file(path.join("vmlinux")).unwrap();
+    assert_eq!(cache.cards().len(), 1);
+}
+
+#[test]
+fn names_of_files_do_not_break_a_card() {
+    let card = Card { origin: "a\nimage=b".to_owned(), ..card("6.1") };
+    assert_eq!(Card::of_text(&card.to_text()).unwrap().origin, "a?image=b");
+}
+
+#[test]
 fn a_cache_that_cannot_be_made_says_what_helps() {
     let error = Cache::new("/proc/fslab".into()).folder("abc", fill).unwrap_err();
     assert!(error.to_string().contains("XDG_CACHE_HOME"), "{error}");
@@ -125,13 +144,19 @@ fn hashes_are_those_of_others() {
 
 proptest! {
     #[test]
-    fn cards_are_read_as_they_were_written(release in "[0-9a-z.=-]{0,20}", image in "[a-z0-9=-]{0,20}") {
-        let card = Card { release, image, ..Card::default() };
+    fn cards_are_read_as_they_were_written(
+        release in "[0-9a-z.=-]{0,20}",
+        image in "[a-z0-9=-]{0,20}",
+        origin in "[a-z0-9=_. -]{0,20}",
+        source in "[0-9a-f]{0,4}",
+        config in "[0-9a-f]{0,4}",
+    ) {
+        let card = Card { release, image, origin, source, config, ..Card::default() };
         prop_assert_eq!(Card::of_text(&card.to_text()), Some(card));
     }
 
     #[test]
-    fn strange_cards_are_none_or_one(text in "(release=|architecture=|image=|modules=|\\PC|\n){0,12}") {
+    fn strange_cards_are_none_or_one(text in "(release=|architecture=|image=|modules=|origin=|source=|config=|\\PC|\n){0,16}") {
         if let Some(card) = Card::of_text(&text) {
             prop_assert_eq!(Card::of_text(&card.to_text()), Some(card));
         }

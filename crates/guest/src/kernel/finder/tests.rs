@@ -121,8 +121,8 @@ fn without_any_kernel_the_cure_is_told() {
     expect![[r#"
         no kernel is installed that can be read; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
         there is no /nowhere/linux.deb; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
-        there is no linux.uml on PATH; install the package user-mode-linux, or name the path of the package or of the program linux.uml in it
-        there is no /nowhere/linux.uml; install the package user-mode-linux, or name the path of the package or of the program linux.uml in it
+        there is no linux.uml on PATH; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
+        there is no /nowhere/linux.uml; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
     "#]]
     .assert_eq(&told);
 }

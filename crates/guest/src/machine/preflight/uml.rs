@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{Memory, Ready, on_path, own_directory, words};
 use crate::{
-    Engine, GuestError,
+    Engine, GuestError, build,
     cage::{self, Cage, Order},
 };
 
@@ -38,7 +38,10 @@ const CHECKING: Duration = Duration::from_secs(5);
 const LAST_CHECK: &str = "Checking PROT_EXEC mmap in";
 
 /// See [`Engine::preflight`].
-pub(super) fn preflight(memory: Bytes) -> Result<Ready, GuestError> {
+pub(super) fn preflight(
+    memory: Bytes,
+    cache_directory: Option<&Path>,
+) -> Result<Ready, GuestError> {
     let wanted = room(memory);
     // Its memory is a file.
     if getrlimit(Resource::Fsize).maximum.is_some_and(|maximum| maximum < wanted.0) {
@@ -48,7 +51,9 @@ pub(super) fn preflight(memory: Bytes) -> Result<Ready, GuestError> {
         ));
     }
     let place = memory_place(wanted);
-    let Some(program) = on_path(NAME) else {
+    // What is booted unless another one is named ([`crate::Named::Newest`]).
+    let built = cache_directory.and_then(build::newest).map(|built| built.image);
+    let Some(program) = built.or_else(|| on_path(NAME)) else {
         // One may be named with its path, which is seen when it boots.
         let (program, version) = (PathBuf::new(), String::new());
         return Ok(Ready { engine: Engine::Uml, program, version, memory: place });
@@ -102,10 +107,18 @@ pub(in crate::machine) fn check_registers(engine: Engine, release: &str) -> Resu
     Err(unusable(
         format!(
             "this processor has {bytes} bytes of registers, and user-mode Linux {release} has \
-             room for {REGISTERS} (AMX is more than it knows)"
+             room for {} (AMX is more than it knows)",
+            room_in(release)
         ),
-        "take a user-mode Linux of 6.13 or later, or another kind of guest",
+        "build one that has room (fslab guest kernel build), take a user-mode Linux of 6.13 or \
+         later, or take another kind of guest",
     ))
+}
+
+/// Bytes of registers for which a kernel before [`FITTING`] has room: one that was built here says
+/// at the end of its release that it has more.
+fn room_in(release: &str) -> u32 {
+    if release.ends_with(build::ROOMY) { build::REGISTERS } else { REGISTERS }
 }
 
 /// Whether so many bytes of registers fit into a kernel of that release. One whose version cannot
@@ -116,7 +129,7 @@ pub(in crate::machine) fn fits(release: &str, bytes: u32) -> bool {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
         _ => return true,
     };
-    version >= FITTING || bytes <= REGISTERS
+    version >= FITTING || bytes <= room_in(release)
 }
 
 /// Bytes of this processor's registers that programs use, as the kernel has switched them on:

@@ -1,0 +1,91 @@
+use std::fs;
+
+use super::*;
+use crate::kernel::testing::NEVER;
+
+/// Runs a script of the shell as make would be run.
+fn run(script: &str, interrupt: &AtomicBool) -> (Result<(), GuestError>, Vec<u64>, String) {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]);
+    let mut counts = Vec::new();
+    let make = Make { tree: place.path(), log: &log, interrupt };
+    let outcome = make.command(shell, &mut |count| counts.push(count));
+    (outcome, counts, fs::read_to_string(log).unwrap())
+}
+
+#[test]
+fn what_is_said_is_kept_and_counted() {
+    let script = "echo '  CC      init/main.o'; echo '  LD      x'; echo '  AS      y.o' >&2; pwd";
+    let (outcome, counts, log) = run(script, &NEVER);
+    outcome.unwrap();
+    assert_eq!(counts.last(), Some(&2));
+    assert!(log.starts_with("$ sh -c echo"), "{log}");
+    assert!(log.contains("  LD      x\n") && log.contains("  AS      y.o\n"), "{log}");
+}
+
+#[test]
+fn what_went_wrong_is_told() {
+    let script = "echo '  CC a.o'; echo 'a.c:1: error: no such thing'; echo '  CC b.o'; exit 2";
+    let error = run(script, &NEVER).0.unwrap_err();
+    let GuestError::Build { status, last, .. } = &error else { panic!("{error}") };
+    assert_eq!((status.as_str(), last.as_str()), ("exit status: 2", "a.c:1: error: no such thing"));
+    assert!(error.to_string().contains("/log"), "{error}");
+}
+
+#[test]
+fn nothing_but_what_is_known_reaches_the_build() {
+    let (outcome, _, log) = run("env", &NEVER);
+    outcome.unwrap();
+    let names: Vec<&str> = log.lines().skip(1).filter_map(|line| line.split('=').next()).collect();
+    let known = |name: &&str| {
+        KEPT.contains(name)
+            || FIXED.iter().any(|(fixed, _)| fixed == name)
+            || ["PWD", "OLDPWD", "SHLVL", "_"].contains(name)
+    };
+    assert!(names.iter().all(known), "{names:?}");
+    assert!(names.contains(&"KBUILD_BUILD_TIMESTAMP"));
+}
+
+#[test]
+fn an_interrupt_ends_all_that_was_started() {
+    let stop = AtomicBool::new(false);
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let mut shell = Command::new("sh");
+    // The one in the background holds the pipe: reading it ends with both.
+    shell.args(["-c", "echo '  CC x.o'; sleep 100000 & sleep 100000"]);
+    let make = Make { tree: place.path(), log: &log, interrupt: &stop };
+    let outcome = make.command(shell, &mut |count| stop.store(count > 0, Relaxed));
+    assert!(matches!(outcome, Err(GuestError::Interrupted)), "{outcome:?}");
+}
+
+#[test]
+fn the_lines_that_tell_are_chosen() {
+    let before = "$ make defconfig\nold error: not this\n$ make linux\n";
+    assert_eq!(telling(&format!("{before}a\n\nb\n")), "a\n  b");
+    let many: String = (0..9).map(|n| format!("x.c:{n}: error: y\x1b\n")).collect();
+    let told = telling(&format!("{before}  CC x.o\n{many}"));
+    assert_eq!(told.lines().count(), LAST);
+    assert!(told.starts_with("x.c:0: error: y?\n  x.c:1"), "{told:?}");
+    assert_eq!(telling(""), "");
+}
+
+#[test]
+fn programs_that_are_missing_are_named_with_their_packages() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, _) in TOOLS {
+        fs::write(place.path().join(name), "").unwrap();
+    }
+    check_tools(place.path().as_os_str()).unwrap();
+    for name in ["flex", "ld", "strip"] {
+        fs::remove_file(place.path().join(name)).unwrap();
+    }
+    let error = check_tools(place.path().as_os_str()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "a kernel is built by programs that are not on PATH: flex, ld, strip; install them \
+         (apt-get install flex binutils; others have packages of the same or like names)"
+    );
+}
