@@ -1,11 +1,13 @@
 //! What can be typed. The reference page and the help golden are made from this table.
 
+mod guest;
 mod parse;
 
 use std::path::PathBuf;
 
 use analysis::conditions::Way;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{guest, pair, percent, setting, way};
 
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     List(List),
     /// Say what this machine can measure, what is missing, and how to get it.
     Doctor,
+    /// Say which throw-away guests run here, and list or build kernels for them.
+    #[command(arg_required_else_help = true)]
+    Guest(Guest),
     /// Say whether what was durable survived a crash: reads the blocks that `fslab bench` with
     /// --crash-state had written and flushed. Exit status 1 if some are lost.
     ///

@@ -7,7 +7,7 @@ fn help_names_every_command_and_status() {
     let said = Bench::new().ends(0, &["--help"]);
     for word in [
         "demo", "run", "bench", "show", "report", "import", "loadfile", "compare", "explain",
-        "list", "doctor", "clean", "130",
+        "list", "doctor", "guest", "clean", "130",
     ] {
         assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
     }

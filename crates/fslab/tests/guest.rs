@@ -80,6 +80,38 @@ fn what_cannot_be_a_guest_is_refused_before_anything_is_made() {
     }
 }
 
+#[test]
+fn which_guests_there_can_be_is_told() {
+    let bench = Bench::new();
+    let said = bench.ends(0, &["guest", "check"]).stdout;
+    for kind in ["kvm", "counted", "uml", "tcg"] {
+        let row = said.lines().find(|line| line.split_whitespace().next() == Some(kind));
+        let here = row.and_then(|row| row.split_whitespace().nth(1));
+        assert!(matches!(here, Some("yes" | "no")), "{kind}:\n{said}");
+    }
+    let doctor = bench.ends(0, &["doctor"]).stdout;
+    let line = doctor.lines().find(|line| line.starts_with("guests "));
+    assert!(line.is_some_and(|line| line.contains("fslab guest check")), "{doctor}");
+    let (list, known) = (bench.ends(0, &["guest", "kernel", "list"]), on_path("linux.uml"));
+    assert!(!known || list.stdout.contains("linux.uml"), "{list:?}");
+    assert!(known || !list.stdout.is_empty() || list.stderr.contains("apt-get download"));
+}
+
+#[test]
+fn a_source_that_is_missing_is_told_with_what_gets_one() {
+    let bench = Bench::new();
+    let build = ["guest", "kernel", "build"];
+    let of = |more: &[&str]| bench.ends(2, &[&build, more].concat()).stderr;
+    let said = of(&["--source", "/nowhere/linux-source-6.1.deb"]);
+    assert!(said.contains("there is no /nowhere/linux-source-6.1.deb"), "{said}");
+    assert!(said.contains("apt-get download linux-source-6.1"), "{said}");
+    assert!(of(&["--source", "0.01"]).contains("no source of a kernel 0.01 is installed"));
+    fs::write(bench.path("words.tar"), "words").unwrap();
+    assert!(of(&["--source", "words.tar"]).contains("words.tar"));
+    of(&["--jobs", "0"]);
+    assert!(bench.ends(0, &[&build[..], &["--help"]].concat()).stdout.contains("Exit status"));
+}
+
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())

@@ -56,9 +56,19 @@ impl Catalogue {
         Availability::Missing { reason: reasons.join("; "), cure: cures.join("; ") }
     }
 
-    /// The same for a level of a plan: besides the filesystem it is made from, what it becomes, the
-    /// layers it lies on, and the programs of its `setup`. The version told is that of the tools
-    /// it is made with.
+    /// The programs of a filesystem that are missing here, and what installs them; `None` if there
+    /// are all. Whether the kernel has it is another question, which a guest has its own answer to.
+    pub fn missing_tools(
+        &self,
+        filesystem: &Filesystem,
+        host: &dyn Host,
+    ) -> Option<(String, String)> {
+        tools(filesystem, host)
+    }
+
+    /// [`Self::availability`] of a level of a plan: besides the filesystem it is made from, what it
+    /// becomes, the layers it lies on, and the programs of its `setup`. The version told is that
+    /// of the tools it is made with.
     ///
     /// # Errors
     /// [`CatalogueError::Unknown`] for a name that no entry has.

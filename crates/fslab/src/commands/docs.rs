@@ -75,10 +75,19 @@ fn commands() -> String {
     root.build();
     let mut body = format!("```text\n{}\n```\n", plain(&mut root));
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name().to_owned();
-        body.push_str(&format!("\n## fslab {name}\n\n```text\n{}\n```\n", plain(command)));
+        sections(command, "fslab", &mut body);
     }
     page("Commands", &body)
+}
+
+/// The section of a command, and those of its own commands.
+fn sections(command: &mut Command, above: &str, body: &mut String) {
+    let name = format!("{above} {}", command.get_name());
+    body.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", plain(command)));
+    let own = |command: &&mut Command| !command.is_hide_set() && command.get_name() != "help";
+    for command in command.get_subcommands_mut().filter(own) {
+        sections(command, &name, body);
+    }
 }
 
 /// Help without trailing blanks, which clap leaves in wrapped lines.

@@ -40,6 +40,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
     ];
     lines.extend(super::factors::missing(&RealHost));
     lines.extend(layers());
+    lines.extend(super::guest::summary());
     lines.push(String::new());
     lines.push(super::list::filesystems(&Catalogue::embedded()));
     output::result(&lines.join("\n"))?;

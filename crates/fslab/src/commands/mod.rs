@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Audit(audit) => audit::run(audit),
         Command::List(list) => list::run(list),
         Command::Doctor => doctor::run(),
+        Command::Guest(guest) => guest::run(guest),
         Command::Verify(verify) => verify::run(verify),
         Command::Clean => clean::run(&state),
         Command::Version => version::run(arguments.verbose > 0),

@@ -26,7 +26,7 @@ use crate::{conductor::now_unix, exit::Failure, output, plans::Chosen};
 /// The argument with which this binary becomes the worker of a guest.
 const WORKER: &str = "guest-worker";
 /// The memory of a guest whose plan does not say: it holds this binary, and leaves room for caches.
-const MEMORY: Bytes = Bytes::gib(1);
+pub(super) const MEMORY: Bytes = Bytes::gib(1);
 /// What a guest that counts instructions needs beside its disk, which is in its memory.
 const BESIDE_DISK: Bytes = Bytes::mib(768);
 

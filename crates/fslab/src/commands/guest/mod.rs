@@ -1,6 +1,8 @@
 //! Runs in a throw-away guest: the same session as on this machine, but its trials come from a
-//! kernel that was booted for them.
+//! kernel that was booted for them. And `fslab guest`, which says what guests there can be.
 
+mod build;
+mod check;
 mod machines;
 mod messages;
 mod trials;
@@ -24,7 +26,31 @@ use super::{
     keeping::Keeping,
     session::{self, Ground, Prepared, Surroundings},
 };
-use crate::{cells, exit::Failure, plans::Chosen};
+use crate::{
+    cells,
+    cli::{Guest, GuestCommand, KernelCommand},
+    exit::{Exit, Failure},
+    plans::Chosen,
+};
+
+/// Does what was asked of `fslab guest`.
+///
+/// # Errors
+/// When a kernel cannot be built, or nothing be printed.
+pub(super) fn run(guest: &Guest) -> Result<Exit, Failure> {
+    match &guest.command {
+        GuestCommand::Check => check::run(),
+        GuestCommand::Kernel(kernel) => match &kernel.command {
+            KernelCommand::Build(build) => build::run(build),
+            KernelCommand::List => check::kernels(),
+        },
+    }
+}
+
+/// The kinds of guests that run here, for `fslab doctor`.
+pub(super) fn summary() -> Vec<String> {
+    check::summary()
+}
 
 /// The kernel that a cell names.
 fn kernel_of(cell: &Cell) -> Option<String> {
