@@ -184,8 +184,11 @@ fn told_apart(key: &str) -> bool {
 }
 
 /// Facts of trials that are told by filesystem, and under which names.
-const OF_TRIALS: [(&str, &str); 2] =
-    [("mount.options", "mounted"), ("filesystem.features", "features")];
+const OF_TRIALS: [(&str, &str); 3] = [
+    ("mount.options", "mounted"),
+    ("filesystem.features", "features"),
+    ("filesystem.nilfs2.cleaner", "cleaner"),
+];
 
 /// The mount options in force and what the filesystems were made with: all that their trials had.
 fn mounted(run: &RunRecord) -> BTreeMap<String, String> {

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use model::{Warning, record::Outcome};
+use model::{
+    Metric, Nanos, RunRecord, Warning,
+    record::{Outcome, TrialRecord},
+};
 
 use crate::support::{Bench, root, skipped};
 
@@ -62,6 +65,153 @@ fn filesystems_are_measured_in_a_guest_by_anyone() {
     assert!(report.stdout.contains("W-GUEST"), "{}", report.stdout);
 }
 
+/// Disks of known slowness, in a kernel whose clock ticks 250 times a second, by which the delay is
+/// kept. Reads alone are delayed, so that the filesystem is made and filled as fast as elsewhere.
+const SLOW: &str = r#"
+profile = "quick"
+repeats = 1
+seed = 1
+guest = "tcg"
+fsck = false
+[storage]
+image = "64MiB"
+[axes]
+filesystem = [
+  "ext4",
+  { name = "ext4-20ms", base = "ext4", layers = [{ delay = "20ms", write = "0s" }] },
+  { name = "ext4-200ms", base = "ext4", layers = [{ delay = "200ms", write = "0s" }] },
+]
+workload = [{ suite = "stream", file = "1MiB", record = "4KiB", access = "random", direct = true, operations = 8 }]
+"#;
+
+#[test]
+fn a_disk_with_a_known_delay_is_measured_at_that_delay() {
+    const NAME: &str = "a_disk_with_a_known_delay_is_measured_at_that_delay";
+    let (Some(package), true, true) =
+        (package(), on_path("qemu-system-x86_64"), on_path("dmsetup"))
+    else {
+        return skipped(NAME, "QEMU, a kernel's package, and dmsetup");
+    };
+    let bench = Bench::new();
+    let (plan, kernel) = (bench.plan(SLOW), package.display().to_string());
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let mean = |name: &str| {
+        let trials = trials(&record, name);
+        let [trial] = trials[..] else { panic!("{name}: {}", trials.len()) };
+        assert_eq!(trial.outcome, Outcome::Measured, "{name}");
+        let of = |sample: &&model::Sample| {
+            sample.metric == Metric::LatencyMean && sample.worker.is_none()
+        };
+        let samples: Vec<_> = trial.samples.iter().filter(of).collect();
+        let [sample] = samples[..] else { panic!("{name}: {samples:?}") };
+        sample.value
+    };
+    let none = mean("ext4");
+    let tick = Nanos(1_000_000_000 / 250);
+    for (name, asked) in [("ext4-20ms", 20e6), ("ext4-200ms", 200e6)] {
+        let found = mean(name) - none;
+        // A timer of the kernel ends with the first tick after its time, never before it, and what
+        // it wakes ends the request.
+        let late = found - asked;
+        let most = (2.0 * tick.0 as f64).max(0.05 * asked);
+        assert!((0.0..most).contains(&late), "{name}: asked for {asked} ns, and found {found}");
+    }
+}
+
+/// Each ext4 lies on one disk of its own kind. Of the one with bad blocks, what holds the metadata
+/// is sound: they are at the front, and the file is larger than that. The one that fails altogether
+/// is asked for the file only: its directory is in memory, as the layout left it.
+const FAILING: &str = r#"
+profile = "quick"
+repeats = 2
+seed = 1
+guest = "uml"
+[storage]
+image = "256MiB"
+images = 2
+[axes]
+filesystem = [
+  { name = "sound", base = "ext4", devices = 1 },
+  { name = "dust", base = "ext4", devices = 1, layers = [{ dust = "2-15", block = "16MiB" }] },
+  { name = "flakey", base = "ext4", devices = 1, layers = [{ flakey = "error" }] },
+  { name = "logged", base = "ext4", layers = [{ log_writes = true }] },
+]
+workload = [{ suite = "stream", file = "64MiB", record = "64KiB", direct = true, cache = "as-left" }]
+"#;
+
+#[test]
+fn a_failing_disk_fails_its_own_trials_and_the_run_goes_on() {
+    const NAME: &str = "a_failing_disk_fails_its_own_trials_and_the_run_goes_on";
+    if !on_path("linux.uml") || !on_path("dmsetup") {
+        return skipped(NAME, "user-mode Linux and dmsetup");
+    }
+    let bench = Bench::new();
+    let said = bench.ends(4, &["run", &bench.plan(FAILING), "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    for name in ["dust", "flakey"] {
+        let trials = trials(&record, name);
+        let [trial] = trials[..] else { panic!("{name}: {}\n{}", trials.len(), said.stderr) };
+        let Outcome::Failed { reason } = &trial.outcome else { panic!("{name}: {trial:?}") };
+        let tells = ["reading ", "/file.0 at offset ", "Input/output error (os error 5)"];
+        assert!(tells.iter().all(|text| reason.contains(text)), "{name}: {reason}");
+    }
+    // Of two disks of 256 MiB no more than the first 32 MiB of one are sound.
+    let bad = trials(&record, "dust")[0];
+    assert!(bad.actions.iter().any(|action| action.what.ends_with("addbadblock, for 14 blocks")));
+    for name in ["sound", "logged"] {
+        let trials = trials(&record, name);
+        assert_eq!(trials.len(), 2, "{name}: {}", said.stderr);
+        assert!(trials.iter().all(|trial| trial.outcome == Outcome::Measured), "{name}");
+    }
+    // What failed was not the last.
+    assert_eq!(record.trials.last().map(|trial| trial.repeat), Some(1));
+    for trial in trials(&record, "logged") {
+        let fact = |name: &str| trial.environment.get(&format!("layers.log-writes.{name}"));
+        let number = |name: &str| fact(name).and_then(|text| text.parse::<u64>().ok());
+        // The file, and what the filesystem has written about it.
+        let (entries, end) = (number("entries"), number("end_bytes"));
+        assert!(end > Some(64 << 20) && entries > Some(64), "{entries:?} {end:?}");
+    }
+    let report = bench.ends(0, &["report", "run.fslab"]);
+    assert!(report.stdout.contains("Input/output error"), "{}", report.stdout);
+}
+
+/// What a disk has not written is missed when it is read again; until then it is as if it were.
+const LYING: &str = r#"
+profile = "quick"
+repeats = 1
+seed = 1
+guest = "uml"
+[storage]
+image = "64MiB"
+[axes]
+filesystem = ["ext4", { name = "lying", base = "ext4", layers = [{ flakey = "drop_writes" }] }]
+workload = [{ suite = "smallfile", files = 40, mean_size = "4KiB" }]
+"#;
+
+#[test]
+fn a_lying_disk_is_found_out_when_the_caches_are_empty() {
+    const NAME: &str = "a_lying_disk_is_found_out_when_the_caches_are_empty";
+    if !on_path("linux.uml") || !on_path("dmsetup") {
+        return skipped(NAME, "user-mode Linux and dmsetup");
+    }
+    let bench = Bench::new();
+    bench.ends(4, &["run", &bench.plan(LYING), "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    assert_eq!(trials(&record, "ext4")[0].outcome, Outcome::Measured);
+    let lying = trials(&record, "lying")[0];
+    assert!(lying.samples.iter().any(|sample| sample.phase == "write"));
+    let Outcome::Failed { reason } = &lying.outcome else { panic!("{lying:?}") };
+    assert!(reason.starts_with("stat: ") && reason.contains("is missing"), "{reason}");
+}
+
+/// The trials of a filesystem, in the order in which they were made.
+fn trials<'a>(record: &'a RunRecord, name: &str) -> Vec<&'a TrialRecord> {
+    let of = |trial: &&TrialRecord| record.cells[trial.cell].cell.filesystem.name == name;
+    record.trials.iter().filter(of).collect()
+}
+
 #[test]
 fn what_cannot_be_a_guest_is_refused_before_anything_is_made() {
     let bench = Bench::new();
@@ -114,5 +264,7 @@ fn a_source_that_is_missing_is_told_with_what_gets_one() {
 
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+    // Where fslab looks as well.
+    let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
 }

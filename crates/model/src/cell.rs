@@ -5,7 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{factor::Factors, units::Bytes, workload::Point};
+use crate::{
+    factor::Factors,
+    units::{Bytes, Nanos},
+    workload::Point,
+};
 
 /// A filesystem as one level of its axis: a catalogue entry, perhaps with options of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,6 +75,74 @@ pub enum Layer {
         /// The block of the cache, a multiple of 32 KiB.
         block: Bytes,
     },
+    /// Each device answers so much later than it would (`delay` of the device mapper), from before
+    /// mkfs on; it leaves as many as it takes. Whole milliseconds; the kernel keeps them by its
+    /// tick.
+    Delay {
+        /// What reads wait.
+        read: Nanos,
+        /// What writes, discards, and flushes wait.
+        write: Nanos,
+    },
+    /// Each device is sound for a while and then fails for a while, in turn (`flakey` of the device
+    /// mapper), from the first measured phase until the filesystem is unmounted; it leaves as many
+    /// as it takes.
+    Flakey {
+        /// What is the matter while it fails: `error`, `drop_writes`, or `error_writes`.
+        fault: String,
+        /// How long it is sound, whole seconds; 0 for never.
+        up: Nanos,
+        /// How long it fails, whole seconds, at least 1.
+        down: Nanos,
+    },
+    /// Blocks of each device cannot be read (`dust` of the device mapper) until they are written,
+    /// from the first measured phase until the filesystem is unmounted; it leaves as many as it
+    /// takes.
+    Dust {
+        /// Which blocks, ascending, none in two ranges.
+        bad: Vec<BlockRange>,
+        /// The size of a block, a power of two from 512 bytes on.
+        block: Bytes,
+    },
+    /// The first device, with a log of all that is written to it on the second
+    /// (`log-writes` of the device mapper).
+    LogWrites,
+}
+
+/// Blocks of a device, from the first to the last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BlockRange {
+    /// The first, counted from 0.
+    pub first: u64,
+    /// The last, not before the first.
+    pub last: u64,
+}
+
+impl BlockRange {
+    /// How many blocks that are, at least 1.
+    pub fn count(self) -> u64 {
+        self.last.saturating_sub(self.first).saturating_add(1)
+    }
+}
+
+impl fmt::Display for BlockRange {
+    /// As in a plan: `7` or `16-63`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}
+
+impl Layer {
+    /// The most blocks of one [`Layer::Dust`]: the kernel is told of each by a call of its own.
+    pub const BAD_BLOCKS: u64 = 1024;
+
+    /// Whether it fails from the first measured phase on.
+    pub const fn fails(&self) -> bool {
+        matches!(self, Self::Flakey { .. } | Self::Dust { .. })
+    }
 }
 
 /// One thing done to a filesystem between mkfs and the workload. It is mounted or unmounted as the

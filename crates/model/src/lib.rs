@@ -26,7 +26,9 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
-pub use cell::{Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep, Twins};
+pub use cell::{
+    BlockRange, Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep, Twins,
+};
 pub use environment::Environment;
 pub use evidence::Evidence;
 pub use factor::{Factor, Factors};

@@ -133,6 +133,31 @@ impl Bench {
         Ok(step)
     }
 
+    /// Makes a mapped device fail by commands, each told a text on its standard input. They are
+    /// journaled as one change, and recorded one by one.
+    pub(crate) fn fault(
+        &mut self,
+        change: Change,
+        layer: &str,
+        commands: &[(Vec<String>, &str)],
+    ) -> Result<Step, RigError> {
+        let step = self.journal.plan(change)?;
+        for (argv, input) in commands {
+            let what = match *input {
+                "" => argv.join(" "),
+                text => format!("{} <<< '{text}'", argv.join(" ")),
+            };
+            let (done, _) = self.act(what, |host| {
+                let output = host.run_told(argv, input).map_err(|error| error.to_string())?;
+                if output.success() { Ok(()) } else { Err(output.verdict()) }
+            });
+            let cure = "see the kernel log, or take the layer out of the plan";
+            let layer = layer.to_owned();
+            self.settle(step, done).map_err(|why| RigError::Layer { layer, why, cure })?;
+        }
+        Ok(step)
+    }
+
     /// Undoes one change; `None` stands for nothing to undo.
     pub(crate) fn undo(&mut self, step: Step, what: impl Display) -> Result<(), RigError> {
         let journal = &mut self.journal;

@@ -27,6 +27,7 @@ use crate::{
     evidence::{Listener, Watch},
     host::{Host, Statistics, Unread},
     knobs::Quota,
+    layers::Weakness,
     mount::MountRequest,
     storage::Shared,
     undo,
@@ -108,6 +109,10 @@ pub struct Finish {
     pub lifecycle: Vec<Step>,
     /// What the check found, if it found damage.
     pub damage: Option<String>,
+    /// Facts that are known in the end only: what a log of writes holds.
+    pub facts: Environment,
+    /// What must be known of the end.
+    pub warnings: Vec<Warning>,
 }
 
 /// A mounted filesystem under test. [`Mounted::finish`] takes it away and tells how that went;
@@ -122,6 +127,10 @@ pub struct Mounted {
     mounted: Option<undo::Step>,
     /// Further changes, oldest first.
     steps: Vec<(undo::Step, String)>,
+    /// What begins to fail with the first measured phase.
+    weaknesses: Vec<Weakness>,
+    /// What ends the faults that have begun.
+    faults: Option<Vec<(undo::Step, String)>>,
     /// Devices it lies on, which layers may have made; empty when it has none, or none of its own.
     devices: Vec<PathBuf>,
     /// The devices of the storage below layers; empty without layers.
@@ -335,6 +344,7 @@ impl Mounted {
             let elapsed = self.unmount(&mut bench)?;
             self.lifecycle.push(running.called(elapsed));
         }
+        let (facts, warnings) = self.end_faults(&mut bench)?;
         let mut damage = None;
         if let Some((argv, clean)) = self.fsck.take().filter(|_| fsck) {
             let running = self.begin(lifecycle::FSCK);
@@ -346,14 +356,17 @@ impl Mounted {
         let undone = self.undo(&mut bench);
         drop(bench);
         undone?;
-        Ok(Finish { lifecycle: std::mem::take(&mut self.lifecycle), damage })
+        let lifecycle = std::mem::take(&mut self.lifecycle);
+        Ok(Finish { lifecycle, damage, facts, warnings })
     }
 
-    /// Undoes what is open, newest first; goes on after a failure and tells the first.
+    /// Undoes what is open, newest first; goes on after a failure and tells the first. Devices are
+    /// sound again before anything is unmounted: what could not be measured is to come off.
     fn undo(&mut self, bench: &mut Bench) -> Result<(), RigError> {
         let mut answer = Ok(());
         let mounted = self.mounted.take().map(|step| (step, "mount".to_owned()));
-        for (step, what) in self.steps.drain(..).chain(mounted).rev() {
+        let faults = self.faults.take().unwrap_or_default();
+        for (step, what) in self.steps.drain(..).chain(mounted).chain(faults).rev() {
             answer = answer.and(bench.undo(step, what));
         }
         answer

@@ -12,10 +12,15 @@
 //! stands in the table, the table is told on the standard input of dmsetup, and what is written
 //! down of it has `(key)` in its place.
 //!
+//! What fails does so from the first measured phase on and until the filesystem is unmounted:
+//! [`Weakness`] is a device that is to fail, and beginning and ending that is the instance's affair
+//! too.
+//!
 //! Deliberately not here: LVM's and LUKS's metadata, which hold names and keys that outlive a run;
 //! growing, degrading, and repairing arrays; external logs and realtime devices.
 
 mod build;
+mod fail;
 mod lacks;
 mod table;
 
@@ -25,6 +30,7 @@ use model::{Bytes, FilesystemLevel, Layer};
 use thiserror::Error;
 
 pub(crate) use self::build::{Ground, Told, Top, build};
+pub(crate) use self::fail::Weakness;
 pub(crate) use self::lacks::lacks;
 pub use self::lacks::{abilities, versions};
 use crate::catalogue::{Filesystem, Kind};
@@ -122,6 +128,10 @@ fn above(layer: &Layer, below: usize) -> Result<usize, (&'static str, &'static s
         Layer::Cache { .. } if below < 2 => Err(("two devices", MORE)),
         Layer::Cache { .. } if below > 2 => Err(("two devices", FEWER)),
         Layer::Cache { .. } => Ok(1),
+        Layer::Delay { .. } | Layer::Flakey { .. } | Layer::Dust { .. } => Ok(below),
+        Layer::LogWrites if below < 2 => Err(("two devices", MORE)),
+        Layer::LogWrites if below > 2 => Err(("two devices", FEWER)),
+        Layer::LogWrites => Ok(1),
     }
 }
 
@@ -141,7 +151,11 @@ pub fn room(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
                 "raid10" => Bytes(least.0.saturating_mul(devices) / 2),
                 _ => sizes.iter().copied().sum(),
             }],
-            Layer::Crypt { .. } => sizes,
+            Layer::Crypt { .. }
+            | Layer::Delay { .. }
+            | Layer::Flakey { .. }
+            | Layer::Dust { .. } => sizes,
+            Layer::LogWrites => vec![sizes.first().copied().unwrap_or_default()],
             Layer::Thin { block } if devices == 1 => {
                 let sectors = last.0 / table::SECTOR;
                 let aside = table::pool_metadata(sectors, *block);
@@ -162,6 +176,13 @@ pub fn title(layer: &Layer) -> String {
         Layer::Crypt { cipher, key_bits } => format!("crypt {cipher} {key_bits} bits"),
         Layer::Thin { block } => format!("thin {block}"),
         Layer::Cache { mode, block } => format!("cache {mode} {block}"),
+        Layer::Delay { read, write } => format!("delay read {read} write {write}"),
+        Layer::Flakey { fault, up, down } => format!("flakey {fault} up {up} down {down}"),
+        Layer::Dust { bad, block } => {
+            let bad: Vec<String> = bad.iter().map(ToString::to_string).collect();
+            format!("dust {} of {block}", bad.join(","))
+        }
+        Layer::LogWrites => "log-writes".into(),
     }
 }
 
@@ -195,6 +216,17 @@ pub fn in_words(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<Strin
                 let fast = below.first().cloned().unwrap_or_default();
                 let text = format!("{mode} cache of blocks of {block} on {fast} before {last}");
                 (format!("dmsetup: {text}"), vec![mapped("-cache")])
+            }
+            Layer::Delay { .. } | Layer::Flakey { .. } | Layer::Dust { .. } => {
+                let when = if layer.fails() { ", from the first measured phase on" } else { "" };
+                let part = table::target(layer);
+                let tops = (0..below.len()).map(|device| mapped(&format!("-{part}-{device}")));
+                (format!("dmsetup: {} on {}{when}", title(layer), below.join(" ")), tops.collect())
+            }
+            Layer::LogWrites => {
+                let first = below.first().cloned().unwrap_or_default();
+                let text = format!("dmsetup: all that is written to {first} is logged on {last}");
+                (text, vec![mapped("-log-writes")])
             }
         };
         lines.push(line);

@@ -4,6 +4,7 @@
 //! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`. Serial numbers are told as the
 //! beginning of their hash: enough to tell whether two runs had the same device, and no more.
 
+mod cleaner;
 mod device;
 mod machine;
 mod profiles;
@@ -13,7 +14,7 @@ use std::path::Path;
 use model::Environment;
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::device::disks;
+pub(crate) use self::{cleaner::cleaner, device::disks};
 pub use self::{device::device, machine::machine, profiles::profiles};
 use crate::{
     host::{Host, Statistics},

@@ -117,19 +117,20 @@ fn space(device: &str) -> io::Result<String> {
     Ok(format!("{} MiB, rotational {}", sectors >> 11, of("queue/rotational")?.trim()))
 }
 
-/// The nanoseconds that a read of a device takes, by this machine's clock: the least of some.
-fn latency(device: &str) -> io::Result<u64> {
+/// The nanoseconds that a read of a device takes on average, by this machine's clock.
+fn latency(device: &str) -> io::Result<f64> {
     let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let device = fs::File::options().read(true).custom_flags(flags).open(device)?;
     let mut memory = vec![0; 2 * 4096];
     let start = memory.as_ptr().align_offset(4096);
-    let mut least = u64::MAX;
-    for block in 0..100 {
+    let mut all = Duration::ZERO;
+    const READS: u32 = 200;
+    for block in 0..READS {
         let began = Instant::now();
-        device.read_exact_at(&mut memory[start..start + 4096], block * 4096)?;
-        least = least.min(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        device.read_exact_at(&mut memory[start..start + 4096], u64::from(block) * 4096)?;
+        all += began.elapsed();
     }
-    Ok(least)
+    Ok(all.as_secs_f64() * 1e9 / f64::from(READS))
 }
 
 /// Leaves processes behind whose parents end first, and waits until the first process has taken

@@ -28,7 +28,10 @@ pub(crate) fn conditions(record: &RunRecord) -> Vec<String> {
         [one] => Some(format!("background work: {one}")),
         _ => None,
     };
-    [limit, full, elsewhere, background].into_iter().flatten().collect()
+    let cleaners = told(record, "filesystem.nilfs2.cleaner");
+    let cleaner =
+        (!cleaners.is_empty()).then(|| format!("cleaner of nilfs2: {}", cleaners.join(" or ")));
+    [limit, full, elsewhere, background, cleaner].into_iter().flatten().collect()
 }
 
 /// Lines below the conditions: background work where filesystems differ, what looking cost, and

@@ -1,6 +1,6 @@
 //! Building what stands between an instance's devices and its filesystem.
 
-use model::Bytes;
+use model::{Bytes, Environment, Warning};
 
 use super::{Mounted, Wanted, make::least};
 use crate::{
@@ -33,6 +33,7 @@ impl Mounted {
         self.steps.extend(told.steps);
         self.environment.merge(told.facts);
         self.warnings.extend(told.warnings);
+        self.weaknesses = told.weaknesses;
         let tops = tops?;
         let min = least(wanted);
         if let Some(Top { path, size, .. }) = tops.iter().find(|top| top.size < min) {
@@ -47,5 +48,43 @@ impl Mounted {
         self.lowest = lowest;
         device::flush(bench, &self.devices)?;
         Ok(tops.iter().map(|top| top.size).sum())
+    }
+
+    /// What layers are to do from the first measured phase on begins: devices fail, a log gets its
+    /// mark. The first call does it; the caches are as the phase wants them, and all is written
+    /// back.
+    ///
+    /// # Errors
+    /// [`RigError::Layer`] when the device mapper refuses; what has begun ends with the instance.
+    pub fn begin_faults(&mut self) -> Result<(), RigError> {
+        if self.faults.is_some() {
+            return Ok(());
+        }
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut bench = shared.bench();
+        let faults = self.faults.insert(Vec::new());
+        for weakness in &self.weaknesses {
+            faults.extend(weakness.begin(&mut bench)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the faults, newest first, now that nothing is mounted; tells what was logged.
+    pub(super) fn end_faults(
+        &mut self,
+        bench: &mut Bench,
+    ) -> Result<(Environment, Vec<Warning>), RigError> {
+        let (mut facts, mut warnings) = (Environment::default(), Vec::new());
+        for weakness in &self.weaknesses {
+            if let Some(end) = weakness.log(bench)? {
+                facts.merge(end.facts());
+                warnings.extend(end.warning());
+            }
+        }
+        let mut faults = self.faults.take().unwrap_or_default();
+        while let Some((step, what)) = faults.pop() {
+            bench.undo(step, what)?;
+        }
+        Ok((facts, warnings))
     }
 }

@@ -64,6 +64,8 @@ impl Mounted {
             request: None,
             mounted: None,
             steps: Vec::new(),
+            weaknesses: Vec::new(),
+            faults: None,
             threads: last.background_threads(&counted),
             counted,
             lowest: Vec::new(),
@@ -285,6 +287,7 @@ impl Mounted {
             self.options = mount.resolved_options();
             self.environment.set("mount.options", &self.options);
             self.environment.set("mount.fstype", &mount.fstype);
+            self.environment.merge(probe::cleaner(&*host, mount));
         }
         // ext4 leaves out what its superblock makes a default, and tells all of it here
         // (ext4_seq_options_show in fs/ext4/super.c).

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Bytes, Environment, Layer, Warning};
+use model::{BlockRange, Bytes, Environment, Layer, Nanos, Warning};
 
 use super::{
+    fail::{Weakness, spoil},
     table::{self, SECTOR},
     title,
 };
@@ -49,6 +50,8 @@ pub(crate) struct Ground<'a> {
 pub(crate) struct Told {
     /// What undoes each device that was built, and its name, oldest first.
     pub(crate) steps: Vec<(Step, String)>,
+    /// What is to fail once the workload is measured, or is told of that moment.
+    pub(crate) weaknesses: Vec<Weakness>,
     /// Facts of the layers.
     pub(crate) facts: Environment,
     /// What came out otherwise than it was asked for.
@@ -75,6 +78,10 @@ pub(crate) fn build(
             Layer::Crypt { cipher, key_bits } => site.crypt(cipher, *key_bits, &devices)?,
             Layer::Thin { block } => vec![site.thin(*block, &devices)?],
             Layer::Cache { mode, block } => vec![site.cache(mode, *block, &devices)?],
+            Layer::Delay { read, write } => site.delay(*read, *write, &devices)?,
+            Layer::Flakey { fault, up, down } => site.flakey(fault, *up, *down, &devices)?,
+            Layer::Dust { bad, block } => site.dust(bad, *block, &devices)?,
+            Layer::LogWrites => vec![site.log_writes(&devices)?],
         };
     }
     if !layers.is_empty() {
@@ -92,6 +99,14 @@ struct Site<'a> {
     prefix: String,
     told: &'a mut Told,
     layer: &'a Layer,
+}
+
+/// A mapped device.
+struct Made {
+    top: Top,
+    /// What dmsetup(8) calls it.
+    name: String,
+    uuid: String,
 }
 
 impl Site<'_> {
@@ -197,6 +212,78 @@ impl Site<'_> {
         self.map("cache", &Input::open(&text))
     }
 
+    fn delay(&mut self, read: Nanos, write: Nanos, devices: &[Top]) -> Result<Vec<Top>, RigError> {
+        let table = |device: &Top| table::delay(&device.node(), device.sectors(), read, write);
+        let made = self.each("delay", devices, table)?;
+        Ok(made.into_iter().map(|made| made.top).collect())
+    }
+
+    fn flakey(
+        &mut self,
+        fault: &str,
+        up: Nanos,
+        down: Nanos,
+        devices: &[Top],
+    ) -> Result<Vec<Top>, RigError> {
+        let sound = |device: &Top| table::sound(&device.node(), device.sectors());
+        let mut tops = Vec::new();
+        for (made, device) in self.each("flakey", devices, sound)?.into_iter().zip(devices) {
+            let failing = table::flakey(&device.node(), device.sectors(), fault, up, down);
+            let (what, sound) = (title(self.layer), sound(device));
+            let Made { top, name, uuid } = made;
+            self.told.weaknesses.push(Weakness::Table { name, uuid, what, sound, failing });
+            tops.push(top);
+        }
+        Ok(tops)
+    }
+
+    fn dust(
+        &mut self,
+        bad: &[BlockRange],
+        block: Bytes,
+        devices: &[Top],
+    ) -> Result<Vec<Top>, RigError> {
+        for device in devices {
+            let has = device.size.0 / block.0;
+            if let Some(range) = bad.iter().find(|range| range.last >= has) {
+                let why = format!("it has {has} blocks of {block}, and {range} is not among them");
+                return Err(self.failed(&device.node(), &why));
+            }
+        }
+        let table = |device: &Top| table::dust(&device.node(), device.sectors(), block);
+        let mut tops = Vec::new();
+        for Made { top, name, uuid } in self.each("dust", devices, table)? {
+            spoil(self.bench, &name, bad).map_err(|why| self.failed(&name, &why))?;
+            self.told.weaknesses.push(Weakness::Blocks { name, uuid, what: title(self.layer) });
+            tops.push(top);
+        }
+        Ok(tops)
+    }
+
+    fn log_writes(&mut self, devices: &[Top]) -> Result<Top, RigError> {
+        let [device, log] = devices else {
+            return Err(self.failed("a log of writes", &"it takes two devices"));
+        };
+        let text = table::log_writes(&device.node(), device.sectors(), &log.node());
+        let Made { top, name, .. } = self.make("log-writes", &Input::open(&text))?;
+        self.told.weaknesses.push(Weakness::Log { name });
+        Ok(top)
+    }
+
+    /// Maps each device by a table of its own.
+    fn each(
+        &mut self,
+        target: &str,
+        devices: &[Top],
+        table: impl Fn(&Top) -> String,
+    ) -> Result<Vec<Made>, RigError> {
+        let numbered = devices.iter().enumerate();
+        let map = |(index, device): (usize, &Top)| {
+            self.make(&format!("{target}-{index}"), &Input::open(&table(device)))
+        };
+        numbered.map(map).collect()
+    }
+
     /// The first sectors of a device, and all the others, each as a device.
     fn split(
         &mut self,
@@ -221,13 +308,22 @@ impl Site<'_> {
         done.map_err(|error| self.failed(&what, &error))
     }
 
-    /// Maps a device and finds it.
+    /// As [`Site::make`], where nobody asks for its name later.
     fn map(&mut self, part: &str, input: &Input<'_>) -> Result<Top, RigError> {
+        self.make(part, input).map(|made| made.top)
+    }
+
+    /// Maps a device and finds it.
+    fn make(&mut self, part: &str, input: &Input<'_>) -> Result<Made, RigError> {
         let name = format!("{}-{part}", self.prefix);
         let uuid = format!("{PREFIX}{}", self.draw(16)?);
         let argv = table::map(&name, &uuid);
-        let change =
-            Change::Layer { kind: Built::Mapped, name: name.clone(), uuid, members: Vec::new() };
+        let change = Change::Layer {
+            kind: Built::Mapped,
+            name: name.clone(),
+            uuid: uuid.clone(),
+            members: Vec::new(),
+        };
         let step = self.bench.layer(change, &argv, *input)?;
         self.told.steps.push((step, format!("mapped device {name}")));
         let kernel = named(self.host, &name)
@@ -236,7 +332,7 @@ impl Site<'_> {
         let nodes = [table::mapped(&name), format!("/dev/{kernel}")].map(PathBuf::from);
         let node = nodes.into_iter().find(|node| self.host.entry(node).is_ok());
         let node = node.ok_or_else(|| self.failed(&name, &"it has no node in /dev"))?;
-        self.top(node, kernel)
+        Ok(Made { top: self.top(node, kernel)?, name, uuid })
     }
 
     /// A device that was made, with its size as the kernel tells it.

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use model::{Bytes, Environment, Layer};
+use model::{Bytes, Environment, Layer, Nanos};
 
-use super::title;
+use super::{table, title};
 use crate::{
     availability::{Availability, Lack, Packages, install, loadable},
     host::Host,
@@ -40,22 +40,22 @@ struct Driver {
 
 /// What a layer lacks here: first the kernel's part, then the tool.
 pub(crate) fn lacks(layer: &Layer, host: &dyn Host) -> Vec<(String, String)> {
-    let (driver, program, packages) = match layer {
-        Layer::Md { level, .. } => (personality(level), "mdadm", MDADM),
-        Layer::Crypt { .. } => (target("crypt", "dm-crypt", "CONFIG_DM_CRYPT"), "dmsetup", DMSETUP),
-        Layer::Thin { .. } => {
-            let driver = target("thin-pool", "dm-thin-pool", "CONFIG_DM_THIN_PROVISIONING");
-            (driver, "dmsetup", DMSETUP)
-        }
-        Layer::Cache { .. } => (target("cache", "dm-cache", "CONFIG_DM_CACHE"), "dmsetup", DMSETUP),
-    };
+    let program = program(layer);
+    let packages = if program == "mdadm" { MDADM } else { DMSETUP };
     let tool = host.find(program).is_none().then(|| {
         let reason = format!("{program} not found");
         (reason, install(packages, host, &format!("install {program}")))
     });
+    let mapped = |name, module, option| mapper(&target(name, module, option), host);
     let kernel = match layer {
-        Layer::Md { level, .. } => array(level, &driver, host),
-        Layer::Crypt { .. } | Layer::Thin { .. } | Layer::Cache { .. } => mapper(&driver, host),
+        Layer::Md { level, .. } => array(level, &personality(level), host),
+        Layer::Crypt { .. } => mapped("crypt", "dm-crypt", "CONFIG_DM_CRYPT"),
+        Layer::Thin { .. } => mapped("thin-pool", "dm-thin-pool", "CONFIG_DM_THIN_PROVISIONING"),
+        Layer::Cache { .. } => mapped("cache", "dm-cache", "CONFIG_DM_CACHE"),
+        Layer::Delay { .. } => mapped("delay", "dm-delay", "CONFIG_DM_DELAY"),
+        Layer::Flakey { .. } => mapped("flakey", "dm-flakey", "CONFIG_DM_FLAKEY"),
+        Layer::Dust { .. } => mapped("dust", "dm-dust", "CONFIG_DM_DUST"),
+        Layer::LogWrites => mapped("log-writes", "dm-log-writes", "CONFIG_DM_LOG_WRITES"),
     };
     [kernel, tool].into_iter().flatten().collect()
 }
@@ -67,14 +67,23 @@ pub fn abilities(host: &dyn Host) -> Vec<(String, Availability)> {
     let crypt = Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 512 };
     let thin = Layer::Thin { block: Bytes::kib(64) };
     let cache = Layer::Cache { mode: "writeback".into(), block: Bytes::kib(256) };
+    let second = Nanos(1_000_000_000);
+    let delay = Layer::Delay { read: second, write: second };
+    let flakey = Layer::Flakey { fault: "error".into(), up: Nanos(0), down: second };
+    let dust = Layer::Dust { bad: Vec::new(), block: Bytes::kib(4) };
+    let mapped = [crypt, thin, cache, delay, flakey, dust, Layer::LogWrites];
     let answer = |layer: &Layer| {
         let lacks = lacks(layer, host);
         let (reasons, cures): (Vec<_>, Vec<_>) = lacks.into_iter().unzip();
         let name = match layer {
             Layer::Md { .. } => title(layer),
-            Layer::Crypt { .. } => "crypt".into(),
-            Layer::Thin { .. } => "thin".into(),
-            Layer::Cache { .. } => "cache".into(),
+            Layer::Crypt { .. }
+            | Layer::Thin { .. }
+            | Layer::Cache { .. }
+            | Layer::Delay { .. }
+            | Layer::Flakey { .. }
+            | Layer::Dust { .. }
+            | Layer::LogWrites => table::target(layer).to_owned(),
         };
         let availability = match reasons.is_empty() {
             true => Availability::Usable { version: None },
@@ -82,7 +91,7 @@ pub fn abilities(host: &dyn Host) -> Vec<(String, Availability)> {
         };
         (name, availability)
     };
-    md.iter().chain([&crypt, &thin, &cache]).map(answer).collect()
+    md.iter().chain(&mapped).map(answer).collect()
 }
 
 /// What the programs say of their version that build these layers, by the program's name. Defaults
@@ -90,12 +99,7 @@ pub fn abilities(host: &dyn Host) -> Vec<(String, Availability)> {
 pub fn versions(layers: &[Layer], host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     for layer in layers {
-        let argv = match layer {
-            Layer::Md { .. } => ["mdadm", "--version"],
-            Layer::Crypt { .. } | Layer::Thin { .. } | Layer::Cache { .. } => {
-                ["dmsetup", "--version"]
-            }
-        };
+        let argv = [program(layer), "--version"];
         // mdadm tells it on standard error.
         if facts.get(&format!("layers.{}.tools", argv[0])).is_none()
             && let Ok(output) = host.run(&argv.map(str::to_owned))
@@ -105,6 +109,20 @@ pub fn versions(layers: &[Layer], host: &dyn Host) -> Environment {
         }
     }
     facts
+}
+
+/// The program that makes a layer.
+fn program(layer: &Layer) -> &'static str {
+    match layer {
+        Layer::Md { .. } => "mdadm",
+        Layer::Crypt { .. }
+        | Layer::Thin { .. }
+        | Layer::Cache { .. }
+        | Layer::Delay { .. }
+        | Layer::Flakey { .. }
+        | Layer::Dust { .. }
+        | Layer::LogWrites => "dmsetup",
+    }
 }
 
 /// The driver of a level of md(4).

@@ -3,7 +3,7 @@
 //! Lengths enter in sectors of 512 bytes, the unit of every table (dmsetup(8)), whatever the
 //! device's own block size.
 
-use model::Bytes;
+use model::{Bytes, Layer, Nanos};
 
 /// Bytes of a sector of the device mapper.
 pub(super) const SECTOR: u64 = 512;
@@ -59,6 +59,52 @@ pub(super) fn cache(
 ) -> String {
     let block = block.0 / SECTOR;
     format!("0 {length} cache {meta} {fast} {origin} {block} 1 {mode} default 0")
+}
+
+/// The device mapper's name for what a layer is made with, the topmost where there are several.
+pub(super) fn target(layer: &Layer) -> &'static str {
+    match layer {
+        Layer::Md { .. } => "md",
+        Layer::Crypt { .. } => "crypt",
+        Layer::Thin { .. } => "thin",
+        Layer::Cache { .. } => "cache",
+        Layer::Delay { .. } => "delay",
+        Layer::Flakey { .. } => "flakey",
+        Layer::Dust { .. } => "dust",
+        Layer::LogWrites => "log-writes",
+    }
+}
+
+/// A device whose answers are held back; flushes wait as long as writes do
+/// (Documentation/admin-guide/device-mapper/delay.rst).
+pub(super) fn delay(device: &str, length: u64, read: Nanos, write: Nanos) -> String {
+    let [read, write] = [read, write].map(|time| time.0 / 1_000_000);
+    format!("0 {length} delay {device} 0 {read} {device} 0 {write}")
+}
+
+/// A device that fails at times, and begins with being up when this is loaded. Without a feature
+/// all requests fail (Documentation/admin-guide/device-mapper/dm-flakey.rst).
+pub(super) fn flakey(device: &str, length: u64, fault: &str, up: Nanos, down: Nanos) -> String {
+    let [up, down] = [up, down].map(|time| time.0 / 1_000_000_000);
+    let features = if fault == "error" { String::new() } else { format!(" 1 {fault}") };
+    format!("0 {length} flakey {device} 0 {up} {down}{features}")
+}
+
+/// The same device as long as it is sound: never down.
+pub(super) fn sound(device: &str, length: u64) -> String {
+    format!("0 {length} flakey {device} 0 1 0")
+}
+
+/// A device that may have bad blocks; none yet, and none that fails before that is enabled
+/// (Documentation/admin-guide/device-mapper/dm-dust.rst).
+pub(super) fn dust(device: &str, length: u64, block: Bytes) -> String {
+    format!("0 {length} dust {device} 0 {}", block.0)
+}
+
+/// A device with a log of its writes on another
+/// (Documentation/admin-guide/device-mapper/log-writes.rst).
+pub(super) fn log_writes(device: &str, length: u64, log: &str) -> String {
+    format!("0 {length} log-writes {device} {log}")
 }
 
 /// Sectors to set aside for the metadata of a pool over a device of so many sectors: 48 bytes for

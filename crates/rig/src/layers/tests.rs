@@ -1,5 +1,5 @@
 use expect_test::{Expect, expect};
-use model::Bytes;
+use model::{BlockRange, Bytes, Nanos};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,6 +22,20 @@ fn thin() -> Layer {
 
 fn cache() -> Layer {
     Layer::Cache { mode: "writeback".into(), block: Bytes::kib(256) }
+}
+
+fn delay() -> Layer {
+    Layer::Delay { read: Nanos(20_000_000), write: Nanos(0) }
+}
+
+fn flakey() -> Layer {
+    let (up, down) = (Nanos(0), Nanos(1_000_000_000));
+    Layer::Flakey { fault: "error".into(), up, down }
+}
+
+fn dust() -> Layer {
+    let bad = vec![BlockRange { first: 7, last: 7 }, BlockRange { first: 16, last: 63 }];
+    Layer::Dust { bad, block: Bytes::mib(1) }
 }
 
 fn level(name: &str, devices: Option<u32>, layers: &[Layer]) -> FilesystemLevel {
@@ -69,6 +83,15 @@ fn layers_join_devices_or_say_what_they_need() {
     check(&level("xfs", None, &[md("raid5"), thin()]), 3, expect!["on 1 of 3"]);
     check(&level("xfs", None, &[cache()]), 2, expect!["on 1 of 2"]);
     check(&level("xfs", Some(1), &[thin()]), 2, expect!["on 1 of 1"]);
+    check(&level("btrfs", None, &[delay(), flakey(), dust()]), 2, expect!["on 2 of 2"]);
+    check(&level("xfs", None, &[delay(), Layer::LogWrites]), 2, expect!["on 1 of 2"]);
+    check(
+        &level("xfs", None, &[Layer::LogWrites]),
+        1,
+        expect![[
+            r#"log-writes of `xfs` needs two devices and finds 1; name more devices, or take the layer out"#
+        ]],
+    );
     check(
         &level("xfs", None, &[cache()]),
         1,
@@ -128,6 +151,8 @@ fn layers_leave_room() {
     assert_eq!(left(&[thin()], 2), [Bytes::mib(80)]);
     assert_eq!(left(&[cache()], 2), [Bytes::mib(80)]);
     assert_eq!(left(&[md("raid0"), thin()], 2), [Bytes::mib(178)]);
+    assert_eq!(left(&[delay(), flakey(), dust()], 2), [Bytes::mib(100), Bytes::mib(80)]);
+    assert_eq!(left(&[Layer::LogWrites], 2), [Bytes::mib(100)]);
 }
 
 #[test]
@@ -145,6 +170,13 @@ fn what_is_built_is_told_in_words() {
     expect![[r#"dmsetup: writeback cache of blocks of 256KiB on /dev/sda before /dev/sdb"#]]
         .assert_eq(&lines.join("\n"));
     assert_eq!(tops, ["/dev/mapper/fslab-·-0-cache"]);
+    let (lines, tops) = in_words(&[delay(), flakey(), dust(), Layer::LogWrites], &devices);
+    expect![[r#"
+        dmsetup: delay read 20ms write 0s on /dev/sda /dev/sdb
+        dmsetup: flakey error up 0s down 1s on /dev/mapper/fslab-·-0-delay-0 /dev/mapper/fslab-·-0-delay-1, from the first measured phase on
+        dmsetup: dust 7,16-63 of 1MiB on /dev/mapper/fslab-·-1-flakey-0 /dev/mapper/fslab-·-1-flakey-1, from the first measured phase on
+        dmsetup: all that is written to /dev/mapper/fslab-·-2-dust-0 is logged on /dev/mapper/fslab-·-2-dust-1
+        /dev/mapper/fslab-·-3-log-writes"#]].assert_eq(&format!("{}\n{}", lines.join("\n"), tops.join(" ")));
 }
 
 fn told(host: &FakeHost, layer: &Layer, expected: Expect) {
@@ -179,7 +211,8 @@ fn what_kernel_and_tools_lack_is_told_with_a_cure() {
     });
     assert_eq!(
         names.collect::<Vec<_>>().join(", "),
-        "md raid0, md raid1, md raid5, md raid6, md raid10, crypt, thin, cache"
+        "md raid0, md raid1, md raid5, md raid6, md raid10, crypt, thin, cache, delay, flakey, dust, \
+         log-writes"
     );
 }
 
@@ -207,6 +240,13 @@ fn drivers_are_found_loaded_built_in_or_loadable() {
         &cache(),
         expect![[
             r#"the running kernel 6.18.4-test has no target cache of the device mapper; it needs a kernel with CONFIG_DM_CACHE"#
+        ]],
+    );
+    told(
+        &host,
+        &dust(),
+        expect![[
+            r#"the running kernel 6.18.4-test has no target dust of the device mapper; it needs a kernel with CONFIG_DM_DUST"#
         ]],
     );
     told(
@@ -259,11 +299,34 @@ proptest! {
         prop_assert!(sectors * 512 - whole < block.0);
     }
 
+    /// A table is of one line, of whole sectors, and names what it lies on; times are in the units
+    /// of the kernel, and a sound device is never down.
+    #[test]
+    fn tables_of_what_fails_are_as_the_kernel_documents_them(
+        sectors in 8u64..1 << 40, up in 0u64..100, down in 1u64..100, ms in 0u64..1000, log in 9u32..17,
+    ) {
+        let (seconds, dev) = (|n: u64| Nanos(n * 1_000_000_000), "/dev/sdb");
+        let of = |fault: &str| table::flakey(dev, sectors, fault, seconds(up), seconds(down));
+        let plain = format!("0 {sectors} flakey {dev} 0 {up} {down}");
+        prop_assert_eq!(of("error"), plain.clone());
+        prop_assert_eq!(of("drop_writes"), format!("{plain} 1 drop_writes"));
+        prop_assert_eq!(table::sound(dev, sectors), format!("0 {sectors} flakey {dev} 0 1 0"));
+        let (read, write) = (Nanos(ms * 1_000_000), Nanos(0));
+        prop_assert_eq!(
+            table::delay(dev, sectors, read, write),
+            format!("0 {sectors} delay {dev} 0 {ms} {dev} 0 0")
+        );
+        let block = Bytes(1 << log);
+        let table = table::dust(dev, sectors, block);
+        prop_assert_eq!(table, format!("0 {sectors} dust {dev} 0 {}", block.0));
+    }
+
     /// Whatever fits is told in as many lines as there are layers, and leaves as many devices as
     /// was said.
     #[test]
-    fn words_agree_with_the_footing(picked in prop::collection::vec(0usize..4, 0..4), have in 1usize..6) {
-        let kinds = [md("raid0"), crypt(), thin(), cache()];
+    fn words_agree_with_the_footing(picked in prop::collection::vec(0usize..8, 0..4), have in 1usize..6) {
+        let log = Layer::LogWrites;
+        let kinds = [md("raid0"), crypt(), thin(), cache(), delay(), flakey(), dust(), log];
         let layers: Vec<Layer> = picked.into_iter().map(|kind| kinds[kind].clone()).collect();
         let level = level("btrfs", None, &layers);
         let catalogue = Catalogue::embedded();

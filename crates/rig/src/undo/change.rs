@@ -59,6 +59,15 @@ pub enum Change {
         /// What an array was made of, whose superblocks would let it come to life again.
         members: Vec<PathBuf>,
     },
+    /// A mapped device was made to fail. Undone by making it sound, for whatever bears its id.
+    Fault {
+        /// Its name, which begins with [`PREFIX`].
+        name: String,
+        /// The id that was drawn for it.
+        uuid: String,
+        /// The table under which it is sound; `None` for one of `dust`, which is told to be.
+        sound: Option<String>,
+    },
     /// A setting was changed. Undone unless somebody else has changed it since, which shows where
     /// the kernel does not move it.
     Setting {
@@ -127,6 +136,7 @@ impl Change {
             | Self::Loops { .. }
             | Self::Mount { .. }
             | Self::Layer { .. }
+            | Self::Fault { .. }
             | Self::Kept { .. }
             | Self::Group { .. } => None,
         }
@@ -142,6 +152,7 @@ impl Change {
             Self::Mount { target, fstype } => format!("{fstype} on {}", target.display()),
             Self::Layer { kind: Built::Array, name, .. } => format!("array {name}"),
             Self::Layer { kind: Built::Mapped, name, .. } => format!("mapped device {name}"),
+            Self::Fault { name, .. } => format!("faults of {name}"),
             Self::Setting { path, .. } => format!("setting {}", path.display()),
             Self::Kept { values, .. } => {
                 let paths: Vec<_> = values.iter().map(|(p, _)| p.display().to_string()).collect();
@@ -171,6 +182,7 @@ impl Change {
             | Self::Layer { .. } => true,
             Self::Tree { .. }
             | Self::Mount { .. }
+            | Self::Fault { .. }
             | Self::Setting { .. }
             | Self::Kept { .. }
             | Self::Group { .. } => false,
@@ -199,6 +211,7 @@ impl Change {
             Self::Layer { kind: Built::Mapped, .. }
             | Self::Loops { .. }
             | Self::Mount { .. }
+            | Self::Fault { .. }
             | Self::Setting { .. }
             | Self::Kept { .. }
             | Self::Group { .. } => true,

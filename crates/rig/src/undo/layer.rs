@@ -7,26 +7,14 @@ use super::revert::{PAUSE, TRIES};
 use crate::host::{Host, Output};
 
 const CLASS: &str = "/sys/class/block";
+/// What to do about a program that is missing.
+const AGAIN: &str = "install it, then `fslab clean`";
 
 /// Removes the mapped device of that id.
 pub(super) fn mapped(host: &dyn Host, uuid: &str) -> Result<(), String> {
-    // Without the driver nothing is mapped.
-    let drivers = host.read(Path::new("/proc/misc")).unwrap_or_default();
-    if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
-        return Ok(());
-    }
     let mut trouble = String::new();
     for _ in 0..TRIES {
-        // Asked of dmsetup, since sysfs lacks a device whose table was never loaded.
-        let list = ["dmsetup", "info", "--columns", "--noheadings", "--options", "name,uuid"];
-        let list = run(host, &list)?;
-        let ours = |line: &str| {
-            let (name, id) = line.trim().split_once(':')?;
-            (id == uuid).then(|| name.to_owned())
-        };
-        let Some(name) = list.stdout.lines().find_map(ours) else {
-            return if list.success() { Ok(()) } else { Err(list.verdict()) };
-        };
+        let Some(name) = named(host, uuid)? else { return Ok(()) };
         let removed = run(host, &["dmsetup", "remove", &name])?;
         if !removed.success() {
             trouble = format!("{name}: {}", removed.verdict());
@@ -34,6 +22,51 @@ pub(super) fn mapped(host: &dyn Host, uuid: &str) -> Result<(), String> {
         }
     }
     Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+}
+
+/// Makes the mapped device of that id sound: by the table under which it is, or, where it is one of
+/// `dust`, by telling it.
+///
+/// The filesystem on it is not frozen meanwhile (`--nolockfs`), since one that has met an error may
+/// not let itself be.
+pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<(), String> {
+    let Some(name) = named(host, uuid)? else { return Ok(()) };
+    let commands: &[(&[&str], &str)] = match table {
+        Some(table) => &[
+            (&["dmsetup", "load", &name], table),
+            (&["dmsetup", "resume", "--nolockfs", &name], ""),
+        ],
+        None => &[(&["dmsetup", "message", &name, "0", "disable"], "")],
+    };
+    for (argv, input) in commands {
+        let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+        let output = host.run_told(&argv, input);
+        let output = output.map_err(|error| format!("cannot start dmsetup: {error}; {AGAIN}"))?;
+        if !output.success() {
+            return Err(format!("{}: {}; then `fslab clean`", argv.join(" "), output.verdict()));
+        }
+    }
+    Ok(())
+}
+
+/// The name of the mapped device of that id; `None` where there is none.
+fn named(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
+    // Without the driver nothing is mapped.
+    let drivers = host.read(Path::new("/proc/misc")).unwrap_or_default();
+    if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
+        return Ok(None);
+    }
+    // Asked of dmsetup, since sysfs lacks a device whose table was never loaded.
+    let list = ["dmsetup", "info", "--columns", "--noheadings", "--options", "name,uuid"];
+    let list = run(host, &list)?;
+    let ours = |line: &str| {
+        let (name, id) = line.trim().split_once(':')?;
+        (id == uuid).then(|| name.to_owned())
+    };
+    match list.stdout.lines().find_map(ours) {
+        None if !list.success() => Err(list.verdict()),
+        name => Ok(name),
+    }
 }
 
 /// Stops the array of that id, and wipes its superblocks so that nothing makes it again.
@@ -99,6 +132,5 @@ fn bears(host: &dyn Host, question: &str, node: &str, uuid: &str) -> Result<bool
 
 fn run(host: &dyn Host, argv: &[&str]) -> Result<Output, String> {
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-    let again = "install it, then `fslab clean`";
-    host.run(&argv).map_err(|error| format!("cannot start {}: {error}; {again}", argv[0]))
+    host.run(&argv).map_err(|error| format!("cannot start {}: {error}; {AGAIN}", argv[0]))
 }

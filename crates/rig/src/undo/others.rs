@@ -71,6 +71,7 @@ fn settings(host: &dyn Host, text: &str) -> Vec<String> {
         | Change::Image { .. }
         | Change::Loops { .. }
         | Change::Layer { .. }
+        | Change::Fault { .. }
         | Change::Mount { .. }
         | Change::Group { .. } => false,
     };

@@ -42,6 +42,7 @@ pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String
             layer::array(host, uuid, members)
         }
         Change::Layer { kind: Built::Mapped, uuid, .. } => layer::mapped(host, uuid),
+        Change::Fault { uuid, sound, .. } => layer::sound(host, uuid, sound.as_deref()),
         Change::Setting { path, before, after, moves, basis } => {
             let after = after.as_deref().filter(|_| !moves);
             return founded(host, basis.as_ref(), || setting(host, path, before, after, *moves));

@@ -18,6 +18,7 @@ fn machine(root: &Path) -> FakeHost {
         .file(SETTING, "[none] bfq")
         .file(BOOT_ID, "this-boot\n")
         .file("/images/.keep", "")
+        .file("/failing/.keep", "")
         .file("/sys/fs/cgroup/cgroup.procs", "")
         .file("/proc/misc", "236 device-mapper\n")
         .file("/dev/loop0", "")
@@ -37,7 +38,7 @@ fn work(bench: &mut Bench, steps: usize) {
         options: String::new(),
     };
     let identity = Cell::new(None);
-    let deeds: [&mut dyn FnMut(&mut Bench); 9] = [
+    let deeds: [&mut dyn FnMut(&mut Bench); 10] = [
         &mut |bench| {
             bench.directory(&target).unwrap();
         },
@@ -71,6 +72,13 @@ fn work(bench: &mut Bench, steps: usize) {
             let input = Input::open("0 8 crypt /dev/md/fslab-run-0");
             bench.layer(mapped, &argv.map(str::to_owned), input).unwrap();
         },
+        &mut |bench| {
+            let argv = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+            let load = argv(&["dmsetup", "load", "fslab-run-1"]);
+            let resume = argv(&["dmsetup", "resume", "--nolockfs", "fslab-run-1"]);
+            let commands = [(load, "0 8 flakey /dev/loop0 0 0 1"), (resume, "")];
+            bench.fault(fault(), "flakey", &commands).unwrap();
+        },
     ];
     for deed in deeds.into_iter().take(steps) {
         deed(bench);
@@ -90,8 +98,14 @@ fn layers(run: &str) -> (Change, Change) {
     )
 }
 
+/// The mapped device of a run fails.
+fn fault() -> Change {
+    let sound = Some("0 8 flakey /dev/loop0 0 1 0".to_owned());
+    Change::Fault { name: "fslab-run-1".into(), uuid: "fslab-ours".into(), sound }
+}
+
 /// Everything of a machine that a run may change.
-fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize, Vec<String>) {
+fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize, [Vec<String>; 2]) {
     let loops = |name: &str| host.entry(&Path::new("/images").join(name)).map(|e| e.identity);
     let attached = loops("fslab-run-0.img").map_or(0, |id| host.loops_of(id).unwrap().len());
     (
@@ -100,7 +114,7 @@ fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize, Vec<Stri
         selected(&host.read(Path::new(SETTING)).unwrap()).to_owned(),
         attached,
         host.list(Path::new("/sys/fs/cgroup")).unwrap().len(),
-        host.list(Path::new("/sys/class/block")).unwrap(),
+        ["/sys/class/block", "/failing"].map(|path| host.list(Path::new(path)).unwrap()),
     )
 }
 
@@ -113,7 +127,7 @@ proptest! {
     /// A run is killed after any number of changes, between any two lines of its journal that leave
     /// the plan of every change that was made, and perhaps within a line.
     #[test]
-    fn any_prefix_undoes(steps in 0usize..=9, torn in 0usize..40, unknown: bool) {
+    fn any_prefix_undoes(steps in 0usize..=10, torn in 0usize..40, unknown: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let host = Arc::new(machine(root));
@@ -144,7 +158,7 @@ proptest! {
 
     /// Undoing is idempotent: a clean that is itself cut off is taken up by the next.
     #[test]
-    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..=9, undone in 0usize..=9) {
+    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..=10, undone in 0usize..=10) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let host = Arc::new(machine(root));
@@ -458,6 +472,28 @@ fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
     let changes = ["remove", "--stop", "--zero-superblock"];
     let changed = |line: &&String| changes.iter().any(|change| line.contains(change));
     assert_eq!(done.iter().find(changed), None);
+}
+
+/// Of a device that is gone, or is another one by now, nothing is to be made sound; what cannot be
+/// made so is told with the command.
+#[test]
+fn faults_end_by_the_id_of_their_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = machine(folder.path());
+    assert_eq!(revert(&host, &fault()), Ok(Outcome::Undone));
+    commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
+    host.done();
+    assert_eq!(revert(&host, &fault()), Ok(Outcome::Undone));
+    assert!(host.done().iter().all(|line| line.contains("info")));
+    let listed = "fslab-run-1:fslab-ours\n".to_owned();
+    let listed = Output { status: Some(0), stdout: listed, ..Output::default() };
+    let stderr = "Device or resource busy".to_owned();
+    let refused = Output { status: Some(1), stderr, ..Output::default() };
+    let host = machine(folder.path()).program("dmsetup", [listed, refused]);
+    assert_eq!(
+        revert(&host, &fault()).unwrap_err(),
+        "dmsetup load fslab-run-1: exit 1: Device or resource busy; then `fslab clean`"
+    );
 }
 
 #[test]

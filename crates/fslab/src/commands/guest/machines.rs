@@ -407,6 +407,10 @@ impl Wants {
                 Layer::Crypt { .. } => ("dm-crypt", "dmsetup"),
                 Layer::Thin { .. } => ("dm-thin", "dmsetup"),
                 Layer::Cache { .. } => ("dm-cache", "dmsetup"),
+                Layer::Delay { .. } => ("dm-delay", "dmsetup"),
+                Layer::Flakey { .. } => ("dm-flakey", "dmsetup"),
+                Layer::Dust { .. } => ("dm-dust", "dmsetup"),
+                Layer::LogWrites => ("dm-log-writes", "dmsetup"),
             };
             self.named(target);
             self.programs.insert(program.into());

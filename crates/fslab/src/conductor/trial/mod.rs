@@ -248,6 +248,8 @@ impl OnRig<'_> {
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::UMOUNT, time: None });
         let finished = mounted.finish(self.conditions.fsck);
         let finished = finished.map_err(|error| Stop::failed("ending the filesystem", &error))?;
+        gathered.environment.merge(finished.facts);
+        gathered.warnings.extend(finished.warnings.into_iter().map(|warning| (None, warning)));
         if let Some(verdict) = finished.damage {
             gathered.warnings.push((None, Warning::Damaged { verdict }));
         }

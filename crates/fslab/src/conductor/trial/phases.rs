@@ -54,6 +54,10 @@ impl Workload<'_> {
             (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time_of(phase) });
             let mut ready = ready(phase, mounted, restless)?;
             ready.extend(mounted.expect_workers(phase.work.workers()));
+            if phase.role == Role::Measure {
+                let begun = mounted.begin_faults();
+                begun.map_err(|error| Stop::failed("making the devices fail", &error))?;
+            }
             let (result, stands) = match phase.role {
                 Role::Measure => self.measured(phase, *generator, mounted, ready, gathered),
                 Role::Prepare => {

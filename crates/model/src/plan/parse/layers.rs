@@ -2,11 +2,18 @@
 
 use toml::{Spanned, de::DeValue};
 
-use super::{Item, Result, Table, array, count, list, size, string, wrong};
-use crate::{cell::Layer, plan::PlanError, units::Bytes};
+use super::{Item, Result, Table, array, count, flag, list, size, string, wrong};
+use crate::{
+    cell::{BlockRange, Layer},
+    plan::PlanError,
+    units::{Bytes, Nanos},
+};
 
 /// What a layer is one of.
-const KINDS: [&str; 4] = ["md", "crypt", "thin", "cache"];
+const KINDS: [&str; 8] = ["md", "crypt", "thin", "cache", "delay", "flakey", "dust", "log_writes"];
+
+/// Keys that only some kinds have.
+const FURTHER: [&str; 6] = ["chunk", "key_bits", "block", "write", "up", "down"];
 
 /// Levels of md(4).
 const LEVELS: [&str; 7] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear"];
@@ -14,6 +21,23 @@ const LEVELS: [&str; 7] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10"
 /// How a cache of the device mapper treats writes (Documentation/admin-guide/device-mapper/
 /// cache.rst).
 const MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
+
+/// What a flakey device does with requests while it is down: the features of the kernel's target
+/// that need no further argument, and `error` for none of them
+/// (Documentation/admin-guide/device-mapper/dm-flakey.rst).
+const FAULTS: [&str; 3] = ["error", "drop_writes", "error_writes"];
+
+/// In what the kernel takes delays and intervals (dm-delay.rst, dm-flakey.rst), and the longest
+/// that make sense in a trial.
+const MILLISECOND: Nanos = Nanos(1_000_000);
+const SECOND: Nanos = Nanos(1_000_000_000);
+const LONGEST_DELAY: Nanos = Nanos(60 * SECOND.0);
+const LONGEST_INTERVAL: Nanos = Nanos(3600 * SECOND.0);
+
+/// The least block of dm-dust (`dust_ctr` in drivers/md/dm-dust.c), and the one that is taken where
+/// none is given.
+const DUST: Bytes = Bytes(512);
+const DUST_BLOCK: Bytes = Bytes::kib(4);
 
 /// The least blocks, and what they are multiples of (drivers/md/dm-thin.c, dm-cache-target.c).
 const THIN: Bytes = Bytes::kib(64);
@@ -41,10 +65,12 @@ fn layer(item: Item<'_>) -> Result<Layer> {
     let own: &[&str] = match kind {
         "md" => &["chunk"],
         "crypt" => &["key_bits"],
-        "cache" => &["block"],
+        "cache" | "dust" => &["block"],
+        "delay" => &["write"],
+        "flakey" => &["up", "down"],
         _ => &[],
     };
-    for key in ["chunk", "key_bits", "block"] {
+    for key in FURTHER {
         if let (Some(other), false) = (table.get(key), own.contains(&key)) {
             let message = format!("`{kind}` has no `{key}`");
             return Err(PlanError::new(message, other.span()).cure("take it out of this layer"));
@@ -62,6 +88,18 @@ fn layer(item: Item<'_>) -> Result<Layer> {
             }
         }
         "thin" => Layer::Thin { block: block(what, THIN)? },
+        "delay" => {
+            let read = time(what, MILLISECOND, LONGEST_DELAY)?;
+            let write = table.get("write").map(|item| time(item, MILLISECOND, LONGEST_DELAY));
+            Layer::Delay { read, write: write.transpose()?.unwrap_or(read) }
+        }
+        "flakey" => flakey(what, &table)?,
+        "dust" => dust(what, table.get("block"))?,
+        "log_writes" if flag(what)? => Layer::LogWrites,
+        "log_writes" => {
+            let error = PlanError::new("this layer logs nothing", what.span());
+            return Err(error.cure("take it out, or say `log_writes = true`"));
+        }
         _ => {
             let given = table.get("block").map(|item| block(item, CACHE)).transpose()?;
             Layer::Cache { mode: word(what, &MODES)?, block: given.unwrap_or(Bytes::kib(256)) }
@@ -95,4 +133,61 @@ fn block(item: &Spanned<DeValue<'_>>, least: Bytes) -> Result<Bytes> {
     }
     Err(PlanError::new(format!("a block of {block}"), item.span())
         .cure(format!("take a multiple of {least}")))
+}
+
+/// A time of whole units, up to the longest.
+fn time(item: Item<'_>, unit: Nanos, most: Nanos) -> Result<Nanos> {
+    let time = Nanos::parse(&string(item)?)
+        .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
+    if time <= most && time.0.is_multiple_of(unit.0) {
+        return Ok(time);
+    }
+    Err(PlanError::new(format!("a time of {time}"), item.span())
+        .cure(format!("take a multiple of {unit}, at most {most}")))
+}
+
+fn flakey(what: Item<'_>, table: &Table<'_>) -> Result<Layer> {
+    let interval = |key: &'static str, usual: Nanos| {
+        table.get(key).map_or(Ok(usual), |item| time(item, SECOND, LONGEST_INTERVAL))
+    };
+    let (fault, up) = (word(what, &FAULTS)?, interval("up", Nanos(0))?);
+    let down = interval("down", SECOND)?;
+    if down == Nanos(0) {
+        return Err(PlanError::new("this layer never fails", what.span())
+            .cure("give it a `down` from 1s on, or take it out"));
+    }
+    Ok(Layer::Flakey { fault, up, down })
+}
+
+fn dust(what: Item<'_>, block: Option<Item<'_>>) -> Result<Layer> {
+    let size = block.map(size).transpose()?.unwrap_or(DUST_BLOCK);
+    if !size.0.is_power_of_two() || size < DUST {
+        let error = PlanError::new(format!("a block of {size}"), block.unwrap_or(what).span());
+        return Err(error.cure("take a power of two from 512 on"));
+    }
+    let text = string(what)?;
+    let mut bad: Vec<BlockRange> =
+        text.split(',').map(|part| range(part, what)).collect::<Result<_>>()?;
+    bad.sort_by_key(|range| range.first);
+    if let Some(pair) = bad.windows(2).find(|pair| pair[1].first <= pair[0].last) {
+        let message = format!("{} and {} have blocks in common", pair[0], pair[1]);
+        return Err(PlanError::new(message, what.span()).cure("name each block once"));
+    }
+    let blocks = bad.iter().fold(0_u64, |sum, range| sum.saturating_add(range.count()));
+    if blocks > Layer::BAD_BLOCKS {
+        let message = format!("{blocks} bad blocks, and {} is the most", Layer::BAD_BLOCKS);
+        let cure = "make `block` larger, so that they are fewer";
+        return Err(PlanError::new(message, what.span()).cure(cure));
+    }
+    Ok(Layer::Dust { bad, block: size })
+}
+
+/// `7` or `16-63`.
+fn range(text: &str, item: Item<'_>) -> Result<BlockRange> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first), Ok(last)) if first <= last => Ok(BlockRange { first, last }),
+        _ => Err(PlanError::new(format!("`{}` names no blocks", text.trim()), item.span())
+            .cure("name numbers and ranges, such as \"7, 16-63\"")),
+    }
 }

@@ -142,12 +142,14 @@ fn layers_and_devices_are_read() {
     };
     let good = level(
         "{ md = \"raid0\", chunk = \"64KiB\" }, { crypt = \"aes-xts-plain64\" }, \
-         { thin = \"64KiB\" }, { cache = \"writeback\" }",
+         { thin = \"64KiB\" }, { cache = \"writeback\" }, { delay = \"20ms\" }, \
+         { delay = \"5ms\", write = \"0s\" }, { flakey = \"drop_writes\", up = \"5s\" }, \
+         { dust = \"16-63, 7\", block = \"1MiB\" }, { log_writes = true }",
     );
     let level_of = good.unwrap().filesystems.remove(0);
     assert_eq!(level_of.devices, Some(2));
     let text = serde_json::to_string(&level_of.layers).unwrap();
-    expect![[r#"[{"md":{"level":"raid0","chunk":65536}},{"crypt":{"cipher":"aes-xts-plain64","key_bits":512}},{"thin":{"block":65536}},{"cache":{"mode":"writeback","block":262144}}]"#]].assert_eq(&text);
+    expect![[r#"[{"md":{"level":"raid0","chunk":65536}},{"crypt":{"cipher":"aes-xts-plain64","key_bits":512}},{"thin":{"block":65536}},{"cache":{"mode":"writeback","block":262144}},{"delay":{"read":20000000,"write":20000000}},{"delay":{"read":5000000,"write":0}},{"flakey":{"fault":"drop_writes","up":5000000000,"down":1000000000}},{"dust":{"bad":[{"first":7,"last":7},{"first":16,"last":63}],"block":1048576}},"log-writes"]"#]].assert_eq(&text);
     let wrong = |layers: &str| {
         let error = level(layers).unwrap_err();
         format!("{}: {}\n", error.message, error.cure.unwrap_or_default())
@@ -159,16 +161,42 @@ fn layers_and_devices_are_read() {
         "{ thin = \"100KiB\" }",
         "{ md = \"raid0\", chunk = \"5KiB\" }",
         "{ md = \"raid0\", thin = \"64KiB\" }",
+        "{ delay = \"5ms\", up = \"1s\" }",
+        "{ delay = \"1500us\" }",
+        "{ delay = \"2min\" }",
+        "{ flakey = \"error_all\" }",
+        "{ flakey = \"error\", down = \"0s\" }",
+        "{ flakey = \"error\", up = \"500ms\" }",
+        "{ dust = \"7-\" }",
+        "{ dust = \"9-8\" }",
+        "{ dust = \"7, 5-9\" }",
+        "{ dust = \"0-1024\" }",
+        "{ dust = \"0-18446744073709551615, 3\" }",
+        "{ dust = \"7\", block = \"3KiB\" }",
+        "{ log_writes = false }",
     ]
     .map(wrong)
     .concat();
     expect![[r#"
-        this layer is nothing: give it one of md, crypt, thin, cache
+        this layer is nothing: give it one of md, crypt, thin, cache, delay, flakey, dust, log_writes
         there is no `raid7` here: use raid0, raid1, raid4, raid5, raid6, raid10, linear
         `md` has no `block`: take it out of this layer
         a block of 100KiB: take a multiple of 64KiB
         a chunk of 5KiB: take a power of two from 4KiB on
         this layer has both `md` and `thin`: make two layers of it
+        `delay` has no `up`: take it out of this layer
+        a time of 1500us: take a multiple of 1ms, at most 1min
+        a time of 2min: take a multiple of 1ms, at most 1min
+        there is no `error_all` here: use error, drop_writes, error_writes
+        this layer never fails: give it a `down` from 1s on, or take it out
+        a time of 500ms: take a multiple of 1s, at most 1h
+        `7-` names no blocks: name numbers and ranges, such as "7, 16-63"
+        `9-8` names no blocks: name numbers and ranges, such as "7, 16-63"
+        5-9 and 7 have blocks in common: name each block once
+        1025 bad blocks, and 1024 is the most: make `block` larger, so that they are fewer
+        0-18446744073709551615 and 3 have blocks in common: name each block once
+        a block of 3KiB: take a power of two from 512 on
+        this layer logs nothing: take it out, or say `log_writes = true`
     "#]]
     .assert_eq(&all);
 }

@@ -18,6 +18,8 @@ pub(super) struct Stack {
     devices: BTreeMap<String, Stacked>,
     /// Ids of superblocks, by member.
     superblocks: BTreeMap<String, String>,
+    /// Tables that were loaded and do not hold yet, by name.
+    loaded: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,19 @@ impl Stack {
                 let link = format!("dev/mapper/{name}");
                 self.add(root, "dm-", &link, (name, uuid), &format!("{length}\n"), &below)?
             }
+            ["dmsetup", "message", name, "0", "enable"] => fail(root, name, true)?,
+            ["dmsetup", "message", name, "0", "disable"] => fail(root, name, false)?,
             ["dmsetup", "message", ..] => String::new(),
+            ["dmsetup", "load", name] => {
+                self.loaded.insert((*name).to_owned(), input.to_owned());
+                String::new()
+            }
+            ["dmsetup", "resume", .., name] => match self.loaded.remove(*name) {
+                // A target that is never down.
+                Some(table) => fail(root, name, !table.ends_with(" 1 0"))?,
+                None => String::new(),
+            },
+            ["dmsetup", "status", _] => "0 131072 log-writes 12 4096\n".to_owned(),
             ["dmsetup", "info", ..] => {
                 let mapped = self.devices.iter().filter(|(kernel, _)| kernel.starts_with("dm-"));
                 mapped.map(|(_, it)| format!("{}:{}\n", it.name, it.uuid)).collect()
@@ -132,4 +146,16 @@ impl Stack {
         fs::remove_dir_all(root.join("sys/class/block").join(&kernel))?;
         Ok(String::new())
     }
+}
+
+/// A device that fails has a file of its name in the folder `/failing`.
+fn fail(root: &Path, name: &str, fails: bool) -> io::Result<String> {
+    let folder = root.join("failing");
+    fs::create_dir_all(&folder)?;
+    match fails {
+        true => fs::write(folder.join(name), "")?,
+        // Whoever makes sound what is sound does no harm.
+        false => drop(fs::remove_file(folder.join(name))),
+    }
+    Ok(String::new())
 }

@@ -211,3 +211,28 @@ fn a_cache_lives_and_leaves_nothing() {
         vec![model::Layer::Cache { mode: "writeback".into(), block: Bytes::kib(32) }],
     );
 }
+
+/// What fails is sound while the filesystem is made, used, and checked, unless it is told to fail.
+#[test]
+fn a_device_that_could_fail_lives_and_leaves_nothing() {
+    let up = Nanos(0);
+    let fault = "error".to_owned();
+    stack("flakey", 1, vec![model::Layer::Flakey { fault, up, down: Nanos(1_000_000_000) }]);
+}
+
+#[test]
+fn a_device_with_bad_blocks_lives_and_leaves_nothing() {
+    let bad = vec![model::BlockRange { first: 0, last: 127 }];
+    stack("dust", 1, vec![model::Layer::Dust { bad, block: Bytes::mib(1) }]);
+}
+
+#[test]
+fn a_slow_device_lives_and_leaves_nothing() {
+    let (read, write) = (Nanos(1_000_000), Nanos(0));
+    stack("delay", 1, vec![model::Layer::Delay { read, write }]);
+}
+
+#[test]
+fn a_log_of_writes_lives_and_leaves_nothing() {
+    stack("log-writes", 2, vec![model::Layer::LogWrites]);
+}

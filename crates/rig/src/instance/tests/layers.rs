@@ -1,7 +1,7 @@
 //! Layers on a machine of paper: what is done in which order, what is written down of a key, and
 //! how all of it is undone.
 
-use model::Layer;
+use model::{BlockRange, Layer};
 
 use super::*;
 use crate::host::Output;
@@ -12,6 +12,7 @@ fn machine(root: &Path, run_id: &str, images: u32) -> (Arc<FakeHost>, Rig) {
         .file("/proc/misc", "236 device-mapper\n")
         .magic("ext4", 0xef53)
         .program("mkfs.ext4", [])
+        .program("e2fsck", [])
         .program("mdadm", [])
         .program("dmsetup", []);
     for image in 0..images {
@@ -238,4 +239,111 @@ fn too_small_a_device_fails_and_leaves_nothing_of_the_layers() {
     let error = rig.instance(&Wanted::plain(ext4, &level)).unwrap_err();
     assert!(error.to_string().contains("make no block"), "{error}");
     assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
+}
+
+fn flakey() -> Layer {
+    let (up, down) = (Nanos(5_000_000_000), Nanos(2_000_000_000));
+    Layer::Flakey { fault: "drop_writes".into(), up, down }
+}
+
+fn dust(last: u64) -> Layer {
+    Layer::Dust { bad: vec![BlockRange { first: 7, last }], block: Bytes::mib(1) }
+}
+
+/// Nothing fails before the workload is measured, nor when the filesystem is checked.
+#[test]
+fn faults_begin_when_asked_for_and_end_between_the_unmount_and_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "faults", 2);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = level(&[flakey(), Layer::LogWrites, dust(8)]);
+    let mut mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    let made = host.done().join("\n");
+    assert!(!made.contains("enable") && !made.contains("load"), "{made}");
+    mounted.begin_faults().unwrap();
+    mounted.begin_faults().unwrap();
+    expect![[r#"
+        dmsetup load fslab-faults-0-flakey-0
+        dmsetup resume --nolockfs fslab-faults-0-flakey-0
+        dmsetup load fslab-faults-0-flakey-1
+        dmsetup resume --nolockfs fslab-faults-0-flakey-1
+        dmsetup message fslab-faults-1-log-writes 0 mark measured
+        dmsetup message fslab-faults-2-dust-0 0 enable"#]]
+    .assert_eq(&host.done().join("\n"));
+    let journal = fs::read_to_string(root.join("state/journal/faults.jsonl")).unwrap();
+    assert_eq!(journal.matches("\"change\":\"fault\"").count(), 3, "{journal}");
+    let finish = mounted.finish(true).unwrap();
+    assert_eq!(finish.facts.get("layers.log-writes.entries"), Some("12"));
+    assert_eq!(finish.warnings, []);
+    let done = host.done();
+    let index = |what: &str| done.iter().position(|line| line.starts_with(what)).unwrap();
+    let sound =
+        ["dmsetup load", "dmsetup resume", "dmsetup message fslab-faults-2-dust-0 0 disable"];
+    for what in sound {
+        assert!(
+            index("umount") < index(what) && index(what) < index("e2fsck"),
+            "{what}: {done:#?}"
+        );
+    }
+    assert!(index("e2fsck") < index("dmsetup remove"), "{done:#?}");
+    expect![[r#"
+        0 131072 flakey /dev/loop0 0 1 0
+        0 131072 flakey /dev/loop1 0 1 0
+        0 131072 log-writes /dev/mapper/fslab-faults-0-flakey-0 /dev/mapper/fslab-faults-0-flakey-1
+        0 131072 dust /dev/mapper/fslab-faults-1-log-writes 0 1048576
+        0 131072 flakey /dev/loop0 0 5 2 1 drop_writes
+        0 131072 flakey /dev/loop1 0 5 2 1 drop_writes
+        0 131072 flakey /dev/loop1 0 1 0
+        0 131072 flakey /dev/loop0 0 1 0"#]]
+    .assert_eq(&host.told().join("\n").replace(&root.display().to_string(), "ROOT"));
+    assert_eq!(rig.close(), []);
+}
+
+/// A trial that fails, and a run that is killed, leave devices that work to whoever unmounts them.
+#[test]
+fn faults_end_before_the_unmount_where_a_trial_did_not_come_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let (host, rig) = machine(&root, "broken", 1);
+    let level = level(&[flakey()]);
+    let wanted = Wanted::plain(ext4, &level);
+    let ends = |done: Vec<String>| {
+        let index = |what: &str| done.iter().position(|line| line.starts_with(what)).unwrap();
+        assert!(index("dmsetup load") < index("dmsetup resume"), "{done:#?}");
+        assert!(index("dmsetup resume") < index("umount"), "{done:#?}");
+        assert!(index("umount") < index("dmsetup remove"), "{done:#?}");
+    };
+    let begun = || {
+        let mut mounted = rig.instance(&wanted).unwrap();
+        mounted.begin_faults().unwrap();
+        host.done();
+        mounted
+    };
+    drop(begun());
+    ends(host.done());
+    begun().shared.bench().abandon();
+    let report = clean(&*host, &root.join("state")).unwrap();
+    assert_eq!(report.stuck, []);
+    assert_eq!(report.undone[0], "faults of fslab-broken-0-flakey-0");
+    ends(host.done());
+}
+
+#[test]
+fn a_bad_block_beyond_the_device_is_refused_before_mkfs() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let (host, rig) = machine(&root, "beyond", 1);
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let error = rig.instance(&Wanted::plain(ext4, &level(&[dust(64)]))).unwrap_err();
+    let why = "/dev/loop0: it has 64 blocks of 1MiB, and 7-64 is not among them";
+    assert!(error.to_string().contains(why), "{error}");
+    assert!(rig.instance(&Wanted::plain(ext4, &level(&[dust(63)]))).is_ok());
+    let told = host.done();
+    let bad = |line: &&String| line.contains("addbadblock");
+    assert_eq!(told.iter().filter(bad).count(), 63 - 7 + 1, "{told:#?}");
 }
