@@ -71,7 +71,7 @@ pub(crate) fn of(
             name: phase.name.clone(),
             group: phase.group.clone(),
             role: phase.role,
-            primary: phase.primary(),
+            primary: chosen.plan.clock().judged(phase.primary()),
             cache: Some(phase.cache),
         });
         CellRecord {

@@ -3,7 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use model::{
-    Metric, Nanos, RunRecord, Warning,
+    Clock, Metric, Nanos, RunRecord, Sample, Warning,
+    metric::Unit,
     record::{Outcome, TrialRecord},
 };
 
@@ -20,6 +21,9 @@ image = "320MiB"
 filesystem = ["ext4", "xfs"]
 workload = [{ suite = "smallfile", files = 40, mean_size = "4KiB" }]
 "#;
+
+/// How far two repeats may lie apart: what is asserted is what the guide promises.
+const REPEATS_WITHIN: f64 = 0.01;
 
 /// The package of a kernel: in `$FSLAB_KERNELS`, or where `scripts/prepare --guest` puts one.
 fn package() -> Option<PathBuf> {
@@ -212,6 +216,73 @@ fn trials<'a>(record: &'a RunRecord, name: &str) -> Vec<&'a TrialRecord> {
     record.trials.iter().filter(of).collect()
 }
 
+const COUNTED: &str = r#"
+profile = "quick"
+repeats = 2
+seed = 1
+guest = "counted"
+fsck = false
+[storage]
+image = "320MiB"
+[axes]
+filesystem = ["ext4", "xfs"]
+workload = [{ suite = "metadata", operations = ["create", "open", "stat"], files = 200, passes = 20, size = "4KiB" }]
+"#;
+
+#[test]
+fn a_guest_that_counts_tells_instructions_and_no_times() {
+    const NAME: &str = "a_guest_that_counts_tells_instructions_and_no_times";
+    let (Some(package), true) = (package(), on_path("qemu-system-x86_64")) else {
+        return skipped(NAME, "QEMU and a kernel's package");
+    };
+    let bench = Bench::new();
+    let (plan, run) = (bench.plan(COUNTED), bench.path("run.fslab"));
+    let kernel = package.display().to_string();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
+    let record = store::read(&run).unwrap();
+    assert_eq!(Clock::of(&record.environment), Clock::Instructions);
+    assert_eq!(record.trials.len(), 4);
+    assert!(record.trials.iter().all(|trial| trial.outcome == Outcome::Measured));
+    for sample in record.trials.iter().flat_map(|trial| &trial.samples) {
+        let metric = sample.metric;
+        let timed = [Unit::Nanoseconds, Unit::OpsPerSecond, Unit::BytesPerSecond, Unit::Hertz];
+        assert!(!timed.contains(&metric.spec().unit), "{}", metric.name());
+    }
+    for cell in 0..2 {
+        // What only looks is the same each time, but for the kernel threads that share the count.
+        for phase in ["open", "stat"] {
+            let per_op = |sample: &&Sample| {
+                sample.phase == phase && sample.metric == Metric::InstructionsPerOp
+            };
+            let trials = record.trials.iter().filter(|trial| trial.cell == cell);
+            let values = trials.filter_map(|trial| trial.samples.iter().find(per_op));
+            let values: Vec<f64> = values.map(|sample| sample.value).collect();
+            let [first, second] = values[..] else { panic!("two repeats: {values:?}") };
+            assert!((first / second - 1.0).abs() < REPEATS_WITHIN, "{phase}: {values:?}");
+            // A system call takes hundreds, and no more than some thousands with what is timed.
+            assert!((500.0..50_000.0).contains(&first), "{phase}: {first}");
+        }
+        let step = |name: &str| {
+            let mut samples = record.trials.iter().filter(|trial| trial.cell == cell);
+            let of =
+                |sample: &Sample| sample.phase == name && sample.metric == Metric::StepInstructions;
+            samples.all(|trial| trial.samples.iter().any(of))
+        };
+        assert!(["mkfs", "mount", "umount"].into_iter().all(step));
+    }
+    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    bench.ends(0, &["report", "run.fslab", "--html", "report.html"]);
+    let page = fs::read_to_string(bench.path("report.html")).unwrap();
+    for text in [&report, &page] {
+        let text = text.replace('\n', " ");
+        assert!(text.to_lowercase().contains("guest instructions per operation"), "{text}");
+        for time in ["ops/s", "s/op", "µs"] {
+            assert!(!text.contains(time), "{time}");
+        }
+    }
+    assert!(page.contains("In a guest (counted, guest instructions)"), "below the figures");
+}
+
 #[test]
 fn what_cannot_be_a_guest_is_refused_before_anything_is_made() {
     let bench = Bench::new();
@@ -223,7 +294,9 @@ fn what_cannot_be_a_guest_is_refused_before_anything_is_made() {
     const DIRECTORY: &str =
         "repeats = 1\n[storage]\ndirectory = \"/tmp\"\n[axes]\nworkload = [\"fsync-4k\"]\n";
     refused(DIRECTORY, &["--guest", "tcg"], "disks are image files");
-    refused(PLAN, &["--guest", "vm"], "auto, kvm, uml, tcg");
+    refused(PLAN, &["--set", "guest_latency=1ms"], "is of guests that count instructions");
+    refused(COUNTED, &["--set", "images=2"], "has one disk");
+    refused(PLAN, &["--guest", "vm"], "auto, kvm, counted, uml, tcg");
     refused(&PLAN.replace("\"tcg\"", "\"vm\""), &[], "there is no guest `vm`");
     if on_path("qemu-system-x86_64") {
         refused(PLAN, &["--kernel", "/not/here.deb"], "/not/here.deb");

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+mod clock;
 pub mod environment;
 pub mod evidence;
 pub mod factor;
@@ -29,10 +30,11 @@ pub mod workload;
 pub use cell::{
     BlockRange, Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep, Twins,
 };
+pub use clock::Clock;
 pub use environment::Environment;
 pub use evidence::Evidence;
 pub use factor::{Factor, Factors};
-pub use guest::GuestKind;
+pub use guest::{GuestDevice, GuestDisk, GuestKind};
 pub use histogram::Histogram;
 pub use metric::Metric;
 pub use phase::{Phase, PhaseResult};

@@ -26,6 +26,8 @@ pub enum Unit {
     Ratio,
     /// Cycles per second.
     Hertz,
+    /// Instructions of a guest's processor.
+    Instructions,
 }
 
 impl Unit {
@@ -40,6 +42,7 @@ impl Unit {
             Self::Share => "share",
             Self::Ratio => "ratio",
             Self::Hertz => "hertz",
+            Self::Instructions => "instructions",
         }
     }
 }
@@ -286,9 +289,78 @@ metrics! {
         "Sizes of all files that were there after the phases, added up.";
     SpaceOverhead "space_overhead" Ratio Lower
         "Space taken for each byte of the files that were there.";
+    Instructions "instructions" Instructions Lower
+        "Guest instructions in the region the suite times: those of the kernel, of this program, and of reading the clock; kernel and program are not told apart, since the kernel itself does so by its ticks.";
+    InstructionsPerOp "instructions_per_op" Instructions Lower
+        "Guest instructions in the region the suite times, for each operation; of a tree, for each file.";
+    DurableInstructionsPerOp "durable_instructions_per_op" Instructions Lower
+        "Guest instructions until the flush that followed had returned, for each operation that wrote.";
+    InstructionsMean "instructions_mean" Instructions Lower
+        "Mean of the guest instructions of an operation, from when the worker turned to it.";
+    InstructionsP50 "instructions_p50" Instructions Lower
+        "Half of the operations took at most so many guest instructions.";
+    InstructionsP90 "instructions_p90" Instructions Lower
+        "90 % of the operations took at most so many guest instructions.";
+    InstructionsP99 "instructions_p99" Instructions Lower
+        "99 % of the operations took at most so many guest instructions.";
+    InstructionsP999 "instructions_p999" Instructions Lower
+        "99.9 % of the operations took at most so many guest instructions.";
+    InstructionsMax "instructions_max" Instructions Lower
+        "The operation with the most guest instructions.";
+    StepInstructions "step_instructions" Instructions Lower
+        "Guest instructions of the whole step, whoever's they were.";
+    LoopInstructions "loop_instructions" Instructions Lower
+        "Guest instructions from the first operation to the end of the last.";
+    FlushInstructions "flush_instructions" Instructions Lower
+        "Guest instructions of the flush after the loop.";
+    CloseInstructions "close_instructions" Instructions Lower
+        "Guest instructions of the close after the flush.";
+    ProgramInstructions "program_instructions" Instructions Neither
+        "Guest instructions of the workers, or of the program that made the step, those of the kernel on their behalf included.";
+    CausedInstructions "caused_instructions" Instructions Lower
+        "Guest instructions of the work and of the kernel threads it caused, from before the workers are set up until the last is done.";
+    CausedInstructionsPerOp "caused_instructions_per_op" Instructions Lower
+        "The same for each operation.";
+    KernelThreadInstructions "kernel_thread_instructions" Instructions Neither
+        "Guest instructions of the kernel threads that the work caused: journal, writeback, workers of the filesystem, block layer, reclaim.";
 }
 
+/// Times, and as what they are kept where a clock counts instructions instead.
+const IN_INSTRUCTIONS: [(Metric, Metric); 13] = [
+    (Metric::LatencyMean, Metric::InstructionsMean),
+    (Metric::LatencyP50, Metric::InstructionsP50),
+    (Metric::LatencyP90, Metric::InstructionsP90),
+    (Metric::LatencyP99, Metric::InstructionsP99),
+    (Metric::LatencyP999, Metric::InstructionsP999),
+    (Metric::LatencyMax, Metric::InstructionsMax),
+    (Metric::Elapsed, Metric::StepInstructions),
+    (Metric::LoopTime, Metric::LoopInstructions),
+    (Metric::FlushTime, Metric::FlushInstructions),
+    (Metric::CloseTime, Metric::CloseInstructions),
+    (Metric::CausedTime, Metric::CausedInstructions),
+    (Metric::CausedTimePerOp, Metric::CausedInstructionsPerOp),
+    (Metric::KernelTime, Metric::KernelThreadInstructions),
+];
+
 impl Metric {
+    /// As what a value of this metric is kept where the clock counts instructions: a time as so
+    /// many of them, what is no matter of time as it is, and the rest not at all.
+    pub(crate) fn in_instructions(self) -> Option<Self> {
+        let restated = IN_INSTRUCTIONS.iter().find(|(time, _)| *time == self);
+        match (restated, self.spec().unit) {
+            (Some((_, instructions)), _) => Some(*instructions),
+            // Requests at a device are averaged over time.
+            (None, _) if self == Self::DeviceQueue => None,
+            (None, Unit::Share) => {
+                matches!(self, Self::WouldBlockShare | Self::CachedShare).then_some(self)
+            }
+            (None, Unit::Bytes | Unit::Count | Unit::Ratio | Unit::Instructions) => Some(self),
+            (None, Unit::BytesPerSecond | Unit::OpsPerSecond | Unit::Nanoseconds | Unit::Hertz) => {
+                None
+            }
+        }
+    }
+
     /// Its row.
     pub fn spec(self) -> &'static MetricSpec {
         &ALL[self as usize]

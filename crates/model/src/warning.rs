@@ -246,6 +246,16 @@ pub enum Warning {
     InGuest {
         /// What ran the guest.
         kind: GuestKind,
+        /// What each request takes on the device of a guest that counts; `None` for no time, and
+        /// for all others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        latency: Option<Nanos>,
+    },
+    /// The clock of a guest that counts instructions jumped while its processor had nothing to do:
+    /// something waited for a time to pass.
+    Idle {
+        /// The part of the phase that was jumped over.
+        share: Ratio,
     },
     /// What the guest flushed stayed in the memory of its host.
     HostNotFlushed,
@@ -370,6 +380,7 @@ impl Warning {
             Self::Lacks { .. } => "W-LACKS",
             Self::NotRebooted => "W-NOTREBOOTED",
             Self::InGuest { .. } => "W-GUEST",
+            Self::Idle { .. } => "W-IDLE",
             Self::HostNotFlushed => "W-HOSTFLUSH",
             Self::StandIn { .. } => "W-STANDIN",
             Self::Unexpected { .. } => "W-UNEXPECTED",
@@ -398,10 +409,10 @@ impl Warning {
             | Self::Impossible { .. } => Level::Block,
             // What emulation does to the time of one operation it does not do to another's, so
             // that orders turn round.
-            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto } => {
+            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto, .. } => {
                 Level::Block
             }
-            Self::InGuest { kind: GuestKind::Kvm | GuestKind::Counted } => Level::Info,
+            Self::InGuest { kind: GuestKind::Kvm | GuestKind::Counted, .. } => Level::Info,
             Self::Amended { .. }
             | Self::Absent { .. }
             | Self::Lacks { .. }
@@ -411,6 +422,7 @@ impl Warning {
             Self::OptionGone { .. }
             | Self::NotRebooted
             | Self::HostNotFlushed
+            | Self::Idle { .. }
             | Self::StandIn { .. }
             | Self::Modes { .. }
             | Self::Drift { .. }

@@ -20,7 +20,10 @@ mod totals;
 
 use std::collections::BTreeSet;
 
-use crate::view::{Claim, Part, View};
+use crate::{
+    units::capital,
+    view::{Claim, Part, View},
+};
 
 pub use kinds::Kind;
 
@@ -45,7 +48,16 @@ pub(crate) struct Figure {
 pub(crate) fn of_suite(view: &View, suite: usize) -> Vec<Figure> {
     let bars = view.overviews[suite].totals.iter();
     let totals = bars.filter(|bars| !view.in_study(&bars.id)).map(totals::figure);
-    heatmap::figure(view, suite).into_iter().chain(totals).collect()
+    placed(heatmap::figure(view, suite).into_iter().chain(totals).collect(), view)
+}
+
+/// Says below each figure of a run in a guest that it is one.
+fn placed(mut figures: Vec<Figure>, view: &View) -> Vec<Figure> {
+    if let Some(guest) = &view.facts.guest {
+        let guest = capital(guest);
+        figures.iter_mut().for_each(|figure| figure.caption += &format!(" {guest}."));
+    }
+    figures
 }
 
 /// The chart of a part of the study's view, if it is one.
@@ -64,23 +76,23 @@ pub(crate) fn of_test(view: &View, suite: usize, point: usize, test: usize) -> V
     figures.extend(latency::figures(view, suite, point, test));
     figures.extend(course::figure(view, suite, point, test));
     figures.extend(origins::figure(view, suite, point, test));
-    figures
+    placed(figures, view)
 }
 
 /// What shows behavior over a parameter.
 pub(crate) fn of_sweep(view: &View, sweep: usize) -> Vec<Figure> {
-    vec![sweep::figure(&view.sweeps[sweep])]
+    placed(vec![sweep::figure(&view.sweeps[sweep])], view)
 }
 
 /// What shows how tests scale.
 pub(crate) fn of_scaling(view: &View, scaled: usize) -> Vec<Figure> {
-    vec![scaling::figure(&view.scaling[scaled])]
+    placed(vec![scaling::figure(&view.scaling[scaled])], view)
 }
 
 /// What shows tests under conditions that vary: one figure for each condition.
 pub(crate) fn of_interaction(view: &View, interaction: usize) -> Vec<Figure> {
     let own = &view.interactions[interaction];
-    own.charts.iter().map(|across| interaction::figure(own, across, view)).collect()
+    placed(own.charts.iter().map(|across| interaction::figure(own, across, view)).collect(), view)
 }
 
 /// All figures of a report in its order, made one after the other.

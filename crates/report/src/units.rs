@@ -38,6 +38,8 @@ const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "
 const SHARES: [(f64, &str); 1] = [(0.01, "%")];
 const RATIOS: [(f64, &str); 1] = [(1.0, "×")];
 const FREQUENCIES: [(f64, &str); 4] = [(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")];
+const INSTRUCTIONS: [(f64, &str); 4] =
+    [(1.0, "instr"), (1e3, "k instr"), (1e6, "M instr"), (1e9, "G instr")];
 const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
 /// The scales of a base unit, the smallest first.
@@ -51,6 +53,7 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
         Unit::Share => &SHARES,
         Unit::Ratio => &RATIOS,
         Unit::Hertz => &FREQUENCIES,
+        Unit::Instructions => &INSTRUCTIONS,
     }
 }
 
@@ -289,6 +292,8 @@ mod tests {
         assert_eq!(quantity(Metric::WriteAmplification, 0.043), "×0.0430");
         assert_eq!(quantity(Metric::Frequency, 2.4e9), "2.40 GHz");
         assert_eq!(quantity(Metric::Frequency, 800e6), "800 MHz");
+        assert_eq!(quantity(Metric::InstructionsPerOp, 4_221.4), "4.22 k instr");
+        assert_eq!(quantity(Metric::StepInstructions, 41_836_229.0), "41.8 M instr");
         assert_eq!(stamp(Nanos(1_767_225_667_000_000_000)), "20260101t000107");
     }
 

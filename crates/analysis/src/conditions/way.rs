@@ -77,12 +77,15 @@ const ALWAYS: [(&str, Way); 8] = [
 ];
 
 /// Conditions that matter where both runs tell them; what one kernel does not tell says nothing.
-const TOLD: [(&str, Way); 26] = [
+const TOLD: [(&str, Way); 28] = [
     ("guest.kernel_hash", Way::Kernel),
     ("guest.engine_version", Way::Machine),
     ("guest.processor", Way::Machine),
     ("host.cpu.model", Way::Machine),
     ("guest.disk", Way::Storage),
+    ("guest.disk_latency_ns", Way::Storage),
+    // Instructions are no times.
+    ("guest.clock", Way::Machine),
     ("kernel.version", Way::Kernel),
     ("kernel.config", Way::Kernel),
     ("kernel.preemption", Way::Kernel),

@@ -17,7 +17,7 @@ use std::{
 use anyhow::Context;
 use engine::Progress;
 use model::{
-    Bytes, Cell, Isolation, Nanos, Phase, RunRecord, Warning,
+    Bytes, Cell, Clock, Isolation, Nanos, Phase, RunRecord, Warning,
     phase::{Cache, Role, Work},
     plan::Spoiled,
     record::{CellRecord, CellState, RunInfo},
@@ -234,6 +234,8 @@ pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Resu
     let observer = |event: &Event<'_>| with.screen.show(event);
     let conditions = Conditions {
         seed: record.info.seed,
+        // Guests that count have a session of their own inside.
+        clock: Clock::Wall,
         fsck: prepared.fsck,
         memory_limited: prepared.memory_limited,
         reboots: match isolation {
@@ -364,14 +366,20 @@ impl Surroundings<'_> {
     pub(super) fn facts(&self, rig: &Rig, chosen: &Chosen) -> model::Environment {
         let mut environment = rig.environment();
         environment.merge(cells::tools(chosen, self.catalogue, self.host.as_ref()));
-        let clock = engine::clock();
-        environment.set("clock.resolution_ns", clock.resolution.0.to_string());
-        environment.set("clock.cost_ns", clock.cost.0.to_string());
         environment.set("program", super::version::program());
         environment.set("isolation", chosen.plan.isolation.name());
         if let Some(boot) = rig.boot_id() {
             environment.set(BOOT, boot);
         }
+        let clock = engine::clock();
+        // Rates and times of the generator mean nothing where instructions are counted, and finding
+        // them out takes half a thousand million of those.
+        if chosen.plan.clock() == Clock::Instructions {
+            environment.set("clock.cost_instructions", clock.cost.0.to_string());
+            return environment;
+        }
+        environment.set("clock.resolution_ns", clock.resolution.0.to_string());
+        environment.set("clock.cost_ns", clock.cost.0.to_string());
         // The loop's own cost at a size common in storage; the plan's records may be of others.
         if let Ok(ceiling) = engine::write_ceiling(Bytes::kib(4)) {
             let cost = format!("{:.0}", ceiling.nanos_per_op());

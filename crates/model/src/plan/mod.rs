@@ -21,8 +21,9 @@ pub use spoiled::Spoiled;
 
 use crate::{
     cell::{FilesystemLevel, Fullness, Isolation, Twins},
+    clock::Clock,
     factor::Factor,
-    guest::GuestKind,
+    guest::{GuestDisk, GuestKind},
     storage::Storage,
     study::Study,
     units::Nanos,
@@ -64,6 +65,8 @@ pub struct Plan {
     pub isolation: Isolation,
     /// The throw-away machine that it is measured in; `None` for this machine itself.
     pub guest: Option<GuestKind>,
+    /// Its disk, if it counts instructions.
+    pub guest_disk: GuestDisk,
     /// What lies under the filesystems.
     pub storage: Storage,
     /// The published study whose tables and charts the report puts first.
@@ -147,6 +150,19 @@ impl Plan {
             Profile::Standard | Profile::Rigorous if self.few() => Spoiled::Keep,
             Profile::Standard | Profile::Rigorous => Spoiled::Repeat,
         })
+    }
+
+    /// What the clock counts by which it is measured.
+    pub fn clock(&self) -> Clock {
+        match self.guest {
+            Some(GuestKind::Counted) if self.guest_disk.latency() == Nanos(0) => {
+                Clock::Instructions
+            }
+            Some(GuestKind::Counted) => Clock::Virtual,
+            Some(GuestKind::Auto | GuestKind::Kvm | GuestKind::Uml | GuestKind::Tcg) | None => {
+                Clock::Wall
+            }
+        }
     }
 
     /// Whether fewer repeats are made than an interval needs.

@@ -57,6 +57,7 @@ impl Plan {
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             isolation: conditions::isolation(&top, &storage)?,
             guest: top.get("guest").map(conditions::guest).transpose()?,
+            guest_disk: conditions::guest_disk(&top.table("storage")?)?,
             view: top.get("view").map(conditions::view).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, &storage, vocabulary)?,

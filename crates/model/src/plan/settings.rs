@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Keys other than parameters of suites.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 23] = [
     "filesystem",
     "scheduler",
     "full",
@@ -26,6 +26,8 @@ const KEYS: [&str; 21] = [
     "fsck",
     "isolation",
     "guest",
+    "guest_device",
+    "guest_latency",
     "view",
     "memory",
     "elsewhere",
@@ -86,9 +88,8 @@ impl Plan {
                 let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
                 self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
             }
-            "twins" | "budget" | "invalid" | "isolation" | "view" | "guest" => {
-                self.set_control(key, text)?
-            }
+            "twins" | "budget" | "invalid" | "isolation" | "view" | "guest" | "guest_device"
+            | "guest_latency" => self.set_control(key, text)?,
             "seed" => self.seed = Some(number(text)?),
             "memory" => self.storage.memory = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
@@ -144,6 +145,12 @@ impl Plan {
                     bad(key, text).cure(format!("use {names}"))
                 })?);
             }
+            "guest_device" => {
+                self.guest_disk.device = Some(parse::conditions::named_device(text)?);
+            }
+            "guest_latency" => {
+                self.guest_disk.latency = Some(parse::conditions::named_latency(text)?);
+            }
             "view" => self.view = Some(parse::conditions::named_view(text)?),
             "isolation" => {
                 let named = parse::conditions::named(text);
@@ -178,6 +185,10 @@ impl Plan {
             return Err(ValueError::new(message).cure("name an image or a device"));
         }
         if let Some((message, cure)) = parse::conditions::unfit(self.isolation, &self.storage) {
+            return Err(ValueError::new(message).cure(cure));
+        }
+        let disk = parse::conditions::unfit_disk(self.guest, self.guest_disk, &self.storage);
+        if let Some((message, cure)) = disk {
             return Err(ValueError::new(message).cure(cure));
         }
         if directory && !self.schedulers.is_empty() {

@@ -78,15 +78,23 @@ impl Warning {
             Self::NotRebooted => {
                 "boot the machine, then go on with `fslab run --resume`; or take isolation remount"
             }
-            Self::InGuest { kind: GuestKind::Kvm } => {
+            Self::InGuest { kind: GuestKind::Kvm, .. } => {
                 "compare only with numbers of such guests; this one shares its processors"
             }
-            Self::InGuest { kind: GuestKind::Counted } => {
-                "read it as work done, not as time; what waits for memory or devices is not in it"
+            Self::InGuest { kind: GuestKind::Counted, latency: Some(_) } => {
+                "compare it with virtual times on the same device, and with no other times"
             }
-            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto } => {
+            Self::InGuest { kind: GuestKind::Counted, latency: None } => {
+                "read it as work done, not as time: it ranks what is bound by the processor, such as \
+                 metadata in memory, as a machine does, and not what is bound by memory or devices"
+            }
+            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto, .. } => {
                 "read what was counted (I/O, bytes, space); for times measure on the machine \
                  itself, or with --guest kvm"
+            }
+            Self::Idle { .. } => {
+                "expect a machine to take longer than the instructions say; a guest_latency shows the \
+                 waiting in virtual time"
             }
             Self::HostNotFlushed => "read no durability into it; QEMU's guests do flush",
             Self::StandIn { .. } => {

@@ -52,16 +52,15 @@ impl Warning {
             Self::Amended { what: text("--scale 1/64") },
             Self::OptionGone {
                 option: text("mount option nobh of ext4"),
-                instead: text(
-                    "the kernel ignores it since 3.5, buffer heads are not attached to data",
-                ),
+                instead: text("the kernel ignores it since 3.5, and attaches no buffer heads"),
             },
             Self::Lacks {
                 what: text("extended attributes"),
                 why: text("Operation not supported (os error 95)"),
             },
             Self::NotRebooted,
-            Self::InGuest { kind: GuestKind::Tcg },
+            Self::InGuest { kind: GuestKind::Tcg, latency: None },
+            Self::Idle { share: Ratio(0.12) },
             Self::HostNotFlushed,
             Self::StandIn {
                 wanted: text("cpu_speed 50%"),

@@ -120,15 +120,26 @@ impl Warning {
                 format!("left out: the filesystem or the kernel does not have {what} ({why})")
             }
             Self::NotRebooted => "the machine was not booted again before this trial".into(),
-            Self::InGuest { kind: GuestKind::Kvm } => {
+            Self::InGuest { kind: GuestKind::Kvm, .. } => {
                 "measured in a virtual machine on the processor itself (KVM)".into()
             }
-            Self::InGuest { kind: GuestKind::Counted } => {
-                "measured in a guest whose clock counts instructions, one a nanosecond".into()
+            Self::InGuest { kind: GuestKind::Counted, latency: Some(latency) } => format!(
+                "measured in virtual ns on a device of {latency}: an instruction takes one of them; \
+                 one processor, no caches, no waiting for memory, no contention for locks"
+            ),
+            Self::InGuest { kind: GuestKind::Counted, latency: None } => {
+                "measured in a guest whose clock counts instructions, one a nanosecond: one \
+                 processor, no caches, no waiting for memory, no contention for locks"
+                    .into()
             }
-            Self::InGuest { kind } => format!(
+            Self::InGuest { kind, .. } => format!(
                 "measured in a guest ({kind}) whose processor or kernel is emulated: its times \
                  are no performance"
+            ),
+            Self::Idle { share } => format!(
+                "the filesystem waited for {} of the phase while the processor had nothing to do; that is \
+                 taken off the phase, and cannot be taken off single operations",
+                percent(*share)
             ),
             Self::HostNotFlushed => {
                 "user-mode Linux drops what flushes its disks, so that no fsync reached the host"

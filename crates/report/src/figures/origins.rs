@@ -23,9 +23,12 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     let sums = origins.lines.iter().map(|line| line.parts[..FOREIGN].iter().sum());
     let scale = Scale::of(origins.unit, sums.collect::<Vec<f64>>().into_iter());
     let title = format!("{}: {}", view.ranked[suite][flat].title, finding(origins, &name));
-    let quantity = match origins.unit == Unit::Nanoseconds {
-        true => format!("CPU time for each operation, {}", scale.name),
-        false => "CPU time over the time of the test, % of one processor".to_owned(),
+    let quantity = if origins.unit == Unit::Instructions {
+        format!("guest instructions per operation, {}", scale.name)
+    } else if origins.unit == Unit::Nanoseconds {
+        format!("CPU time for each operation, {}", scale.name)
+    } else {
+        "CPU time over the time of the test, % of one processor".to_owned()
     };
     let bar = |line: &OriginLine| OriginBar {
         name: name(line.filesystem),
@@ -95,9 +98,12 @@ fn finding(origins: &Origins, name: &dyn Fn(usize) -> String) -> String {
     let words = |line: &OriginLine| {
         format!("{} ({})", alone(origins.unit, line.caused.median), name(line.filesystem))
     };
-    let what = match origins.unit == Unit::Nanoseconds {
-        true => "CPU time for an operation",
-        false => "processors used",
+    let what = if origins.unit == Unit::Instructions {
+        "guest instructions for an operation"
+    } else if origins.unit == Unit::Nanoseconds {
+        "CPU time for an operation"
+    } else {
+        "processors used"
     };
     let (least, most) = (origins.lines.iter().min_by(by), origins.lines.iter().max_by(by));
     let amounts = match (least, most) {

@@ -149,6 +149,7 @@ fn base(unit: Unit) -> (f64, &'static str) {
         Unit::Count => (1.0, ""),
         Unit::Share | Unit::Ratio => (1.0, "_ratio"),
         Unit::Hertz => (1.0, "_hertz"),
+        Unit::Instructions => (1.0, "_instructions"),
     }
 }
 

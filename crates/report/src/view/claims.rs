@@ -13,7 +13,7 @@ mod ranked;
 mod single;
 
 use analysis::Comparison;
-use model::{Metric, Profile};
+use model::{Metric, Profile, metric::Unit};
 
 pub(crate) use answers::{Answer, Claim, Findings, PointClaims, Withheld};
 
@@ -58,7 +58,25 @@ impl About<'_> {
 
     /// What the better one of two is.
     pub(super) fn better(&self) -> &'static str {
-        if self.test.metric == Metric::SpaceUsable { "better" } else { "faster" }
+        self.degree("better", "cheaper", "faster")
+    }
+
+    /// One of three words: where more space is better, where fewer instructions are, and where it
+    /// is a matter of speed.
+    pub(super) fn degree(
+        &self,
+        space: &'static str,
+        instructions: &'static str,
+        speed: &'static str,
+    ) -> &'static str {
+        let metric = self.test.metric;
+        if metric == Metric::SpaceUsable {
+            space
+        } else if metric.spec().unit == Unit::Instructions {
+            instructions
+        } else {
+            speed
+        }
     }
 
     /// Whether the profile allows no more than first impressions.

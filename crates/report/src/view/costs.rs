@@ -1,7 +1,7 @@
 //! Costs beside throughput: latencies.
 
 use analysis::Summary;
-use model::{metric::Unit, record::TimesOf};
+use model::{Clock, metric::Unit, record::TimesOf};
 
 use super::{
     facts::Filesystem,
@@ -47,17 +47,26 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
     if shown.is_empty() {
         return None;
     }
+    let (title, quantity, most) = match pool.clock {
+        Clock::Wall | Clock::Virtual => ("Latency", "Latency", "longest"),
+        Clock::Instructions => {
+            ("Instructions of an operation", "Guest instructions", "operation with the most")
+        }
+    };
+    let unit = pool.clock.unit();
     let mut table = Table {
         id: format!("{}--latency", point.id),
-        title: format!("Latency: {}", point.label),
-        caption: vec![
-            "Latency of one operation, lower is better ↓; max is the longest of a whole \
-             repeat and is not compared"
-                .into(),
-        ],
+        title: format!("{title}: {}", point.label),
+        caption: vec![format!(
+            "{quantity} of one operation, lower is better ↓; max is the {most} of a whole repeat \
+             and is not compared"
+        )],
         corner: "test · filesystem",
         columns: shown.iter().map(|at| Column::new(PERCENTILES[*at].0, "")).collect(),
-        rows: lines.iter().map(|line| line_row(line, &lines, &shown, filesystems)).collect(),
+        rows: lines
+            .iter()
+            .map(|line| line_row(line, &lines, (&shown, unit), filesystems))
+            .collect(),
     };
     if !withheld.is_empty() {
         let names: Vec<&str> = withheld.iter().map(|at| PERCENTILES[*at].0).collect();
@@ -69,10 +78,15 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
 }
 
 /// One scale for all rows of a test: its percentiles are read against each other.
-fn line_row(line: &Line, lines: &[Line], shown: &[usize], filesystems: &[Filesystem]) -> Row {
+fn line_row(
+    line: &Line,
+    lines: &[Line],
+    (shown, unit): (&[usize], Unit),
+    filesystems: &[Filesystem],
+) -> Row {
     let of_test = lines.iter().filter(|other| other.test.name == line.test.name);
     let all: Vec<&Summary> = of_test.flat_map(|line| line.summaries.iter().flatten()).collect();
-    let scale = scale_of(Unit::Nanoseconds, all.into_iter());
+    let scale = scale_of(unit, all.into_iter());
     let cell = |at: &usize| match &line.summaries[*at] {
         Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),
         None => TableCell::Text("too few operations".into()),

@@ -6,7 +6,7 @@
 
 use analysis::percentiles;
 use model::{
-    Histogram,
+    Clock, Histogram,
     record::{Times, TimesOf},
 };
 
@@ -68,7 +68,8 @@ pub(crate) struct Rung {
     pub(crate) range: (f64, f64),
 }
 
-/// For each suite and each test of its points, in their order: its curves.
+/// For each suite and each test of its points, in their order: its curves. Where instructions were
+/// counted there are none: the curves are of times.
 pub(crate) fn curves(suites: &[Suite], pool: &Pool) -> Vec<Vec<Vec<Curves>>> {
     let of_suite = |suite: &Suite| {
         let tests = suite.points.iter().flat_map(|point| &point.tests);
@@ -81,6 +82,9 @@ pub(crate) fn curves(suites: &[Suite], pool: &Pool) -> Vec<Vec<Vec<Curves>>> {
 type Timed<'a> = (&'a Entry, Vec<&'a Times>);
 
 fn of_test(test: &Test, pool: &Pool) -> Vec<Curves> {
+    if pool.clock == Clock::Instructions {
+        return Vec::new();
+    }
     let mut timed: Vec<Timed> = Vec::new();
     for entry in test.entries.iter().filter(|entry| entry.status == Status::Measured) {
         let all = pool.measured(entry.cell).flat_map(|trial| &trial.histograms);

@@ -5,7 +5,7 @@
 
 use analysis::Summary;
 use model::{
-    Evidence, Metric,
+    Clock, Evidence, Metric,
     evidence::{CpuWork, Origin},
     metric::Unit,
 };
@@ -143,10 +143,21 @@ impl Sheet<'_> {
                 rows.push(alike(row(title, Unit::Share, &summaries)));
             }
         }
-        let mut table = self.table("cpu", "Where the CPU time went", rows);
+        let (title, quantity) = match self.pool.clock {
+            Clock::Wall | Clock::Virtual => (
+                "Where the CPU time went",
+                "CPU time over the time the test took, evidence, no direction; 100 % is one \
+                 processor",
+            ),
+            Clock::Instructions => (
+                "Where the instructions went",
+                "Guest instructions over those of the test and of making its workers ready, \
+                 evidence, no direction",
+            ),
+        };
+        let mut table = self.table("cpu", title, rows);
         table.caption = vec![
-            "CPU time over the time the test took, evidence, no direction; 100 % is one processor"
-                .into(),
+            quantity.into(),
             "the machine: what it counts by itself, in steps of 10 ms, so it is not told of \
              shorter tests than 0.2 s; parts without any time are left out, and medians of parts need not add up to the median of the whole"
                 .into(),

@@ -1,7 +1,7 @@
 //! What stands around the numbers: the run, its conditions, its filesystems, its holes.
 
 use model::{
-    Profile, RunRecord, SetupStep, Warning,
+    Clock, Profile, RunRecord, SetupStep, Warning,
     metric::Unit,
     record::{CellState, Outcome, TrialRecord},
 };
@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) ended: bool,
     /// What qualifies every number: storage, kernel, memory, scale.
     pub(crate) conditions: String,
+    /// `in a guest (uml)`; `None` of runs on the machine itself.
+    pub(crate) guest: Option<String>,
     /// What else stands beside them once: background work, the cost of looking, what could not be
     /// seen.
     pub(crate) regimes: Vec<String>,
@@ -95,6 +97,7 @@ impl Facts {
             when,
             ended: info.ended_unix.is_some() || imported.is_some(),
             conditions: conditions(record),
+            guest: guest(record),
             imported: imported.map(one_line),
             regimes: regimes::lines(record),
             untested: untested(record),
@@ -130,6 +133,9 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
     let parts = [
         Some(one_line(&record.info.storage)),
         below(record),
+        (Clock::of(&record.environment) == Clock::Virtual)
+            .then(|| fact("guest.unit").map(|unit| format!("times are {}", one_line(unit))))
+            .flatten(),
         fact("kernel.release").map(|release| format!("kernel {}", one_line(release))),
         fact("cpu.model").map(one_line),
         memory,
@@ -138,6 +144,41 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
     ];
     let parts = parts.into_iter().flatten().chain(regimes::conditions(record));
     capital(&parts.collect::<Vec<_>>().join(" · "))
+}
+
+/// Where it was measured, if that is a guest.
+fn guest(record: &RunRecord) -> Option<String> {
+    let engine = one_line(record.environment.get("guest.engine")?);
+    let clock = match Clock::of(&record.environment) {
+        Clock::Wall => String::new(),
+        Clock::Virtual | Clock::Instructions => {
+            let unit = record.environment.get("guest.unit").map(one_line).unwrap_or_default();
+            format!(", {unit}")
+        }
+    };
+    Some(format!("in a guest ({engine}{clock})"))
+}
+
+/// How a guest counts, and what that leaves out.
+fn counted(clock: Clock) -> Option<&'static str> {
+    match clock {
+        Clock::Wall => None,
+        Clock::Virtual => Some(
+            "The clock is that of a guest with one emulated processor, for which each instruction \
+             takes one virtual nanosecond, and of its disk, which takes a chosen time for each \
+             request. There are no caches, no waiting for memory, and no contention for locks. \
+             What the run itself took is told by the clock of the host.",
+        ),
+        Clock::Instructions => Some(
+            "Numbers are instructions of a guest with one emulated processor, whose clock counts \
+             them; the disk is in its memory and answers at once. They are those of the kernel, of \
+             this program, and of reading the clock. There are no caches, no waiting for memory, \
+             and no contention for locks: what is bound by the processor, such as metadata in \
+             memory, is ranked as a machine ranks it, and what is bound by memory or devices is \
+             not. Kernel threads share the count, so it is not the same to the last digit. What \
+             the run itself took is told by the clock of the host.",
+        ),
+    }
 }
 
 /// What a measured directory is on: `ext4 on /dev/sda1 (rw,relatime)`.
@@ -188,7 +229,8 @@ fn method(record: &RunRecord) -> Vec<String> {
             looks.last().map_or("", String::as_str)
         ),
     };
-    vec![
+    let counted = counted(Clock::of(&record.environment)).map(str::to_owned);
+    let usual = [
         format!(
             "A repeat (n) has a fresh {}, which is taken away after it. Repeats ran in random order \
              with seed {}, in one session. {repeats}",
@@ -223,7 +265,8 @@ fn method(record: &RunRecord) -> Vec<String> {
          devices. What the kernel does not tell is said to be not told; it is never a zero."
             .into(),
         format!("Not tested here, and not implied: {} of the filesystem.", untested(record)),
-    ]
+    ];
+    counted.into_iter().chain(usual).collect()
 }
 
 /// What is known of how imported numbers came about.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use analysis::Summary;
 use model::{
-    Fullness, Metric, RunRecord,
+    Clock, Fullness, Metric, RunRecord,
     metric::Unit,
     record::{CellRecord, CellState, TrialRecord},
     sample::lifecycle::{FSCK, MKFS, MOUNT, SETUP, SPACE, UMOUNT},
@@ -28,20 +28,24 @@ use crate::units::one_line;
 type Quantity = (&'static str, Unit, &'static str, fn(&TrialRecord, &str) -> Option<f64>);
 
 const TIMES: [Quantity; 5] = [
-    ("mkfs", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, MKFS, Metric::Elapsed)),
-    ("setup", Unit::Nanoseconds, "none", |trial, _| sample(trial, SETUP, Metric::Elapsed)),
-    ("mount", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, MOUNT, Metric::Elapsed)),
-    ("umount", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, UMOUNT, Metric::Elapsed)),
-    ("fsck", Unit::Nanoseconds, NOT_TOLD, |trial, _| sample(trial, FSCK, Metric::Elapsed)),
+    ("mkfs", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, MKFS)),
+    ("setup", Unit::Nanoseconds, "none", |trial, _| elapsed(trial, SETUP)),
+    ("mount", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, MOUNT)),
+    ("umount", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, UMOUNT)),
+    ("fsck", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, FSCK)),
 ];
 
 const WORK: [Quantity; 4] = [
     ("program", Unit::Nanoseconds, "no program", |trial, step| {
-        let user = sample(trial, step, Metric::UserTime)?;
-        Some(user + sample(trial, step, Metric::SystemTime)?)
+        let counted = sample(trial, step, Metric::ProgramInstructions);
+        counted.or_else(|| {
+            let user = sample(trial, step, Metric::UserTime)?;
+            Some(user + sample(trial, step, Metric::SystemTime)?)
+        })
     }),
     ("kernel threads", Unit::Nanoseconds, NOT_TOLD, |trial, step| {
-        sample(trial, step, Metric::KernelTime)
+        let counted = sample(trial, step, Metric::KernelThreadInstructions);
+        counted.or_else(|| sample(trial, step, Metric::KernelTime))
     }),
     ("read", Unit::Bytes, NOT_TOLD, |trial, step| sample(trial, step, Metric::DeviceRead)),
     ("written", Unit::Bytes, NOT_TOLD, |trial, step| sample(trial, step, Metric::DeviceWritten)),
@@ -80,6 +84,8 @@ struct Frame {
     title: &'static str,
     corner: &'static str,
     caption: &'static [&'static str],
+    /// Title and the first clause of the caption where instructions were counted.
+    counted: Option<(&'static str, &'static str)>,
     columns: &'static [Quantity],
 }
 
@@ -91,6 +97,10 @@ const FRAMES: [Frame; 4] = [
         title: "Time of the life cycle",
         corner: "filesystem",
         caption: &["Elapsed, lower is better ↓", ALL_REPEATS],
+        counted: Some((
+            "Instructions of the life cycle",
+            "Guest instructions of each step, whoever's they were, lower is better ↓",
+        )),
         columns: &TIMES,
     },
     Frame {
@@ -102,6 +112,12 @@ const FRAMES: [Frame; 4] = [
              is better ↓; bytes that the devices read and wrote, evidence without direction",
             ALL_REPEATS,
         ],
+        counted: Some((
+            "Instructions of programs, and device bytes of the life cycle",
+            "Guest instructions of the program that did the step and of the kernel threads it \
+             caused, lower is better ↓; bytes that the devices read and wrote, evidence without \
+             direction",
+        )),
         columns: &WORK,
     },
     Frame {
@@ -113,6 +129,7 @@ const FRAMES: [Frame; 4] = [
              image, higher is better ↑; inodes, evidence without direction",
             ALL_REPEATS,
         ],
+        counted: None,
         columns: &OFFERED,
     },
     Frame {
@@ -124,6 +141,7 @@ const FRAMES: [Frame; 4] = [
              the same for each byte of the files that were there, lower is better ↓; sizes of \
              files, evidence without direction",
         ],
+        counted: None,
         columns: &TAKEN,
     },
 ];
@@ -218,7 +236,8 @@ fn table(
         if summaries.iter().all(Option::is_none) {
             continue;
         }
-        let scale = scale_of(*unit, summaries.iter().flatten());
+        let unit = if *unit == Unit::Nanoseconds { pool.clock.unit() } else { *unit };
+        let scale = scale_of(unit, summaries.iter().flatten());
         columns.push(Column::new(*title, scale.name));
         for (row, summary) in cells.iter_mut().zip(&summaries) {
             row.push(match summary {
@@ -251,14 +270,26 @@ fn table(
             }
         }
     }
+    let mut caption: Vec<String> = frame.caption.iter().map(|words| (*words).into()).collect();
+    let counted = frame.counted.filter(|_| pool.clock == Clock::Instructions);
+    if let (Some((_, words)), Some(first)) = (counted, caption.first_mut()) {
+        *first = words.into();
+    }
+    let title = counted.map_or(frame.title, |(title, _)| title);
     Some(Table {
         id: format!("life-cycle-{}", frame.id),
-        title: frame.title.into(),
-        caption: frame.caption.iter().map(|words| (*words).into()).collect(),
+        title: title.into(),
+        caption,
         corner: frame.corner,
         columns,
         rows,
     })
+}
+
+/// What a step took, by whichever clock.
+fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
+    let [time, counted] = [Metric::Elapsed, Metric::StepInstructions];
+    sample(trial, step, time).or_else(|| sample(trial, step, counted))
 }
 
 /// The value of all workers together.

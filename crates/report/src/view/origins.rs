@@ -41,8 +41,8 @@ pub(crate) const FOREIGN: usize = 9;
 /// The CPU time of one test.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Origins {
-    /// [`Unit::Nanoseconds`] for each operation, or where those were not counted [`Unit::Share`] of
-    /// one processor over the time the test took.
+    /// [`Unit::Nanoseconds`] or [`Unit::Instructions`] for each operation, or where those were not
+    /// counted [`Unit::Share`] of one processor over the time the test took.
     pub(crate) unit: Unit,
     /// By index of the filesystem.
     pub(crate) lines: Vec<OriginLine>,
@@ -118,7 +118,7 @@ fn of_test(test: &Test, pool: &Pool) -> Option<Origins> {
     let mut lines: Vec<OriginLine> = own.iter().filter_map(line).collect();
     lines.retain(|line| line.parts.iter().sum::<f64>() > 0.0);
     (!lines.is_empty()).then(|| Origins {
-        unit: if counted { Unit::Nanoseconds } else { Unit::Share },
+        unit: if counted { pool.clock.unit() } else { Unit::Share },
         unattributed,
         absent: absent(test, &lines),
         lines,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Evidence, Metric, RunRecord, Sample, Warning,
+    Clock, Evidence, Metric, RunRecord, Sample, Warning,
     record::{Outcome, TrialRecord},
     warning::Level,
 };
@@ -12,6 +12,8 @@ use model::{
 pub(crate) struct Pool<'a> {
     /// The run that they are of.
     pub(crate) record: &'a RunRecord,
+    /// What its clock counted.
+    pub(crate) clock: Clock,
     values: BTreeMap<(usize, &'a str, Metric), Vec<f64>>,
     trials: Vec<Vec<&'a TrialRecord>>,
 }
@@ -34,7 +36,7 @@ impl<'a> Pool<'a> {
                 }
             }
         }
-        Self { record, values, trials }
+        Self { record, clock: Clock::of(&record.environment), values, trials }
     }
 
     /// The values of a metric over the measured trials of a cell, in the order of repeats.

@@ -6,7 +6,7 @@
 
 use analysis::Summary;
 use model::{
-    Metric,
+    Clock, Metric,
     metric::Unit,
     phase::ReplayOp,
     record::{TimesOf, TrialRecord},
@@ -56,6 +56,10 @@ fn of_test(
     filesystems: &[Filesystem],
     pool: &Pool,
 ) -> Option<Table> {
+    // Half of its columns are rates and times.
+    if pool.clock == Clock::Instructions {
+        return None;
+    }
     let mut entries: Vec<&Entry> = test.entries.iter().collect();
     entries.sort_by_key(|entry| entry.filesystem);
     let measured = |op: ReplayOp| {

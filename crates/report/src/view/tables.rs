@@ -206,7 +206,12 @@ impl Table {
 /// A metric in words: `durable throughput`.
 pub(crate) fn words(metric: Metric) -> String {
     // Percentiles and CPUs are where a name in words is more than its underscores replaced.
-    metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ")
+    let words = metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ");
+    if metric.spec().unit != Unit::Instructions {
+        return words;
+    }
+    // Of a guest: neither those of this machine, nor time.
+    words.replace("instructions", "guest instructions").replace("per op", "per operation")
 }
 
 /// Quantities and directions of some metrics: `throughput, higher is better ↑`.

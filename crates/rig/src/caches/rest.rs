@@ -31,6 +31,9 @@ const TICK: u64 = 10_000_000;
 /// The process id of kthreadd, the parent of all kernel threads (`rest_init`, `init/main.c`).
 const KTHREADD: &str = "2";
 
+/// How the names of workers begin that serve any queue (`create_worker`, `kernel/workqueue.c`).
+const WORKER: &str = "kworker";
+
 /// Longest name of a thread of older kernels (`TASK_COMM_LEN` less its end); since Linux 5.17 those
 /// of kernel threads are told in full (`get_kthread_comm`, `kernel/kthread.c`).
 const NAME: usize = 15;
@@ -60,13 +63,18 @@ struct Look {
 
 impl Look {
     /// Devices that keep no account are not waited for.
-    fn take(host: &dyn Host, devices: &[String], threads: &[String]) -> Self {
+    fn take(
+        host: &dyn Host,
+        devices: &[String],
+        threads: &[String],
+        strangers: &mut BTreeSet<String>,
+    ) -> Self {
         let stats = devices.iter().map(|name| DeviceStat::read(host, name));
         let stats = stats.collect::<Option<Vec<_>>>().unwrap_or_default();
         Self {
             completed: stats.iter().map(|stat| stat.completed).collect(),
             in_flight: stats.iter().map(|stat| stat.in_flight).sum(),
-            threads: kernel_threads(host, threads),
+            threads: kernel_threads(host, threads, strangers),
             at: host.now(),
         }
     }
@@ -96,14 +104,15 @@ pub(crate) fn settle(
 ) -> Rest {
     let start = host.now();
     let mut rest = Rest::default();
-    let mut last = Look::take(host, devices, threads);
+    let mut strangers = BTreeSet::new();
+    let mut last = Look::take(host, devices, threads, &mut strangers);
     if last.has_nothing() && threads.is_empty() {
         return rest;
     }
     let mut alike = 0;
     while alike < LOOKS {
         host.sleep(LOOK);
-        let now = Look::take(host, devices, threads);
+        let now = Look::take(host, devices, threads, &mut strangers);
         rest.restless.extend(now.worked(&last).cloned());
         let quiet = now.worked(&last).next().is_none();
         let idle = now.in_flight == 0 && now.completed == last.completed;
@@ -121,7 +130,15 @@ pub(crate) fn settle(
 /// The kernel threads whose name holds one of `names`, with their CPU time: the scheduler's own
 /// count of nanoseconds (first field of schedstat, Documentation/scheduler/sched-stats.rst), or
 /// where the kernel keeps none, which it tells as zero, the ticks of proc_pid_stat(5).
-fn kernel_threads(host: &dyn Host, names: &[String]) -> BTreeMap<String, (String, Nanos)> {
+///
+/// Processes that are none of them and cannot become one are added to `strangers` and not read
+/// again: looking at all of a machine takes five million instructions each time. A worker of the
+/// kernel shows what it works for in its name, so that it may become one at any time.
+fn kernel_threads(
+    host: &dyn Host,
+    names: &[String],
+    strangers: &mut BTreeSet<String>,
+) -> BTreeMap<String, (String, Nanos)> {
     let mut found = BTreeMap::new();
     if names.is_empty() {
         return found;
@@ -129,11 +146,18 @@ fn kernel_threads(host: &dyn Host, names: &[String]) -> BTreeMap<String, (String
     let proc = Path::new("/proc");
     let numbers = host.list(proc).unwrap_or_default().into_iter();
     for pid in numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        if strangers.contains(&pid) {
+            continue;
+        }
         let folder = proc.join(&pid);
         let Ok(stat) = host.read(&folder.join("stat")) else { continue };
         let Some((name, fields)) = fields(&stat) else { continue };
         // Counted from the state on: the parent is second, the ticks are twelfth and thirteenth.
-        if fields.get(1) != Some(&KTHREADD) || !names.iter().any(|known| is_named(name, known)) {
+        let of_kernel = fields.get(1) == Some(&KTHREADD);
+        if !of_kernel || !names.iter().any(|known| is_named(name, known)) {
+            if !of_kernel || !name.starts_with(WORKER) {
+                strangers.insert(pid);
+            }
             continue;
         }
         let schedstat = host.read(&folder.join("schedstat")).unwrap_or_default();

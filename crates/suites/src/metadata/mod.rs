@@ -35,6 +35,7 @@ const WORDS: &[&str] = &[
     ALL,
     "create",
     "open",
+    "read",
     "stat",
     "stat-missing",
     "readdir-small",
@@ -117,6 +118,13 @@ fn obstacle(point: &Point, operation: &Operation) -> Option<(&'static str, &'sta
         return Some((
             "cannot be done by several workers to the same entries",
             "leave it out of `operations`, or set `sharing` to \"private\" or \"directory\"",
+        ));
+    }
+    let empty = point.size("size") == Bytes(0);
+    if empty && operation.steps.contains(&TreeStep::Read) {
+        return Some((
+            "finds nothing in empty files",
+            "set `size`, or leave it out of `operations`",
         ));
     }
     if point.word("calls") == "ring" && !operation.ring {

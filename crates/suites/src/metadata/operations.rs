@@ -93,12 +93,13 @@ const fn make(word: &'static str, group: &'static str, steps: &'static [TreeStep
 pub(super) const OPERATIONS: &[Operation] = {
     use TreeStep::{
         Allocate, Chmod, Chown, Close, Create, Fsync, FsyncDirectory, GetXattr, Link, List, Mkdir,
-        Open, OpenRead, PunchHole, Rename, RenameAcross, RenameBack, Rmdir, SetTimes, SetXattr,
-        Stat, StatMissing, Symlink, Truncate, Unlink, UnlinkLink, Write,
+        Open, OpenRead, PunchHole, Read, Rename, RenameAcross, RenameBack, Rmdir, SetTimes,
+        SetXattr, Stat, StatMissing, Symlink, Truncate, Unlink, UnlinkLink, Write,
     };
     &[
         make("create", MADE, &[Create, Write, Close]),
         Operation { ring: true, ..look("open", FOUND, &[OpenRead, Close]) },
+        look("read", FOUND, &[OpenRead, Read, Close]),
         Operation { ring: true, ..look("stat", FOUND, &[Stat]) },
         Operation { ring: true, ..look("stat-missing", FOUND, &[StatMissing]) },
         Operation { entries: Entries::Small, ..look("readdir-small", FOUND, &[List]) },

@@ -12,7 +12,7 @@ use std::{path::Path, sync::atomic::AtomicBool};
 
 use guest::Engine;
 use model::{
-    Cell, Environment, Factor, GuestKind, RunRecord, Warning,
+    Cell, Environment, Factor, GuestKind, Nanos, RunRecord, Warning,
     record::{CellState, RunInfo},
 };
 use store::Store;
@@ -157,14 +157,18 @@ fn host(surroundings: &Surroundings<'_>) -> Environment {
 }
 
 /// What is to be said of whatever such a guest measures.
-fn warnings(engine: Engine, phases: &[String]) -> Vec<(Option<String>, Warning)> {
+fn warnings(
+    engine: Engine,
+    latency: Option<Nanos>,
+    phases: &[String],
+) -> Vec<(Option<String>, Warning)> {
     let kind = match engine {
         Engine::Kvm => GuestKind::Kvm,
         Engine::Counted => GuestKind::Counted,
         Engine::Uml => GuestKind::Uml,
         Engine::Tcg => GuestKind::Tcg,
     };
-    let mut warnings = vec![(None, Warning::InGuest { kind })];
+    let mut warnings = vec![(None, Warning::InGuest { kind, latency })];
     if engine == Engine::Uml && !phases.is_empty() {
         warnings.push((None, Warning::HostNotFlushed));
     }

@@ -8,7 +8,7 @@ use std::{sync::atomic::Ordering, time::Instant};
 
 use guest::{GuestError, Limits, Machine};
 use model::{
-    Cell, Environment, Evidence, Factor, Isolation, Warning,
+    Cell, Clock, Environment, Evidence, Factor, Isolation, Warning,
     evidence::LogLine,
     matrix::Labelled,
     record::{CellRecord, Outcome, TrialRecord},
@@ -185,9 +185,14 @@ impl Trials for InGuest<'_> {
                 }
             }
         };
-        let engine = self.guests.machines.engine();
+        let machines = &self.guests.machines;
+        if machines.clock() != Clock::Wall {
+            // What the run takes is told by the clock of the host, whatever the guest's counts.
+            (trial.elapsed, trial.started_unix) = (started.elapsed().into(), started_unix);
+        }
+        let (engine, latency) = (machines.engine(), machines.latency());
         let phases: Vec<String> = trial.samples.iter().map(|sample| sample.phase.clone()).collect();
-        trial.warnings.extend(warnings(engine, &phases));
+        trial.warnings.extend(warnings(engine, latency, &phases));
         if let Some(alive) = &self.guests.alive {
             let mut facts = beyond(&alive.facts, &self.guests.begin.environment);
             facts.merge(trial.environment);

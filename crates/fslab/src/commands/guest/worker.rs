@@ -73,6 +73,7 @@ fn serve(door: &RefCell<Door>) -> anyhow::Result<()> {
     let watch = Watch { observer: &observer, progress: &progress, interrupt: &interrupt };
     let conditions = Conditions {
         seed: begin.info.seed,
+        clock: chosen.plan.clock(),
         fsck: chosen.plan.fsck,
         // The guest has no more memory than the workload may use.
         memory_limited: true,

@@ -1,6 +1,6 @@
 //! What the work cost, and what speaks for or against its numbers.
 
-use model::{Metric, PhaseResult, phase::WorkerResult};
+use model::{Clock, Metric, PhaseResult, phase::WorkerResult};
 
 use super::{Known, Named, beyond_counting, float, generator_share, nanos, sum};
 
@@ -27,6 +27,9 @@ fn cpu(named: &mut Named<'_>, result: &PhaseResult) {
     let involuntary = switches(|worker| worker.involuntary_switches);
     named.add(Metric::UserTime, user);
     named.add(Metric::SystemTime, system);
+    if named.clock == Clock::Instructions {
+        named.add(Metric::ProgramInstructions, user + system);
+    }
     named.add(Metric::VoluntarySwitches, voluntary);
     named.add(Metric::InvoluntarySwitches, involuntary);
     if result.ops().0 > 0 {

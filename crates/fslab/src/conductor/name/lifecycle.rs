@@ -1,13 +1,23 @@
 //! The steps around the phases: what they took, and the space that the files take at the end.
 
-use model::{Evidence, Metric, Nanos, Sample, Warning, sample::lifecycle};
+use model::{Clock, Evidence, Metric, Nanos, Sample, Warning, sample::lifecycle};
 use rig::{Occupancy, Space, Step};
 
-use super::{float, moved::Devices, nanos, warnings::logged};
+use super::{float, idle, kept, moved::Devices, nanos, warnings::logged};
 
-/// The samples of a step, under its name.
-pub(in crate::conductor) fn step(step: &Step) -> Vec<Sample> {
-    let elapsed = nanos(step.elapsed);
+/// The samples of a step, under its name. Where the clock counts instructions none is of time.
+pub(in crate::conductor) fn step(step: &Step, clock: Clock) -> Vec<Sample> {
+    let idle = step.evidence.as_ref().map_or(Nanos(0), |evidence| idle(clock, evidence));
+    let mut samples = timed(step, step.elapsed - idle);
+    if let (Clock::Instructions, Some(program)) = (clock, step.program) {
+        let all = nanos(program.user + program.system);
+        samples.push(sample(step.name, Metric::ProgramInstructions, all));
+    }
+    kept(samples, clock)
+}
+
+fn timed(step: &Step, elapsed: Nanos) -> Vec<Sample> {
+    let elapsed = nanos(elapsed);
     let mut samples = vec![sample(step.name, Metric::Elapsed, elapsed)];
     let mut add = |metric, value| samples.push(sample(step.name, metric, value));
     if let Some(program) = step.program {
@@ -37,6 +47,7 @@ pub(in crate::conductor) fn looking(
     watched: Nanos,
     elapsed: Nanos,
     evidence: &[(String, Evidence)],
+    clock: Clock,
 ) -> Vec<Sample> {
     let overheads = evidence.iter().filter_map(|(_, evidence)| evidence.overhead);
     let memory = overheads.map(|overhead| overhead.memory).max();
@@ -44,7 +55,7 @@ pub(in crate::conductor) fn looking(
     let share = share.map(|share| sample(lifecycle::TRIAL, Metric::OverheadShare, share));
     let memory =
         memory.map(|memory| sample(lifecycle::TRIAL, Metric::OverheadMemory, float(memory.0)));
-    share.into_iter().chain(memory).collect()
+    kept(share.into_iter().chain(memory).collect(), clock)
 }
 
 /// What is wrong with a step.

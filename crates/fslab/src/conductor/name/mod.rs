@@ -16,10 +16,11 @@ mod times;
 mod warnings;
 
 use model::{
-    Evidence, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample,
+    Clock, Evidence, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample,
     phase::{Bound, Direction, Moved, Pace, Replay, Stream, Until, Work, WorkerResult},
 };
 
+use self::thresholds::IDLE;
 pub(super) use lifecycle::{looking, occupied, offered, step, step_warnings};
 pub(super) use times::histograms;
 pub(super) use warnings::{across, warnings};
@@ -27,6 +28,8 @@ pub(super) use warnings::{across, warnings};
 /// What holds for all phases of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Always {
+    /// What the clock counts.
+    pub(super) clock: Clock,
     /// What reading the clock costs.
     pub(super) clock_cost: Nanos,
     /// Bytes per second that one processor copies from memory; `None` where that was not measured.
@@ -48,9 +51,11 @@ pub(super) struct Known {
     pub(super) generator: Option<f64>,
 }
 
-/// The samples of a measured phase.
+/// The samples of a measured phase. Where the clock counts instructions none of them is of time.
 pub(super) fn samples(phase: &Phase, result: &PhaseResult, known: &Known) -> Vec<Sample> {
-    let mut named = Named { phase, samples: Vec::new() };
+    let clock = known.always.clock;
+    let idle = idle(clock, &known.evidence);
+    let mut named = Named { phase, clock, idle, samples: Vec::new() };
     rates::elapsed(&mut named, result);
     evidence::add(&mut named, result, &known.evidence);
     if !result.workers.is_empty() {
@@ -62,7 +67,49 @@ pub(super) fn samples(phase: &Phase, result: &PhaseResult, known: &Known) -> Vec
     if let Some(rate) = ticked(result) {
         named.add(Metric::ThroughputTick, rate);
     }
-    named.samples
+    let parts = share(idle, known.evidence.window) <= IDLE;
+    let told = |sample: &Sample| parts || !OF_PARTS.contains(&sample.metric);
+    named.samples.retain(told);
+    kept(named.samples, clock)
+}
+
+/// Times of parts of a phase, of which it is not known how much of it the processor was idle.
+const OF_PARTS: [Metric; 10] = [
+    Metric::LatencyMean,
+    Metric::LatencyP50,
+    Metric::LatencyP90,
+    Metric::LatencyP99,
+    Metric::LatencyP999,
+    Metric::LatencyP9999,
+    Metric::LatencyMax,
+    Metric::LoopTime,
+    Metric::FlushTime,
+    Metric::CloseTime,
+];
+
+/// How long the processor had nothing to do within a window where a clock counts instructions: it
+/// jumps then, and no instruction is executed. What tasks have used is exact there, and interrupts
+/// count as those of the task that they interrupt unless the kernel accounts them apart. By other
+/// clocks, and where it is not known, nothing.
+fn idle(clock: Clock, evidence: &Evidence) -> Nanos {
+    match &evidence.cpu {
+        Some(cpu) if clock == Clock::Instructions && cpu.host.processors == 1 => {
+            evidence.window - cpu.known() - cpu.host.interrupts.unwrap_or_default()
+        }
+        Some(_) | None => Nanos(0),
+    }
+}
+
+/// A time as a part of another; of none, nothing.
+fn share(part: Nanos, whole: Nanos) -> Ratio {
+    Ratio(if whole.0 > 0 { nanos(part) / nanos(whole) } else { 0.0 })
+}
+
+/// Samples under the names under which they are kept; without those that mean nothing by this
+/// clock.
+fn kept(samples: Vec<Sample>, clock: Clock) -> Vec<Sample> {
+    let kept = |sample: Sample| Some(Sample { metric: clock.keeps(sample.metric)?, ..sample });
+    samples.into_iter().filter_map(kept).collect()
 }
 
 /// Bytes a second until the last whole second before the end, where workers keep that.
@@ -154,6 +201,9 @@ fn direction(phase: &Phase) -> Option<Direction> {
 
 struct Named<'a> {
     phase: &'a Phase,
+    clock: Clock,
+    /// What is to be taken off the time of the whole phase.
+    idle: Nanos,
     samples: Vec<Sample>,
 }
 

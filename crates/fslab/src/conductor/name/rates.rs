@@ -1,7 +1,7 @@
 //! Work over time: throughput and operations per second.
 
 use model::{
-    Metric, Nanos, PhaseResult, Sample,
+    Clock, Metric, Nanos, PhaseResult, Sample,
     phase::{Flush, Stream, Work, WorkerResult},
 };
 
@@ -15,11 +15,11 @@ const TICK: Nanos = Nanos(1000);
 /// beside it.
 pub(super) fn elapsed(named: &mut Named<'_>, result: &PhaseResult) {
     if !matches!(named.phase.work, Work::Task(_)) || result.workers.is_empty() {
-        named.add(Metric::Elapsed, nanos(result.wall_time));
+        named.add(Metric::Elapsed, nanos(result.wall_time - named.idle));
         return;
     }
     let longest = |time: fn(&WorkerResult) -> Nanos| window(result.workers.iter(), time);
-    named.add(Metric::Elapsed, nanos(longest(|worker| worker.loop_time)));
+    named.add(Metric::Elapsed, nanos(longest(|worker| worker.loop_time) - named.idle));
     if flushed(result) {
         named.add(Metric::DurableElapsed, nanos(longest(until_durable)));
     }
@@ -34,6 +34,10 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
         if timed.tick_subtracted { (elapsed - TICK).max(TICK) } else { elapsed }
     };
     let window = window(result.workers.iter(), counted);
+    if named.clock == Clock::Instructions {
+        instructions(named, result, window);
+        return;
+    }
     // A tree of empty files moves nothing, and is not slow for that. A task that both reads and
     // writes moves the same bytes twice; they are told apart.
     let task = matches!(named.phase.work, Work::Task(_));
@@ -55,6 +59,26 @@ pub(super) fn add(named: &mut Named<'_>, result: &PhaseResult) {
     }
 }
 
+/// What stands in place of rates where the clock counts instructions. What it jumped over is none
+/// of them: making workers ready waits for nothing, so that is taken to have been in the region.
+fn instructions(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
+    let idle = named.idle;
+    let window = window - idle;
+    named.add(Metric::Instructions, nanos(window));
+    if result.ops().0 > 0 {
+        named.add(Metric::InstructionsPerOp, nanos(window) / float(result.ops().0));
+    }
+    let Work::Stream(stream) = &named.phase.work else { return };
+    let writers = || result.workers.iter().filter(|worker| worker.writes());
+    let written: u64 = writers().map(|worker| worker.written.ops.0).sum();
+    // What was written after the counting had stopped is flushed too, and in no count.
+    let all = writers().all(|worker| worker.uncounted.0 == 0);
+    if flushes(stream) && all && written > 0 {
+        let durable = super::window(writers(), until_durable) - idle;
+        named.add(Metric::DurableInstructionsPerOp, nanos(durable) / float(written));
+    }
+}
+
 /// Reads and writes apart, over the same time as both together.
 fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
     let all =
@@ -72,15 +96,19 @@ fn both(named: &mut Named<'_>, result: &PhaseResult, window: Nanos) {
 
 fn durable(named: &mut Named<'_>, stream: &Stream, result: &PhaseResult) {
     let writers = || result.workers.iter().filter(|worker| worker.writes());
-    let any = (stream.flush != Flush::None && stream.writes_once() || stream.flush_every.is_some())
-        && (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
-    if !any {
+    if !flushes(stream) {
         return;
     }
     let bytes = writers().map(|worker| (worker.written.bytes + worker.uncounted).0).sum();
     // What was flushed includes what was written after the counting had stopped, and its time.
     let durable = window(writers(), until_durable);
     named.add(Metric::DurableThroughput, per_second(bytes, durable));
+}
+
+/// Whether a stream writes and flushes what it has written.
+fn flushes(stream: &Stream) -> bool {
+    (stream.flush != Flush::None && stream.writes_once() || stream.flush_every.is_some())
+        && (0..stream.workers.count).any(|worker| stream.direction.writes(worker))
 }
 
 /// Each worker's own rate, and how well the workers kept together.

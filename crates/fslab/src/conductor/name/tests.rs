@@ -1,5 +1,6 @@
 //! Samples and warnings from constructed results and evidence.
 
+mod counted;
 mod evidence;
 mod judged;
 
@@ -49,6 +50,7 @@ fn as_reads(result: &mut PhaseResult) {
 /// No device, no ceiling, and a clock that costs nothing to speak of.
 fn nothing() -> Known {
     let always = Always {
+        clock: Clock::Wall,
         clock_cost: Nanos(20),
         memory_rate: None,
         memory_limited: false,

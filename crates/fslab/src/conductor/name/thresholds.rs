@@ -126,3 +126,7 @@ pub(super) const LOG_LEVEL: u8 = 4;
 /// it does not have (`BLK_STS_NOTSUPP` in block/blk-core.c), as mkfs asks an image that offers no
 /// discard for zeros, and the kernel did it in another way.
 pub(super) const LOG_HARMLESS: &str = "operation not supported error";
+
+/// Part of a phase for which the processor of a guest that counts instructions may have nothing to
+/// do. Tight probes repeat within 1 %, and this should not be what moves them.
+pub(super) const IDLE: Ratio = Ratio(0.01);

@@ -15,7 +15,7 @@ use std::{
 };
 
 use model::{
-    Cell, Environment, Evidence, Factor, Isolation, Phase, RunRecord, Sample, Warning,
+    Cell, Clock, Environment, Evidence, Factor, Isolation, Phase, RunRecord, Sample, Warning,
     factor::parse_percent,
     phase::Series,
     record::{Action, Outcome, Times, TrialRecord},
@@ -84,6 +84,8 @@ pub(crate) trait Trials {
 pub(crate) struct Conditions {
     /// Seed of the data.
     pub(crate) seed: u64,
+    /// What the clock counts.
+    pub(crate) clock: Clock,
     /// Check each filesystem after its trial.
     pub(crate) fsck: bool,
     /// Whether the plan limits the memory of the workload.
@@ -129,6 +131,7 @@ impl<'a> OnRig<'a> {
     ) -> Self {
         let memory_rate = record.environment.get(MEMORY_RATE).and_then(|rate| rate.parse().ok());
         let always = Always {
+            clock: conditions.clock,
             clock_cost: engine::clock().cost,
             memory_rate,
             memory_limited: conditions.memory_limited,
@@ -184,7 +187,8 @@ impl Trials for OnRig<'_> {
             gathered.warnings.push((None, Warning::NotRebooted));
         }
         let watched = rig::watching() - watched;
-        let looks = name::looking(watched, started.elapsed().into(), &gathered.evidence);
+        let (elapsed, clock) = (started.elapsed().into(), self.conditions.clock);
+        let looks = name::looking(watched, elapsed, &gathered.evidence, clock);
         gathered.samples.extend(looks);
         gathered.actions = self.rig.take_actions();
         let outcome = match steps {
@@ -221,7 +225,11 @@ impl OnRig<'_> {
         let phases = (suite.phases)(&cell.workload, self.conditions.seed);
         // Before anything is made: the machine is as idle as it gets, and no cache is warm yet.
         let slower = slower(cell);
-        let ceiling = |phase| self.ceilings.of(phase).map(|cost| cost * slower);
+        let counts = self.conditions.clock == Clock::Instructions;
+        let ceiling = |phase| match counts {
+            true => None,
+            false => self.ceilings.of(phase).map(|cost| cost * slower),
+        };
         let generator: Vec<_> = phases.iter().map(ceiling).collect();
         let scratch = self.scratch(&phases)?;
         (self.watch.observer)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
@@ -253,7 +261,8 @@ impl OnRig<'_> {
         if let Some(verdict) = finished.damage {
             gathered.warnings.push((None, Warning::Damaged { verdict }));
         }
-        finished.lifecycle.into_iter().try_for_each(|step| around(step, gathered))
+        let clock = self.conditions.clock;
+        finished.lifecycle.into_iter().try_for_each(|step| around(step, clock, gathered))
     }
 
     /// The filesystem of a cell, made and mounted.
@@ -305,8 +314,8 @@ fn slower(cell: &Cell) -> f64 {
 }
 
 /// Keeps what a step around the phases took, and what was seen of it.
-fn around(step: Step, gathered: &mut Gathered) -> Result<(), Stop> {
-    gathered.samples.extend(name::step(&step));
+fn around(step: Step, clock: Clock, gathered: &mut Gathered) -> Result<(), Stop> {
+    gathered.samples.extend(name::step(&step, clock));
     let located = |warning| (Some(step.name.to_owned()), warning);
     gathered.warnings.extend(name::step_warnings(&step).into_iter().map(located));
     let Some(evidence) = step.evidence else { return Ok(()) };
@@ -367,10 +376,10 @@ mod tests {
     fn a_fatal_line_in_a_step_fails_the_trial_and_what_was_seen_is_kept() {
         let line = |fatal| LogLine { level: 3, fatal, text: "EXT4-fs error (device loop3)".into() };
         let mut gathered = Gathered::default();
-        assert!(around(step(vec![line(false)]), &mut gathered).is_ok());
+        assert!(around(step(vec![line(false)]), Clock::Wall, &mut gathered).is_ok());
         assert!(matches!(&gathered.warnings[..], [(Some(at), Warning::KernelLog { .. })]
             if at == lifecycle::UMOUNT));
-        let failed = around(step(vec![line(true)]), &mut gathered);
+        let failed = around(step(vec![line(true)]), Clock::Wall, &mut gathered);
         assert!(matches!(failed, Err(Stop::Failed(why))
             if why.starts_with("umount: ") && why.contains("EXT4-fs error (device loop3)")));
         assert_eq!(gathered.evidence.len(), 2);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use engine::{Context, EngineError};
 use model::{
-    Nanos, Phase, PhaseResult, Warning,
+    Clock, Nanos, Phase, PhaseResult, Warning,
     phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
 };
 use rig::Mounted;
@@ -52,7 +52,7 @@ impl Workload<'_> {
                 continue;
             }
             (self.watch.observer)(&Event::PhaseStarted { name: &phase.name, time: time_of(phase) });
-            let mut ready = ready(phase, mounted, restless)?;
+            let mut ready = ready(phase, self.always.clock, mounted, restless)?;
             ready.extend(mounted.expect_workers(phase.work.workers()));
             if phase.role == Role::Measure {
                 let begun = mounted.begin_faults();
@@ -118,7 +118,7 @@ impl Workload<'_> {
         gathered: &mut Gathered,
     ) {
         let samples = name::samples(phase, result, known);
-        let metric = phase.primary();
+        let metric = self.always.clock.judged(phase.primary());
         if let Some(value) = name::value(&samples, metric) {
             let name = phase.name.as_str();
             (self.watch.observer)(&Event::PhaseEnded { name, metric, value });
@@ -130,7 +130,8 @@ impl Workload<'_> {
         gathered.environment.merge(result.facts.clone());
         gathered.histograms.extend(name::histograms(&phase.name, result));
         let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
-        if !series.ops.is_empty() {
+        // Work over time is a rate.
+        if !series.ops.is_empty() && self.always.clock != Clock::Instructions {
             gathered.series.push((phase.name.clone(), series));
         }
     }
@@ -225,12 +226,22 @@ fn leaves_a_state(phase: &Phase) -> bool {
 
 /// Brings the caches into the state the phase asks for, and the device to rest. A warm phase comes
 /// after those that read or wrote its files, and is judged by what it reads.
-fn ready(phase: &Phase, mounted: &mut Mounted, restless: &mut bool) -> Result<Vec<Warning>, Stop> {
+fn ready(
+    phase: &Phase,
+    clock: Clock,
+    mounted: &mut Mounted,
+    restless: &mut bool,
+) -> Result<Vec<Warning>, Stop> {
     let mut warnings = Vec::new();
     if phase.cache == Cache::Cold {
         let cold =
             mounted.make_cold().map_err(|error| Stop::failed("emptying the caches", &error))?;
         warnings.extend(cold);
+    }
+    // Waiting costs no time where instructions are counted, but looking does, and what only
+    // prepares has no number that could be disturbed.
+    if phase.role == Role::Prepare && clock == Clock::Instructions {
+        return Ok(warnings);
     }
     let settled = mounted.settle(if *restless { RESTLESS_LIMIT } else { SETTLE_LIMIT });
     let busy = settled.map_err(|error| Stop::failed("waiting for the device", &error))?;

@@ -4,7 +4,7 @@ use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
     cell::{Fullness, Isolation, Twins},
     factor::{FACTORS, Factor},
-    guest::GuestKind,
+    guest::{GuestDevice, GuestDisk, GuestKind},
     plan::{PlanError, Spoiled, WorkloadEntry},
     storage::{Place, Storage},
     study::Study,
@@ -135,6 +135,68 @@ pub(super) fn guest(item: Item<'_>) -> Result<GuestKind> {
         PlanError::new(format!("there is no guest `{name}`"), item.span())
             .cure(format!("use {}", list(GuestKind::ALL.iter().map(|kind| kind.name()))))
     })
+}
+
+/// The disk of a guest that counts instructions.
+pub(super) fn guest_disk(storage: &Table<'_>) -> Result<GuestDisk> {
+    let at = |item: Item<'_>, error: ValueError| PlanError {
+        cure: error.cure,
+        ..PlanError::new(error.message, item.span())
+    };
+    let device = storage
+        .get("guest_device")
+        .map(|item| named_device(&string(item)?).map_err(|error| at(item, error)));
+    let latency = storage
+        .get("guest_latency")
+        .map(|item| named_latency(&string(item)?).map_err(|error| at(item, error)));
+    Ok(GuestDisk { device: device.transpose()?, latency: latency.transpose()? })
+}
+
+/// The device of that name.
+pub(in crate::plan) fn named_device(name: &str) -> std::result::Result<GuestDevice, ValueError> {
+    GuestDevice::named(name).ok_or_else(|| {
+        ValueError::new(format!("there is no guest device `{name}`"))
+            .cure(format!("use {}", list(GuestDevice::ALL.into_iter().map(GuestDevice::name))))
+    })
+}
+
+/// What a request is to take.
+pub(in crate::plan) fn named_latency(text: &str) -> std::result::Result<Nanos, ValueError> {
+    let time = Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
+    if time > GuestDisk::LATENCY_MAX {
+        let message = format!("a guest latency of {time} is too long");
+        return Err(
+            ValueError::new(message).cure(format!("the most is {}", GuestDisk::LATENCY_MAX))
+        );
+    }
+    Ok(time)
+}
+
+/// Why a plan cannot have the guest's disk that it asks for, and what can be done.
+pub(in crate::plan) fn unfit_disk(
+    guest: Option<GuestKind>,
+    disk: GuestDisk,
+    storage: &Storage,
+) -> Option<(String, &'static str)> {
+    let named =
+        [("guest_device", disk.device.is_some()), ("guest_latency", disk.latency.is_some())];
+    if guest != Some(GuestKind::Counted) {
+        let (key, _) = named.into_iter().find(|(_, named)| *named)?;
+        let message =
+            format!("`{key}` is of guests that count instructions, and the plan's is not");
+        return Some((message, "set guest to counted, or take the key out of `storage`"));
+    }
+    if disk.device == Some(GuestDevice::Brd) && disk.latency() > Nanos(0) {
+        let message = "brd answers at once and has no `guest_latency`".to_owned();
+        return Some((message, "take null_blk for `guest_device`, or the latency out"));
+    }
+    match storage.place {
+        Place::Image { count: 2.., .. } => Some((
+            "a guest that counts instructions has one disk, and the plan has several images".into(),
+            "take `images` out, or another kind of guest",
+        )),
+        Place::Image { .. } | Place::Devices { .. } | Place::Directory { .. } => None,
+    }
 }
 
 /// The study whose tables and charts the report shows first.

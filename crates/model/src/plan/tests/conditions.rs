@@ -1,7 +1,7 @@
 //! Settings of the machine, conditions of one workload, scales with names, layers.
 
 use super::*;
-use crate::{factor::Factor, units::Nanos};
+use crate::{clock::Clock, factor::Factor, guest::GuestDisk, units::Nanos};
 
 const STORAGE: &str = "[storage]\nimage = \"1GiB\"\nimages = 2\n";
 
@@ -263,4 +263,63 @@ fn what_becomes_of_spoiled_trials_can_be_said_and_set() {
     set.set("invalid", "keep", *VOCABULARY).unwrap();
     assert_eq!(set.spoiled(), Spoiled::Keep);
     assert!(set.set("invalid", "drop", *VOCABULARY).is_err());
+}
+
+#[test]
+fn the_disk_of_a_guest_that_counts_is_named_in_storage() {
+    let text = |guest: &str, storage: &str| {
+        let axes = "[axes]\nfilesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]\n";
+        format!("{guest}[storage]\nimage = \"1GiB\"\n{storage}{axes}")
+    };
+    let counted = "guest = \"counted\"\n";
+    let usual = plan(&text(counted, ""));
+    assert_eq!(usual.clock(), Clock::Instructions);
+    assert_eq!((usual.guest_disk, usual.consistent()), (GuestDisk::default(), Ok(())));
+    let late = plan(&text(counted, "guest_device = \"null_blk\"\nguest_latency = \"100us\"\n"));
+    assert_eq!((late.clock(), late.guest_disk.latency()), (Clock::Virtual, Nanos(100_000)));
+    assert_eq!(late.consistent(), Ok(()));
+    assert_eq!(plan(&text("", "")).clock(), Clock::Wall);
+    let refused =
+        |guest: &str, storage: &str| plan(&text(guest, storage)).consistent().unwrap_err().message;
+    let tcg = refused("guest = \"tcg\"\n", "guest_latency = \"1ms\"\n");
+    assert_eq!(tcg, "`guest_latency` is of guests that count instructions, and the plan's is not");
+    let here = refused("", "guest_device = \"brd\"\n");
+    assert_eq!(here, "`guest_device` is of guests that count instructions, and the plan's is not");
+    let brd = refused(counted, "guest_device = \"brd\"\nguest_latency = \"1ms\"\n");
+    assert_eq!(brd, "brd answers at once and has no `guest_latency`");
+    let several = refused(counted, "images = 2\n");
+    assert!(several.starts_with("a guest that counts instructions has one disk"), "{several}");
+    check(
+        &text(counted, "guest_device = \"loop\"\n"),
+        expect![[r#"
+        4:16 ["loop"] there is no guest device `loop`
+          use null_blk, brd
+    "#]],
+    );
+    check(
+        &text(counted, "guest_latency = \"2s\"\n"),
+        expect![[r#"
+        4:17 ["2s"] a guest latency of 2s is too long
+          the most is 1s
+    "#]],
+    );
+}
+
+#[test]
+fn the_guest_and_its_disk_are_set_from_outside() {
+    let text = "[storage]\nimage = \"1GiB\"\n[axes]\nfilesystem = [\"ext4\"]\n\
+                workload = [{ suite = \"toy\" }]\n";
+    let mut plan = plan(text);
+    for (key, value) in
+        [("guest", "counted"), ("guest_device", "null_blk"), ("guest_latency", "20us")]
+    {
+        plan.set(key, value, *VOCABULARY).unwrap();
+    }
+    assert_eq!((plan.clock(), plan.consistent()), (Clock::Virtual, Ok(())));
+    plan.set("guest_latency", "0", *VOCABULARY).unwrap();
+    assert_eq!(plan.clock(), Clock::Instructions);
+    let error = plan.set("guest_device", "disk", *VOCABULARY).unwrap_err();
+    assert_eq!(error.cure.as_deref(), Some("use null_blk, brd"));
+    plan.set("guest", "uml", *VOCABULARY).unwrap();
+    assert!(plan.consistent().is_err());
 }

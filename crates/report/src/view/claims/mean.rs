@@ -6,7 +6,10 @@ use analysis::{
     aggregate::{self, Aggregate, Pairing},
     blocks,
 };
-use model::{Profile, metric::Better};
+use model::{
+    Profile,
+    metric::{Better, Unit},
+};
 use rayon::prelude::*;
 
 use super::{Answer, Claim, PointClaims, QUICK, Withheld};
@@ -131,8 +134,13 @@ impl Mean<'_> {
             few if few.len() <= NAMED => format!(" Not in it: {}.", few.join("; ")),
             [first, ..] => format!(" Not in it: {first}, and {} others.", missing.len() - 1),
         };
+        let mut tests = self.suite.points.iter().flat_map(|point| &point.tests);
+        let what = match tests.any(|test| test.metric.spec().unit == Unit::Instructions) {
+            true => "how many times fewer guest instructions",
+            false => "speed",
+        };
         format!(
-            "On {all} workloads of {} {name} was {} relative to {first} (geometric mean of speed \
+            "On {all} workloads of {} {name} was {} relative to {first} (geometric mean of {what} \
              over these workloads{like}; wins {wins}, ties {}, losses {losses}; range {} to {}).\
              {fragile}{missing}",
             self.suite.name,

@@ -6,7 +6,7 @@ use analysis::{
     ranks::Pair,
     summary::{LEVEL, needed},
 };
-use model::{Metric, Ratio, metric::Better};
+use model::{Ratio, metric::Better};
 
 use super::{About, Answer, PointClaims, QUICK, Withheld, disagreement, list};
 use crate::{
@@ -100,7 +100,7 @@ fn too_few(entry: &Entry) -> Option<u32> {
 }
 
 fn superlative(about: &About) -> &'static str {
-    if about.test.metric == Metric::SpaceUsable { "best" } else { "fastest" }
+    about.degree("best", "cheapest", "fastest")
 }
 
 struct Writer<'a> {
@@ -210,7 +210,7 @@ impl Writer<'_> {
             }
             let ratio = ratio(comparison.ratio.0, comparison.interval);
             let of = match self.about.test.metric.spec().better {
-                Better::Lower => " in speed",
+                Better::Lower => self.about.degree("", " in instructions", " in speed"),
                 Better::Higher | Better::Neither => "",
             };
             let blocks = self.blocks(pair).map_or(String::new(), |blocks| format!(" {blocks}"));
@@ -305,7 +305,7 @@ impl Writer<'_> {
         if self.ranking.order.len() < FOR_SLOWEST {
             return None;
         }
-        let word = if about.test.metric == Metric::SpaceUsable { "last" } else { "slowest" };
+        let word = about.degree("last", "dearest", "slowest");
         let question = format!("which filesystem is the {word} on {}", self.workload());
         if about.quick() {
             let missing = QUICK.0.to_owned();

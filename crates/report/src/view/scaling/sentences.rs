@@ -4,7 +4,7 @@ use analysis::{
     Absent, Comparison, Interval,
     scaling::{Course, Scaling},
 };
-use model::metric::Better;
+use model::metric::{Better, Unit};
 
 use super::{Analyzed, tables::Input};
 use crate::{
@@ -166,6 +166,7 @@ fn of(comparison: &Comparison) -> String {
 fn fall(view: &Input, scaling: &Scaling) -> String {
     let word = match view.metric.spec().better {
         Better::Higher | Better::Neither => "falls by",
+        Better::Lower if view.metric.spec().unit == Unit::Instructions => "loses",
         Better::Lower => "loses in speed",
     };
     let Some(fall) = &scaling.fall else { return word.to_owned() };

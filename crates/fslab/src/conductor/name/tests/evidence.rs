@@ -281,7 +281,7 @@ fn steps_and_space_have_samples_of_their_own() {
     };
     let mkfs = |metric, value| ("mkfs".to_owned(), metric, value);
     assert_eq!(
-        told(step(&whole)),
+        told(step(&whole, Clock::Wall)),
         [
             mkfs("elapsed", 4000.0),
             mkfs("user_time", 1000.0),
@@ -294,7 +294,7 @@ fn steps_and_space_have_samples_of_their_own() {
         ]
     );
     let bare = Step { program: None, evidence: None, ..whole };
-    assert_eq!(told(step(&bare)), [mkfs("elapsed", 4000.0)]);
+    assert_eq!(told(step(&bare, Clock::Wall)), [mkfs("elapsed", 4000.0)]);
     let space = Space { usable: Bytes(5), total: Bytes(9), inodes: None, ..Space::default() };
     assert_eq!(told(offered(space)), [mkfs("space_usable", 5.0), mkfs("space_total", 9.0)]);
     let at = |metric, value| ("space".to_owned(), metric, value);

@@ -9,9 +9,9 @@ use model::{
 };
 
 use crate::conductor::name::{
-    Known, elapsed, float, nanos, sum,
+    self, Known, elapsed, float, nanos, sum,
     thresholds::{
-        BACKGROUND_SHARE, BACKGROUND_TIME, CPU_BOUND, FOREIGN_CPU, FOREIGN_IO, LOG_HARMLESS,
+        BACKGROUND_SHARE, BACKGROUND_TIME, CPU_BOUND, FOREIGN_CPU, FOREIGN_IO, IDLE, LOG_HARMLESS,
         LOG_LEVEL, PRESSURE_CPU, PRESSURE_MEMORY, STEAL,
     },
     value, whole,
@@ -156,4 +156,11 @@ pub(in crate::conductor::name) fn logged(evidence: &Evidence) -> Option<Warning>
     };
     let line = grave().next()?.text.clone();
     Some(Warning::KernelLog { line, lines: grave().count() as u64 })
+}
+
+/// That the processor had nothing to do for a part of the phase.
+pub(super) fn idle(known: &Known) -> Option<Warning> {
+    let (clock, evidence) = (known.always.clock, &known.evidence);
+    let share = name::share(name::idle(clock, evidence), evidence.window);
+    (share > IDLE).then_some(Warning::Idle { share })
 }

@@ -6,7 +6,7 @@ mod plausible;
 mod writes;
 
 use model::{
-    Metric, Phase, PhaseResult, Sample, Warning,
+    Clock, Metric, Phase, PhaseResult, Sample, Warning,
     phase::{Bound, Series, Work, WorkerResult},
 };
 
@@ -26,6 +26,34 @@ pub(in crate::conductor) fn warnings(
     known: &Known,
     samples: &[Sample],
 ) -> Vec<Warning> {
+    let mut warnings = all(phase, result, known, samples);
+    if known.always.clock == Clock::Instructions {
+        warnings.retain(|warning| !is_of_time(warning));
+        warnings.extend(machine::idle(known));
+    }
+    warnings
+}
+
+/// Whether a warning doubts a number for what time does to it: instructions are counted exactly,
+/// however few they are, and no other work takes them away.
+fn is_of_time(warning: &Warning) -> bool {
+    matches!(
+        warning,
+        Warning::Short { .. }
+            | Warning::Clock { .. }
+            | Warning::GeneratorBound { .. }
+            | Warning::NotSteady { .. }
+            | Warning::CpuBound { .. }
+            | Warning::ForeignCpu { .. }
+            | Warning::Pressure { .. }
+            | Warning::Steal { .. }
+            | Warning::Throttled { .. }
+            | Warning::Background { .. }
+            | Warning::Impossible { .. }
+    )
+}
+
+fn all(phase: &Phase, result: &PhaseResult, known: &Known, samples: &[Sample]) -> Vec<Warning> {
     let mut warnings = machine::of(phase, result, known, samples);
     if result.workers.is_empty() {
         return warnings;
