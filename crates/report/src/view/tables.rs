@@ -260,3 +260,29 @@ pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
         .map(|(cache, names)| format!(", but {} before {}", state(*cache), names.join(", ")));
     Some(format!("caches {}{}", state(*usual), others.collect::<String>()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_told_as_those_of_a_guest() {
+        let told = [
+            Metric::InstructionsPerOp,
+            Metric::CausedInstructionsPerOp,
+            Metric::StepInstructions,
+            Metric::InstructionsP999,
+            Metric::OpsRate,
+        ];
+        assert_eq!(
+            told.map(words),
+            [
+                "guest instructions per operation",
+                "caused guest instructions per operation",
+                "step guest instructions",
+                "guest instructions p99.9",
+                "ops rate"
+            ]
+        );
+    }
+}
