@@ -149,6 +149,8 @@ impl Make<'_> {
             let kept = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (status, kept)
         });
+        // What came last may have been read after the end was seen.
+        heard(compiled.load(Relaxed));
         let status = status.map_err(failed())?;
         if self.interrupt.load(Relaxed) {
             return Err(GuestError::Interrupted);
