@@ -31,74 +31,48 @@ pub(crate) trait Lanes: Copy {
     fn places(self) -> [usize; SIDE];
 }
 
-impl Lanes for i16x16 {
-    fn of(values: &[i32; SIDE]) -> Self {
-        Self::new(values.map(|value| i16::try_from(value).unwrap_or(i16::MAX)))
-    }
+/// Implements [`Lanes`] for numbers made of a weight and of a whole number.
+macro_rules! lanes {
+    ($lanes:ty, $of_weight:expr, $of_whole:expr) => {
+        impl Lanes for $lanes {
+            fn of(values: &[i32; SIDE]) -> Self {
+                Self::new(values.map($of_whole))
+            }
 
-    fn weight(unit: &Beside) -> Self {
-        Self::new(*unit)
-    }
+            fn weight(unit: &Beside) -> Self {
+                Self::new(unit.map($of_weight))
+            }
 
-    fn weight_of_two(first: &Beside, second: &Beside) -> Self {
-        Self::new(*first) * Self::new(*second)
-    }
+            fn weight_of_two(first: &Beside, second: &Beside) -> Self {
+                Self::weight(first) * Self::weight(second)
+            }
 
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
 
-    fn and_one_where_less(self, one: Self, than: Self) -> Self {
-        // What is true has all bits set, which is -1.
-        self - one.simd_lt(than)
-    }
+            fn and_one_where_less(self, one: Self, than: Self) -> Self {
+                // What is true has all bits set, which is -1.
+                self - one.simd_lt(than)
+            }
 
-    fn all_less(self, than: Self) -> bool {
-        self.simd_lt(than).all()
-    }
+            fn all_less(self, than: Self) -> bool {
+                self.simd_lt(than).all()
+            }
 
-    fn any_less(self, than: Self) -> bool {
-        self.simd_lt(than).any()
-    }
+            fn any_less(self, than: Self) -> bool {
+                self.simd_lt(than).any()
+            }
 
-    fn places(self) -> [usize; SIDE] {
-        self.to_array().map(|place| usize::try_from(place).unwrap_or(0))
-    }
+            fn places(self) -> [usize; SIDE] {
+                self.to_array().map(|place| usize::try_from(place).unwrap_or(0))
+            }
+        }
+    };
 }
 
-impl Lanes for i32x16 {
-    fn of(values: &[i32; SIDE]) -> Self {
-        Self::new(*values)
-    }
-
-    fn weight(unit: &Beside) -> Self {
-        Self::new(unit.map(i32::from))
-    }
-
-    fn weight_of_two(first: &Beside, second: &Beside) -> Self {
-        Self::weight(first) * Self::weight(second)
-    }
-
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-
-    fn and_one_where_less(self, one: Self, than: Self) -> Self {
-        self - one.simd_lt(than)
-    }
-
-    fn all_less(self, than: Self) -> bool {
-        self.simd_lt(than).all()
-    }
-
-    fn any_less(self, than: Self) -> bool {
-        self.simd_lt(than).any()
-    }
-
-    fn places(self) -> [usize; SIDE] {
-        self.to_array().map(|place| usize::try_from(place).unwrap_or(0))
-    }
-}
+lanes!(i16x16, |weight| weight, |value| i16::try_from(value).unwrap_or(i16::MAX));
+lanes!(i32x16, i32::from, |value| value);
 
 /// Resamples on the way to their halves.
 pub(crate) struct Halves<L> {
