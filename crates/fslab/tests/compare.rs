@@ -47,7 +47,7 @@ fn two_runs_under_the_same_conditions_are_a_repeat() {
     let words = "gate 5 %: undecided; 0 of 4 tests shown not worse by 5 %, 4 undecided";
     assert!(said.stdout.contains(words), "{}", said.stdout);
     let said = bench.ends(2, &["compare", "a.fslab", "a.fslab", "--gate", "5%"]);
-    assert!(said.stderr.contains("the same run twice"), "{}", said.stderr);
+    assert!(said.stderr.contains("a.fslab and a.fslab: the same run twice"), "{}", said.stderr);
 }
 
 #[test]

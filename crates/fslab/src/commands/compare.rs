@@ -41,7 +41,11 @@ pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
     let records = compare.runs.iter().map(|path| record(path));
     let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
     let records: Vec<&RunRecord> = records.iter().collect();
-    let chain = runs::chain(&records, &pairs(compare)).map_err(Failure::usage)?;
+    let chain = runs::chain(&records, &pairs(compare)).map_err(|refused| {
+        let paths = compare.runs.iter().map(|path| path.display().to_string());
+        let paths = paths.collect::<Vec<_>>().join(" and ");
+        Failure::usage(anyhow::anyhow!("{paths}: {refused}"))
+    })?;
     let text = match compare.format {
         None => {
             let (width, color) = (output::width(), output::color());
