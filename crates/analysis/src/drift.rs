@@ -40,7 +40,7 @@ use rayon::prelude::*;
 use crate::{
     Absent, Interval,
     bootstrap::{RESAMPLES, expanded_interval, weighted_median},
-    count, holm, median,
+    count, holm,
     summary::{LEVEL, needed},
 };
 
@@ -156,11 +156,12 @@ pub fn of_run(cells: &[OfCell], groups: usize, seed: u64) -> Result<Drift, Absen
     }
     let residuals: Vec<f64> = trials.iter().map(|trial| trial.residual).collect();
     let ranks = ranks(&residuals);
-    let tests = Tests::new(&trials, groups, &ranks).ok_or(Absent::Constant)?;
+    let (tests, ranks) = Tests::new(&trials, groups, &ranks).ok_or(Absent::Constant)?;
     let found = tests.statistics(&ranks);
     let p = permuted(&tests, &found, &ranks, seed);
     let slopes = Slopes::new(&blocks);
-    let carry: Vec<(usize, f64)> = tests.tested().zip(p[2..].iter().copied()).collect();
+    let carry: Vec<(usize, f64)> =
+        tests.tested.iter().copied().zip(p[2..].iter().copied()).collect();
     let corrected = holm(&carry.iter().map(|(_, p)| *p).collect::<Vec<f64>>());
     Ok(Drift {
         blocks: count(blocks.len()),
@@ -169,7 +170,7 @@ pub fn of_run(cells: &[OfCell], groups: usize, seed: u64) -> Result<Drift, Absen
         p: p[0],
         order: Spearman { rho: tests.rho(found[1]), p: p[1] },
         carry: carry
-            .iter()
+            .par_iter()
             .zip(corrected)
             .map(|((group, _), p)| Carry { group: *group, size: after(&trials, *group), p })
             .collect(),
@@ -211,8 +212,13 @@ fn trials(cells: &[OfCell]) -> Vec<Trial> {
 
 /// The median of values in any order, of which there is at least one.
 fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    median(&values)
+    let (upper, odd) = (values.len() / 2, !values.len().is_multiple_of(2));
+    let (lower, upper, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
+    let upper = *upper;
+    match lower.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if !odd => f64::midpoint(lower, upper),
+        Some(_) | None => upper,
+    }
 }
 
 /// The median residual of each block.
@@ -236,7 +242,8 @@ fn after(trials: &[Trial], group: usize) -> Ratio {
 /// The ranks of values, from 1, the mean of their places where they are equal.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    // The order of equal ones does not matter.
+    order.par_sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut ranks = vec![0.0; values.len()];
     let mut from = 0;
     for run in order.chunk_by(|a, b| values[*a] == values[*b]) {
@@ -247,18 +254,18 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// What is computed again for each permutation.
+/// What is computed again for each permutation. Trials stand cell by cell, so that what is permuted
+/// lies together.
 struct Tests {
-    /// The place of each trial's block among the blocks.
-    block: Vec<usize>,
+    /// What is known of each trial but its rank.
+    trials: Vec<Place>,
+    /// How many trials each cell has.
+    cells: Vec<usize>,
     /// The number of trials in each block.
     sizes: Vec<f64>,
-    /// The places of the trials of each cell.
-    cells: Vec<Vec<usize>>,
-    /// For each group, the places of the trials after it; empty where they, or those after any
-    /// other, are too few.
-    after: Vec<Vec<usize>>,
-    /// For each group the sum of ranks to expect.
+    /// The groups that are tested: those with enough trials after them, and after any other.
+    tested: Vec<usize>,
+    /// For each of them, and for all other trials, the sum of ranks about their middle to expect.
     expected: Vec<f64>,
     /// Half-way along the order, and among the ranks.
     center: f64,
@@ -266,67 +273,79 @@ struct Tests {
     squares: f64,
 }
 
+/// Where a trial was measured.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In the order of the run, from its middle.
+    order: f64,
+    /// The place of its block among the blocks.
+    block: usize,
+    /// The place, among the groups that are tested, of that which it came after; their number if it
+    /// came after none of them.
+    after: usize,
+}
+
 impl Tests {
-    /// `None` if all ranks are equal.
-    fn new(trials: &[Trial], groups: usize, ranks: &[f64]) -> Option<Self> {
+    /// The tests, and the ranks in the order of their trials. `None` if all ranks are equal.
+    fn new(trials: &[Trial], groups: usize, ranks: &[f64]) -> Option<(Self, Vec<f64>)> {
         let n = trials.len() as f64;
         let center = f64::midpoint(n, 1.0);
         let squares: f64 = ranks.iter().map(|rank| (rank - center).powi(2)).sum();
         let mut names: Vec<u32> = trials.iter().map(|trial| trial.block).collect();
         names.sort_unstable();
         names.dedup();
-        let place = |trial: &Trial| names.partition_point(|name| *name < trial.block);
-        let block: Vec<usize> = trials.iter().map(place).collect();
-        let mut sizes = vec![0.0; names.len()];
-        block.iter().for_each(|block| sizes[*block] += 1.0);
-        let mut cells: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut after = vec![Vec::new(); groups];
-        for (at, trial) in trials.iter().enumerate() {
-            cells.entry(trial.cell).or_default().push(at);
-            if let Some(own) = trial.after.and_then(|group| after.get_mut(group)) {
-                own.push(at);
+        let tested = tested(trials, groups);
+        let mut by_cell: Vec<usize> = (0..trials.len()).collect();
+        by_cell.sort_by_key(|at| trials[*at].cell);
+        let place = |at: &usize| {
+            let trial = &trials[*at];
+            let after = trial.after.and_then(|group| tested.iter().position(|own| *own == group));
+            let block = names.partition_point(|name| *name < trial.block);
+            let order = *at as f64 + 1.0 - center;
+            Place { order, block, after: after.unwrap_or(tested.len()) }
+        };
+        let cells = by_cell.chunk_by(|one, other| trials[*one].cell == trials[*other].cell);
+        let cells: Vec<usize> = cells.map(<[usize]>::len).collect();
+        let ranks: Vec<f64> = by_cell.iter().map(|at| ranks[*at]).collect();
+        let mut tests = Self {
+            trials: by_cell.iter().map(place).collect(),
+            cells,
+            sizes: vec![0.0; names.len()],
+            expected: vec![0.0; tested.len() + 1],
+            tested,
+            center,
+            squares,
+        };
+        let mut from = 0;
+        for length in &tests.cells {
+            let own = from..from + length;
+            let sum: f64 = ranks[own.clone()].iter().sum();
+            let mean = sum / *length as f64 - center;
+            for place in &tests.trials[own] {
+                tests.sizes[place.block] += 1.0;
+                tests.expected[place.after] += mean;
             }
+            from += length;
         }
-        let known = trials.iter().filter(|trial| trial.after.is_some()).count();
-        let least = needed(LEVEL) as usize;
-        for own in &mut after {
-            if own.len() < least || known - own.len() < least {
-                own.clear();
-            }
-        }
-        let mut means = vec![0.0; trials.len()];
-        for cell in cells.values() {
-            let mean = cell.iter().map(|at| ranks[*at]).sum::<f64>() / cell.len() as f64;
-            cell.iter().for_each(|at| means[*at] = mean);
-        }
-        let expected = after.iter().map(|own| own.iter().map(|at| means[*at]).sum()).collect();
-        let cells = cells.into_values().collect();
-        (squares > 0.0).then_some(Self { block, sizes, cells, after, expected, center, squares })
+        (squares > 0.0).then_some((tests, ranks))
     }
 
-    /// The groups that are tested.
-    fn tested(&self) -> impl Iterator<Item = usize> {
-        self.after.iter().enumerate().filter(|(_, own)| !own.is_empty()).map(|(group, _)| group)
-    }
-
-    /// H, the size of the covariance with the order, and for each group how far its sum of ranks is
-    /// from what is to be expected.
+    /// H, the covariance with the order, and for each group that is tested how far its
+    /// sum of ranks is from what is to be expected.
     fn statistics(&self, ranks: &[f64]) -> Vec<f64> {
-        let mut sums = vec![0.0; self.sizes.len()];
+        let mut blocks = vec![0.0; self.sizes.len()];
+        let mut after = vec![0.0; self.tested.len() + 1];
         let mut covariance = 0.0;
-        for (at, rank) in ranks.iter().enumerate() {
-            sums[self.block[at]] += rank - self.center;
-            covariance += (at as f64 + 1.0 - self.center) * (rank - self.center);
+        for (place, rank) in self.trials.iter().zip(ranks) {
+            let rank = rank - self.center;
+            blocks[place.block] += rank;
+            after[place.after] += rank;
+            covariance += place.order * rank;
         }
-        let between: f64 = sums.iter().zip(&self.sizes).map(|(sum, n)| sum * sum / n).sum();
+        let between: f64 = blocks.iter().zip(&self.sizes).map(|(sum, n)| sum * sum / n).sum();
         let h = (ranks.len() as f64 - 1.0) * between / self.squares;
-        let mut found = vec![h, covariance];
-        for (own, expected) in self.after.iter().zip(&self.expected) {
-            if !own.is_empty() {
-                found.push(own.iter().map(|at| ranks[*at]).sum::<f64>() - expected);
-            }
-        }
-        found
+        let groups = after.iter().zip(&self.expected).take(self.tested.len());
+        [h, covariance].into_iter().chain(groups.map(|(sum, expected)| sum - expected)).collect()
     }
 
     /// In how many of so many permutations within cells each statistic is at least as far from zero
@@ -335,10 +354,11 @@ impl Tests {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut as_far = vec![0; found.len()];
         for _ in 0..draws {
-            for cell in &self.cells {
-                for end in (1..cell.len()).rev() {
-                    ranks.swap(cell[end], cell[rng.usize(0..=end)]);
-                }
+            let mut others = ranks.as_mut_slice();
+            for length in &self.cells {
+                let (cell, rest) = others.split_at_mut(*length);
+                (1..cell.len()).rev().for_each(|end| cell.swap(end, rng.usize(0..=end)));
+                others = rest;
             }
             for ((as_far, found), drawn) in
                 as_far.iter_mut().zip(found).zip(self.statistics(&ranks))
@@ -352,9 +372,22 @@ impl Tests {
 
     /// ρ from its covariance: the order has no ties.
     fn rho(&self, covariance: f64) -> f64 {
-        let n = self.block.len() as f64;
+        let n = self.trials.len() as f64;
         (covariance / (self.squares * n * (n * n - 1.0) / 12.0).sqrt()).clamp(-1.0, 1.0)
     }
+}
+
+/// The groups that enough trials came after, as well as after any other.
+fn tested(trials: &[Trial], groups: usize) -> Vec<usize> {
+    let mut after = vec![0; groups];
+    for group in trials.iter().filter_map(|trial| trial.after) {
+        if let Some(own) = after.get_mut(group) {
+            *own += 1;
+        }
+    }
+    let known = trials.iter().filter(|trial| trial.after.is_some()).count();
+    let enough = |trials: usize| trials >= needed(LEVEL) as usize;
+    (0..groups).filter(|group| enough(after[*group]) && enough(known - after[*group])).collect()
 }
 
 /// The share of permutations within cells, the one found among them, in which each statistic is at

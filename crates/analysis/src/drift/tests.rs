@@ -41,7 +41,8 @@ fn h(groups: &[&[f64]]) -> f64 {
     let each = groups.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |v| (at, v)));
     let trials: Vec<Trial> = each.map(trial).collect();
     let ranks = ranks(&values);
-    Tests::new(&trials, 0, &ranks).unwrap().statistics(&ranks)[0]
+    let (tests, ranks) = Tests::new(&trials, 0, &ranks).unwrap();
+    tests.statistics(&ranks)[0]
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn spearman_by_published_examples() {
         let ordered: Vec<f64> = places.iter().map(|at| values[*at]).collect();
         let trial = Trial { cell: 0, block: 0, after: None, residual: 0.0 };
         let ranks = ranks(&ordered);
-        let tests = Tests::new(&vec![trial; by.len()], 0, &ranks).unwrap();
+        let (tests, ranks) = Tests::new(&vec![trial; by.len()], 0, &ranks).unwrap();
         tests.rho(tests.statistics(&ranks)[1])
     };
     // Hollander and Wolfe, page 187: lightness of tuna by instrument and by panel; ρ = 0.6.
