@@ -17,6 +17,7 @@
 //! figure.
 
 use model::{Ratio, metric::Better};
+use rayon::prelude::*;
 
 use crate::{
     Absent, Interval,
@@ -25,11 +26,15 @@ use crate::{
         expanded_interval,
     },
     bounded,
-    compare::{Sample, differences::Differences, sum},
+    compare::{Sample, differences::Differences, sum, sums},
     count,
     summary::{LEVEL, needed},
     trend::Repeat,
 };
+
+/// Workloads that are at least resampled by one thread at a time: they take it some microseconds
+/// each, and to share work costs about as much.
+const SHARE: usize = 32;
 
 /// Two contenders on one workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,18 +120,19 @@ fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregat
     let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(1));
     let (mut these, mut like_these) = (Vec::new(), Vec::new());
     let mut drawn = vec![[0.0; SIDE]; workloads.len()];
-    let mut own = vec![0.0; workloads.len()];
     units.each(seed, |weights| {
         let totals = units.totals(weights);
-        for ((drawn, workload), totals) in drawn.iter_mut().zip(&ready).zip(totals.chunks(2)) {
-            *drawn = medians(&workload.differences, weights, (&totals[0], &totals[1]));
-        }
-        for side in 0..SIDE {
-            own.iter_mut().zip(&drawn).for_each(|(own, drawn)| *own = drawn[side]);
-            these.push(self::mean(&own));
-            let again = (0..own.len()).map(|_| own[rng.usize(0..own.len())]);
-            like_these.push(sum(again) / own.len() as f64);
-        }
+        let draw = |(at, drawn): (usize, &mut [f64; SIDE])| {
+            let totals = (&totals[2 * at], &totals[2 * at + 1]);
+            *drawn = medians(&ready[at].differences, weights, totals);
+        };
+        drawn.par_iter_mut().with_min_len(SHARE).enumerate().for_each(draw);
+        these.extend(means(drawn.iter().copied()));
+        like_these.extend(means(
+            drawn
+                .iter()
+                .map(|_| std::array::from_fn(|side| drawn[rng.usize(0..drawn.len())][side])),
+        ));
     });
     let outermost = if mean > 0.0 { most } else { least };
     let enough = count(workloads.len()) >= needed(LEVEL);
@@ -179,6 +185,12 @@ impl Ready {
 
 fn mean(logs: &[f64]) -> f64 {
     sum(logs.iter().copied()) / logs.len() as f64
+}
+
+/// The means of many lists of logarithms, side by side.
+fn means(logs: impl ExactSizeIterator<Item = [f64; SIDE]>) -> [f64; SIDE] {
+    let n = logs.len() as f64;
+    sums(logs).map(|sum| sum / n)
 }
 
 /// The mean of all but one; 0 if there is no other.

@@ -49,7 +49,7 @@ use std::collections::BTreeMap;
 use model::{Ratio, Warning, metric::Better};
 
 pub use self::checks::{Check, Method};
-pub(crate) use self::sample::{Sample, sum};
+pub(crate) use self::sample::{Sample, sum, sums};
 use self::{checks::checks, differences::Differences};
 use crate::{
     Error, bounded, count,

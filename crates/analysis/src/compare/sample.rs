@@ -99,3 +99,19 @@ pub(crate) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     }
     sum + lost
 }
+
+/// [`sum`] of many lists, side by side: what comes in are their first values, then their second.
+/// Knuth's sum without a branch takes the place of Neumaier's ("The Art of Computer Programming",
+/// volume 2, 4.2.2, theorem B), which processors do several at a time, and loses as little.
+pub(crate) fn sums<const N: usize>(values: impl Iterator<Item = [f64; N]>) -> [f64; N] {
+    let (mut sum, mut lost) = ([0.0f64; N], [0.0; N]);
+    for values in values {
+        for at in 0..N {
+            let next = sum[at] + values[at];
+            let added = next - sum[at];
+            lost[at] += (sum[at] - (next - added)) + (values[at] - added);
+            sum[at] = next;
+        }
+    }
+    std::array::from_fn(|at| sum[at] + lost[at])
+}

@@ -116,9 +116,10 @@ impl Standing {
     /// Resamples cells, each with larger logarithms being better.
     pub(crate) fn new(samples: &[&Sample]) -> Self {
         let k = samples.len();
+        let mut at_least = vec![u32x16::ZERO; k * k];
         let mut standing = Self {
             cells: k,
-            at_least: vec![0; k * k],
+            at_least: Vec::new(),
             firsts: vec![0.0; k],
             best: vec![0; k * k],
             worst: vec![0; k * k],
@@ -141,22 +142,27 @@ impl Standing {
                 let short = |median| short(median - center);
                 *medians = f32x16::new(cell.medians(&weights).map(short));
             }
-            standing.count(&medians);
+            standing.count(&medians, &mut at_least);
         }
+        let all = |each: u32x16| each.to_array().iter().sum();
+        standing.at_least = at_least.into_iter().map(all).collect();
         standing
     }
 
-    fn count(&mut self, medians: &[f32x16]) {
+    /// Counts some resamples, and adds to how often one is at least another.
+    fn count(&mut self, medians: &[f32x16], at_least: &mut [u32x16]) {
         let k = self.cells;
         let mut not_above = vec![u32x16::ZERO; k];
         let mut not_below = vec![u32x16::ZERO; k];
-        for one in 0..k {
-            for other in 0..k {
-                let at_least = medians[one].simd_ge(medians[other]);
-                self.at_least[one * k + other] += at_least.to_bitmask().count_ones();
+        for ((one, not_above), row) in
+            medians.iter().zip(&mut not_above).zip(at_least.chunks_exact_mut(k.max(1)))
+        {
+            for ((other, not_below), sum) in medians.iter().zip(&mut not_below).zip(row) {
                 // What is true has all bits set, which is -1 in sums that wrap around.
-                not_above[one] -= at_least.to_bits();
-                not_below[other] -= at_least.to_bits();
+                let minus_one = one.simd_ge(*other).to_bits();
+                *sum -= minus_one;
+                *not_above -= minus_one;
+                *not_below -= minus_one;
             }
         }
         let not_above: Vec<_> = not_above.into_iter().map(u32x16::to_array).collect();
