@@ -312,8 +312,8 @@ const FEW: usize = 4;
 
 /// Whether all points of a suite have one and the same test.
 fn single(suite: &Suite) -> bool {
-    let tests = suite.points.iter().flat_map(|point| &point.tests);
-    tests.map(|test| test.name.as_str()).collect::<BTreeSet<_>>().len() == 1
+    let mut tests = suite.points.iter().flat_map(|point| &point.tests);
+    tests.next().is_some_and(|first| tests.all(|test| test.name == first.name))
 }
 
 /// Parameters of a suite with a single test whose values stand side by side already, so that a

@@ -18,12 +18,12 @@ pub(crate) use names::slug;
 use aligned::Scores;
 use analysis::{Ranking, Repeat, Summary, stop};
 use model::{
-    Metric, RunRecord, Study, Value, Warning, metric,
+    Metric, RunRecord, Study, Value, Warning,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
     warning::Level,
 };
-use names::{counterpart, phase_of};
+use names::counterpart;
 
 use crate::{
     units::{Scale, one_line},
@@ -359,19 +359,15 @@ impl Builder<'_, '_> {
         counterpart: Option<Metric>,
         place: &str,
     ) -> Entry {
-        let pool = Pool::values;
         let record = &self.record.cells[cell];
-        let values = pool(self.pool, cell, phase_of(record, name), metric).to_vec();
-        let other = counterpart
-            .map_or(&[][..], |other| pool(self.pool, cell, phase_of(record, name), other));
+        let values = self.pool.values(cell, name, metric).to_vec();
+        let other = counterpart.map_or(&[][..], |other| self.pool.values(cell, name, other));
         let counterpart = Summary::new(other).ok();
         let summary = Summary::new(&values).ok();
-        let metrics = metric::ALL.iter().map(|row| row.metric);
-        let metrics = metrics.filter_map(|metric| {
-            let values = pool(self.pool, cell, phase_of(record, name), metric);
-            Some((metric, Summary::new(values).ok()?))
-        });
-        let metrics = metrics.collect();
+        let metrics = self.pool.metrics(cell, name);
+        let summarized =
+            |(metric, values): (Metric, &[f64])| Some((metric, Summary::new(values).ok()?));
+        let metrics = metrics.filter_map(summarized).collect();
         // Of imported numbers there are as many as there are; no plan was to bring more.
         let own: Vec<_> = summary.as_ref().filter(|_| imported(self.record).is_none()).map_or_else(
             Vec::new,

@@ -7,6 +7,7 @@ use model::{
     record::{Outcome, TrialRecord},
     warning::Level,
 };
+use rayon::prelude::*;
 
 /// Samples of all workers together, of measured trials, by repeat.
 pub(crate) struct Pool<'a> {
@@ -14,9 +15,13 @@ pub(crate) struct Pool<'a> {
     pub(crate) record: &'a RunRecord,
     /// What its clock counted.
     pub(crate) clock: Clock,
-    values: BTreeMap<(usize, &'a str, Metric), Vec<f64>>,
+    /// By cell and phase.
+    values: Vec<BTreeMap<&'a str, Measured>>,
     trials: Vec<Vec<&'a TrialRecord>>,
 }
+
+/// The values of each metric of a phase, in the order of repeats.
+type Measured = BTreeMap<Metric, Vec<f64>>;
 
 impl<'a> Pool<'a> {
     pub(crate) fn new(record: &'a RunRecord) -> Self {
@@ -26,22 +31,36 @@ impl<'a> Pool<'a> {
                 of_cell.push(trial);
             }
         }
-        trials.iter_mut().for_each(|of_cell| of_cell.sort_by_key(|trial| trial.repeat));
-        let mut values: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-        for (cell, of_cell) in trials.iter().enumerate() {
-            for trial in of_cell.iter().filter(|trial| trial.outcome == Outcome::Measured) {
-                for sample in trial.samples.iter().filter(|sample| sample.worker.is_none()) {
-                    let key = (cell, sample.phase.as_str(), sample.metric);
-                    values.entry(key).or_default().push(sample.value);
+        let of_cell = |of_cell: &mut Vec<&'a TrialRecord>| {
+            of_cell.sort_by_key(|trial| trial.repeat);
+            let mut phases: BTreeMap<&str, Measured> = BTreeMap::new();
+            let measured = of_cell.iter().filter(|trial| trial.outcome == Outcome::Measured);
+            for sample in measured.flat_map(|trial| &trial.samples) {
+                if sample.worker.is_none() {
+                    let phase = phases.entry(&sample.phase).or_default();
+                    phase.entry(sample.metric).or_default().push(sample.value);
                 }
             }
-        }
+            phases
+        };
+        let values = trials.par_iter_mut().map(of_cell).collect();
         Self { record, clock: Clock::of(&record.environment), values, trials }
     }
 
     /// The values of a metric over the measured trials of a cell, in the order of repeats.
-    pub(crate) fn values(&self, cell: usize, phase: &'a str, metric: Metric) -> &[f64] {
-        self.values.get(&(cell, phase, metric)).map_or(&[], Vec::as_slice)
+    pub(crate) fn values(&self, cell: usize, phase: &str, metric: Metric) -> &[f64] {
+        let values = self.values[cell].get(phase).and_then(|phase| phase.get(&metric));
+        values.map_or(&[], Vec::as_slice)
+    }
+
+    /// Each metric of a phase that was measured in a cell with its values, in the order of metrics.
+    pub(crate) fn metrics(
+        &self,
+        cell: usize,
+        phase: &str,
+    ) -> impl Iterator<Item = (Metric, &[f64])> {
+        let metrics = self.values[cell].get(phase).into_iter().flatten();
+        metrics.map(|(metric, values)| (*metric, values.as_slice()))
     }
 
     /// The same with the repeat each is from. One block of a run is one repeat of every open cell,
