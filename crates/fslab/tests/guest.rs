@@ -238,8 +238,13 @@ fn a_guest_that_counts_tells_instructions_and_no_times() {
     let bench = Bench::new();
     let (plan, run) = (bench.plan(COUNTED), bench.path("run.fslab"));
     let kernel = package.display().to_string();
-    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
+    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+        assert!(said.stderr.contains(" side by side"), "{}", said.stderr);
+    }
     let record = store::read(&run).unwrap();
+    // Whoever was made first, they are stored in the order of the blocks.
+    assert_eq!(record.trials.iter().map(|trial| trial.repeat).collect::<Vec<_>>(), [0, 0, 1, 1]);
     assert_eq!(Clock::of(&record.environment), Clock::Instructions);
     assert_eq!(record.trials.len(), 4);
     assert!(record.trials.iter().all(|trial| trial.outcome == Outcome::Measured));

@@ -22,7 +22,7 @@ pub mod modules;
 
 pub use error::GuestError;
 pub use kernel::{Architecture, Cache, Kernel, Named};
-pub use machine::{Disk, Engine, Limits, Machine, Memory, Ready, Wanted};
+pub use machine::{Disk, Engine, Limits, Machine, Memory, Ready, Wanted, memory_available};
 
 #[cfg(test)]
 #[path = "../tests/boot/packages.rs"]

@@ -32,7 +32,7 @@ use crate::{
 };
 use launch::Launch;
 use link::Link;
-pub use preflight::{Memory, Ready};
+pub use preflight::{Memory, Ready, memory_available};
 
 /// What runs the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

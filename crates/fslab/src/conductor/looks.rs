@@ -154,9 +154,10 @@ impl<T: Trials> Conductor<'_, T> {
         self.spent() + self.expected(cell) > budget
     }
 
-    /// The time of all trials so far.
+    /// The time of all trials so far. Of trials that are made side by side each takes its part.
     pub(super) fn spent(&self) -> Nanos {
-        self.progress.iter().map(|progress| progress.elapsed).sum()
+        let all: Nanos = self.progress.iter().map(|progress| progress.elapsed).sum();
+        Nanos(all.0 / self.trials.side_by_side() as u64)
     }
 
     /// How long the next trial of a cell takes: the mean of its trials, or of all trials where it
@@ -165,7 +166,8 @@ impl<T: Trials> Conductor<'_, T> {
         let mean = |elapsed: Nanos, trials: u32| elapsed.0.checked_div(u64::from(trials));
         let own = &self.progress[cell];
         let trials = self.progress.iter().map(|progress| progress.trials).sum();
-        let own = mean(own.elapsed, own.trials);
+        let elapsed = own.elapsed.0 / self.trials.side_by_side() as u64;
+        let own = mean(Nanos(elapsed), own.trials);
         Nanos(own.or_else(|| mean(self.spent(), trials)).unwrap_or(0))
     }
 

@@ -35,7 +35,7 @@ use model::{
 };
 use progress::CellProgress;
 use store::Store;
-pub(crate) use trial::{Conditions, OnRig, Trials, time_of};
+pub(crate) use trial::{Ahead, Conditions, OnRig, Trials, time_of};
 
 use crate::exit::chain;
 
@@ -212,6 +212,12 @@ impl<'a, T: Trials> Conductor<'a, T> {
             if self.trials.awaits_boot() {
                 return Ok(Cut::Reboot);
             }
+            let ahead = std::iter::once(&cell).chain(&order);
+            self.trials.ahead(&mut ahead.map(|index| Ahead {
+                cell: &self.cells[*index].cell,
+                index: *index,
+                repeat: block,
+            }));
             if self.watch.interrupt.load(Ordering::Relaxed) || !self.trial(cell, block)? {
                 return Ok(Cut::Interrupted);
             }

@@ -137,11 +137,15 @@ fn words(program: &Path, arguments: &[&str]) -> Result<String, GuestError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether the host has this memory to give: the kernel's estimate of what programs can have
-/// without swapping (`MemAvailable`, proc_meminfo(5)).
+/// The memory that the host has to give: the kernel's estimate of what programs can have without
+/// swapping (`MemAvailable`, proc_meminfo(5)). `None` if it does not tell.
+pub fn memory_available() -> Option<Bytes> {
+    available(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+/// Whether the host has this memory to give.
 fn check_room(memory: Bytes) -> Result<(), GuestError> {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    match available(&meminfo) {
+    match memory_available() {
         Some(room) if room < memory => Err(GuestError::Missing {
             what: format!("the guest wants {memory} of memory, and the host has {room} left"),
             cure: "give it less, or end what uses memory".into(),

@@ -2,7 +2,6 @@
 //! disks.
 
 use std::{
-    collections::BTreeSet,
     fs,
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
@@ -11,16 +10,17 @@ use std::{
 use anyhow::Context;
 use guest::{
     Architecture, Cache, Disk, Engine, Kernel, Machine, Named, Ready, Wanted,
-    initramfs::{self, Contents, needs},
+    initramfs::{self, Contents},
     inside::{Device, Job},
     modules::Index,
 };
 use model::{
-    Bytes, Clock, Environment, Factor, FilesystemLevel, GuestDevice, GuestDisk, GuestKind, Layer,
-    Nanos, Place, SetupStep, Value, matrix::Labelled, plan::Plan,
+    Bytes, Clock, Environment, Factor, GuestDevice, GuestDisk, GuestKind, Nanos, Place, Value,
+    matrix::Labelled,
 };
-use rig::{Catalogue, Filesystem};
+use rig::Catalogue;
 
+use super::wants;
 use crate::{conductor::now_unix, exit::Failure, output, plans::Chosen};
 
 /// The argument with which this binary becomes the worker of a guest.
@@ -97,7 +97,7 @@ impl Machines {
             found.push(Booted::find(named, architecture, &cache, interrupt)?);
         }
         tell_apart(&mut found);
-        let (programs, files, modules) = wants(&chosen.plan, catalogue, engine);
+        let (programs, files, modules) = wants::of(&chosen.plan, catalogue, engine);
         let directory = place(directory.as_deref(), Bytes(size.0 * u64::from(count)))
             .join(format!("fslab-guest-{run}"));
         Ok(Self {
@@ -129,6 +129,18 @@ impl Machines {
     /// What each request takes on the disk of a guest that counts, if that is anything.
     pub(crate) fn latency(&self) -> Option<Nanos> {
         (self.clock == Clock::Virtual).then(|| self.disk.latency())
+    }
+
+    /// How many guests run side by side. Those that count do not notice each other, so there may be
+    /// one for each processor, if half of the memory that is free holds them all. Others do, or
+    /// have one set of disks.
+    pub(crate) fn side_by_side(&self) -> usize {
+        if self.engine != Engine::Counted {
+            return 1;
+        }
+        let fit = guest::memory_available().map_or(1, |free| free.0 / 2 / self.memory.0.max(1));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        processors.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
     }
 
     /// What the kernels are called.
@@ -203,11 +215,15 @@ impl Machines {
     }
 
     /// Boots a guest with the kernel that is called so, or the only one, on empty disks. What it is
-    /// comes with it.
+    /// comes with it. Each of those that run side by side has its lane.
     ///
     /// # Errors
     /// When something cannot be read, or the guest does not come up.
-    pub(crate) fn boot(&self, called: Option<&str>) -> anyhow::Result<(Machine, Environment)> {
+    pub(crate) fn boot(
+        &self,
+        lane: usize,
+        called: Option<&str>,
+    ) -> anyhow::Result<(Machine, Environment)> {
         let fits = |booted: &&Booted| called.is_none_or(|name| booted.name == name);
         let booted = self.kernels.iter().find(fits).with_context(|| {
             let (called, known) = (called.unwrap_or_default(), self.kernels().join(", "));
@@ -246,7 +262,10 @@ impl Machines {
             processors: 1,
             disks,
             append: Vec::new(),
-            directory: self.directory.clone(),
+            directory: match lane {
+                0 => self.directory.clone(),
+                lane => self.directory.with_added_extension(lane.to_string()),
+            },
         };
         let machine = Machine::boot(&wanted, &self.ready, Arc::clone(&self.interrupt))?;
         let mut facts = machine.facts();
@@ -410,81 +429,6 @@ fn place(named: Option<&str>, total: Bytes) -> PathBuf {
     match free {
         Ok(free) if free / 2 > total.0 => IN_MEMORY.into(),
         Ok(_) | Err(_) => std::env::temp_dir(),
-    }
-}
-
-/// Programs, files, and modules that the filesystems of a plan take.
-fn wants(
-    plan: &Plan,
-    catalogue: &Catalogue,
-    engine: Engine,
-) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let mut wants = Wants::default();
-    for level in &plan.filesystems {
-        wants.level(level, catalogue);
-    }
-    match engine {
-        Engine::Kvm | Engine::Tcg | Engine::Counted => wants.named("virtio_blk"),
-        Engine::Uml => {}
-    }
-    let lists = [wants.programs, wants.files, wants.modules];
-    let [programs, files, modules] = lists.map(|list| list.into_iter().collect());
-    (programs, files, modules)
-}
-
-/// What is wanted, each once.
-#[derive(Default)]
-struct Wants {
-    programs: BTreeSet<String>,
-    files: BTreeSet<String>,
-    modules: BTreeSet<String>,
-}
-
-impl Wants {
-    fn level(&mut self, level: &FilesystemLevel, catalogue: &Catalogue) {
-        let names = [Some(&level.base), level.becomes.as_ref()];
-        for filesystem in names.into_iter().flatten().filter_map(|name| catalogue.get(name).ok()) {
-            self.filesystem(filesystem);
-        }
-        for layer in &level.layers {
-            let (target, program) = match layer {
-                Layer::Md { .. } => ("md", "mdadm"),
-                Layer::Crypt { .. } => ("dm-crypt", "dmsetup"),
-                Layer::Thin { .. } => ("dm-thin", "dmsetup"),
-                Layer::Cache { .. } => ("dm-cache", "dmsetup"),
-                Layer::Delay { .. } => ("dm-delay", "dmsetup"),
-                Layer::Flakey { .. } => ("dm-flakey", "dmsetup"),
-                Layer::Dust { .. } => ("dm-dust", "dmsetup"),
-                Layer::LogWrites => ("dm-log-writes", "dmsetup"),
-            };
-            self.named(target);
-            self.programs.insert(program.into());
-        }
-        for step in &level.setup {
-            if let SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } = step {
-                self.programs.extend(argv.first().cloned());
-            }
-        }
-    }
-
-    fn filesystem(&mut self, filesystem: &Filesystem) {
-        self.programs.extend(filesystem.programs().into_iter().map(str::to_owned));
-        let others = [&filesystem.version, &filesystem.features.argv];
-        self.programs.extend(others.into_iter().filter_map(|argv| argv.first().cloned()));
-        self.named(&filesystem.fstype);
-    }
-
-    /// What a row of the table of needs has, or the alias by which the kernel asks for a
-    /// filesystem that is in none.
-    fn named(&mut self, name: &str) {
-        let Some(needs) = needs(name) else {
-            self.modules.insert(format!("fs-{name}"));
-            return;
-        };
-        let owned = |list: &'static [&str]| list.iter().map(|word| (*word).to_owned());
-        self.modules.extend(owned(needs.modules).chain(owned(needs.if_there)));
-        self.programs.extend(owned(needs.programs));
-        self.files.extend(owned(needs.files));
     }
 }
 

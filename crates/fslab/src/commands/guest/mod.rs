@@ -3,9 +3,11 @@
 
 mod build;
 mod check;
+mod lanes;
 mod machines;
 mod messages;
 mod trials;
+mod wants;
 mod worker;
 
 use std::{path::Path, sync::atomic::AtomicBool};
@@ -93,8 +95,7 @@ pub(super) fn begin(
     let info = session::info(chosen, id, seed, machines.describe());
     let mut guests = guests(machines, info.clone(), filesystems, chosen);
     let (mut found, mut environment) = (Vec::new(), Environment::default());
-    for kernel in guests.machines().kernels() {
-        let begun = guests.begin(Some(&kernel))?;
+    for (kernel, begun) in guests.begin()? {
         if environment.0.is_empty() {
             environment = begun.environment;
             environment.merge(host(surroundings));

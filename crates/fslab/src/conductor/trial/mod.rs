@@ -60,10 +60,32 @@ impl Stop {
     }
 }
 
+/// A trial that will be asked for, unless the run ends before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead<'a> {
+    /// Its cell.
+    pub(crate) cell: &'a Cell,
+    /// The index of the cell in the run.
+    pub(crate) index: usize,
+    /// Which repeat.
+    pub(crate) repeat: u32,
+}
+
 /// Where trials come from.
 pub(crate) trait Trials {
     /// What lies under the filesystems, in words.
     fn describe(&self) -> String;
+
+    /// How many trials are made at once.
+    fn side_by_side(&self) -> usize {
+        1
+    }
+
+    /// Tells which trials will be asked for, in this order; whoever can make them before they are
+    /// may.
+    fn ahead(&mut self, next: &mut dyn Iterator<Item = Ahead<'_>>) {
+        let _one_by_one = next;
+    }
 
     /// Measures one trial of the cell with that index; `None` when a signal ended it, and then the
     /// machine is as before and nothing is kept.

@@ -1,0 +1,82 @@
+//! What filesystems take into a guest: programs, files, and modules.
+
+use std::collections::BTreeSet;
+
+use guest::{Engine, initramfs::needs};
+use model::{FilesystemLevel, Layer, SetupStep, plan::Plan};
+use rig::{Catalogue, Filesystem};
+
+/// Programs, files, and modules that the filesystems of a plan take.
+pub(super) fn of(
+    plan: &Plan,
+    catalogue: &Catalogue,
+    engine: Engine,
+) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let mut wants = Wants::default();
+    for level in &plan.filesystems {
+        wants.level(level, catalogue);
+    }
+    match engine {
+        Engine::Kvm | Engine::Tcg | Engine::Counted => wants.named("virtio_blk"),
+        Engine::Uml => {}
+    }
+    let lists = [wants.programs, wants.files, wants.modules];
+    let [programs, files, modules] = lists.map(|list| list.into_iter().collect());
+    (programs, files, modules)
+}
+
+/// What is wanted, each once.
+#[derive(Default)]
+struct Wants {
+    programs: BTreeSet<String>,
+    files: BTreeSet<String>,
+    modules: BTreeSet<String>,
+}
+
+impl Wants {
+    fn level(&mut self, level: &FilesystemLevel, catalogue: &Catalogue) {
+        let names = [Some(&level.base), level.becomes.as_ref()];
+        for filesystem in names.into_iter().flatten().filter_map(|name| catalogue.get(name).ok()) {
+            self.filesystem(filesystem);
+        }
+        for layer in &level.layers {
+            let (target, program) = match layer {
+                Layer::Md { .. } => ("md", "mdadm"),
+                Layer::Crypt { .. } => ("dm-crypt", "dmsetup"),
+                Layer::Thin { .. } => ("dm-thin", "dmsetup"),
+                Layer::Cache { .. } => ("dm-cache", "dmsetup"),
+                Layer::Delay { .. } => ("dm-delay", "dmsetup"),
+                Layer::Flakey { .. } => ("dm-flakey", "dmsetup"),
+                Layer::Dust { .. } => ("dm-dust", "dmsetup"),
+                Layer::LogWrites => ("dm-log-writes", "dmsetup"),
+            };
+            self.named(target);
+            self.programs.insert(program.into());
+        }
+        for step in &level.setup {
+            if let SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } = step {
+                self.programs.extend(argv.first().cloned());
+            }
+        }
+    }
+
+    fn filesystem(&mut self, filesystem: &Filesystem) {
+        self.programs.extend(filesystem.programs().into_iter().map(str::to_owned));
+        let others = [&filesystem.version, &filesystem.features.argv];
+        self.programs.extend(others.into_iter().filter_map(|argv| argv.first().cloned()));
+        self.named(&filesystem.fstype);
+    }
+
+    /// What a row of the table of needs has, or the alias by which the kernel asks for a
+    /// filesystem that is in none.
+    fn named(&mut self, name: &str) {
+        let Some(needs) = needs(name) else {
+            self.modules.insert(format!("fs-{name}"));
+            return;
+        };
+        let owned = |list: &'static [&str]| list.iter().map(|word| (*word).to_owned());
+        self.modules.extend(owned(needs.modules).chain(owned(needs.if_there)));
+        self.programs.extend(owned(needs.programs));
+        self.files.extend(owned(needs.files));
+    }
+}
