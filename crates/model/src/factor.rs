@@ -156,10 +156,15 @@ fn share_or_size(text: &str) -> Result<String, ValueError> {
 }
 
 fn kernel(text: &str) -> Result<String, ValueError> {
-    if !text.trim().is_empty() && !text.contains(char::is_control) {
-        return Ok(text.trim().to_owned());
+    let error = || ValueError::new(format!("`{}` is no kernel", text.escape_debug()));
+    if text.contains(',') {
+        return Err(error().cure("a comma stands between kernels, so none is in a name or a path"));
     }
-    Err(ValueError::new(format!("`{}` is no kernel", text.escape_debug())))
+    match text.trim() {
+        "" => Err(error()),
+        _ if text.contains(char::is_control) => Err(error()),
+        name => Ok(name.to_owned()),
+    }
 }
 
 fn word(text: &str) -> Result<String, ValueError> {

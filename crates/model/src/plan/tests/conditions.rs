@@ -323,3 +323,15 @@ fn the_guest_and_its_disk_are_set_from_outside() {
     plan.set("guest", "uml", *VOCABULARY).unwrap();
     assert!(plan.consistent().is_err());
 }
+
+#[test]
+fn several_kernels_are_set_by_one_text() {
+    let text = "[axes]\nfilesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]\n";
+    let mut plan = plan(&format!("{STORAGE}{text}"));
+    plan.set("kernel", "6.1, /k/linux.deb", *VOCABULARY).unwrap();
+    let word = |text: &str| Value::Text(text.into());
+    assert_eq!(plan.factors, [(Factor::Kernel, vec![word("6.1"), word("/k/linux.deb")])]);
+    for wrong in ["", "6.1,", "6.1,,6.12"] {
+        plan.set("kernel", wrong, *VOCABULARY).unwrap_err();
+    }
+}
