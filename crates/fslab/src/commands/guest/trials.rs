@@ -68,11 +68,12 @@ impl Trials for InGuest<'_> {
     }
 
     fn ahead(&mut self, next: &mut dyn Iterator<Item = Ahead<'_>>) {
-        let job = |Ahead { cell, index, repeat }| Job { cell: Cell::clone(cell), index, repeat };
-        // As far as guests can get while one of them makes its trial.
-        let jobs: Vec<Job> = next.take(2 * self.side_by_side()).map(job).collect();
-        if self.side_by_side() > 1 {
-            self.guests.lanes.want(jobs.into_iter());
+        let count = self.side_by_side();
+        if count > 1 {
+            let job =
+                |Ahead { cell, index, repeat }| Job { cell: Cell::clone(cell), index, repeat };
+            // As far as guests can get while one of them makes its trial.
+            self.guests.lanes.want(next.take(2 * count).map(job));
         }
     }
 
