@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test bench calibrate check docs ci prepare clean-machine
+.PHONY: demo test bench bench-counted calibrate check docs ci prepare clean-machine
 
 demo: prepare            ## measure this machine's filesystems on image files; ends with a report
 	cargo build --release --locked -p fslab
@@ -15,6 +15,11 @@ test:                    ## the whole test suite; as root also what needs root
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator.md
+
+bench-counted:           ## what counting in guests repeats to, and what it finds; half an hour
+	scripts/prepare --guest --kernel 6.1 --kernel 6.12
+	cargo bench -q --locked -p fslab --bench counted -- $(CURDIR)/docs/method/counted.md \
+		$(CURDIR)/target/kernels/linux-image-6.1.*.deb $(CURDIR)/target/kernels/linux-image-6.12.*.deb
 
 calibrate:               ## how often the statistics are right, by simulation; minutes
 	cargo bench -q --locked -p analysis --bench calibrate -- $(CURDIR)/docs/method/calibration.md

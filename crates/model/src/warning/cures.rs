@@ -85,8 +85,9 @@ impl Warning {
                 "compare it with virtual times on the same device, and with no other times"
             }
             Self::InGuest { kind: GuestKind::Counted, latency: None } => {
-                "read it as work done, not as time: it ranks what is bound by the processor, such as \
-                 metadata in memory, as a machine does, and not what is bound by memory or devices"
+                "read it as work for the processor, not as time: of filesystems that differ much in \
+                 it, a machine's clock mostly has the same order, but caches, memory, and devices \
+                 have their say there"
             }
             Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto, .. } => {
                 "read what was counted (I/O, bytes, space); for times measure on the machine \

@@ -173,10 +173,9 @@ fn counted(clock: Clock) -> Option<&'static str> {
             "Numbers are instructions of a guest with one emulated processor, whose clock counts \
              them; the disk is in its memory and answers at once. They are those of the kernel, of \
              this program, and of reading the clock. There are no caches, no waiting for memory, \
-             and no contention for locks: what is bound by the processor, such as metadata in \
-             memory, is ranked as a machine ranks it, and what is bound by memory or devices is \
-             not. Kernel threads share the count, so it is not the same to the last digit. What \
-             the run itself took is told by the clock of the host.",
+             and no contention for locks: the numbers say what the processor has to do, and a \
+             clock may rank filesystems otherwise. Kernel threads share the count, so it is not \
+             the same to the last digit. What the run itself took is told by the clock of the host.",
         ),
     }
 }
