@@ -1,6 +1,6 @@
 //! Runs in throw-away guests, by QEMU's emulator, as whoever runs the tests.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use model::{
     Clock, Metric, Nanos, RunRecord, Sample, Warning,
@@ -8,7 +8,7 @@ use model::{
     record::{Outcome, TrialRecord},
 };
 
-use crate::support::{Bench, root, skipped};
+use crate::support::{Bench, root, said, skipped};
 
 const PLAN: &str = r#"
 profile = "quick"
@@ -286,6 +286,38 @@ fn a_guest_that_counts_tells_instructions_and_no_times() {
         }
     }
     assert!(page.contains("In a guest (counted, guest instructions)"), "below the figures");
+}
+
+/// The guide for whoever gates a kernel, from its first command to its last, in fewer trials: these
+/// decide nothing, and the gate must say so.
+#[test]
+fn the_guide_on_regressions_works_as_it_is_written() {
+    const NAME: &str = "the_guide_on_regressions_works_as_it_is_written";
+    let (Some(package), true) = (package(), on_path("qemu-system-x86_64")) else {
+        return skipped(NAME, "QEMU and a kernel's package");
+    };
+    let bench = Bench::new();
+    let guide = fs::read_to_string(root().join("docs/guides/regressions.md")).unwrap();
+    let blocks = guide.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("\n```"));
+    let blocks: Vec<String> =
+        blocks.map(|(block, _)| block.replace("repeats=7", "repeats=2")).collect();
+    let [measure, compare, script] = &blocks[..] else { panic!("{blocks:?}") };
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_fslab"));
+    let folder = program.parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let shell = |text: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-euc", text]).current_dir(bench.path("."));
+        command.env("PATH", &path).env("FSLAB_STATE", bench.state());
+        said(command.env("OLD", &package).env("NEW", &package).output().unwrap())
+    };
+    let measured = shell(measure);
+    assert_eq!(measured.status, Some(0), "{}", measured.stderr);
+    let compared = shell(compare);
+    assert_eq!(compared.status, Some(6), "{}{}", compared.stdout, compared.stderr);
+    assert!(compared.stdout.contains("gate 1 %: undecided"), "{}", compared.stdout);
+    let gated = shell(&format!("{script}\n./gate.sh"));
+    assert_eq!(gated.status, Some(125), "{}{}", gated.stdout, gated.stderr);
 }
 
 #[test]
