@@ -13,7 +13,7 @@
 //! /usr/bin /usr/sbin ...         programs and libraries, where the host has them
 //! /lib/fslab/modules/NAME.ko     modules, not compressed
 //! /lib/fslab/host/...            what the host has where the guest mounts something: /tmp, /run
-//! /etc/fslab/order               names of modules to load at start, one a line
+//! /etc/fslab/order               names of modules to load at start, in order, one a line
 //! /etc/fslab/aliases             ALIAS<TAB>MODULE: what the kernel may ask for; - is written as _
 //! /etc/fslab/depends             MODULE<TAB>what is to be loaded before it, in order
 //! /etc/fslab/job                 the job
@@ -47,9 +47,11 @@ pub struct Contents<'a> {
     pub programs: &'a [String],
     /// Absolute paths of files of the host, taken as they are, if there: `/etc/mke2fs.conf`.
     pub files: &'a [String],
-    /// Modules, in the order in which they are loaded at start.
+    /// Modules that can be loaded.
     pub modules: &'a [Found],
-    /// What these depend on, and by which names the kernel may ask for them.
+    /// Those of them that are loaded at start, in this order.
+    pub at_start: &'a [Found],
+    /// What modules depend on, and by which names the kernel may ask for them.
     pub on_demand: &'a Index,
     /// What the first process is told, as it wants it.
     pub job: &'a str,
@@ -131,7 +133,6 @@ fn put_init(host: &mut Host, program: &Path) -> Result<(), GuestError> {
 /// Puts the modules, and the tables by which they are found.
 fn put_modules(archive: &mut Archive, contents: &Contents<'_>) -> Result<(), GuestError> {
     let there: BTreeSet<&str> = contents.modules.iter().map(|found| found.name.as_str()).collect();
-    let mut order = String::new();
     let mut depends = String::new();
     for found in contents.modules {
         let name = &found.name;
@@ -140,13 +141,13 @@ fn put_modules(archive: &mut Archive, contents: &Contents<'_>) -> Result<(), Gue
             continue;
         }
         archive.file(&path, 0o644, &found.read()?).map_err(conflict)?;
-        order += &format!("{name}\n");
         let before = contents.on_demand.before(name);
         let before: Vec<_> = before.into_iter().filter(|name| there.contains(name)).collect();
         if !before.is_empty() {
             depends += &format!("{name}\t{}\n", before.join(" "));
         }
     }
+    let order: String = contents.at_start.iter().map(|found| format!("{}\n", found.name)).collect();
     let aliases = contents.on_demand.aliases().filter(|(_, module)| there.contains(module));
     let aliases: String = aliases.map(|(alias, module)| format!("{alias}\t{module}\n")).collect();
     for (name, text) in [("order", order), ("aliases", aliases), ("depends", depends)] {

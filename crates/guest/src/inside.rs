@@ -32,6 +32,7 @@ mod mounts;
 
 pub use door::Door;
 pub use job::{Device, Job};
+pub use load::load;
 
 /// How long a device may take to appear once its driver is loaded. Some look for their disks in the
 /// background.

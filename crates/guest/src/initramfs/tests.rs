@@ -75,6 +75,7 @@ fn the_layout_is_as_documented() {
         programs: &[],
         files: &strings(&["/nowhere/x.conf"]),
         modules: &order,
+        at_start: &order,
         on_demand: &index,
         job: "a job\n",
     };
@@ -138,6 +139,7 @@ fn programs_that_are_not_there_are_told() {
         programs: &strings(&["no-such-program", "a/b", "", "/nowhere/x"]),
         files: &[],
         modules: &[],
+        at_start: &[],
         on_demand: &Index::empty(),
         job: "",
     };
@@ -167,6 +169,7 @@ fn compressed_modules_are_unpacked() {
         programs: &[],
         files: &[],
         modules,
+        at_start: modules,
         on_demand: &index,
         job: "",
     };
@@ -210,6 +213,7 @@ fn programs_keep_all_their_names_and_bring_their_parts() {
         programs: &[&link, &script, &broken, &other, &endless].map(|path| text(path)),
         files: &[text(&conf), "/etc".to_owned()][..1],
         modules: &[],
+        at_start: &[],
         on_demand: &index,
         job: "",
     })
@@ -259,6 +263,7 @@ fn what_the_guest_hides_is_put_elsewhere_or_refused() {
         programs: &[tool.to_str().unwrap().to_owned()],
         files: &[],
         modules: &[],
+        at_start: &[],
         on_demand: &index,
         job: "",
     };
@@ -290,6 +295,7 @@ fn programs_run_where_the_archive_is_all_there_is() {
         programs: &strings(&programs),
         files: &strings(&["/etc/mke2fs.conf"]),
         modules: &[],
+        at_start: &[],
         on_demand: &index,
         job: "",
     })
@@ -377,6 +383,7 @@ fn an_archive_of_all_filesystems_can_be_made() {
             programs: &programs,
             files: &files,
             modules: &modules,
+            at_start: &modules,
             on_demand: &index,
             job: "",
         })

@@ -1,5 +1,5 @@
-//! The loading of modules: those that the first process was told to load, and those that the kernel
-//! asks for while it runs.
+//! The loading of modules: those that the first process was told to load, those that the next trial
+//! takes, and those that the kernel asks for while it runs.
 //!
 //! Names enter; modules are in the kernel when they leave. What each needs, and which names stand
 //! for which modules, was worked out on the host and is in tables beside them (the files below), so
@@ -17,7 +17,10 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::job::{FILE, Job};
+use super::{
+    job::{FILE, Job},
+    note,
+};
 
 /// Where the modules are: `NAME.ko`, uncompressed.
 const MODULES: &str = "/lib/fslab/modules";
@@ -131,6 +134,13 @@ impl Loader {
         Self { modules: MODULES.into(), aliases: read(ALIASES), depends: read(DEPENDS), parameters }
     }
 
+    /// With what this guest was told.
+    fn here() -> Self {
+        let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        let job = fs::read_to_string(FILE).ok().and_then(|text| Job::of_text(&text).ok());
+        Self::new(&command_line, job.as_ref())
+    }
+
     /// What to load at the start.
     pub(super) fn order() -> Vec<String> {
         let text = fs::read_to_string(ORDER).unwrap_or_default();
@@ -217,16 +227,30 @@ pub(super) fn called_as_modprobe(program: Option<&OsString>) -> bool {
         && Path::new(FILE).exists()
 }
 
-/// Loads what the arguments name, and notes it down.
-pub(super) fn modprobe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let job = fs::read_to_string(FILE).ok().and_then(|text| Job::of_text(&text).ok());
-    let loader = Loader::new(&command_line, job.as_ref());
-    let mut code = ExitCode::SUCCESS;
-    for name in arguments.filter_map(|name| name.into_string().ok()) {
-        if name.starts_with('-') {
-            continue;
+/// Loads modules by their names or aliases, with all that they need. What is not in the archive is
+/// built in, or is missed by name when it is needed; what the kernel refuses is told on the console.
+pub fn load(names: &[String]) {
+    let loader = Loader::here();
+    for name in names {
+        match loader.load(name) {
+            Ok(()) | Err(LoadError::Missing) => {}
+            Err(refused) => note(&refused.to_string()),
         }
+    }
+}
+
+/// Loads what the arguments name, and notes it down. With `-n` it only tells whether there is
+/// anything to load.
+pub(super) fn modprobe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let loader = Loader::here();
+    let arguments = arguments.filter_map(|argument| argument.into_string().ok());
+    let (options, names): (Vec<_>, Vec<_>) = arguments.partition(|word| word.starts_with('-'));
+    if options.iter().any(|option| ["-n", "--dry-run", "--show"].contains(&&**option)) {
+        let known = names.iter().all(|name| !loader.targets(name).is_empty());
+        return if known { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
         let outcome = loader.load(&name).map_or_else(|e| e.to_string(), |()| LOADED.to_owned());
         if outcome != LOADED {
             code = ExitCode::FAILURE;

@@ -196,6 +196,7 @@ impl Host<'_> {
             programs: &programs,
             files: &files,
             modules: &order,
+            at_start: &order,
             on_demand: &self.found.index,
             job: &job.to_text(),
         };

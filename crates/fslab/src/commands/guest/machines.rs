@@ -20,7 +20,7 @@ use model::{
 };
 use rig::Catalogue;
 
-use super::wants;
+use super::wants::Wants;
 use crate::{conductor::now_unix, exit::Failure, output, plans::Chosen};
 
 /// The argument with which this binary becomes the worker of a guest.
@@ -44,6 +44,9 @@ pub(crate) struct Machines {
     kernels: Vec<Booted>,
     programs: Vec<String>,
     files: Vec<String>,
+    /// Modules for the disks that it is given, which it needs from the start.
+    disks_take: Vec<String>,
+    /// Modules for what is measured.
     modules: Vec<String>,
     memory: Bytes,
     /// Size and number of the disks.
@@ -88,8 +91,11 @@ impl Machines {
             )));
         };
         let cache = Cache::new(Cache::default_directory());
-        let (engine, ready, memory) =
-            choose(kind, &cache, |engine| memory(engine, chosen, size, count))?;
+        let chosen_guest = choose(kind, &cache, |engine| memory(engine, chosen, size, count))?;
+        let ChosenGuest { engine, ready, memory, instead_of } = chosen_guest;
+        if let Some(reason) = instead_of {
+            output::message(&format!("taking a guest of kind {}: {reason}", engine.name()));
+        }
         let names = kernels(chosen);
         let architecture = engine.architecture();
         let mut found = Vec::new();
@@ -97,16 +103,17 @@ impl Machines {
             found.push(Booted::find(named, architecture, &cache, interrupt)?);
         }
         tell_apart(&mut found);
-        let (programs, files, modules) = wants::of(&chosen.plan, catalogue, engine);
+        let Wants { programs, files, modules } = Wants::of_plan(&chosen.plan, catalogue);
         let directory = place(directory.as_deref(), Bytes(size.0 * u64::from(count)))
             .join(format!("fslab-guest-{run}"));
         Ok(Self {
             engine,
             ready,
             kernels: found,
-            programs,
-            files,
-            modules,
+            programs: programs.into_iter().collect(),
+            files: files.into_iter().collect(),
+            disks_take: Wants::of_disks(engine).modules.into_iter().collect(),
+            modules: modules.into_iter().collect(),
             memory,
             disks: (size, count),
             disk: chosen.plan.guest_disk,
@@ -230,12 +237,19 @@ impl Machines {
             format!("the run began with kernel {called}, and the plan's are now {known}")
         })?;
         let device = self.device();
-        let must: Vec<&str> = device.modules().to_vec();
-        let if_there: Vec<&str> = self.modules.iter().map(String::as_str).collect();
-        let modules = booted.index.order_with(&must, &if_there).map_err(|absent| {
-            let absent = absent.join(", ");
-            anyhow::anyhow!("kernel {} has no {absent}", booted.kernel.release)
-        })?;
+        let order = |if_there: &[&str]| {
+            booted.index.order_with(device.modules(), if_there).map_err(|absent| {
+                let absent = absent.join(", ");
+                anyhow::anyhow!("kernel {} has no {absent}", booted.kernel.release)
+            })
+        };
+        let all: Vec<&str> = self.disks_take.iter().chain(&self.modules).map(|it| &**it).collect();
+        let modules = order(&all)?;
+        let at_start = match self.engine {
+            // What a trial costs is not to depend on which filesystems were loaded before.
+            Engine::Counted => modules.clone(),
+            Engine::Kvm | Engine::Tcg | Engine::Uml => order(&all[..self.disks_take.len()])?,
+        };
         let job = Job {
             seed: seed()?,
             unix_time_ns: Some(now_unix().0),
@@ -250,6 +264,7 @@ impl Machines {
             programs: &self.programs,
             files: &self.files,
             modules: &modules,
+            at_start: &at_start,
             on_demand: &booted.index,
             job: &job.to_text(),
         })?;
@@ -349,7 +364,7 @@ impl Booted {
 /// What is missing, and how to get it.
 pub(super) fn possible(kind: GuestKind, interrupt: &AtomicBool) -> Result<(), Failure> {
     let cache = Cache::new(Cache::default_directory());
-    let (engine, ..) = choose(kind, &cache, |_| MEMORY)?;
+    let engine = choose(kind, &cache, |_| MEMORY)?.engine;
     Booted::find(None, engine.architecture(), &cache, interrupt).map(drop)
 }
 
@@ -377,12 +392,21 @@ fn kernels(chosen: &Chosen) -> Vec<Option<String>> {
     kernels
 }
 
+/// What runs guests.
+struct ChosenGuest {
+    engine: Engine,
+    ready: Ready,
+    memory: Bytes,
+    /// Why none of the kinds before it, of which the last is told.
+    instead_of: Option<String>,
+}
+
 /// What runs the guests of a kind, and with how much memory.
 fn choose(
     kind: GuestKind,
     cache: &Cache,
     memory: impl Fn(Engine) -> Bytes,
-) -> Result<(Engine, Ready, Bytes), Failure> {
+) -> Result<ChosenGuest, Failure> {
     let wanted: &[Engine] = match kind {
         GuestKind::Auto => &[Engine::Kvm, Engine::Uml, Engine::Tcg],
         GuestKind::Kvm => &[Engine::Kvm],
@@ -395,11 +419,8 @@ fn choose(
         let memory = memory(*engine);
         match engine.preflight(memory, Some(cache.directory())) {
             Ok(ready) => {
-                if let Some(reason) = reasons.last() {
-                    let engine = engine.name();
-                    output::message(&format!("taking a guest of kind {engine}: {reason}"));
-                }
-                return Ok((*engine, ready, memory));
+                let (engine, instead_of) = (*engine, reasons.pop());
+                return Ok(ChosenGuest { engine, ready, memory, instead_of });
             }
             Err(error) => reasons.push(crate::exit::chain(&error)),
         }

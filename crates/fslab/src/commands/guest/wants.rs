@@ -1,4 +1,4 @@
-//! What filesystems take into a guest: programs, files, and modules.
+//! What filesystems and disks take into a guest: programs, files, and modules.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,44 @@ use guest::{Engine, initramfs::needs};
 use model::{FilesystemLevel, Layer, SetupStep, plan::Plan};
 use rig::{Catalogue, Filesystem};
 
-/// Programs, files, and modules that the filesystems of a plan take.
-pub(super) fn of(
-    plan: &Plan,
-    catalogue: &Catalogue,
-    engine: Engine,
-) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let mut wants = Wants::default();
-    for level in &plan.filesystems {
-        wants.level(level, catalogue);
-    }
-    match engine {
-        Engine::Kvm | Engine::Tcg | Engine::Counted => wants.named("virtio_blk"),
-        Engine::Uml => {}
-    }
-    let lists = [wants.programs, wants.files, wants.modules];
-    let [programs, files, modules] = lists.map(|list| list.into_iter().collect());
-    (programs, files, modules)
-}
-
 /// What is wanted, each once.
 #[derive(Default)]
-struct Wants {
-    programs: BTreeSet<String>,
-    files: BTreeSet<String>,
-    modules: BTreeSet<String>,
+pub(super) struct Wants {
+    /// By name.
+    pub(super) programs: BTreeSet<String>,
+    /// Absolute paths.
+    pub(super) files: BTreeSet<String>,
+    /// By name or alias.
+    pub(super) modules: BTreeSet<String>,
 }
 
 impl Wants {
+    /// What the filesystems of a plan take.
+    pub(super) fn of_plan(plan: &Plan, catalogue: &Catalogue) -> Self {
+        let mut wants = Self::default();
+        for level in &plan.filesystems {
+            wants.level(level, catalogue);
+        }
+        wants
+    }
+
+    /// What one filesystem takes.
+    pub(super) fn of_level(level: &FilesystemLevel, catalogue: &Catalogue) -> Self {
+        let mut wants = Self::default();
+        wants.level(level, catalogue);
+        wants
+    }
+
+    /// What the disks take that a guest is given.
+    pub(super) fn of_disks(engine: Engine) -> Self {
+        let mut wants = Self::default();
+        match engine {
+            Engine::Kvm | Engine::Tcg | Engine::Counted => wants.named("virtio_blk"),
+            Engine::Uml => {}
+        }
+        wants
+    }
+
     fn level(&mut self, level: &FilesystemLevel, catalogue: &Catalogue) {
         let names = [Some(&level.base), level.becomes.as_ref()];
         for filesystem in names.into_iter().flatten().filter_map(|name| catalogue.get(name).ok()) {

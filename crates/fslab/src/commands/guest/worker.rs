@@ -14,7 +14,10 @@ use guest::inside::Door;
 use model::{Factor, record::CellRecord};
 use rig::{Catalogue, Host, RealHost, Rig};
 
-use super::messages::{Answer, Begin, Begun, Request};
+use super::{
+    messages::{Answer, Begin, Begun, Request},
+    wants::Wants,
+};
 use crate::{
     cells,
     commands::session::{self, Surroundings},
@@ -89,6 +92,9 @@ fn serve(door: &RefCell<Door>) -> anyhow::Result<()> {
         let Request::Trial { cell, index, repeat } = request else {
             anyhow::bail!("the run was begun twice")
         };
+        // A mount that is timed is not to wait for them.
+        let modules = Wants::of_level(&cell.filesystem, &catalogue).modules;
+        guest::inside::load(&modules.into_iter().collect::<Vec<_>>());
         let trial = trials.measure(&cell, index, repeat);
         let trial = trial.context("a trial was interrupted, and nothing interrupts here")?;
         answer(door, &Answer::Trial(Box::new(trial)))?;
