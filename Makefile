@@ -4,12 +4,13 @@ export CARGO_BUILD_JOBS
 
 .PHONY: demo test bench bench-counted calibrate check docs ci prepare clean-machine
 
-demo: prepare            ## measure this machine's filesystems on image files; ends with a report
+demo:                    ## measure the filesystems of this machine, and in a guest those it lacks; ends with a report
+	scripts/prepare --guest
 	cargo build --release --locked -p fslab
 	target/release/fslab demo
 
 test:                    ## the whole test suite; as root also what needs root
-	scripts/prepare --browser --guest
+	scripts/prepare --browser --guest --kernel 6.1 --kernel uml
 	scripts/test
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes

@@ -1,8 +1,12 @@
 //! `fslab demo`: the shortest way to a real result.
 
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
 
 use model::GuestKind;
+use rig::{Availability, Catalogue, Filesystem, RealHost, catalogue::Kind};
 
 use super::guest;
 use crate::{
@@ -11,22 +15,70 @@ use crate::{
     output,
 };
 
+/// The filesystems of this kernel on image files.
+const NATIVE: &str = "demo";
+/// Many filesystems in a guest.
+const GUEST: &str = "demo-guest";
+/// The filesystem of the current directory, as it is.
+const DIRECTORY: &str = "demo-directory";
+
 pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
-    let root = rustix::process::geteuid().is_root();
-    let (plan, guest) = match demo.guest {
-        Some(kind) => ("demo-guest", Some(kind)),
-        None if !demo.kernel.is_empty() => ("demo-guest", Some(GuestKind::Auto)),
-        None if root => ("demo", None),
-        None => match guest::possible(GuestKind::Auto, &AtomicBool::new(false)) {
-            Ok(()) => ("demo-guest", Some(GuestKind::Auto)),
-            Err(lacking) => {
-                say_what_is_missing(demo, &lacking);
-                ("demo-directory", None)
-            }
-        },
-    };
-    let run = Run {
-        plan: Some(plan.into()),
+    let possible = || guest::possible(GuestKind::Auto, &AtomicBool::new(false));
+    let auto = Some(GuestKind::Auto);
+    if demo.guest.is_some() || !demo.kernel.is_empty() {
+        return super::run::run(&plan(demo, GUEST, demo.guest.or(auto)), state);
+    }
+    if rustix::process::geteuid().is_root() {
+        return as_root(demo, possible, state);
+    }
+    if let Err(lacking) = possible() {
+        say(
+            demo,
+            &format!(
+                "not root: no filesystem can be made or mounted here, so the demo measures the \
+                 filesystem\nof this directory as it is, without emptying all caches and without \
+                 its device's\ncounters. `sudo fslab demo` measures ext2, ext3, ext4, xfs, btrfs \
+                 and whatever else\nthis kernel has, side by side on image files. In a guest that \
+                 needs no root, but:\n{}",
+                lacking.text()
+            ),
+        );
+        return super::run::run(&plan(demo, DIRECTORY, None), state);
+    }
+    super::run::run(&plan(demo, GUEST, auto), state)
+}
+
+/// On image files what this kernel has, then in a guest what it lacks: their numbers never stand in
+/// one table, so there are two runs.
+fn as_root(
+    demo: &Demo,
+    possible: impl Fn() -> Result<(), Failure>,
+    state: &Path,
+) -> Result<Exit, Failure> {
+    let first = plan(demo, NATIVE, None);
+    let ended = super::run::run(&first, state)?;
+    let lacking = lacking();
+    if lacking.is_empty() || ended == Exit::Interrupted {
+        return Ok(ended);
+    }
+    let names = lacking.join(", ");
+    if let Err(why) = possible() {
+        say(demo, &format!("{names} could be measured in a guest, but:\n{}", why.text()));
+        return Ok(ended);
+    }
+    say(demo, &format!("this kernel lacks {names}: they are measured in a guest"));
+    let mut second = plan(demo, GUEST, Some(GuestKind::Auto));
+    second.output = first.output.as_deref().map(beside);
+    second.view.html = demo.view.html.as_deref().map(beside);
+    second.changes.set.push(("filesystem".into(), lacking.join(",")));
+    let in_guest = super::run::run(&second, state)?;
+    Ok(if ended == Exit::Done { in_guest } else { ended })
+}
+
+/// A run of a ready plan as it is.
+fn plan(demo: &Demo, name: &str, guest: Option<GuestKind>) -> Run {
+    Run {
+        plan: Some(name.into()),
         changes: Changes {
             scale: "1".into(),
             profile: None,
@@ -46,19 +98,51 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         fail_fast: false,
         pilot: false,
         view: demo.view.clone(),
-    };
-    super::run::run(&run, state)
+    }
 }
 
-fn say_what_is_missing(demo: &Demo, lacking: &Failure) {
-    if demo.view.quiet {
-        return;
+/// The filesystems that this kernel lacks, and whose tools are here.
+fn lacking() -> Vec<String> {
+    let catalogue = Catalogue::embedded();
+    let lacks = |filesystem: &&Filesystem| {
+        let missing =
+            matches!(catalogue.availability(filesystem, &RealHost), Availability::Missing { .. });
+        let tools = filesystem.programs();
+        missing && !tools.is_empty() && catalogue.missing_tools(filesystem, &RealHost).is_none()
+    };
+    let of_blocks = catalogue.all().iter().filter(|filesystem| filesystem.kind == Kind::Block);
+    of_blocks.filter(lacks).map(|filesystem| filesystem.name.clone()).collect()
+}
+
+/// The same file of what is measured in a guest: beside `demo.fslab` it is `demo-guest.fslab`.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push("-guest");
+    let mut beside = file.with_file_name(name);
+    if let Some(extension) = file.extension() {
+        beside.add_extension(extension);
     }
-    output::message(&format!(
-        "not root: no filesystem can be made or mounted here, so the demo measures the filesystem\n\
-         of this directory as it is, without emptying all caches and without its device's\n\
-         counters. `sudo fslab demo` measures ext2, ext3, ext4, xfs, btrfs and whatever else\n\
-         this kernel has, side by side on image files. In a guest that needs no root, but:\n{}",
-        lacking.text()
-    ));
+    beside
+}
+
+fn say(demo: &Demo, text: &str) {
+    if !demo.view.quiet {
+        output::message(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_stand_beside_each_other() {
+        let named = |file: &str| beside(Path::new(file)).display().to_string();
+        assert_eq!(
+            named("fslab-demo-2026-11-22-101500.fslab"),
+            "fslab-demo-2026-11-22-101500-guest.fslab"
+        );
+        assert_eq!(named("/srv/a.b/run"), "/srv/a.b/run-guest");
+        assert_eq!(named("report.v2.html"), "report.v2-guest.html");
+    }
 }
