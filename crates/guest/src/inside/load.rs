@@ -228,7 +228,7 @@ pub(super) fn called_as_modprobe(program: Option<&OsString>) -> bool {
 }
 
 /// Loads modules by their names or aliases, with all that they need. What is not in the archive is
-/// built in, or is missed by name when it is needed; what the kernel refuses is told on the console.
+/// built in, or is missed by name when needed; what the kernel refuses is told on the console.
 pub fn load(names: &[String]) {
     let loader = Loader::here();
     for name in names {
