@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::{
     Absent, Interval,
     bootstrap::{
-        beside::{SIDE, Units, medians},
+        beside::{Paired, Products, SIDE, Units},
         expanded_interval,
     },
     bounded,
@@ -72,11 +72,11 @@ pub struct Aggregate {
     pub fragile: Option<usize>,
 }
 
-/// A pairing made ready to be resampled.
+/// A pairing made ready.
 struct Ready {
     /// The differences of logarithms, ascending, with the repeats (of `first`, of `second`) that
-    /// make them; later with the units of those.
-    differences: Vec<(f64, u32, u32)>,
+    /// make them.
+    differences: Vec<(f64, [u32; 2])>,
     /// The logarithm of the ratio of all repeats.
     ratio: f64,
 }
@@ -103,7 +103,7 @@ pub fn geometric_across(workloads: &[Pairing], seed: u64) -> Result<Aggregate, A
 
 /// The aggregate, with the run that either side is of.
 fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregate, Absent> {
-    let mut ready = workloads.iter().map(Ready::new).collect::<Result<Vec<Ready>, Absent>>()?;
+    let ready = workloads.iter().map(Ready::new).collect::<Result<Vec<Ready>, Absent>>()?;
     let logs: Vec<f64> = ready.iter().map(|workload| workload.ratio).collect();
     let by_ratio = |a: &usize, b: &usize| logs[*a].total_cmp(&logs[*b]);
     // Of equal ones the first, on either side.
@@ -115,18 +115,19 @@ fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregat
     let runs = runs.iter().cycle().map(|run| blocked.then_some(*run));
     let lists: Vec<&[Repeat]> = lists().map(Vec::as_slice).collect();
     let units = Units::of_lists(lists.into_iter().zip(runs))?;
-    ready.iter_mut().enumerate().for_each(|(at, workload)| workload.by_units(&units, at));
+    let paired = |(at, ready): (usize, Ready)| {
+        Paired::new(&units, [2 * at, 2 * at + 1], ready.differences.into_iter())
+    };
+    let paired: Vec<Paired> = ready.into_iter().enumerate().map(paired).collect();
     let blocks = units.least();
     let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(1));
     let (mut these, mut like_these) = (Vec::new(), Vec::new());
     let mut drawn = vec![[0.0; SIDE]; workloads.len()];
     units.each(seed, |weights| {
-        let totals = units.totals(weights);
-        let draw = |(at, drawn): (usize, &mut [f64; SIDE])| {
-            let totals = (&totals[2 * at], &totals[2 * at + 1]);
-            *drawn = medians(&ready[at].differences, weights, totals);
-        };
-        drawn.par_iter_mut().with_min_len(SHARE).enumerate().for_each(draw);
+        let resampled = drawn.par_iter_mut().with_min_len(SHARE).zip(&paired);
+        resampled.for_each_init(Products::default, |products, (drawn, paired)| {
+            *drawn = products.medians(paired, &units, weights);
+        });
         these.extend(means(drawn.iter().copied()));
         like_these.extend(means(
             drawn
@@ -167,19 +168,11 @@ impl Ready {
         let mut differences = Vec::with_capacity(a.logs.len() * b.logs.len());
         for (j, second) in (0u32..).zip(&pairing.second) {
             for (i, first) in (0u32..).zip(&pairing.first) {
-                differences.push((sign * second.value.ln() - sign * first.value.ln(), i, j));
+                differences.push((sign * second.value.ln() - sign * first.value.ln(), [i, j]));
             }
         }
         differences.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         Ok(Self { differences, ratio })
-    }
-
-    /// Puts units in the place of repeats, where this is workload `at`.
-    fn by_units(&mut self, units: &Units, at: usize) {
-        let (first, second) = (units.of_list(2 * at), units.of_list(2 * at + 1));
-        for (_, i, j) in &mut self.differences {
-            (*i, *j) = (count(first[*i as usize]), count(second[*j as usize]));
-        }
     }
 }
 

@@ -189,7 +189,7 @@ struct Trial {
 
 /// The trials in the order of the run.
 fn trials(cells: &[OfCell]) -> Vec<Trial> {
-    let mut trials: BTreeMap<usize, (Trial, Vec<f64>)> = BTreeMap::new();
+    let mut trials: Vec<(usize, Trial)> = Vec::new();
     for (cell, of_cell) in cells.iter().enumerate() {
         let values = of_cell.repeats.iter().map(|repeat| repeat.value);
         if of_cell.repeats.len() < 2 || !values.clone().all(|v| v.is_finite() && v > 0.0) {
@@ -199,15 +199,20 @@ fn trials(cells: &[OfCell]) -> Vec<Trial> {
             Better::Lower => -1.0,
             Better::Higher | Better::Neither => 1.0,
         };
-        let center = middle(values.map(f64::ln).collect());
-        for Placed { block, order, after, value } in of_cell.repeats.iter().copied() {
-            let trial = Trial { cell, block, after, residual: 0.0 };
-            let (_, residuals) = trials.entry(order).or_insert((trial, Vec::new()));
-            residuals.push(sign * (value.ln() - center));
-        }
+        let logs: Vec<f64> = values.map(f64::ln).collect();
+        let center = middle(logs.clone());
+        let residuals = logs.iter().map(|log| sign * (log - center));
+        trials.extend(of_cell.repeats.iter().zip(residuals).map(|(repeat, residual)| {
+            let Placed { block, order, after, .. } = *repeat;
+            (order, Trial { cell, block, after, residual })
+        }));
     }
-    let settled = |(trial, residuals)| Trial { residual: middle(residuals), ..trial };
-    trials.into_values().map(settled).collect()
+    trials.par_sort_by_key(|(order, _)| *order);
+    let settled = |values: &[(usize, Trial)]| {
+        let residual = middle(values.iter().map(|(_, trial)| trial.residual).collect());
+        Trial { residual, ..values[0].1 }
+    };
+    trials.chunk_by(|one, other| one.0 == other.0).map(settled).collect()
 }
 
 /// The median of values in any order, of which there is at least one.

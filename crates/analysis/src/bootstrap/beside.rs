@@ -14,7 +14,7 @@ use wide::{i16x16, i32x16};
 
 use super::{
     RESAMPLES,
-    halves::{Halves, Lanes},
+    halves::{Halves, Lanes, halved},
 };
 use crate::{
     Absent, count,
@@ -119,24 +119,6 @@ impl Units {
         &self.lists[list]
     }
 
-    /// How many repeats of each list are in each of some resamples.
-    pub(crate) fn totals(&self, weights: &[Beside]) -> Vec<[i32; SIDE]> {
-        let mut totals: Vec<[i32; SIDE]> = Vec::with_capacity(self.lists.len());
-        for (at, (list, alike)) in self.lists.iter().zip(&self.alike).enumerate() {
-            let mut sum = [0; SIDE];
-            if *alike < at {
-                sum = totals[*alike];
-            } else {
-                for unit in list {
-                    let weights = weights[*unit].iter().copied();
-                    sum.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += i32::from(weight));
-                }
-            }
-            totals.push(sum);
-        }
-        totals
-    }
-
     /// Shows [`RESAMPLES`] draws to a function, [`SIDE`] at a time: how often each unit is in each
     /// of them. No list is empty in any.
     pub(crate) fn each(&self, seed: u64, mut see: impl FnMut(&[Beside])) {
@@ -167,46 +149,108 @@ impl Units {
     }
 }
 
-/// The medians of ascending values in each resample, where value i weighs what its two units weigh
-/// together. All first units weigh `totals.0` together, all second ones `totals.1`, which is more
-/// than nothing, and their product less than 2^31.
-pub(crate) fn medians(
-    values: &[(f64, u32, u32)],
-    weights: &[Beside],
-    totals: (&[i32; SIDE], &[i32; SIDE]),
-) -> [f64; SIDE] {
-    let mut total = *totals.0;
-    total.iter_mut().zip(totals.1).for_each(|(total, other)| *total = total.saturating_mul(*other));
-    let short = |count: usize| i16::try_from(count).is_ok();
-    let most = total.iter().copied().max().unwrap_or(0);
-    if short(values.len()) && i16::try_from(most).is_ok() {
-        at_half::<i16x16>(values, weights, &total)
-    } else {
-        at_half::<i32x16>(values, weights, &total)
+/// Values that two lists make, one for each pair of their repeats.
+pub(crate) struct Paired {
+    /// Half of each value, ascending.
+    halved: Vec<f64>,
+    /// Where in [`Products`] the pair of each value is.
+    places: Vec<u32>,
+    /// The two lists; of those with the same units the first one.
+    lists: [usize; 2],
+}
+
+impl Paired {
+    /// Of ascending values, each with its repeat of the first and of the second of two lists.
+    pub(crate) fn new(
+        units: &Units,
+        lists: [usize; 2],
+        values: impl ExactSizeIterator<Item = (f64, [u32; 2])> + Clone,
+    ) -> Self {
+        let second = count(units.of_list(lists[1]).len());
+        Self {
+            halved: halved(values.clone().map(|(value, _)| value), 0.0),
+            places: values.map(|(_, [one, other])| one * second + other).collect(),
+            lists: lists.map(|list| units.alike[list]),
+        }
     }
 }
 
-/// [`medians`] by sums that hold all totals and the number of values.
-fn at_half<L: Lanes>(
-    values: &[(f64, u32, u32)],
-    weights: &[Beside],
-    total: &[i32; SIDE],
-) -> [f64; SIDE] {
+/// What each pair of repeats of two lists weighs in some resamples. It is kept from one pair of
+/// lists to the next, which may have the same units.
+#[derive(Default)]
+pub(crate) struct Products {
+    lists: Option<[usize; 2]>,
+    /// The sum of all products.
+    total: [i32; SIDE],
+    /// The products, those with the first repeat of the first list first, if all sums of them fit.
+    short: Vec<i16x16>,
+    /// The same if not.
+    long: Vec<i32x16>,
+}
+
+impl Products {
+    /// The medians of paired values in resamples whose units weigh so much: always the same for the
+    /// same products. No list is empty in any of them, and they have less than 2^31 pairs.
+    pub(crate) fn medians(
+        &mut self,
+        paired: &Paired,
+        units: &Units,
+        weights: &[Beside],
+    ) -> [f64; SIDE] {
+        if self.lists != Some(paired.lists) {
+            self.multiply(paired.lists.map(|list| units.of_list(list)), weights);
+            self.lists = Some(paired.lists);
+        }
+        match self.long.is_empty() {
+            true => at_half(&self.short, paired, &self.total),
+            false => at_half(&self.long, paired, &self.total),
+        }
+    }
+
+    fn multiply(&mut self, [first, second]: [&[usize]; 2], weights: &[Beside]) {
+        let total = |list: &[usize]| {
+            let mut total = [0i32; SIDE];
+            for unit in list {
+                let weights = weights[*unit].iter().copied();
+                total.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += i32::from(weight));
+            }
+            total
+        };
+        self.total = total(first);
+        let others = total(second);
+        self.total.iter_mut().zip(others).for_each(|(sum, other)| *sum = sum.saturating_mul(other));
+        self.short.clear();
+        self.long.clear();
+        let short = |count: usize| i16::try_from(count).is_ok();
+        let most = self.total.iter().copied().max().unwrap_or(0);
+        if short(first.len() * second.len()) && i16::try_from(most).is_ok() {
+            products(&mut self.short, [first, second], weights);
+        } else {
+            products(&mut self.long, [first, second], weights);
+        }
+    }
+}
+
+/// The products of the weights of all pairs of units.
+fn products<L: Lanes>(products: &mut Vec<L>, units: [&[usize]; 2], weights: &[Beside]) {
+    let [first, second] = units.map(|units| units.iter().map(|unit| &weights[*unit]));
+    for one in first {
+        products.extend(second.clone().map(|other| L::weight_of_two(one, other)));
+    }
+}
+
+/// [`Products::medians`] by sums that hold all totals and the number of values.
+fn at_half<L: Lanes>(products: &[L], paired: &Paired, total: &[i32; SIDE]) -> [f64; SIDE] {
     /// So often it is asked whether all medians were passed.
     const STRIDE: usize = 16;
     let mut halves = Halves::<L>::new(total);
-    for some in values.chunks(STRIDE) {
-        for (_, first, second) in some {
-            let (first, second) = (&weights[*first as usize], &weights[*second as usize]);
-            halves.pass(L::weight_of_two(first, second));
-        }
+    for places in paired.places.chunks(STRIDE) {
+        places.iter().for_each(|place| halves.pass(products[*place as usize]));
         if halves.done() {
             break;
         }
     }
-    let last = values.len() - 1;
-    let value = |place: usize| values[place.min(last)].0;
-    halves.places().map(|(low, high)| f64::midpoint(value(low), value(high)))
+    halves.medians(&paired.halved)
 }
 
 #[cfg(test)]
@@ -265,20 +309,41 @@ mod tests {
 
     #[test]
     fn medians_are_those_of_one_resample_after_the_other() {
-        let repeats = list(0..7);
-        let units = Units::of_lists([(&*repeats, Some(0))].into_iter()).unwrap();
+        let (repeats, fewer) = (list(0..7), list(2..7));
+        let lists = [&*repeats, &fewer, &repeats].map(|list| (list, Some(0)));
+        let units = Units::of_lists(lists.into_iter()).err();
+        assert_eq!(units, Some(Absent::Repeats { least: 5, needed: 6 }));
+        let (repeats, fewer) = (list(0..8), list(2..8));
+        let lists = [&*repeats, &fewer, &repeats].map(|list| (list, Some(0)));
+        let units = Units::of_lists(lists.into_iter()).unwrap();
         let mut rng = fastrand::Rng::with_seed(4);
-        let mut values: Vec<(f64, u32, u32)> =
-            (0..49).map(|pair| (f64::from(rng.u8(0..20)), pair / 7, pair % 7)).collect();
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut values = |lists: [usize; 2]| {
+            let [first, second] = lists.map(|list| count(units.of_list(list).len()));
+            let pairs = (0..first).flat_map(|one| (0..second).map(move |other| [one, other]));
+            let mut values: Vec<(f64, [u32; 2])> =
+                pairs.map(|pair| (f64::from(rng.u8(0..20)), pair)).collect();
+            values.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (Paired::new(&units, lists, values.iter().copied()), values)
+        };
+        let all = [[0, 2], [0, 1], [1, 2], [1, 0], [2, 1]].map(|lists| (lists, values(lists)));
         units.each(5, |weights| {
-            let found = medians(&values, weights, (&[7; SIDE], &[7; SIDE]));
-            let long = at_half::<i32x16>(&values, weights, &[49; SIDE]);
-            for at in 0..SIDE {
-                let weight = |unit: u32| u32::try_from(weights[unit as usize][at]).unwrap();
-                let one = values.iter().map(|(value, i, j)| (*value, weight(*i) * weight(*j)));
-                assert_eq!(found[at], weighted_median(one, 0, 49));
-                assert_eq!(found[at], long[at]);
+            let mut products = Products::default();
+            for (lists, (paired, values)) in &all {
+                let found = products.medians(paired, &units, weights);
+                let [first, second] = lists.map(|list| units.of_list(list));
+                let mut long = Vec::new();
+                super::products::<i32x16>(&mut long, [first, second], weights);
+                let long = at_half(&long, paired, &products.total);
+                for at in 0..SIDE {
+                    let weight = |unit: usize| u32::try_from(weights[unit][at]).unwrap();
+                    let both = |[one, other]: [u32; 2]| {
+                        weight(first[one as usize]) * weight(second[other as usize])
+                    };
+                    let one = values.iter().map(|(value, pair)| (*value, both(*pair)));
+                    let total = one.clone().map(|(_, weight)| u64::from(weight)).sum();
+                    assert_eq!(found[at], weighted_median(one, 0, total));
+                    assert_eq!(found[at], long[at]);
+                }
             }
         });
     }

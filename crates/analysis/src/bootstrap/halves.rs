@@ -2,7 +2,7 @@
 //!
 //! A list's values in order stand still; what differs from resample to resample is how much each of
 //! them weighs. Weights enter value by value ([`Halves::pass`]), for all resamples at once; the
-//! places of the two middle values of each leave ([`Halves::places`]).
+//! medians leave ([`Halves::medians`]), read from the [`halved`] values.
 //!
 //! All of it is sums and comparisons of 16 or 32 bits, which any 64-bit processor does several at a
 //! time, and which are the same whoever does them.
@@ -31,9 +31,9 @@ pub(crate) trait Lanes: Copy {
     fn places(self) -> [usize; SIDE];
 }
 
-/// Implements [`Lanes`] for numbers made of a weight and of a whole number.
+/// Implements [`Lanes`] for numbers made of a weight and of a whole number, which become places.
 macro_rules! lanes {
-    ($lanes:ty, $of_weight:expr, $of_whole:expr) => {
+    ($lanes:ty, $of_weight:expr, $of_whole:expr, $to_place:expr) => {
         impl Lanes for $lanes {
             fn of(values: &[i32; SIDE]) -> Self {
                 Self::new(values.map($of_whole))
@@ -65,14 +65,25 @@ macro_rules! lanes {
             }
 
             fn places(self) -> [usize; SIDE] {
-                self.to_array().map(|place| usize::try_from(place).unwrap_or(0))
+                self.to_array().map($to_place)
             }
         }
     };
 }
 
-lanes!(i16x16, |weight| weight, |value| i16::try_from(value).unwrap_or(i16::MAX));
-lanes!(i32x16, i32::from, |value| value);
+lanes!(i16x16, |weight| weight, |value| i16::try_from(value).unwrap_or(i16::MAX), |place| {
+    usize::from(place.unsigned_abs())
+});
+lanes!(i32x16, i32::from, |value| value, |place| place.unsigned_abs() as usize);
+
+/// Half of each of some ascending values, about a center: what medians are read from. The last
+/// stands there twice, for resamples without any weight.
+pub(crate) fn halved(values: impl ExactSizeIterator<Item = f64>, center: f64) -> Vec<f64> {
+    let mut halved = Vec::with_capacity(values.len() + 1);
+    halved.extend(values.map(|value| (value - center) / 2.0));
+    halved.extend(halved.last().copied());
+    halved
+}
 
 /// Resamples on the way to their halves.
 pub(crate) struct Halves<L> {
@@ -126,9 +137,10 @@ impl<L: Lanes> Halves<L> {
         !self.passed.any_less(self.high)
     }
 
-    /// The places of the two middle values of each resample.
-    pub(crate) fn places(&self) -> [(usize, usize); SIDE] {
+    /// The median of each resample of values, once its half was passed; without any weight it is
+    /// some value.
+    pub(crate) fn medians(&self, halved: &[f64]) -> [f64; SIDE] {
         let (below, up_to) = (self.below.places(), self.up_to.places());
-        std::array::from_fn(|at| (below[at], up_to[at]))
+        std::array::from_fn(|at| halved[below[at]] + halved[up_to[at]])
     }
 }

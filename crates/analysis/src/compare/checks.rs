@@ -60,9 +60,11 @@ pub struct Check {
 impl Check {
     /// What is wrong, if something is.
     pub fn warning(&self) -> Option<Warning> {
-        let p = self.p.map_or_else(String::new, |p| format!(" with p = {}", rough(p)));
-        let what = format!("{} says {:.3}{p}", self.method.name(), self.ratio.0);
-        self.disagrees.then_some(Warning::Disagree { what })
+        self.disagrees.then(|| {
+            let p = self.p.map_or_else(String::new, |p| format!(" with p = {}", rough(p)));
+            let what = format!("{} says {:.3}{p}", self.method.name(), self.ratio.0);
+            Warning::Disagree { what }
+        })
     }
 }
 

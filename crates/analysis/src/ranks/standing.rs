@@ -18,7 +18,7 @@ use crate::{
     bootstrap::{
         RESAMPLES,
         beside::{Beside, SIDE},
-        halves::{Halves, Lanes},
+        halves::{Halves, Lanes, halved},
     },
     compare::Sample,
     count,
@@ -32,6 +32,8 @@ pub(crate) struct Standing {
     cells: usize,
     /// In how many resamples the median of one cell is at least that of another, row by row.
     at_least: Vec<u32>,
+    /// How often each cell has each place, from 0, row by row, where none is shared.
+    alone: Vec<u32>,
     /// First places of each cell; a shared one counts as its share.
     firsts: Vec<f64>,
     /// How often each cell has each place, from 0, row by row: the best of those it shares.
@@ -44,18 +46,19 @@ pub(crate) struct Standing {
 type Weights = Vec<Beside>;
 
 /// A cell made ready to be resampled.
-struct Cell<'a> {
-    logs: &'a [f64],
+struct Cell {
+    /// Half of each logarithm about the center of all cells.
+    halved: Vec<f64>,
     /// The unit that each repeat is drawn with, in the order of the logarithms.
     units: Vec<usize>,
     /// Whether each unit that is drawn is that of one repeat, so that every resample has as many
     /// repeats as there are.
     whole: bool,
-    /// The median of all repeats.
+    /// The median of all repeats, about the same center.
     median: f64,
 }
 
-impl Cell<'_> {
+impl Cell {
     /// The median of each resample, whose weights were drawn.
     fn medians(&self, weights: &Weights) -> [f64; SIDE] {
         let total = match (self.whole, i32::try_from(self.units.len())) {
@@ -97,11 +100,12 @@ impl Cell<'_> {
                 break;
             }
         }
-        let places = halves.places();
-        std::array::from_fn(|at| match (total[at], places[at]) {
-            (0, _) => self.median,
-            (_, (low, high)) => f64::midpoint(self.logs[low], self.logs[high]),
-        })
+        let mut medians = halves.medians(&self.halved);
+        if total.contains(&0) {
+            let none = medians.iter_mut().zip(total).filter(|(_, total)| **total == 0);
+            none.for_each(|(median, _)| *median = self.median);
+        }
+        medians
     }
 
     /// How many repeats, from the lowest on, hardly any resample has half of its weight in: that is
@@ -120,6 +124,7 @@ impl Standing {
         let mut standing = Self {
             cells: k,
             at_least: Vec::new(),
+            alone: vec![0; k * k],
             firsts: vec![0.0; k],
             best: vec![0; k * k],
             worst: vec![0; k * k],
@@ -128,8 +133,6 @@ impl Standing {
         let mut rng = fastrand::Rng::with_seed(u64::from(RESAMPLES));
         let mut weights = vec![[0; SIDE]; blocks.unwrap_or(0)];
         let mut medians = vec![f32x16::ZERO; k];
-        // What cells have in common would cost the digits that set them apart.
-        let center = cells.first().map_or(0.0, |cell| cell.median);
         for _ in 0..RESAMPLES as usize / SIDE {
             if blocks.is_some() {
                 draw(&mut weights, &mut rng);
@@ -139,13 +142,13 @@ impl Standing {
                     weights.resize(cell.units.len(), [0; SIDE]);
                     draw(&mut weights, &mut rng);
                 }
-                let short = |median| short(median - center);
                 *medians = f32x16::new(cell.medians(&weights).map(short));
             }
             standing.count(&medians, &mut at_least);
         }
         let all = |each: u32x16| each.to_array().iter().sum();
         standing.at_least = at_least.into_iter().map(all).collect();
+        standing.add_alone();
         standing
     }
 
@@ -165,7 +168,17 @@ impl Standing {
                 *not_below -= minus_one;
             }
         }
+        // Without ties each is either above or below each other, and both itself.
+        let all = u32x16::splat(count(k) + 1);
+        let mut tied = u32x16::ZERO;
+        not_above.iter().zip(&not_below).for_each(|(above, below)| tied |= (*above + *below) ^ all);
         let not_above: Vec<_> = not_above.into_iter().map(u32x16::to_array).collect();
+        if tied == u32x16::ZERO {
+            for (not_above, row) in not_above.iter().zip(self.alone.chunks_exact_mut(k.max(1))) {
+                not_above.iter().for_each(|others| row[k - *others as usize] += 1);
+            }
+            return;
+        }
         let not_below: Vec<_> = not_below.into_iter().map(u32x16::to_array).collect();
         for at in 0..SIDE {
             // The best is not below any, itself included.
@@ -179,6 +192,16 @@ impl Standing {
                 }
             }
         }
+    }
+
+    /// Adds the places that are not shared to those that may be.
+    fn add_alone(&mut self) {
+        for (at, times) in self.alone.iter().enumerate() {
+            self.best[at] += times;
+            self.worst[at] += times;
+        }
+        let firsts = self.alone.iter().step_by(self.cells.max(1));
+        self.firsts.iter_mut().zip(firsts).for_each(|(own, times)| *own += f64::from(*times));
     }
 
     /// How often each cell has the best median; ties share the place.
@@ -219,7 +242,7 @@ fn short(value: f64) -> f32 {
 
 /// The cells and how many units are drawn for all of them together; without a number each cell
 /// draws among its own repeats.
-fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
+fn ready(samples: &[&Sample]) -> (Vec<Cell>, Option<usize>) {
     let owners: Option<Vec<&[u32]>> =
         samples.iter().map(|sample| sample.owners.as_deref()).collect();
     let blocks = owners.map(|owners| {
@@ -228,7 +251,9 @@ fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
         blocks.dedup();
         blocks
     });
-    let cell = |sample: &&'a Sample| {
+    // What cells have in common would cost the digits that set them apart.
+    let center = samples.first().map_or(0.0, |sample| sample.median());
+    let cell = |sample: &&Sample| {
         let units: Vec<usize> = match (&blocks, &sample.owners) {
             (Some(blocks), Some(owners)) => {
                 owners.iter().map(|own| blocks.partition_point(|block| block < own)).collect()
@@ -240,7 +265,8 @@ fn ready<'a>(samples: &[&'a Sample]) -> (Vec<Cell<'a>>, Option<usize>) {
             units.sort_unstable();
             units.into_iter().eq(0..blocks.as_ref().map_or(sample.logs.len(), Vec::len))
         };
-        Cell { logs: &sample.logs, units, whole, median: sample.median() }
+        let logs = sample.logs.iter().copied();
+        Cell { halved: halved(logs, center), units, whole, median: sample.median() - center }
     };
     let cells = samples.iter().map(cell).collect();
     (cells, blocks.map(|blocks| blocks.len()))

@@ -100,7 +100,8 @@ proptest! {
                     own
                 })
                 .collect();
-            prop_assert_eq!(cell.of_totals(&beside, &cell.totals(&beside))[7], expected);
+            let found = cell.of_totals(&beside, &cell.totals(&beside))[7] + samples[0].median();
+            prop_assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
         }
     }
 
