@@ -44,10 +44,9 @@ fn page(view: &View, mut budget: Budget) -> String {
     let style = include_str!("../templates/style.css");
     let script = include_str!("../templates/report.js");
     let points = Points::new(view);
-    let ratios = data::ratios(view);
     let download = view.samples.csv.as_deref().map(data::url);
     // The data of each test are there in any case.
-    let ranked = suites::ranked(view, &points);
+    let (ratios, ranked) = rayon::join(|| data::ratios(view), || suites::ranked(view, &points));
     let bytes: usize = ranked.iter().flatten().map(String::len).sum();
     budget.spend(ratios.len() + download.as_ref().map_or(0, String::len) + bytes);
     // In the order of the page, so that what stands first is drawn first.

@@ -4,7 +4,7 @@
 //! fonts and strokes are classes and variables of the page's style sheet (`templates/style.css`),
 //! so that a chart follows the page into the dark and onto paper.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use crate::units::is_command;
 
@@ -28,7 +28,7 @@ impl Svg {
 
     /// A straight line.
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
         self.push(format_args!(
             "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
         ));
@@ -48,20 +48,20 @@ impl Svg {
 
     /// A circle.
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
-        let [x, y, radius] = [at.0, at.1, radius].map(short);
+        let [x, y, radius] = [at.0, at.1, radius].map(Short);
         self.push(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
     /// Text; the class says how it is anchored.
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
-        let [x, y] = [at.0, at.1].map(short);
+        let [x, y] = [at.0, at.1].map(Short);
         let text = escape(text);
         self.push(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
     }
 
     /// A rectangle: its left upper corner, its width and height.
     pub(crate) fn rect(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {
-        let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(short);
+        let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(Short);
         self.push(format_args!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         ));
@@ -73,7 +73,7 @@ impl Svg {
             return;
         }
         let each = lines.iter().map(|[from, to]| {
-            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
+            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
             format!("M{x1},{y1}L{x2},{y2}")
         });
         let path = each.collect::<String>();
@@ -82,7 +82,7 @@ impl Svg {
 
     /// Text that rises to the right from where it begins.
     pub(crate) fn rising(&mut self, class: &str, at: (f64, f64), text: &str) {
-        let [x, y] = [at.0, at.1].map(short);
+        let [x, y] = [at.0, at.1].map(Short);
         let text = escape(text);
         self.push(format_args!(
             "<text class=\"{class}\" transform=\"translate({x} {y}) rotate(-32)\">{text}</text>"
@@ -142,7 +142,7 @@ impl Svg {
     /// The finished chart. `id` is unique on the page; title and description are what a screen
     /// reader says instead of the picture.
     pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> String {
-        let [width, height] = [self.width, self.height].map(short);
+        let [width, height] = [self.width, self.height].map(Short);
         format!(
             "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" \
              viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
@@ -156,7 +156,7 @@ impl Svg {
 
     /// The drawing as an ornament beside a text that says the same.
     pub(crate) fn decoration(self) -> String {
-        let [width, height] = [self.width, self.height].map(short);
+        let [width, height] = [self.width, self.height].map(Short);
         format!(
             "<svg class=\"glyph\" aria-hidden=\"true\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\">{}</svg>",
@@ -211,15 +211,34 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A coordinate with at most one decimal.
-fn short(value: f64) -> String {
-    let text = format!("{value:.1}");
-    let text = text.strip_suffix(".0").unwrap_or(&text);
-    if text == "-0" { "0".into() } else { text.to_owned() }
+/// A coordinate, shown with at most one decimal. A large report has half a million of them, which is
+/// why it is not left to `{:.1}`: that finds the digits of any number.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round_ties_even();
+        if tenths.is_nan() || tenths.abs() >= f64::from(i32::MAX) {
+            return write!(f, "{:.1}", self.0);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "whole, and not too large")]
+        let tenths = tenths as i32;
+        let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
+        if tenths < 0 {
+            f.write_str("-")?;
+        }
+        write!(f, "{whole}")?;
+        if tenth > 0 { write!(f, ".{tenth}") } else { Ok(()) }
+    }
 }
 
 fn coordinates(points: &[(f64, f64)]) -> String {
-    points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect::<Vec<_>>().join(" ")
+    let mut text = String::new();
+    for (at, (x, y)) in points.iter().enumerate() {
+        let space = if at == 0 { "" } else { " " };
+        let _ = write!(text, "{space}{},{}", Short(*x), Short(*y));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -238,6 +257,12 @@ mod tests {
 
     #[test]
     fn coordinates_are_short() {
-        assert_eq!([1.0, 1.25, -0.01].map(short), ["1", "1.2", "0"].map(String::from));
+        let shown = |value| Short(value).to_string();
+        assert_eq!([1.0, 1.25, -0.01].map(shown), ["1", "1.2", "0"].map(String::from));
+        assert_eq!([-0.26, 9.96, 1e9].map(shown), ["-0.3", "10", "1000000000.0"].map(String::from));
+        for hundredths in -2000..2000 {
+            let value = f64::from(hundredths) / 100.0 + 0.001;
+            assert_eq!(shown(value).parse::<f64>(), format!("{value:.1}").parse::<f64>());
+        }
     }
 }

@@ -113,9 +113,8 @@ impl View {
         let filesystems = facts::filesystems(record);
         let pool = Pool::new(record);
         let mut register = warnings::Register::new(record);
-        let mut control = Control::new(&pool, &filesystems, &mut register);
+        let (mut control, suites) = ranked(&pool, &filesystems, &mut register);
         let mut facts = facts::Facts::new(record, control.threshold);
-        let suites = points::suites(&pool, &filesystems, &control, &mut register);
         let (scaling, sweeps, interactions) = across(&suites, &filesystems, &pool, &control);
         control.with_numbers(&pool, &suites, &filesystems);
         facts.add_methods([
@@ -178,6 +177,21 @@ impl View {
             suites,
         }
     }
+}
+
+/// What the run says about itself, and all tests, ranked by it.
+fn ranked(
+    pool: &Pool,
+    filesystems: &[Filesystem],
+    register: &mut warnings::Register,
+) -> (Control, Vec<Suite>) {
+    let (control, (mut suites, of_numbers)) = rayon::join(
+        || Control::new(pool, filesystems, register),
+        || points::suites(pool, filesystems),
+    );
+    register.append(of_numbers);
+    points::rank(&mut suites, pool, &control, register);
+    (control, suites)
 }
 
 /// What tells of several points at once.

@@ -24,6 +24,7 @@ use model::{
     warning::Level,
 };
 use names::counterpart;
+use rayon::prelude::*;
 
 use crate::{
     units::{Scale, one_line},
@@ -178,15 +179,10 @@ impl Test {
     }
 }
 
-/// Groups, summarizes and ranks everything.
-pub(crate) fn suites(
-    pool: &Pool,
-    filesystems: &[Filesystem],
-    control: &Control,
-    register: &mut Register,
-) -> Vec<Suite> {
-    let scores = control.drifts.then(|| Scores::new(pool.record, pool));
-    let mut builder = Builder { record: pool.record, filesystems, pool, register };
+/// Groups and summarizes everything; collects the warnings of the numbers.
+pub(crate) fn suites(pool: &Pool, filesystems: &[Filesystem]) -> (Vec<Suite>, Register) {
+    let builder = Builder { record: pool.record, filesystems, pool };
+    let mut register = Register::default();
     let mut names: Vec<&str> = Vec::new();
     for cell in &pool.record.cells {
         let name = cell.cell.workload.suite.as_str();
@@ -194,30 +190,37 @@ pub(crate) fn suites(
             names.push(name);
         }
     }
-    let mut suites: Vec<Suite> = names.into_iter().map(|name| builder.suite(name)).collect();
-    let rules = families::Rules {
-        threshold: control.threshold.ratio(),
-        scores: scores.as_ref(),
-        suspected: control.suspected,
-    };
-    families::rank(&mut suites, &rules, register);
+    let mut suites: Vec<Suite> =
+        names.into_iter().map(|name| builder.suite(name, &mut register)).collect();
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
     for (number, test) in points.flat_map(|point| &mut point.tests).enumerate() {
         test.number = number;
         test.entries.iter_mut().for_each(|entry| entry.test = number);
     }
-    suites
+    (suites, register)
 }
 
-struct Builder<'a, 'r> {
+/// Ranks what is comparable in each test.
+pub(crate) fn rank(suites: &mut [Suite], pool: &Pool, control: &Control, register: &mut Register) {
+    let scores = control.drifts.then(|| Scores::new(pool.record, pool));
+    let rules = families::Rules {
+        threshold: control.threshold.ratio(),
+        scores: scores.as_ref(),
+        suspected: control.suspected,
+    };
+    families::rank(suites, &rules, register);
+}
+
+/// What points are built from. They have nothing to do with each other, so as many are built at the
+/// same time as there are processors.
+struct Builder<'a> {
     record: &'a RunRecord,
     filesystems: &'a [Filesystem],
     pool: &'a Pool<'a>,
-    register: &'r mut Register,
 }
 
-impl Builder<'_, '_> {
-    fn suite(&mut self, name: &str) -> Suite {
+impl Builder<'_> {
+    fn suite(&self, name: &str, register: &mut Register) -> Suite {
         let cells: Vec<usize> = (0..self.record.cells.len())
             .filter(|cell| {
                 let cell = &self.record.cells[*cell].cell;
@@ -248,10 +251,12 @@ impl Builder<'_, '_> {
             // Points whose conditions the plan leaves alone stand first.
             (of_point.len(), places.collect::<Vec<_>>())
         });
-        let points: Vec<_> = order
-            .into_iter()
+        let built: Vec<(WorkPoint, Register)> = order
+            .into_par_iter()
             .map(|index| self.point(name, index, &groups[index], parameters[index].clone()))
             .collect();
+        let (points, registers): (Vec<_>, Vec<_>) = built.into_iter().unzip();
+        registers.into_iter().for_each(|of_point| register.append(of_point));
         Suite {
             name: name.to_owned(),
             points,
@@ -262,12 +267,12 @@ impl Builder<'_, '_> {
     }
 
     fn point(
-        &mut self,
+        &self,
         suite: &str,
         index: usize,
         group: &[usize],
         parameters: BTreeMap<String, Value>,
-    ) -> WorkPoint {
+    ) -> (WorkPoint, Register) {
         let first = &self.record.cells[group[0]];
         let own = conditions::conditions(&first.cell, parameters.contains_key(conditions::FULL));
         let label = conditions::label(&one_line(&first.label), &own);
@@ -287,9 +292,11 @@ impl Builder<'_, '_> {
                 phases.push(phase);
             }
         }
-        let tests = phases.into_iter().map(|phase| self.test(&id, &label, &cells, phase)).collect();
+        let mut register = Register::default();
+        let test = |phase| self.test((&id, &label), &cells, phase, &mut register);
+        let tests = phases.into_iter().map(test).collect();
         let load = conditions::load(self.pool, group);
-        WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }
+        (WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }, register)
     }
 
     /// Why a cell has no results, if it has none.
@@ -312,11 +319,11 @@ impl Builder<'_, '_> {
     }
 
     fn test(
-        &mut self,
-        point_id: &str,
-        label: &str,
+        &self,
+        (point_id, label): (&str, &str),
         cells: &[Option<usize>],
         phase: &PhaseInfo,
+        register: &mut Register,
     ) -> Test {
         let (name, metric) = (phase.name.as_str(), phase.primary);
         let counterpart = counterpart(metric).filter(|other| {
@@ -329,7 +336,8 @@ impl Builder<'_, '_> {
         for (filesystem, cell) in cells.iter().enumerate() {
             if let Some(cell) = *cell {
                 let place = format!("{} · {label} · {name}", self.filesystems[filesystem].name);
-                entries.push(self.entry(filesystem, cell, name, metric, counterpart, &place));
+                let place = (filesystem, cell, &*place);
+                entries.push(self.entry(place, (name, metric), counterpart, register));
             }
         }
         let medians = entries.iter().flat_map(|entry| {
@@ -351,13 +359,11 @@ impl Builder<'_, '_> {
     }
 
     fn entry(
-        &mut self,
-        filesystem: usize,
-        cell: usize,
-        name: &str,
-        metric: Metric,
+        &self,
+        (filesystem, cell, place): (usize, usize, &str),
+        (name, metric): (&str, Metric),
         counterpart: Option<Metric>,
-        place: &str,
+        register: &mut Register,
     ) -> Entry {
         let record = &self.record.cells[cell];
         let values = self.pool.values(cell, name, metric).to_vec();
@@ -381,7 +387,7 @@ impl Builder<'_, '_> {
         let repeats = repeats(self.pool, cell, name, metric);
         let measured = self.pool.warnings(cell, name);
         let all = || measured.iter().copied().chain(&own);
-        all().for_each(|warning| self.register.add(warning, place));
+        all().for_each(|warning| register.add(warning, place));
         let blocked = all().any(|warning| warning.level() == Level::Block);
         let (trials, failures) = self.pool.failures(cell);
         let failed = failures.first().map(|reason| (failures.len(), trials, one_line(reason)));

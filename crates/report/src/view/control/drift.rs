@@ -1,12 +1,14 @@
 //! Whether all cells of a run moved together, as a sentence and a small table.
 
-use std::collections::BTreeMap;
-
 use analysis::{
     Absent,
     drift::{self, Drift, FIRES, OfCell, Placed},
 };
-use model::{RunRecord, phase::Role, record::Outcome};
+use model::{
+    RunRecord,
+    phase::Role,
+    record::{CellRecord, Outcome},
+};
 
 use super::judged;
 use crate::{
@@ -46,7 +48,8 @@ fn cells(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<OfCell> {
         let name = &record.cells.get(cell)?.cell.filesystem.name;
         filesystems.iter().position(|filesystem| filesystem.name == *name)
     };
-    let mut found: BTreeMap<(usize, usize), OfCell> = BTreeMap::new();
+    let nothing = |cell: &CellRecord| vec![None; cell.phases.len()];
+    let mut found: Vec<Vec<Option<OfCell>>> = record.cells.iter().map(nothing).collect();
     let mut before = None;
     for (order, trial) in record.trials.iter().enumerate() {
         let after = std::mem::replace(&mut before, group(trial.cell));
@@ -62,12 +65,12 @@ fn cells(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<OfCell> {
             let own =
                 samples.find(|sample| sample.phase == phase.name && sample.metric == phase.primary);
             let Some(value) = own.map(|sample| sample.value) else { continue };
-            let of_cell = found.entry((trial.cell, at));
-            let of_cell = of_cell.or_insert_with(|| OfCell { better, repeats: Vec::new() });
+            let of_cell = &mut found[trial.cell][at];
+            let of_cell = of_cell.get_or_insert_with(|| OfCell { better, repeats: Vec::new() });
             of_cell.repeats.push(Placed { block: trial.repeat, order, after, value });
         }
     }
-    found.into_values().collect()
+    found.into_iter().flatten().flatten().collect()
 }
 
 /// What was found, in a sentence.
