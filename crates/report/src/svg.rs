@@ -211,8 +211,8 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A coordinate, shown with at most one decimal. A large report has half a million of them, which is
-/// why it is not left to `{:.1}`: that finds the digits of any number.
+/// A coordinate, shown with at most one decimal. A large report has half a million of them: it is
+/// not left to `{:.1}`, which finds the digits of any number.
 struct Short(f64);
 
 impl fmt::Display for Short {
