@@ -148,6 +148,9 @@ impl Rig {
                 let folder = there.as_deref().and_then(Path::parent).unwrap_or(&directory);
                 let had = there.as_deref().map_or(Bytes(0), guard::allocated);
                 guard::space_for_images(folder, total, had, allocation)?;
+                if let Some(limit) = self.storage.memory {
+                    guard::images_within_limit(folder, total, limit)?;
+                }
                 for index in 0..count {
                     let image = self.image(&directory, index, file.as_deref(), size, allocation)?;
                     let Backing::Images(images) = &mut self.backing else {

@@ -29,7 +29,7 @@ pub use self::{
     device::{ClaimedDevice, claim_device},
     image::{ClaimedImage, claim_image},
     refusal::Refusal,
-    space::{allocated, space_for_images},
+    space::{allocated, images_within_limit, space_for_images},
     store::store_outside,
 };
 

@@ -244,6 +244,20 @@ pub enum Refusal {
         /// What is wanted, with reserve.
         needed: Bytes,
     },
+    /// The images would be kept in memory, of which the run may use less than they need.
+    #[error(
+        "{} is in memory, and what is written to images of {total} there counts against the limit of \
+         {limit} (`storage.memory`): the kernel would kill the run; choose a directory on a disk \
+         (`storage.image_directory`), or do not limit the memory", .directory.display()
+    )]
+    MemoryLimit {
+        /// Where the images are to be made.
+        directory: PathBuf,
+        /// The size of all images.
+        total: Bytes,
+        /// What the run may use.
+        limit: Bytes,
+    },
     /// The run would be stored on what it measures.
     #[error(
         "the run's file {} is on the filesystem under test ({}), which would measure its own \

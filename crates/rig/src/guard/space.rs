@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use model::{Allocation, Bytes};
-use rustix::fs::statfs;
+use rustix::fs::{StatFs, statfs};
 
 use super::{Refusal, Roots, store::nearest_existing};
 
@@ -72,15 +72,36 @@ pub(super) fn space_within(
     if facts.f_blocks > 0 && free < needed {
         return Err(Refusal::Space { directory: directory.into(), free, needed });
     }
-    // The sign of `f_type` differs between machines; the magic numbers are 32 bits wide.
-    let kind = u64::try_from(i128::from(facts.f_type) & 0xffff_ffff).unwrap_or(0);
-    if IN_MEMORY.contains(&kind) {
+    if in_memory(&facts) {
         let available = available_memory(directory, roots)?;
         if available < needed {
             return Err(Refusal::Memory { directory: directory.into(), available, needed });
         }
     }
     Ok(())
+}
+
+/// Makes sure that images of `total` bytes together do not lie in memory that a run with a `limit`
+/// may not use. What it writes through a loop device counts as its own memory where the image is a
+/// file in memory (`loop_queue_work` in drivers/block/loop.c, since Linux 5.14), cannot be
+/// written back, and so has the kernel kill it (`mem_cgroup_out_of_memory`).
+///
+/// # Errors
+/// [`Refusal::MemoryLimit`]; [`Refusal::Open`] when the system does not tell.
+pub fn images_within_limit(directory: &Path, total: Bytes, limit: Bytes) -> Result<(), Refusal> {
+    let facts = statfs(nearest_existing(directory))
+        .map_err(|error| Refusal::Open { path: directory.into(), source: error.into() })?;
+    match in_memory(&facts) && limit <= total {
+        true => Err(Refusal::MemoryLimit { directory: directory.into(), total, limit }),
+        false => Ok(()),
+    }
+}
+
+/// Whether a filesystem keeps its files in memory.
+fn in_memory(facts: &StatFs) -> bool {
+    // The sign of `f_type` differs between machines; the magic numbers are 32 bits wide.
+    let kind = u64::try_from(i128::from(facts.f_type) & 0xffff_ffff).unwrap_or(0);
+    IN_MEMORY.contains(&kind)
 }
 
 /// Memory that can be had without swapping.

@@ -5,7 +5,9 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use model::{Allocation, Bytes};
 
 use super::fixture::*;
-use crate::guard::{Refusal, allocated, space::space_within, space_for_images, store_outside};
+use crate::guard::{
+    Refusal, allocated, images_within_limit, space::space_within, space_for_images, store_outside,
+};
 
 const NONE: Bytes = Bytes(0);
 
@@ -63,6 +65,12 @@ fn images_in_memory_must_fit_the_memory() {
     // The limit of the mount counts first; on a disk the memory does not count at all.
     assert!(is_space(within(&mount.0, 2048)));
     within(folder.path(), 256).unwrap();
+    // Less than it may use itself.
+    let limited = |place: &Path, limit| images_within_limit(place, Bytes::mib(64), limit);
+    limited(&mount.0, Bytes::mib(65)).unwrap();
+    limited(folder.path(), Bytes::mib(1)).unwrap();
+    let refusal = limited(&mount.0.join("new"), Bytes::mib(64)).unwrap_err();
+    assert!(matches!(refusal, Refusal::MemoryLimit { .. }), "{refusal:?}");
     // One that tells no size.
     drop(mount);
     let mount = Mount::new(&["-t", "ramfs"], Path::new("none"), &folder.path().join("mnt"));
