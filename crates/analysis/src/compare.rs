@@ -44,7 +44,7 @@
 //! size, and nothing is equivalent. If one points to the other side, the comparison is
 //! inconclusive.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use model::{Ratio, Warning, metric::Better};
 
@@ -158,10 +158,11 @@ impl Comparison {
 /// the dearest of those that visit all splits; 160 kB and some 20 ms for 100 against 100); each
 /// further one takes some 5 µs at 10 against 10 and below 0.1 ms at 100 against 100. The draws for
 /// larger sizes come from a fixed seed, so comparisons depend neither on the order in which they
-/// are made nor on which `Comparer` makes them: threads take one each.
-#[derive(Default)]
+/// are made nor on which `Comparer` makes them: threads take one each. A clone shares the tables
+/// that were filled before.
+#[derive(Clone, Default)]
 pub struct Comparer {
-    nulls: BTreeMap<(usize, usize), Null>,
+    nulls: BTreeMap<(usize, usize), Arc<Null>>,
 }
 
 impl std::fmt::Debug for Comparer {
@@ -293,7 +294,7 @@ impl Comparer {
         // The seed is a function of the sizes alone, so the order of comparisons does not matter.
         let (n, m) = (n.min(m), n.max(m));
         let seed = (n as u64) << 32 | m as u64;
-        self.nulls.entry((n, m)).or_insert_with(|| Null::new(n, m, seed))
+        self.nulls.entry((n, m)).or_insert_with(|| Arc::new(Null::new(n, m, seed)))
     }
 }
 

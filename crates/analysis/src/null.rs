@@ -62,7 +62,7 @@ impl Null {
                 sizes.push(of_split(&positions, m).abs());
             }
         }
-        sizes.sort_by(f64::total_cmp);
+        sizes.sort_unstable_by(f64::total_cmp);
         Self { sizes, exact: splits.is_some_and(|splits| splits <= SPLITS_MAX) }
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::{Family, Suite, Test, aligned::Scores};
 use crate::view::warnings::Register;
 
-/// Tests that are ranked with the same tables.
+/// Tests that are at least ranked with the same tables.
 const AT_ONCE: usize = 16;
 
 /// By which rules a run compares.
@@ -27,9 +27,13 @@ pub(super) struct Rules<'a> {
 /// Ranks all tests of the suites, and notes where ways to compare disagree.
 pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, register: &mut Register) {
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
-    let tests: Vec<&mut Test> = points.flat_map(|point| &mut point.tests).collect();
-    // Tables of null distributions are made once for some tests, and not for each.
-    tests.into_par_iter().with_min_len(AT_ONCE).for_each_init(Comparer::new, |comparer, test| {
+    let mut tests: Vec<&mut Test> = points.flat_map(|point| &mut point.tests).collect();
+    let Some((first, others)) = tests.split_first_mut() else { return };
+    let mut comparer = Comparer::new();
+    first.family = first.rank(&mut comparer, rules);
+    // Most tests have as many repeats as the first, and so share its tables.
+    let comparer = || comparer.clone();
+    others.into_par_iter().with_min_len(AT_ONCE).for_each_init(comparer, |comparer, test| {
         test.family = test.rank(comparer, rules);
     });
     let points = suites.iter().flat_map(|suite| &suite.points);
