@@ -221,6 +221,14 @@ fn three_repeats_are_points_without_claims() {
     );
     let text = terminal(&view, &plain(100, true));
     assert!(text.contains("n = 3 repeats") && text.contains("W-FEW") && !text.contains('▲'));
+    // What all numbers have stands once below each table, and programs find it at each number.
+    assert!(text.replace('\n', " ").contains("judged by has W-FEW"), "{text}");
+    let page = html(&view);
+    assert!(page.contains("has <a class=\"shared\" href=\"#W-FEW\">W-FEW</a>"));
+    assert!(!page.contains("<a class=\"code\" href=\"#W-FEW\">"));
+    assert!(markdown(&view).contains("has W-FEW"));
+    let json: serde_json::Value = serde_json::from_str(&json(&view)).unwrap();
+    assert!(json.to_string().matches("\"W-FEW\"").count() > 100);
 }
 
 #[test]

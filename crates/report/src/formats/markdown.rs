@@ -125,6 +125,7 @@ fn findings(text: &mut String, view: &View) {
 
 /// A table with its title at a level of heading, and its caption.
 pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
+    let table = &*table.told();
     let _ = writeln!(text, "{level} {}\n", escaped(&table.title));
     let _ = write!(text, "| {} |", escaped(table.corner));
     for Column { title, unit, .. } in &table.columns {

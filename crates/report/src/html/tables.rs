@@ -15,6 +15,8 @@ use crate::{
 #[template(path = "table.html")]
 struct TableTemplate<'a> {
     table: &'a Table,
+    /// Warnings that stand once below it.
+    shared: &'a [&'static str],
     conditions: &'a str,
     /// Whether rows and columns about a filesystem show its marker.
     marked: bool,
@@ -118,11 +120,15 @@ pub(super) fn of_point(table: &Table, view: &View, points: &Points) -> String {
 
 fn of_page(table: &Table, view: &View, points: &Points, point: Option<&PointFacts>) -> String {
     let (conditions, names) = (view.facts.conditions.as_str(), points.names.as_slice());
-    rendered(&TableTemplate { table, conditions, marked: true, point, names })
+    let (table, shared) = table.with_shared_codes();
+    let (table, shared) = (&*table, shared.as_slice());
+    rendered(&TableTemplate { table, shared, conditions, marked: true, point, names })
 }
 
 /// A table under its conditions, with the markers of filesystems or without, outside the report of
 /// a run.
 pub(crate) fn table_under(table: &Table, conditions: &str, marked: bool) -> String {
-    rendered(&TableTemplate { table, conditions, marked, point: None, names: &[] })
+    let (table, shared) = table.with_shared_codes();
+    let (table, shared) = (&*table, shared.as_slice());
+    rendered(&TableTemplate { table, shared, conditions, marked, point: None, names: &[] })
 }

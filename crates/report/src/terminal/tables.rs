@@ -98,6 +98,7 @@ impl<'a> Laid<'a> {
 impl Page {
     /// A table of numbers in two lines each: the median with its mark, the width of its interval.
     pub(super) fn matrix(&mut self, table: &Table) {
+        let table = &*table.told();
         self.laid_out(table, compact);
         let mut caption = table.caption.join("; ").replace(
             "median [95 % interval of the median]",
@@ -112,6 +113,7 @@ impl Page {
 
     /// A table of numbers with both ends of their intervals.
     pub(crate) fn table(&mut self, table: &Table) {
+        let table = &*table.told();
         self.laid_out(table, full);
         self.wrapped("", "", &table.caption.join("; "));
     }

@@ -11,6 +11,8 @@ mod overview;
 mod ranked;
 mod tasks;
 
+use std::borrow::Cow;
+
 use analysis::{Interval, Summary};
 use model::{Metric, metric::Unit, phase::Cache};
 
@@ -163,6 +165,39 @@ impl Table {
         };
         let except = if others { " unless stated" } else { "" };
         self.caption.push(format!("n = {common} repeats{except}; {interval}"));
+    }
+
+    /// The table as it is laid out, and the warnings that all numbers have which tests are judged by:
+    /// they stand once below it, and not at each of them.
+    pub(crate) fn with_shared_codes(&self) -> (Cow<'_, Self>, Vec<&'static str>) {
+        let judged = || self.values().filter(|value| value.of.is_some());
+        let mut shared = judged().next().map_or_else(Vec::new, |value| value.codes.clone());
+        judged().for_each(|value| shared.retain(|code| value.codes.contains(code)));
+        if shared.is_empty() || judged().nth(1).is_none() {
+            return (Cow::Borrowed(self), Vec::new());
+        }
+        let mut table = self.clone();
+        let judged = table.values_mut().filter(|value| value.of.is_some());
+        judged.for_each(|value| value.codes.retain(|code| !shared.contains(code)));
+        (Cow::Owned(table), shared)
+    }
+
+    /// Whose warnings [`Table::with_shared_codes`] are.
+    pub(crate) fn sharing(&self) -> &'static str {
+        match self.values().all(|value| value.of.is_some()) {
+            true => "each number has",
+            false => "each number that a test is judged by has",
+        }
+    }
+
+    /// The same with a sentence of its caption that tells of them.
+    pub(crate) fn told(&self) -> Cow<'_, Self> {
+        let (mut table, shared) = self.with_shared_codes();
+        if !shared.is_empty() {
+            let sentence = format!("{} {}", self.sharing(), shared.join(", "));
+            table.to_mut().caption.push(sentence);
+        }
+        table
     }
 
     /// Whether any number in it belongs to a top group.
