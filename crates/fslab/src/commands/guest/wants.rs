@@ -21,6 +21,8 @@ impl Wants {
     /// What the filesystems of a plan take.
     pub(super) fn of_plan(plan: &Plan, catalogue: &Catalogue) -> Self {
         let mut wants = Self::default();
+        // Tools come from the host, and so does what would install those that are missing.
+        wants.files.insert("/etc/os-release".into());
         for level in &plan.filesystems {
             wants.level(level, catalogue);
         }
