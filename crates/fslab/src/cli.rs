@@ -114,11 +114,12 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// The run file [default: fslab-demo-TIME.fslab].
+    /// The run file [default: fslab-demo-TIME.fslab]; what is measured in a throw-away machine
+    /// beside it goes into FILE-guest.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure in a throw-away machine: all filesystems that its kernel has, each once. That is
-    /// what happens without root, where such a machine can be had.
+    /// Measure all filesystems in a throw-away machine, each once. Where one can be had, that
+    /// happens in any case: to all without root, else to what this kernel lacks.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// The kernel that it boots: the version of an installed one, a package, or an image.

@@ -2,13 +2,16 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use model::GuestKind;
 use rig::{Availability, Catalogue, Filesystem, RealHost, catalogue::Kind};
 
-use super::guest;
+use super::{guest, run::run_until, session};
 use crate::{
     cli::{Changes, Demo, Run},
     exit::{Exit, Failure},
@@ -23,13 +26,14 @@ const GUEST: &str = "demo-guest";
 const DIRECTORY: &str = "demo-directory";
 
 pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
-    let possible = || guest::possible(GuestKind::Auto, &AtomicBool::new(false));
+    let interrupt = session::listen()?;
+    let possible = || guest::possible(GuestKind::Auto, &interrupt);
     let auto = Some(GuestKind::Auto);
     if demo.guest.is_some() || !demo.kernel.is_empty() {
-        return super::run::run(&plan(demo, GUEST, demo.guest.or(auto)), state);
+        return run_until(&interrupt, &plan(demo, GUEST, demo.guest.or(auto)), state);
     }
     if rustix::process::geteuid().is_root() {
-        return as_root(demo, possible, state);
+        return as_root(demo, &interrupt, state);
     }
     if let Err(lacking) = possible() {
         say(
@@ -43,36 +47,44 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
                 lacking.text()
             ),
         );
-        return super::run::run(&plan(demo, DIRECTORY, None), state);
+        return run_until(&interrupt, &plan(demo, DIRECTORY, None), state);
     }
-    super::run::run(&plan(demo, GUEST, auto), state)
+    run_until(&interrupt, &plan(demo, GUEST, auto), state)
 }
 
 /// On image files what this kernel has, then in a guest what it lacks: their numbers never stand in
 /// one table, so there are two runs.
-fn as_root(
-    demo: &Demo,
-    possible: impl Fn() -> Result<(), Failure>,
-    state: &Path,
-) -> Result<Exit, Failure> {
+fn as_root(demo: &Demo, interrupt: &Arc<AtomicBool>, state: &Path) -> Result<Exit, Failure> {
     let first = plan(demo, NATIVE, None);
-    let ended = super::run::run(&first, state)?;
     let lacking = lacking();
-    if lacking.is_empty() || ended == Exit::Interrupted {
-        return Ok(ended);
-    }
     let names = lacking.join(", ");
-    if let Err(why) = possible() {
-        say(demo, &format!("{names} could be measured in a guest, but:\n{}", why.text()));
-        return Ok(ended);
-    }
-    say(demo, &format!("this kernel lacks {names}: they are measured in a guest"));
     let mut second = plan(demo, GUEST, Some(GuestKind::Auto));
     second.output = first.output.as_deref().map(beside);
     second.view.html = demo.view.html.as_deref().map(beside);
     second.changes.set.push(("filesystem".into(), lacking.join(",")));
-    let in_guest = super::run::run(&second, state)?;
-    Ok(if ended == Exit::Done { in_guest } else { ended })
+    if !lacking.is_empty() {
+        // Not found out after minutes.
+        second.output.as_deref().map_or(Ok(()), session::free)?;
+    }
+    let ended = run_until(interrupt, &first, state)?;
+    let stopped = || interrupt.load(Ordering::Relaxed);
+    if lacking.is_empty() || ended == Exit::Interrupted || stopped() {
+        return Ok(ended);
+    }
+    if let Err(why) = guest::possible(GuestKind::Auto, interrupt) {
+        say(demo, &format!("{names} could be measured in a guest, but:\n{}", why.text()));
+        return Ok(ended);
+    }
+    say(demo, &format!("this kernel lacks {names}: they are measured in a guest"));
+    // What was measured before stands, whatever becomes of the guest.
+    match run_until(interrupt, &second, state) {
+        Ok(in_guest) if ended == Exit::Done || in_guest == Exit::Interrupted => Ok(in_guest),
+        Ok(_) => Ok(ended),
+        Err(why) => {
+            say(demo, &format!("not measured in a guest: {}", why.text()));
+            Ok(ended)
+        }
+    }
 }
 
 /// A run of a ready plan as it is.

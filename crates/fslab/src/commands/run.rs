@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use anyhow::Context;
@@ -28,15 +28,23 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
+    run_until(&session::listen()?, arguments, state)
+}
+
+/// The same until somebody who listens for signals says that it is to end.
+pub(super) fn run_until(
+    interrupt: &Arc<AtomicBool>,
+    arguments: &Run,
+    state: &Path,
+) -> Result<Exit, Failure> {
     let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
-    let interrupt = session::listen()?;
     let surroundings = Surroundings {
         catalogue: &catalogue,
         host: &host,
         state,
         destroy: &arguments.destroy,
-        interrupt: &interrupt,
+        interrupt,
     };
     if arguments.reboot {
         rig::resume::available(host.as_ref()).map_err(Failure::usage)?;
@@ -61,7 +69,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
         catalogue: &catalogue,
         screen: &screen,
         progress: &progress,
-        interrupt: &interrupt,
+        interrupt,
         fail_fast: arguments.fail_fast,
         crash_state: None,
         without_reboot: arguments.without_reboot,

@@ -290,6 +290,8 @@ impl Machines {
         let took = machine.booted_in().as_millis();
         facts.set("guest.booted_in_ms", took.to_string());
         facts.set("guest.kernel_origin", booted.kernel.origin.clone());
+        let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        facts.set("guest.modules", names.join(" "));
         output::message(&format!(
             "guest ({}) with kernel {} is up after {:.1} s",
             self.engine.name(),
