@@ -149,7 +149,7 @@ impl Rig {
                 let had = there.as_deref().map_or(Bytes(0), guard::allocated);
                 guard::space_for_images(folder, total, had, allocation)?;
                 if let Some(limit) = self.storage.memory {
-                    guard::images_within_limit(folder, total, limit)?;
+                    guard::images_within_limit(folder, total, allocation, limit)?;
                 }
                 for index in 0..count {
                     let image = self.image(&directory, index, file.as_deref(), size, allocation)?;

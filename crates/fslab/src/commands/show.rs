@@ -111,7 +111,12 @@ fn storage(chosen: &Chosen, lines: &mut Vec<String>) {
         Place::Image { size, count, directory, allocation, .. } => {
             let directory = directory.as_deref().unwrap_or("/var/tmp");
             let total = Bytes(size.0.saturating_mul(u64::from(*count)));
-            let space = guard::space_for_images(Path::new(directory), total, Bytes(0), *allocation);
+            let place = Path::new(directory);
+            let space = guard::space_for_images(place, total, Bytes(0), *allocation);
+            let space = space.and_then(|()| match chosen.storage.memory {
+                Some(limit) => guard::images_within_limit(place, total, *allocation, limit),
+                None => Ok(()),
+            });
             lines.push(match space {
                 Ok(()) => format!("images    in {directory}, which has room for them"),
                 Err(refusal) => format!("REFUSED   {}", chain(&refusal)),

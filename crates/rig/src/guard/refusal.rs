@@ -246,15 +246,15 @@ pub enum Refusal {
     },
     /// The images would be kept in memory, of which the run may use less than they need.
     #[error(
-        "{} is in memory, and what is written to images of {total} there counts against the limit of \
-         {limit} (`storage.memory`): the kernel would kill the run; choose a directory on a disk \
+        "{} is in memory: the images take {needed} of it, which counts against the limit of {limit} \
+         (`storage.memory`), and the kernel would kill the run; choose a directory on a disk \
          (`storage.image_directory`), or do not limit the memory", .directory.display()
     )]
     MemoryLimit {
         /// Where the images are to be made.
         directory: PathBuf,
-        /// The size of all images.
-        total: Bytes,
+        /// What is written into them at least.
+        needed: Bytes,
         /// What the run may use.
         limit: Bytes,
     },

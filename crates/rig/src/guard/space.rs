@@ -60,10 +60,7 @@ pub(super) fn space_within(
     let place = nearest_existing(directory);
     let facts = statfs(&place)
         .map_err(|error| Refusal::Open { path: directory.into(), source: error.into() })?;
-    let written = match allocation {
-        Allocation::Full => total,
-        Allocation::Sparse => Bytes(total.0 / SPARSE_SHARE).max(SPARSE_MIN).min(total),
-    };
+    let written = written(total, allocation);
     let needed = written - had.min(written) + Bytes(total.0 / RESERVE_SHARE);
     let unit = u64::try_from(facts.f_frsize).unwrap_or(0);
     let unit = if unit == 0 { u64::try_from(facts.f_bsize).unwrap_or(0) } else { unit };
@@ -81,18 +78,32 @@ pub(super) fn space_within(
     Ok(())
 }
 
+/// What is taken to be written into images of `total` bytes together before any workload is.
+fn written(total: Bytes, allocation: Allocation) -> Bytes {
+    match allocation {
+        Allocation::Full => total,
+        Allocation::Sparse => Bytes(total.0 / SPARSE_SHARE).max(SPARSE_MIN).min(total),
+    }
+}
+
 /// Makes sure that images of `total` bytes together do not lie in memory that a run with a `limit`
-/// may not use. What it writes through a loop device counts as its own memory where the image is a
-/// file in memory (`loop_queue_work` in drivers/block/loop.c, since Linux 5.14), cannot be
-/// written back, and so has the kernel kill it (`mem_cgroup_out_of_memory`).
+/// may not use. Pages of a file in memory count for the group that touches them first ("Shared Page
+/// Accounting", Documentation/admin-guide/cgroup-v1/memory.rst): that is the run, which gives each
+/// new filesystem an image allocated anew. They cannot be written back, so the kernel kills it.
 ///
 /// # Errors
 /// [`Refusal::MemoryLimit`]; [`Refusal::Open`] when the system does not tell.
-pub fn images_within_limit(directory: &Path, total: Bytes, limit: Bytes) -> Result<(), Refusal> {
+pub fn images_within_limit(
+    directory: &Path,
+    total: Bytes,
+    allocation: Allocation,
+    limit: Bytes,
+) -> Result<(), Refusal> {
     let facts = statfs(nearest_existing(directory))
         .map_err(|error| Refusal::Open { path: directory.into(), source: error.into() })?;
-    match in_memory(&facts) && limit <= total {
-        true => Err(Refusal::MemoryLimit { directory: directory.into(), total, limit }),
+    let needed = written(total, allocation);
+    match in_memory(&facts) && limit <= needed {
+        true => Err(Refusal::MemoryLimit { directory: directory.into(), needed, limit }),
         false => Ok(()),
     }
 }

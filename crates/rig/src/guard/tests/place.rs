@@ -66,11 +66,17 @@ fn images_in_memory_must_fit_the_memory() {
     assert!(is_space(within(&mount.0, 2048)));
     within(folder.path(), 256).unwrap();
     // Less than it may use itself.
-    let limited = |place: &Path, limit| images_within_limit(place, Bytes::mib(64), limit);
-    limited(&mount.0, Bytes::mib(65)).unwrap();
-    limited(folder.path(), Bytes::mib(1)).unwrap();
-    let refusal = limited(&mount.0.join("new"), Bytes::mib(64)).unwrap_err();
-    assert!(matches!(refusal, Refusal::MemoryLimit { .. }), "{refusal:?}");
+    let limited = |place: &Path, allocation, mib| {
+        images_within_limit(place, Bytes::gib(8), allocation, Bytes::mib(mib))
+    };
+    limited(&mount.0, Allocation::Sparse, 1024).unwrap();
+    limited(&mount.0, Allocation::Full, 9000).unwrap();
+    limited(folder.path(), Allocation::Full, 1).unwrap();
+    let new = mount.0.join("new");
+    for refused in [limited(&new, Allocation::Full, 8192), limited(&new, Allocation::Sparse, 512)] {
+        let refusal = refused.unwrap_err();
+        assert!(matches!(refusal, Refusal::MemoryLimit { .. }), "{refusal:?}");
+    }
     // One that tells no size.
     drop(mount);
     let mount = Mount::new(&["-t", "ramfs"], Path::new("none"), &folder.path().join("mnt"));
