@@ -22,6 +22,8 @@ use super::{
     note,
 };
 
+/// Where the kernel has a directory for each module that is loaded (sysfs(5)).
+const LIVE: &str = "/sys/module";
 /// Where the modules are: `NAME.ko`, uncompressed.
 const MODULES: &str = "/lib/fslab/modules";
 /// Lines of `alias<TAB>module`.
@@ -232,8 +234,15 @@ pub(super) fn called_as_modprobe(program: Option<&OsString>) -> bool {
 pub fn load(names: &[String]) {
     let loader = Loader::here();
     for name in names {
+        let targets = loader.targets(name);
+        if targets.iter().all(|module| Path::new(LIVE).join(module).exists()) {
+            continue;
+        }
         match loader.load(name) {
             Ok(()) | Err(LoadError::Missing) => {}
+            // It serves a processor or a device that is not here.
+            Err(LoadError::Refused { source, .. })
+                if source.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {}
             Err(refused) => note(&refused.to_string()),
         }
     }
@@ -245,7 +254,7 @@ pub(super) fn modprobe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let loader = Loader::here();
     let arguments = arguments.filter_map(|argument| argument.into_string().ok());
     let (options, names): (Vec<_>, Vec<_>) = arguments.partition(|word| word.starts_with('-'));
-    if options.iter().any(|option| ["-n", "--dry-run", "--show"].contains(&&**option)) {
+    if options.iter().any(|option| only_tells(option)) {
         let known = names.iter().all(|name| !loader.targets(name).is_empty());
         return if known { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
@@ -261,6 +270,15 @@ pub(super) fn modprobe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let _ = notes.and_then(|mut notes| notes.write_all(line.as_bytes()));
     }
     code
+}
+
+/// Whether an option says that nothing is to be loaded: by its long names, or by its letter among
+/// others.
+fn only_tells(option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(long) => ["dry-run", "show"].contains(&long),
+        None => option.contains('n'),
+    }
 }
 
 /// Forgets what was asked for until now: what the kernel tries for itself while it starts.
@@ -362,6 +380,13 @@ mod tests {
         assert!(load(&["cryptd", "crc32", "crc32_pclmul"]).is_ok());
         let error = load(&["crc32", "crc32_pclmul", "crc32_generic"]).unwrap_err();
         assert!(error.starts_with("the kernel refuses crc32: "), "{error}");
+    }
+
+    #[test]
+    fn some_options_only_tell() {
+        let tell: Vec<bool> =
+            ["-n", "-qn", "--dry-run", "--show", "-q", "--", "--quiet"].map(only_tells).into();
+        assert_eq!(tell, [true, true, true, true, false, false, false]);
     }
 
     #[test]
