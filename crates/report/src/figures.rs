@@ -127,7 +127,9 @@ fn description(claims: &[Claim], otherwise: &str) -> String {
     if texts.is_empty() { otherwise.to_owned() } else { texts.join(" ") }
 }
 
-/// Filesystems that a figure lacks, with the reasons.
+/// Filesystems that a figure lacks, each with the first of its reasons: all of them, and what would
+/// help, are told once where the report has what is missing.
 fn absent(absent: &[(String, String)]) -> String {
-    absent.iter().map(|(name, reason)| format!(" Absent: {name}, {reason}.")).collect()
+    let first = |reason: &str| reason.split("; ").next().unwrap_or_default().to_owned();
+    absent.iter().map(|(name, reason)| format!(" Absent: {name}, {}.", first(reason))).collect()
 }

@@ -167,8 +167,8 @@ impl Table {
         self.caption.push(format!("n = {common} repeats{except}; {interval}"));
     }
 
-    /// The table as it is laid out, and the warnings that all numbers have which tests are judged by:
-    /// they stand once below it, and not at each of them.
+    /// The table as it is laid out, and the warnings that all numbers have which tests are judged
+    /// by: they stand once below it, and not at each of them.
     pub(crate) fn with_shared_codes(&self) -> (Cow<'_, Self>, Vec<&'static str>) {
         let judged = || self.values().filter(|value| value.of.is_some());
         let mut shared = judged().next().map_or_else(Vec::new, |value| value.codes.clone());
