@@ -2,8 +2,8 @@
 //! filesystems need to be made and mounted.
 //!
 //! Names of programs and files of the host, modules, those that are loaded at the start in their
-//! order, and the text of a job enter ([`Contents`]); an archive leaves that the kernel unpacks by itself
-//! ([`build`]). Programs bring their libraries, scripts their interpreters. Nothing is started to
+//! order, and the text of a job enter ([`Contents`]); an archive leaves that the kernel unpacks by
+//! itself ([`build`]). Programs bring their libraries, scripts their interpreters. Nothing is started to
 //! find these, nothing is written, and no owner, time, or path of a work directory gets in, so that
 //! the same contents give the same bytes.
 //!
