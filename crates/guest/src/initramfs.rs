@@ -3,9 +3,9 @@
 //!
 //! Names of programs and files of the host, modules, those that are loaded at the start in their
 //! order, and the text of a job enter ([`Contents`]); an archive leaves that the kernel unpacks by
-//! itself ([`build`]). Programs bring their libraries, scripts their interpreters. Nothing is started to
-//! find these, nothing is written, and no owner, time, or path of a work directory gets in, so that
-//! the same contents give the same bytes.
+//! itself ([`build`]). Programs bring their libraries, scripts their interpreters. Nothing is
+//! started to find these, nothing is written, and no owner, time, or path of a work directory gets
+//! in, so that the same contents give the same bytes.
 //!
 //! ```text
 //! /init                          this binary, its first process; /sbin/modprobe is a link to it
