@@ -39,8 +39,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure the filesystems of this kernel on image files, in minutes, and end with a report.
     ///
-    /// As an ordinary user it measures the current directory instead, and says what it could not
-    /// do.
+    /// What this kernel lacks is measured in a throw-away machine, for an ordinary user all of
+    /// them; where none can be had, that user gets the current directory, and is told what is
+    /// missing.
     Demo(Demo),
     /// Run a plan: a TOML file, or a ready plan by name (`fslab list plans`).
     Run(Run),
@@ -114,8 +115,8 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// The run file [default: fslab-demo-TIME.fslab]; what is measured in a throw-away machine
-    /// beside it goes into FILE-guest.
+    /// The run file [default: fslab-demo-TIME.fslab]; beside demo.fslab, what this kernel lacks
+    /// goes into demo-guest.fslab.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Measure all filesystems in a throw-away machine, each once. Where one can be had, that
