@@ -65,13 +65,15 @@ impl Architecture {
 /// Which kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// For a PC the newest installed kernel that may be read; for user-mode Linux the newest that
-    /// was built here ([`crate::build`]), else `linux.uml` on `PATH`.
+    /// For a PC the newest kernel that is installed and readable, or of a package that was unpacked
+    /// before; for user-mode Linux the newest that was built here ([`crate::build`]), else
+    /// `linux.uml` on `PATH`.
     Newest,
     /// One of these:
     ///
-    /// - a version, or its beginning (`6.1`, `6.1.0-50-amd64`), of an installed kernel, or of one
-    ///   that was built here; of several the newest;
+    /// - a version, or its beginning (`6.1`, `6.1.0-50-amd64`), of a kernel that is installed, of a
+    ///   package that was unpacked before, or of a kernel that was built here; of several the
+    ///   newest;
     /// - the path of a package: `.deb`, or a tar archive packed by xz, zstd, or gzip;
     /// - the path of a `vmlinuz`, a `vmlinux`, or a program of user-mode Linux.
     ///

@@ -125,6 +125,12 @@ impl Card {
         !self.source.is_empty()
     }
 
+    /// Whether it holds a kernel from a package. A kernel that was built here has an entry too, and
+    /// so has the unpacked image of an installed kernel, which has no origin.
+    pub(crate) fn is_package(&self) -> bool {
+        !self.is_built() && !self.image.is_empty() && !self.origin.is_empty()
+    }
+
     fn to_text(&self) -> String {
         let Self { release, architecture, image, modules, origin, source, config } = self;
         let mut text = format!(

@@ -24,8 +24,11 @@ use crate::GuestError;
 /// Bytes by which kinds of files are told apart.
 const FIRST: usize = 0x400;
 /// What names a kernel.
-const CURE: &str = "name a version that is installed, or the path of a kernel's package (.deb), \
-                    vmlinuz, or vmlinux";
+const CURE: &str = "name a version that is installed, or the path of a kernel package (.deb), vmlinuz, \
+                    or vmlinux";
+/// What gets a kernel.
+const DOWNLOAD: &str = "`apt-get download linux-image-VERSION-amd64-unsigned` downloads a package \
+                        without root";
 /// What names a user-mode Linux.
 const UML_CURE: &str = "install the package user-mode-linux, build one (fslab guest kernel build), or \
                         name the path of the package or of the program linux.uml in it";
@@ -76,7 +79,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The newest installed kernel that is meant.
+    /// The newest kernel that is meant, of those that are installed and of packages that were
+    /// unpacked before.
     fn installed(self, wanted: Option<&str>) -> Result<Kernel, GuestError> {
         let mut unreadable = Vec::new();
         let mut found: Vec<(String, PathBuf)> = Vec::new();
@@ -96,21 +100,37 @@ impl Finder<'_> {
                 Ok(_) | Err(_) => {}
             }
         }
-        let newest = found.iter().max_by(|one, other| {
-            let exact = |release: &str| wanted == Some(release);
-            let key = |release| (exact(release), newness(release));
-            key(one.0.as_str()).cmp(&key(other.0.as_str()))
+        let exact = |release: &str| wanted == Some(release);
+        let newest = |one: &str, other: &str| {
+            (exact(one), newness(one)).cmp(&(exact(other), newness(other)))
+        };
+        let installed = found.iter().max_by(|one, other| newest(&one.0, &other.0));
+        let kept = self.cache.cards().into_iter().filter(|(_, card)| {
+            card.is_package()
+                && card.architecture == self.architecture.name()
+                && wanted.is_none_or(|wanted| is_meant(wanted, &card.release))
         });
-        if let Some((_, image)) = newest {
-            return self.image(image, None, &image.display().to_string());
+        let kept = kept.max_by(|one, other| newest(&one.1.release, &other.1.release));
+        match (installed, kept) {
+            (Some((release, image)), kept)
+                if kept.as_ref().is_none_or(|(_, card)| newest(release, &card.release).is_ge()) =>
+            {
+                return self.image(image, None, &image.display().to_string());
+            }
+            // Directories of the cache are named by the hash of the package.
+            (_, Some((folder, card))) => {
+                let hash = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Ok(self.unpacked(hash, &folder, card));
+            }
+            (_, None) => {}
         }
         let which = wanted.map_or_else(String::new, |wanted| format!(" {wanted}"));
         let mut what = format!("no kernel{which} is installed that can be read");
-        let mut cure = CURE.to_owned();
+        let mut cure = format!("{CURE}; {DOWNLOAD}");
         if !unreadable.is_empty() {
             let unreadable = unreadable.join(", ");
             what = format!("{what} ({unreadable}: only root may)");
-            cure = format!("{cure}, or let everybody read it: chmod a+r");
+            cure = format!("{cure}; `chmod a+r` makes an installed kernel readable");
         }
         Err(GuestError::Missing { what, cure })
     }
@@ -190,20 +210,23 @@ impl Finder<'_> {
                         source.malformed(format!("holds another kind of kernel than {wanted}"))
                     );
                 }
-                let own = (!card.modules.is_empty()).then(|| folder.join(&card.modules));
-                let modules = match modules {
-                    Some(modules) => Some(self.modules(modules, &card.release)?),
-                    None => own,
-                };
-                Ok(Kernel {
-                    architecture: self.architecture,
-                    origin: text.to_owned(),
-                    hash,
-                    image: folder.join(&card.image),
-                    modules,
-                    release: card.release,
-                })
+                let named = modules.map(|modules| self.modules(modules, &card.release));
+                let kernel = self.unpacked(hash, &folder, card);
+                let modules = named.transpose()?.or(kernel.modules);
+                Ok(Kernel { origin: text.to_owned(), modules, ..kernel })
             }
+        }
+    }
+
+    /// The kernel of a package, from the directory into which it was unpacked.
+    fn unpacked(self, hash: String, folder: &Path, card: Card) -> Kernel {
+        Kernel {
+            architecture: self.architecture,
+            origin: card.origin,
+            hash,
+            image: folder.join(&card.image),
+            modules: (!card.modules.is_empty()).then(|| folder.join(&card.modules)),
+            release: card.release,
         }
     }
 

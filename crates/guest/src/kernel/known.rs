@@ -112,8 +112,7 @@ fn kept(finder: Finder<'_>) -> Vec<Known> {
         let architecture = [Architecture::Pc, Architecture::Uml]
             .into_iter()
             .find(|architecture| architecture.name() == card.architecture)?;
-        // The image of an installed kernel is kept too, but is no kernel of its own.
-        if card.is_built() || card.image.is_empty() || card.origin.is_empty() {
+        if !card.is_package() {
             return None;
         }
         let modules = (!card.modules.is_empty()).then(|| folder.join(&card.modules));

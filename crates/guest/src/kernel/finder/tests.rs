@@ -80,13 +80,31 @@ fn the_newest_installed_kernel_is_taken() {
     assert_eq!(of(Named::Text("6.1.0-9")).release, "6.1.0-9-amd64");
     assert_eq!(of(Named::Text("6.1.0-50-cloud-amd64")).release, "6.1.0-50-cloud-amd64");
     let error = place.find(Named::Text("6.12"), Architecture::Pc).unwrap_err();
-    expect![[r#"no kernel 6.12 is installed that can be read; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux"#]]
+    expect!["no kernel 6.12 is installed that can be read; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root"]
         .assert_eq(&place.told(&error));
     // Some distributions have the image beside its modules.
     let image = boot_image("6.17.1-arch1-1", &vmlinux("6.17.1-arch1-1", true), By::Zstd);
     place.write("usr/lib/modules/6.17.1-arch1-1/vmlinuz", &image);
     let newest = of(Named::Newest);
     assert_eq!(newest.modules, Some(place.path("usr/lib/modules/6.17.1-arch1-1")));
+}
+
+#[test]
+fn a_package_that_was_unpacked_is_found_by_its_version() {
+    let place = Place::new();
+    let path = place.write("linux-image.deb", &package());
+    assert!(place.find(Named::Newest, Architecture::Pc).is_err(), "not yet unpacked");
+    let named = place.pc(&path).unwrap();
+    for text in [Named::Newest, Named::Text(RELEASE), Named::Text("6.1")] {
+        let found = place.find(text, Architecture::Pc).unwrap();
+        assert_eq!((found.origin.as_str(), &found.hash), ("linux-image.deb", &named.hash));
+        assert_eq!((found.image, found.modules), (named.image.clone(), named.modules.clone()));
+    }
+    // The newest counts, wherever it is from.
+    let image = boot_image("6.9.1", &vmlinux("6.9.1", true), By::Gzip);
+    place.write("boot/vmlinuz-6.9.1", &image);
+    assert_eq!(place.find(Named::Newest, Architecture::Pc).unwrap().release, "6.9.1");
+    assert_eq!(place.find(Named::Text("6.1"), Architecture::Pc).unwrap().release, RELEASE);
 }
 
 #[test]
@@ -100,7 +118,7 @@ fn kernels_that_only_root_may_read_are_named() {
         return;
     }
     let error = place.find(Named::Newest, Architecture::Pc).unwrap_err();
-    expect!["no kernel is installed that can be read (/boot/vmlinuz-6.1.0-50-amd64: only root may); name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux, or let everybody read it: chmod a+r"]
+    expect!["no kernel is installed that can be read (/boot/vmlinuz-6.1.0-50-amd64: only root may); name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root; `chmod a+r` makes an installed kernel readable"]
         .assert_eq(&place.told(&error));
 }
 
@@ -119,8 +137,8 @@ fn without_any_kernel_the_cure_is_told() {
         told.push('\n');
     }
     expect![[r#"
-        no kernel is installed that can be read; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
-        there is no /nowhere/linux.deb; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        no kernel is installed that can be read; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root
+        there is no /nowhere/linux.deb; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
         there is no linux.uml on PATH; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
         there is no /nowhere/linux.uml; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
     "#]]
@@ -214,8 +232,8 @@ fn what_is_no_kernel_is_refused_with_a_reason() {
     refused("pc.deb", &package(), Architecture::Uml);
     refused("cut.deb", &package()[..700], Architecture::Pc);
     expect![[r#"
-        /empty: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
-        /text: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel's package (.deb), vmlinuz, or vmlinux
+        /empty: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
+        /text: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
         /x.rpm: is an RPM package, which is not read; unpack it (rpm2cpio PACKAGE | cpio -idm) and name the vmlinuz in it, in lib/modules/RELEASE or in boot
         /arm: is not for x86-64; other processors are not emulated
         /fslab: is a program, but neither a vmlinux (nothing in it is at a kernel's address) nor a user-mode Linux (it has no section .uml.setup.init)
