@@ -25,14 +25,15 @@ workload = [{ suite = "smallfile", files = 40, mean_size = "4KiB" }]
 /// How far two repeats may lie apart: what is asserted is what the guide promises.
 const REPEATS_WITHIN: f64 = 0.01;
 
-/// The package of a kernel: in `$FSLAB_KERNELS`, or where `scripts/prepare --guest` puts one.
+/// A kernel package, of the oldest kernel there is: in `$FSLAB_KERNELS`, or where `scripts/prepare`
+/// puts them.
 fn package() -> Option<PathBuf> {
     let named = std::env::var_os("FSLAB_KERNELS").map(PathBuf::from);
     let folder = named.unwrap_or_else(|| root().join("target/kernels"));
     let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let fits = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with("linux-image-6.1.") && name.ends_with(".deb") && !name.contains("cloud")
+        name.starts_with("linux-image-") && name.ends_with(".deb") && !name.contains("cloud")
     };
     files.filter(fits).min()
 }
@@ -40,7 +41,7 @@ fn package() -> Option<PathBuf> {
 #[test]
 fn filesystems_are_measured_in_a_guest_by_anyone() {
     const NAME: &str = "filesystems_are_measured_in_a_guest_by_anyone";
-    let (Some(package), true) = (package(), on_path("qemu-system-x86_64")) else {
+    let (Some(package), true) = (package(), runs_here("tcg")) else {
         return skipped(NAME, "QEMU and a kernel's package");
     };
     let bench = Bench::new();
@@ -58,7 +59,8 @@ fn filesystems_are_measured_in_a_guest_by_anyone() {
     let fact = |name: &str| record.environment.get(name).unwrap_or_default().to_owned();
     assert_eq!(fact("guest.engine"), "tcg");
     assert_eq!(fact("guest.host_flush"), "yes");
-    assert!(fact("kernel.release").starts_with("6.1."), "{}", fact("kernel.release"));
+    let release = fact("kernel.release");
+    assert!(!release.is_empty() && kernel.contains(&release), "{release}: {kernel}");
     // One kernel is a fact of the run, and no part of what its cells are.
     assert!(record.cells.iter().all(|cell| cell.cell.factors.is_empty()));
     for folder in ["/dev/shm".into(), std::env::temp_dir()] {
@@ -91,9 +93,7 @@ workload = [{ suite = "stream", file = "1MiB", record = "4KiB", access = "random
 #[test]
 fn a_disk_with_a_known_delay_is_measured_at_that_delay() {
     const NAME: &str = "a_disk_with_a_known_delay_is_measured_at_that_delay";
-    let (Some(package), true, true) =
-        (package(), on_path("qemu-system-x86_64"), on_path("dmsetup"))
-    else {
+    let (Some(package), true, true) = (package(), runs_here("tcg"), on_path("dmsetup")) else {
         return skipped(NAME, "QEMU, a kernel's package, and dmsetup");
     };
     let bench = Bench::new();
@@ -123,62 +123,86 @@ fn a_disk_with_a_known_delay_is_measured_at_that_delay() {
     }
 }
 
-/// Each ext4 lies on one disk of its own kind. Of the one with bad blocks, what holds the metadata
-/// is sound: they are at the front, and the file is larger than that. The one that fails altogether
-/// is asked for the file only: its directory is in memory, as the layout left it.
+/// Each ext4 is on one disk. The file of the disk that fails altogether is read only, since its
+/// directory is in memory, as the layout left it.
 const FAILING: &str = r#"
 profile = "quick"
 repeats = 2
 seed = 1
-guest = "uml"
+guest = "KIND"
 [storage]
-image = "256MiB"
+image = "128MiB"
 images = 2
 [axes]
 filesystem = [
   { name = "sound", base = "ext4", devices = 1 },
-  { name = "dust", base = "ext4", devices = 1, layers = [{ dust = "2-15", block = "16MiB" }] },
   { name = "flakey", base = "ext4", devices = 1, layers = [{ flakey = "error" }] },
   { name = "logged", base = "ext4", layers = [{ log_writes = true }] },
 ]
-workload = [{ suite = "stream", file = "64MiB", record = "64KiB", direct = true, cache = "as-left" }]
+workload = [{ suite = "stream", file = "16MiB", record = "64KiB", direct = true, cache = "as-left" }]
 "#;
+
+/// A failed read, as it is reported.
+const READ_FAILED: [&str; 3] =
+    ["reading ", "/file.0 at offset ", "Input/output error (os error 5)"];
 
 #[test]
 fn a_failing_disk_fails_its_own_trials_and_the_run_goes_on() {
     const NAME: &str = "a_failing_disk_fails_its_own_trials_and_the_run_goes_on";
-    if !on_path("linux.uml") || !on_path("dmsetup") {
-        return skipped(NAME, "user-mode Linux and dmsetup");
-    }
+    let Some((kind, more)) = guest_with_dmsetup(NAME) else { return };
     let bench = Bench::new();
-    let said = bench.ends(4, &["run", &bench.plan(FAILING), "-o", "run.fslab"]);
+    let plan = bench.plan(&FAILING.replace("KIND", kind));
+    let said = bench.ends(4, &with(&["run", &plan, "-o", "run.fslab"], &more));
     let record = store::read(&bench.path("run.fslab")).unwrap();
-    for name in ["dust", "flakey"] {
-        let trials = trials(&record, name);
-        let [trial] = trials[..] else { panic!("{name}: {}\n{}", trials.len(), said.stderr) };
-        let Outcome::Failed { reason } = &trial.outcome else { panic!("{name}: {trial:?}") };
-        let tells = ["reading ", "/file.0 at offset ", "Input/output error (os error 5)"];
-        assert!(tells.iter().all(|text| reason.contains(text)), "{name}: {reason}");
-    }
-    // Of two disks of 256 MiB no more than the first 32 MiB of one are sound.
-    let bad = trials(&record, "dust")[0];
-    assert!(bad.actions.iter().any(|action| action.what.ends_with("addbadblock, for 14 blocks")));
+    let flakey = trials(&record, "flakey");
+    let [trial] = flakey[..] else { panic!("{}\n{}", flakey.len(), said.stderr) };
+    let Outcome::Failed { reason } = &trial.outcome else { panic!("{trial:?}") };
+    assert!(READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
     for name in ["sound", "logged"] {
         let trials = trials(&record, name);
         assert_eq!(trials.len(), 2, "{name}: {}", said.stderr);
         assert!(trials.iter().all(|trial| trial.outcome == Outcome::Measured), "{name}");
     }
-    // What failed was not the last.
-    assert_eq!(record.trials.last().map(|trial| trial.repeat), Some(1));
+    assert_eq!(record.trials.last().map(|trial| trial.repeat), Some(1), "the run went on");
     for trial in trials(&record, "logged") {
         let fact = |name: &str| trial.environment.get(&format!("layers.log-writes.{name}"));
         let number = |name: &str| fact(name).and_then(|text| text.parse::<u64>().ok());
         // The file, and what the filesystem has written about it.
         let (entries, end) = (number("entries"), number("end_bytes"));
-        assert!(end > Some(64 << 20) && entries > Some(64), "{entries:?} {end:?}");
+        assert!(end > Some(16 << 20) && entries > Some(16), "{entries:?} {end:?}");
     }
     let report = bench.ends(0, &["report", "run.fslab"]);
     assert!(report.stdout.contains("Input/output error"), "{}", report.stdout);
+}
+
+/// The metadata is on sound blocks: they are at the front, and the file is larger than that.
+const DUSTY: &str = r#"
+profile = "quick"
+repeats = 1
+seed = 1
+guest = "uml"
+[storage]
+image = "256MiB"
+[axes]
+filesystem = [{ name = "dust", base = "ext4", layers = [{ dust = "2-15", block = "16MiB" }] }]
+workload = [{ suite = "stream", file = "64MiB", record = "64KiB", direct = true, cache = "as-left" }]
+"#;
+
+/// The kernels of Debian for PCs lack dm-dust, and that of user-mode Linux has it.
+#[test]
+fn a_disk_with_bad_blocks_fails_the_reads_of_those() {
+    const NAME: &str = "a_disk_with_bad_blocks_fails_the_reads_of_those";
+    if !runs_here("uml") || !on_path("dmsetup") {
+        return skipped(NAME, "user-mode Linux (dm-dust) that runs on this CPU, and dmsetup");
+    }
+    let bench = Bench::new();
+    bench.ends(3, &["run", &bench.plan(DUSTY), "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let [trial] = trials(&record, "dust")[..] else { panic!("{:?}", record.trials) };
+    let Outcome::Failed { reason } = &trial.outcome else { panic!("{trial:?}") };
+    assert!(READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
+    // Of a disk of 256 MiB the first 32 MiB are sound.
+    assert!(trial.actions.iter().any(|action| action.what.ends_with("addbadblock, for 14 blocks")));
 }
 
 /// What a disk has not written is missed when it is read again; until then it is as if it were.
@@ -186,7 +210,7 @@ const LYING: &str = r#"
 profile = "quick"
 repeats = 1
 seed = 1
-guest = "uml"
+guest = "KIND"
 [storage]
 image = "64MiB"
 [axes]
@@ -197,11 +221,10 @@ workload = [{ suite = "smallfile", files = 40, mean_size = "4KiB" }]
 #[test]
 fn a_lying_disk_is_found_out_when_the_caches_are_empty() {
     const NAME: &str = "a_lying_disk_is_found_out_when_the_caches_are_empty";
-    if !on_path("linux.uml") || !on_path("dmsetup") {
-        return skipped(NAME, "user-mode Linux and dmsetup");
-    }
+    let Some((kind, more)) = guest_with_dmsetup(NAME) else { return };
     let bench = Bench::new();
-    bench.ends(4, &["run", &bench.plan(LYING), "-o", "run.fslab"]);
+    let plan = bench.plan(&LYING.replace("KIND", kind));
+    bench.ends(4, &with(&["run", &plan, "-o", "run.fslab"], &more));
     let record = store::read(&bench.path("run.fslab")).unwrap();
     assert_eq!(trials(&record, "ext4")[0].outcome, Outcome::Measured);
     let lying = trials(&record, "lying")[0];
@@ -232,7 +255,7 @@ workload = [{ suite = "metadata", operations = ["create", "open", "stat"], files
 #[test]
 fn a_guest_that_counts_tells_instructions_and_no_times() {
     const NAME: &str = "a_guest_that_counts_tells_instructions_and_no_times";
-    let (Some(package), true) = (package(), on_path("qemu-system-x86_64")) else {
+    let (Some(package), true) = (package(), runs_here("tcg")) else {
         return skipped(NAME, "QEMU and a kernel's package");
     };
     let bench = Bench::new();
@@ -293,7 +316,7 @@ fn a_guest_that_counts_tells_instructions_and_no_times() {
 #[test]
 fn the_guide_on_regressions_works_as_it_is_written() {
     const NAME: &str = "the_guide_on_regressions_works_as_it_is_written";
-    let (Some(package), true) = (package(), on_path("qemu-system-x86_64")) else {
+    let (Some(package), true) = (package(), runs_here("tcg")) else {
         return skipped(NAME, "QEMU and a kernel's package");
     };
     let bench = Bench::new();
@@ -335,7 +358,7 @@ fn what_cannot_be_a_guest_is_refused_before_anything_is_made() {
     refused(COUNTED, &["--set", "images=2"], "has one disk");
     refused(PLAN, &["--guest", "vm"], "auto, kvm, counted, uml, tcg");
     refused(&PLAN.replace("\"tcg\"", "\"vm\""), &[], "there is no guest `vm`");
-    if on_path("qemu-system-x86_64") {
+    if runs_here("tcg") {
         refused(PLAN, &["--kernel", "/not/here.deb"], "/not/here.deb");
     }
 }
@@ -370,6 +393,34 @@ fn a_source_that_is_missing_is_told_with_what_gets_one() {
     assert!(of(&["--source", "words.tar"]).contains("words.tar"));
     of(&["--jobs", "0"]);
     assert!(bench.ends(0, &[&build[..], &["--help"]].concat()).stdout.contains("Exit status"));
+}
+
+/// The kind of guest that runs here, the quicker one first, and what names its kernel.
+fn guest_with_dmsetup(test: &str) -> Option<(&'static str, Vec<String>)> {
+    let dmsetup = on_path("dmsetup");
+    match package().map(|package| package.display().to_string()) {
+        _ if dmsetup && runs_here("uml") => Some(("uml", Vec::new())),
+        Some(package) if dmsetup && runs_here("tcg") => {
+            Some(("tcg", vec!["--kernel".into(), package]))
+        }
+        Some(_) | None => {
+            skipped(test, "dmsetup, and user-mode Linux or QEMU and a kernel package");
+            None
+        }
+    }
+}
+
+/// Whether `fslab guest check` finds that a kind of guest runs here without further ado.
+fn runs_here(kind: &str) -> bool {
+    let said = Bench::new().ends(0, &["guest", "check"]).stdout;
+    let row = said.lines().find(|line| line.split_whitespace().next() == Some(kind));
+    let row = row.unwrap_or_default();
+    row.split_whitespace().nth(1) == Some("yes") && !row.contains("if a kernel is named")
+}
+
+/// Arguments, and further ones.
+fn with<'a>(arguments: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
+    arguments.iter().copied().chain(more.iter().map(String::as_str)).collect()
 }
 
 fn on_path(program: &str) -> bool {

@@ -11,8 +11,12 @@ use std::{
 use model::Bytes;
 
 use super::Engine;
-use crate::{GuestError, cage::Order, kvm};
+use crate::{GuestError, Kernel, cage::Order, kvm};
 pub(super) use uml::check_registers;
+
+/// Names the kinds of guests that are not used, divided by commas. Tests see with it what happens on
+/// machines that lack them.
+const WITHOUT: &str = "FSLAB_WITHOUT_GUESTS";
 
 /// Where the memory of a guest is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,14 @@ pub struct Ready {
 }
 
 impl Engine {
+    /// Whether a kernel runs on this CPU. Only user-mode Linux depends on the size of its registers.
+    ///
+    /// # Errors
+    /// [`GuestError::Unusable`] if it does not.
+    pub fn check_kernel(self, kernel: &Kernel) -> Result<(), GuestError> {
+        check_registers(self, &kernel.release)
+    }
+
     /// Whether it can run here with this memory, and with what. `cache_directory` remembers what
     /// takes long to find out, and has the kernels that were built here.
     ///
@@ -54,6 +66,14 @@ impl Engine {
         memory: Bytes,
         cache_directory: Option<&Path>,
     ) -> Result<Ready, GuestError> {
+        let excluded = env::var(WITHOUT).unwrap_or_default();
+        if excluded.split(',').any(|name| name.trim() == self.name()) {
+            return Err(GuestError::Unusable {
+                engine: self.name(),
+                why: format!("the environment variable {WITHOUT} excludes it"),
+                cure: "remove it from the variable, or take another kind of guest".into(),
+            });
+        }
         check_room(memory)?;
         match self {
             Self::Uml => uml::preflight(memory, cache_directory),

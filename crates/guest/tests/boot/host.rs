@@ -136,7 +136,8 @@ impl Place {
             kernel => kernel.unwrap_or_else(|error| panic!("{text:?}: {error}")),
         };
         let ready = engine.preflight(MEMORY, Some(self.cache.directory()));
-        ready.map_err(|error| format!("{}: {error}", engine.name()))?;
+        let fits = ready.and_then(|_| engine.check_kernel(&kernel));
+        fits.map_err(|error| format!("{}: {error}", engine.name()))?;
         let index = match &kernel.modules {
             Some(folder) => Index::read(folder, Some(self.cache.directory())).unwrap(),
             None => Index::empty(),
