@@ -5,12 +5,13 @@ export CARGO_BUILD_JOBS
 .PHONY: demo test bench bench-counted calibrate check docs ci prepare clean-machine
 
 demo:                    ## measure the filesystems of this machine, and in a guest those it lacks; ends with a report
-	scripts/prepare --guest
+	scripts/prepare --guest --kernel 6.12,6.1
 	cargo build --release --locked -p fslab
-	target/release/fslab demo
+	kernel=$$(ls target/kernels/linux-image-6.*.deb 2>/dev/null | sort -V | tail -n 1); \
+		target/release/fslab demo $${kernel:+--kernel "$$kernel"}
 
 test:                    ## the whole test suite; as root also what needs root
-	scripts/prepare --browser --guest --kernel 6.1 --kernel uml
+	scripts/prepare --browser --guest --kernel 6.12,6.1 --kernel uml
 	scripts/test
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
