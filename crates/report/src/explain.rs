@@ -19,9 +19,8 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// What each template of a sentence answers.
-const TEMPLATES: [(&str, &str); 19] = [
+const TEMPLATES: [(&str, &str); 18] = [
     ("C1", "which filesystem is best"),
-    ("C1-quick", "which filesystem had the best median"),
     ("C2", "which filesystems form the top group"),
     ("C3", "which filesystem is last"),
     ("C4", "which filesystems are the same"),
@@ -115,9 +114,9 @@ fn not_raised(template: &'static str, view: &View) -> Question {
         "C12" => format!(
             "it needs two filesystems and three workloads of one suite; this run has {filesystems}"
         ),
-        "C1" | "C1-quick" | "C2" | "C4" | "C5" => format!(
-            "it needs two filesystems with numbers that carry a claim and, for C1-quick, the \
-             profile quick, for C2 and C5, a top group of several; this run has {filesystems}"
+        "C1" | "C2" | "C4" | "C5" => format!(
+            "it needs two filesystems with numbers that carry a claim and, for C2 and C5, a top \
+             group of several; this run has {filesystems}"
         ),
         "C6" | "C7" | "C8" => "it needs a numeric parameter with several values".into(),
         "C9" | "C10" => "it needs several numbers of clients".into(),
@@ -354,7 +353,7 @@ impl Explanation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Profile, RunRecord, Warning};
+    use model::{RunRecord, Warning};
 
     use super::*;
     use crate::fixture;
@@ -414,15 +413,6 @@ mod tests {
         assert!(text.contains("n = 3, 6 are needed") && text.contains("→ at least 6 repeats"));
         let value: Value = serde_json::from_str(&explanation.json()).unwrap();
         assert_eq!((&value["ended"], &value["answered"]), (&json!(false), &json!(0)));
-    }
-
-    #[test]
-    fn a_quick_run_answers_little_and_says_how_to_get_more() {
-        let mut record = fixture::record();
-        record.info.profile = Profile::Quick;
-        let said = all(&record).into_iter().filter(|(_, said)| *said);
-        assert!(said.clone().all(|(template, _)| ["C1-quick", "C20", "C22"].contains(&template)));
-        assert!(said.count() > 2);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(crate) fn of_part(part: &Part) -> Option<Figure> {
         Part::Totals(bars) => Some(totals::figure(bars)),
         Part::Capped(bars) => Some(capped::figure(bars)),
         Part::Normalized(multiples) => Some(normalized::figure(multiples)),
-        Part::Table { .. } | Part::Links { .. } | Part::Absent { .. } => None,
+        Part::Table(_) | Part::Links { .. } | Part::Absent { .. } => None,
     }
 }
 

@@ -1,13 +1,15 @@
-//! The report for a terminal: what a run says on one or two screens.
+//! The report for a terminal.
 //!
-//! First what the data say, what they leave open, and what the run says about itself: twins, drift,
-//! what is missing, and the warnings with their cures. Then the overview tables, filesystems ×
-//! tests with the top group marked; on request the ranked table of every test with ratios and
-//! verdicts. Tables wider than the terminal are continued below under the same row headers, never
-//! cut; no line is longer than the terminal is wide. Small columns of letters show how a test runs
-//! over a swept parameter, and its repeats one after the other. No text from outside reaches the
-//! terminal as a command; [`ascii()`] is for terminals that show nothing else.
+//! The first page has the result ([`answer()`]); with `detail` everything else follows: the
+//! statements that the data support and the questions that they leave open, what the run says about
+//! itself, the warnings with their hints, the overview tables (filesystems × tests, the top group
+//! marked), and the ranked table of every test. Tables wider than the terminal are continued below
+//! under the same row headers, never cut; no line is longer than the terminal is wide. Small columns
+//! of letters show how a test runs over a swept parameter, and its repetitions one after the other.
+//! No text from outside reaches the terminal as a command; [`ascii()`] is for terminals that show
+//! nothing else.
 
+mod answer;
 mod ascii;
 mod spark;
 mod study;
@@ -22,9 +24,10 @@ use wrapped::{harmless, wrap};
 use crate::{
     published,
     units::one_line,
-    view::{Claim, DRIFT, Table, Threshold, View, Withheld},
+    view::{Claim, Table, Threshold, View, Withheld},
 };
 
+pub use answer::answer;
 pub use ascii::ascii;
 
 /// How the report is laid out.
@@ -34,66 +37,53 @@ pub struct TerminalOptions {
     pub width: usize,
     /// Whether to use escape sequences for bold and color.
     pub color: bool,
-    /// Whether to show every test on its own: ratios, verdicts, latency, life cycle.
+    /// Whether more follows the first page: every test with ratios, verdicts, latency, lifecycle.
     pub detail: bool,
 }
 
-/// Sentences are listed without being asked for when there are no more than this.
-const CLAIMS_MAX: usize = 12;
-
-/// Templates of sentences that say who is best at one test, listed unasked if there are few.
-const LEADS: [&str; 3] = ["C1", "C1-quick", "C2"];
-
-/// Templates of sentences that hold for many points, and how many of them are listed unasked.
-const WIDE: [&str; 4] = ["C9", "C10", "C12", "C18"];
-const WIDE_MAX: usize = 24;
-
-/// Lays the view out for a terminal.
+/// Lays the view out for a terminal: the first page, and with `detail` the rest.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
+    let mut text = answer(&[view], options);
+    if options.detail {
+        text.push('\n');
+        text.push_str(&details(view, options));
+    }
+    text
+}
+
+/// What follows the first page.
+fn details(view: &View, options: &TerminalOptions) -> String {
     let mut page = Page::new(options);
     page.head(view);
-    page.claims(view, options.detail);
-    page.control(view, options.detail);
+    page.claims(view);
+    page.control(view);
     page.missing(view);
     page.warnings(view);
-    page.study(view, options.detail);
+    page.study(view);
     for (index, overview) in view.overviews.iter().enumerate() {
         let suite = &view.suites[index];
         let own = |table: &&Table| !view.in_study(&table.id);
-        if options.detail || overview.all().any(|table| own(&table)) {
-            page.heading(&format!("Suite {}", suite.name));
-        }
-        let alone = |table: &&Table| {
-            let point = table.id.split("--").next().unwrap_or_default();
-            own(table) && (options.detail || !view.stands_elsewhere(suite, point))
-        };
-        page.conditions(view, &suite.name, options.detail);
-        let by_point = overview.by_point.iter().filter(alone);
+        page.heading(&format!("Suite {}", suite.name));
+        page.conditions(view, &suite.name);
+        let by_point = overview.by_point.iter().filter(own);
         by_point.chain(overview.composites.iter().filter(own)).for_each(|table| page.matrix(table));
-        page.operations(&view.operations[index], options.detail);
-        if options.detail {
-            overview.further.iter().for_each(|table| page.matrix(table));
-            let more = overview.by_filesystem.iter().chain(&overview.counterparts);
-            more.filter(own).for_each(|table| page.table(table));
-            let evidence = view.evidence[index].iter().zip(&view.operations[index]);
-            for (ranked, (evidence, operations)) in view.ranked[index].iter().zip(evidence) {
-                page.table(ranked);
-                page.repeats(view, index, &ranked.id);
-                operations.iter().for_each(|table| page.matrix(table));
-                evidence.iter().for_each(|table| page.evidence(table));
-            }
+        view.operations[index].iter().flatten().take(1).for_each(|table| page.matrix(table));
+        overview.further.iter().for_each(|table| page.matrix(table));
+        let more = overview.by_filesystem.iter().chain(&overview.counterparts);
+        more.filter(own).for_each(|table| page.table(table));
+        let evidence = view.evidence[index].iter().zip(&view.operations[index]);
+        for (ranked, (evidence, operations)) in view.ranked[index].iter().zip(evidence) {
+            page.table(ranked);
+            page.repeats(view, index, &ranked.id);
+            operations.iter().for_each(|table| page.matrix(table));
+            evidence.iter().for_each(|table| page.evidence(table));
         }
     }
-    page.courses(view, options.detail);
-    if options.detail {
-        view.latency.iter().for_each(|table| page.table(table));
-    }
-    // Where tasks are timed as a whole, what surrounds them is part of the question.
-    if options.detail || view.overviews.iter().any(|overview| !overview.composites.is_empty()) {
-        let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
-        own.for_each(|table| page.matrix(table));
-    }
-    if let Some(note) = published::note(&view.published).filter(|_| options.detail) {
+    page.courses(view);
+    view.latency.iter().for_each(|table| page.table(table));
+    let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
+    own.for_each(|table| page.matrix(table));
+    if let Some(note) = published::note(&view.published) {
         page.line("");
         page.wrapped("", "", &note);
     }
@@ -173,34 +163,15 @@ impl Page {
         }
     }
 
-    fn claims(&mut self, view: &View, detail: bool) {
+    fn claims(&mut self, view: &View) {
         let points = &view.findings.by_point;
-        let all: usize = points.iter().map(|point| point.claims.len()).sum();
         let open: Vec<&Withheld> = points.iter().flat_map(|point| &point.open).collect();
-        if all == 0 && open.is_empty() {
+        let claims: Vec<&Claim> = points.iter().flat_map(|point| &point.claims).collect();
+        if claims.is_empty() && open.is_empty() {
             return;
         }
         self.heading(view.findings.heading());
-        let claims = || points.iter().flat_map(|point| &point.claims);
-        let wide = |claim: &&Claim| WIDE.contains(&claim.template);
-        let leads = |claim: &&Claim| LEADS.contains(&claim.template);
-        let few = claims().filter(wide).count() <= WIDE_MAX;
-        let led = claims().filter(leads).count() <= CLAIMS_MAX;
-        let short = !detail && all + open.len() > CLAIMS_MAX;
-        let told = |claim: &&Claim| {
-            !short || claim.template == "C20" || few && wide(claim) || led && leads(claim)
-        };
-        claims().filter(told).for_each(|claim| self.wrapped("- ", "  ", &claim.text));
-        if short {
-            let more = all - claims().filter(told).count();
-            let text = format!(
-                "{more} more sentences with --detail, or in the HTML report; {} questions are \
-                 open. fslab explain tells what each of them lacks.",
-                open.len()
-            );
-            self.wrapped("", "", &text);
-            return;
-        }
+        claims.into_iter().for_each(|claim| self.wrapped("- ", "  ", &claim.text));
         self.wrapped("", "", &view.findings.scope);
         if !open.is_empty() {
             self.heading("Not decided");
@@ -208,8 +179,8 @@ impl Page {
         open.into_iter().for_each(|open| self.wrapped("- ", "  ", &open.text()));
     }
 
-    /// What the run says about itself; the table of drift with all details.
-    fn control(&mut self, view: &View, detail: bool) {
+    /// What the run says about itself.
+    fn control(&mut self, view: &View) {
         let control = &view.control;
         if control.is_empty() {
             return;
@@ -218,46 +189,18 @@ impl Page {
             self.heading("Control");
         }
         control.lines.iter().for_each(|line| self.wrapped("- ", "  ", line));
-        let shown = |table: &&Table| detail || table.id != DRIFT;
-        for table in control.tables.iter().filter(shown) {
-            match detail || table.values().next().is_none() {
-                true => self.table(table),
-                false => self.matrix(table),
-            }
-        }
+        control.tables.iter().for_each(|table| self.table(table));
     }
 
-    /// How the tests of a suite scale, and what they depend on: with little detail the medians and
-    /// the shares of the variance, if there are few.
-    fn conditions(&mut self, view: &View, suite: &str, detail: bool) {
-        let scaling = || view.scaling.iter().filter(|scaled| scaled.suite == suite);
-        let conditions = || view.interactions.iter().filter(|other| other.suite == suite);
-        if !detail && !view.few() {
-            let tables = scaling().count() + conditions().count();
-            if tables > 0 {
-                let text = format!(
-                    "{tables} tables over clients and conditions with --detail, or in the \
-                    HTML report."
-                );
-                self.line("");
-                self.wrapped("", "", &text);
-            }
-            return;
-        }
-        for scaled in scaling() {
+    /// How the tests of a suite scale, and what they depend on.
+    fn conditions(&mut self, view: &View, suite: &str) {
+        for scaled in view.scaling.iter().filter(|scaled| scaled.suite == suite) {
             scaled.tables.iter().take(1).for_each(|table| self.matrix(table));
-            scaled.tables.iter().skip(1).filter(|_| detail).for_each(|table| self.table(table));
+            scaled.tables.iter().skip(1).for_each(|table| self.table(table));
         }
-        for other in conditions() {
+        for other in view.interactions.iter().filter(|other| other.suite == suite) {
             other.tables.iter().take(1).for_each(|table| self.matrix(table));
             other.tables.iter().skip(1).for_each(|table| self.table(table));
-        }
-    }
-
-    /// What a single replay did; of several only with all details.
-    fn operations(&mut self, operations: &[Option<Table>], detail: bool) {
-        if let ([Some(table)], false) = (operations, detail) {
-            self.matrix(table);
         }
     }
 

@@ -194,6 +194,19 @@ pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     format!("×{} [{}, {}]", fixed(value, places), fixed(low, places), fixed(high, places))
 }
 
+/// A ratio to something with a name: `1.38 × ext4 [1.21, 1.52]`; with `turned`, the inverse of it.
+pub(crate) fn ratio_of(value: f64, interval: Option<Interval>, turned: bool, name: &str) -> String {
+    let turn = |value: f64| if turned { 1.0 / value } else { value };
+    let value = turn(value);
+    let Some(Interval { low, high, .. }) = interval else {
+        return format!("{} × {name}", fixed(value, 2));
+    };
+    let (low, high) = if turned { (turn(high), turn(low)) } else { (low, high) };
+    let places = decimals(value, (high - value).max(value - low)).clamp(0, 3);
+    let [value, low, high] = [value, low, high].map(|value| fixed(value, places));
+    format!("{value} × {name} [{low}, {high}]")
+}
+
 /// An instant as `2026-11-21 20:31 UTC`.
 ///
 /// Days are turned into a date of the proleptic Gregorian calendar in years that start on 1 March,

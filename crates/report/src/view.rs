@@ -3,6 +3,7 @@
 //! A [`RunRecord`] enters. What leaves is a [`View`] of texts, tables and chart data in the order
 //! in which a report tells them; outputs lay it out and compute nothing.
 
+pub(crate) mod answer;
 mod capped;
 mod claims;
 mod composite;
@@ -37,7 +38,7 @@ use crate::published;
 
 pub(crate) use capped::{Capped, CappedBar, CappedPanel};
 pub(crate) use claims::{Claim, Findings, Withheld, disagreement};
-pub(crate) use control::{Control, DRIFT};
+pub(crate) use control::Control;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
@@ -303,7 +304,7 @@ impl View {
     }
 
     /// Whether a point of a suite with a single test stands in a table of scaling or of conditions,
-    /// as long as there are few of them, so that a short report need not show it alone.
+    /// as long as there are few of them, so that it need not be shown alone.
     pub(crate) fn stands_elsewhere(&self, suite: &Suite, point: &str) -> bool {
         let scaling = || self.scaling.iter().filter(|scaled| scaled.suite == suite.name);
         let conditions = || self.interactions.iter().filter(|other| other.suite == suite.name);
@@ -314,14 +315,9 @@ impl View {
             && conditions().count() <= FEW
             && points.flatten().any(|own| own == point)
     }
-
-    /// Whether there are so few tables of scaling and of conditions that a short report shows them.
-    pub(crate) fn few(&self) -> bool {
-        self.scaling.len() <= FEW && self.interactions.len() <= FEW
-    }
 }
 
-/// Tables of scaling, or of conditions, that a short report shows.
+/// Tables of scaling, or of conditions, that are few.
 const FEW: usize = 4;
 
 /// Whether all points of a suite have one and the same test.

@@ -6,7 +6,6 @@ use std::{
 };
 
 use analysis::compare::{Side, Size, Verdict};
-use model::Profile;
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
@@ -55,11 +54,6 @@ impl Found {
         }
     }
 
-    /// Whether it has the best median.
-    fn leads(self) -> bool {
-        matches!(self, Self::Alone | Self::First)
-    }
-
     const fn words(self) -> &'static str {
         match self {
             Self::Alone => "best, told from all others",
@@ -100,7 +94,6 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
         },
         first: match &groups {
             Some(_) => format!("best, or within {}", view.facts.threshold.symbol()),
-            None if sheet.quick() => "best median".into(),
             None => "top group".into(),
         },
         columns: view
@@ -201,20 +194,8 @@ struct Sheet<'a> {
 type Groups = Vec<(String, Vec<usize>)>;
 
 impl Sheet<'_> {
-    /// Whether the profile allows no more than first impressions.
-    fn quick(&self) -> bool {
-        self.view.facts.profile == Profile::Quick
-    }
-
     /// Who is how often in the top group.
     fn title(&self, judged: usize) -> String {
-        if self.quick() {
-            return format!(
-                "{}: ratio to the best median of each of {judged} tests (profile quick: no rank \
-                 claimed)",
-                capital(&self.suite.name)
-            );
-        }
         let mut often = vec![(0_usize, 0_usize); self.view.filesystems.len()];
         for standing in self.lines.iter().flat_map(|line| &line.standings) {
             if let Standing::Ranked { entry, found, .. } = standing {
@@ -271,16 +252,8 @@ impl Sheet<'_> {
                 hole(brief(reason), format!("{name}, {}: {reason}", test.name))
             }
             Standing::Ranked { entry, ratio, ends, found } => {
-                let quick = self.quick();
                 let open = *found == Found::Open;
-                let first = if quick { found.leads() } else { entry.top };
-                let shown = match (quick, found.leads()) {
-                    // Of a first look only the best median is pointed at.
-                    (true, true) => format!("{} △", fixed(*ratio, 2)),
-                    (true, false) if !open => fixed(*ratio, 2),
-                    (true | false, _) => format!("{} {}", fixed(*ratio, 2), found.glyph()),
-                };
-                let words = if quick && found.leads() { "best median" } else { found.words() };
+                let shown = format!("{} {}", fixed(*ratio, 2), found.glyph());
                 let ends = ends.map_or_else(String::new, |(low, high)| {
                     format!(" [{}, {}]", fixed(low, 3), fixed(high, 3))
                 });
@@ -289,16 +262,16 @@ impl Sheet<'_> {
                     false => format!("; {}", entry.codes.join(", ")),
                 };
                 HeatCell {
-                    step: Some(if first { 0 } else { step(*ratio) }),
+                    step: Some(if entry.top { 0 } else { step(*ratio) }),
                     shown,
-                    top: entry.top && !open && !quick,
+                    top: entry.top && !open,
                     open,
                     qualified: !entry.codes.is_empty(),
                     title: format!(
                         "{name}, {}: ×{}{ends} of the best, {}{codes}",
                         test.name,
                         fixed(*ratio, 3),
-                        words
+                        found.words()
                     ),
                 }
             }
@@ -418,10 +391,6 @@ impl Sheet<'_> {
                  within {threshold} of the best.",
                 self.lines.len()
             ),
-            None if self.quick() => "△ best median; ? not told from it. Profile quick: no rank \
-                 claimed. A corner marks a number with warnings. The 95 % intervals are in the \
-                 tables of the report."
-                .to_owned(),
             None => format!(
                 "▲ best, told from all others; △ best median, not told from all others; = same \
                  within {threshold}; ? on a dashed ground not told apart; ▼ worse, at 5 % for all \

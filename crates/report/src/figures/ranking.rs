@@ -37,11 +37,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
              told apart.{}",
             drawn(&table.caption),
             qualified(&test.codes())
-        ) + if view.facts.profile == Profile::Quick {
-            " Profile quick: no rank claimed."
-        } else {
-            ""
-        },
+        ),
     }
 }
 

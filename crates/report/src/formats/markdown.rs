@@ -66,7 +66,7 @@ fn study(text: &mut String, view: &View) {
     text.push('\n');
     for part in &study.parts {
         match part {
-            Part::Table { table, .. } => write_table(text, table, "###"),
+            Part::Table(table) => write_table(text, table, "###"),
             Part::Absent { title, reason } => {
                 let _ = writeln!(text, "### {}\n\n{}.\n", escaped(title), escaped(reason));
             }

@@ -32,7 +32,7 @@ pub(super) enum StudyPart<'a> {
 pub(super) fn section<'a>(view: &'a View, points: &Points) -> Option<StudySection<'a>> {
     let study = view.study.as_ref()?;
     let parts = study.parts.iter().filter_map(|part| match part {
-        Part::Table { table, .. } => Some(StudyPart::Table(table_html(table, view, points))),
+        Part::Table(table) => Some(StudyPart::Table(table_html(table, view, points))),
         Part::Totals(_) | Part::Capped(_) | Part::Normalized(_) => {
             let plot = plots(figures::of_part(part).into_iter().collect(), view).pop()?;
             Some(StudyPart::Plot(Box::new(plot)))

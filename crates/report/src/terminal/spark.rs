@@ -16,9 +16,6 @@ const HOLE: char = ' ';
 /// finer than anybody's threshold, and eight steps would make a mountain of it.
 const LEVEL: f64 = 0.01;
 
-/// Sweeps that a short report shows.
-const FEW: usize = 4;
-
 /// Values as columns from `low` to `high`.
 fn columns(values: impl Iterator<Item = Option<f64>>, low: f64, high: f64) -> String {
     let step = |value: f64| {
@@ -32,12 +29,8 @@ fn columns(values: impl Iterator<Item = Option<f64>>, low: f64, high: f64) -> St
 }
 
 impl Page {
-    /// What runs over a parameter; in a short report if it is little.
-    pub(super) fn courses(&mut self, view: &View, detail: bool) {
-        let all = view.scaling.len() + view.sweeps.len();
-        if !detail && all > FEW {
-            return;
-        }
+    /// What runs over a parameter.
+    pub(super) fn courses(&mut self, view: &View) {
         for scaled in &view.scaling {
             let series: Vec<&Series> = scaled.lines.iter().map(|line| &line.series).collect();
             let about = (scaled.scale.name, scaled.metric.spec().better.words());

@@ -8,6 +8,26 @@ pub(super) fn width_of(text: &str) -> usize {
     text.lines().map(visible).max().unwrap_or(0)
 }
 
+/// A text of at most so many columns; of a longer one the beginning and the end, which distinguish
+/// the levels of a parameter.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let text = harmless(text, false);
+    if visible(&text) <= most {
+        return text;
+    }
+    let end = (most - 1) / 2;
+    let fitting = |room: usize| {
+        let mut used = 0;
+        move |c: &char| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        }
+    };
+    let head: String = text.chars().take_while(fitting(most - 1 - end)).collect();
+    let tail: Vec<char> = text.chars().rev().take_while(fitting(end)).collect();
+    head.chars().chain(std::iter::once('…')).chain(tail.into_iter().rev()).collect()
+}
+
 /// Words in lines of at most `width` columns, where escape sequences take no room; words that are
 /// wider than a line are broken.
 pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {

@@ -27,7 +27,7 @@ fn structure(view: &View) -> String {
     };
     for part in &study.parts {
         let _ = match part {
-            Part::Table { table, .. } => writeln!(
+            Part::Table(table) => writeln!(
                 text,
                 "table {}: {} × {}, missing [{}]",
                 table.title,

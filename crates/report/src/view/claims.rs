@@ -13,7 +13,7 @@ mod ranked;
 mod single;
 
 use analysis::Comparison;
-use model::{Metric, Profile, metric::Unit};
+use model::{Metric, metric::Unit};
 
 pub(crate) use answers::{Answer, Claim, Findings, PointClaims, Withheld};
 
@@ -79,11 +79,6 @@ impl About<'_> {
         }
     }
 
-    /// Whether the profile allows no more than first impressions.
-    pub(super) fn quick(&self) -> bool {
-        self.facts.profile == Profile::Quick
-    }
-
     pub(super) fn said(&self, template: &'static str, text: String) -> Answer {
         Answer::Said(Claim { template, test: self.test.id.clone(), text })
     }
@@ -99,10 +94,6 @@ impl About<'_> {
     }
 }
 
-/// What the profile quick lacks, and what it takes.
-pub(super) const QUICK: (&str, &str) =
-    ("the profile quick makes no such claim", "run it with --profile standard");
-
 /// Writes every sentence whose guards hold, and keeps what the others lack.
 ///
 /// Where which filesystem is best depends on a condition, `scopes` has it, and the sentence says
@@ -115,7 +106,7 @@ pub(crate) fn findings(
     (pool, suspected): (&Pool, bool),
 ) -> Findings {
     let means = suites.iter().filter(|_| facts.imported.is_none());
-    let run = mean::Run { filesystems, facts, scopes, seed: pool.record.info.seed, suspected };
+    let run = mean::Run { filesystems, scopes, seed: pool.record.info.seed, suspected };
     let mut by_point: Vec<PointClaims> =
         means.filter_map(|suite| mean::of_suite(suite, &run)).collect();
     for point in suites.iter().flat_map(|suite| &suite.points) {
@@ -181,7 +172,7 @@ fn other_way(comparison: &Comparison, turn: impl Fn(f64) -> f64) -> Option<Strin
 }
 
 /// `a`, `a and b`, `a, b, and c`.
-pub(super) fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -9,8 +9,6 @@
 mod drift;
 mod spoiled;
 
-pub(crate) use drift::DRIFT;
-
 use analysis::{
     Comparer,
     twins::{self, Noise},

@@ -39,11 +39,7 @@ pub(crate) struct StudyView {
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     /// A table.
-    Table {
-        table: Table,
-        /// A short report shows it too.
-        short: bool,
-    },
+    Table(Table),
     /// Totals as bars.
     Totals(Totals),
     /// Seconds as bars that may be cut.
@@ -214,7 +210,7 @@ impl Of<'_> {
             let start = format!("Table {number}. ");
             let found = tables().find(|table| table.title.starts_with(&start));
             parts.push(match found {
-                Some(table) => Part::Table { table: table.clone(), short: number <= 8 },
+                Some(table) => Part::Table(table.clone()),
                 None => Part::Absent {
                     title: format!("Table {number}"),
                     reason: match number {
@@ -238,15 +234,15 @@ impl Of<'_> {
     }
 
     fn tasks(&self) -> Vec<Part> {
-        let short = |table: &Table| Part::Table { table: table.clone(), short: true };
-        let mut parts: Vec<Part> = self.all.by_point.iter().map(short).collect();
+        let whole = |table: &Table| Part::Table(table.clone());
+        let mut parts: Vec<Part> = self.all.by_point.iter().map(whole).collect();
         parts.extend(self.all.totals.iter().cloned().map(Part::Totals));
-        parts.extend(self.all.composites.iter().map(short));
+        parts.extend(self.all.composites.iter().map(whole));
         for (id, title) in [("time", "Time of mkfs and mount"), ("space", "Space left")] {
             let id = format!("life-cycle-{id}");
             let found = self.sources.lifecycle.iter().find(|table| table.id == id);
             parts.push(match found {
-                Some(table) => short(&Table { title: title.into(), ..table.clone() }),
+                Some(table) => whole(&Table { title: title.into(), ..table.clone() }),
                 None => Part::Absent { title: title.into(), reason: "not measured".into() },
             });
         }
@@ -257,7 +253,7 @@ impl Of<'_> {
     fn bonnie(&self) -> Vec<Part> {
         let points = self.suite.points.iter();
         let tables = points.flat_map(|point| records::records(point, self.sources.filesystems));
-        let mut parts: Vec<Part> = tables.map(|table| Part::Table { table, short: true }).collect();
+        let mut parts: Vec<Part> = tables.map(Part::Table).collect();
         parts.push(self.each_test("Each phase, configuration by configuration"));
         parts
     }
@@ -277,7 +273,7 @@ impl Of<'_> {
                 Ok(chart) => {
                     let table = chart.table.clone();
                     parts.push(Part::Normalized(chart));
-                    parts.push(Part::Table { table, short: true });
+                    parts.push(Part::Table(table));
                 }
                 Err((what, reason)) => parts.push(Part::Absent {
                     title: format!("Throughput by scheduler, {what}"),
@@ -302,7 +298,7 @@ impl Of<'_> {
         let first = self.all.by_point.iter().filter(seconds);
         let others = self.all.by_point.iter().filter(|table| !seconds(table));
         let tables = first.chain(others);
-        parts.extend(tables.map(|table| Part::Table { table: table.clone(), short: true }));
+        parts.extend(tables.map(|table| Part::Table(table.clone())));
         parts
     }
 
@@ -332,7 +328,7 @@ impl View {
     /// Whether a table or a chart stands in the view of the study, and so nowhere else.
     pub(crate) fn in_study(&self, id: &str) -> bool {
         self.study.iter().flat_map(|study| &study.parts).any(|part| match part {
-            Part::Table { table, .. } => table.id == id,
+            Part::Table(table) => table.id == id,
             Part::Totals(totals) => totals.id == id,
             Part::Capped(capped) => capped.id == id,
             Part::Normalized(normalized) => normalized.id == id,

@@ -211,7 +211,6 @@ impl Builder<'_> {
             parameter: &sweep.parameter,
             metric: sweep.metric,
             scale: sweep.scale,
-            profile: self.record.info.profile,
             threshold: self.threshold,
             seed: self.record.info.seed,
             lines,

@@ -8,7 +8,7 @@ use analysis::{
 };
 use model::{Ratio, metric::Better};
 
-use super::{About, Answer, PointClaims, QUICK, Withheld, disagreement, list};
+use super::{About, Answer, PointClaims, Withheld, disagreement, list};
 use crate::{
     units::{fixed, ratio},
     view::{
@@ -110,24 +110,13 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// C1 for a single winner, C2 for a top group with what a winner lacks, or what quick runs may
-    /// say instead.
+    /// C1 for a single winner, or C2 for a top group with what a winner lacks.
     fn lead(&self) -> (Answer, Option<Withheld>) {
         let about = self.about;
-        let (best, k) = (self.ranking.order[0], self.ranking.order.len());
+        let k = self.ranking.order.len();
         let workload = self.workload();
         let mut beside = None;
-        let (template, text) = if about.quick() {
-            let question = format!("which filesystem is {} on {workload}", superlative(about));
-            beside = Some(about.withheld("C1", question, QUICK.0.into(), QUICK.1.into()));
-            let text = format!(
-                "{} had the best median of {k} on {workload}: {}; the profile quick makes no \
-                 claim of rank.",
-                self.name(best),
-                self.value(best)
-            );
-            ("C1-quick", text)
-        } else if let Some(pair) = self.reversed(&self.ranking.top) {
+        let (template, text) = if let Some(pair) = self.reversed(&self.ranking.top) {
             let question = format!("which filesystem is {} on {workload}", superlative(about));
             let withheld = about.withheld("C1", question, self.opposite(pair), String::new());
             return (Answer::Withheld(withheld), None);
@@ -307,10 +296,6 @@ impl Writer<'_> {
         }
         let word = about.degree("last", "dearest", "slowest");
         let question = format!("which filesystem is the {word} on {}", self.workload());
-        if about.quick() {
-            let missing = QUICK.0.to_owned();
-            return Some(Answer::Withheld(about.withheld("C3", question, missing, QUICK.1.into())));
-        }
         let best = self.ranking.order[0];
         let bottom = &self.ranking.bottom;
         if let Some(pair) = self.reversed(bottom) {
@@ -352,10 +337,6 @@ impl Writer<'_> {
         let within = about.facts.threshold.percent();
         let question =
             format!("which filesystems are the same within ±{within} on {}", self.workload());
-        if about.quick() {
-            let missing = QUICK.0.to_owned();
-            return Some(Answer::Withheld(about.withheld("C4", question, missing, QUICK.1.into())));
-        }
         let pairs = &self.ranking.pairs;
         let same = pairs.iter().filter(|pair| pair.comparison.verdict == Verdict::Equivalent);
         let pair =

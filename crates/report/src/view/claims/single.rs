@@ -8,7 +8,7 @@ use analysis::{
 use model::{Metric, Warning};
 
 use super::{
-    About, Answer, PointClaims, QUICK, Withheld,
+    About, Answer, PointClaims, Withheld,
     ranked::{barred, cures},
 };
 use crate::{
@@ -31,9 +31,6 @@ pub(super) fn refused(about: &About, template: &'static str, question: &str) -> 
     let withheld = |missing: String, cure: String| {
         Some(about.withheld(template, question.to_owned(), missing, cure))
     };
-    if about.quick() {
-        return withheld(QUICK.0.into(), QUICK.1.into());
-    }
     if about.test.entries.iter().any(|entry| entry.ranked) {
         return None;
     }

@@ -1,4 +1,4 @@
-use model::{Metric, Nanos, Profile, RunRecord, Sample, Warning, phase::Series, units::Ratio};
+use model::{Metric, Nanos, RunRecord, Sample, Warning, phase::Series, units::Ratio};
 
 use crate::{
     fixture,
@@ -213,19 +213,6 @@ fn a_rate_that_stays_is_no_burst_and_its_variation_is_between_instances() {
     let view = View::new(&record);
     assert!(view.control.suspected && said(&view, "C17").is_empty());
     assert!(withheld(&view, "C17")[0].missing.contains("may have drifted"));
-}
-
-#[test]
-fn a_quick_run_says_of_each_what_it_lacks() {
-    let mut record = fixture::record();
-    course(&mut record, true);
-    record.info.profile = Profile::Quick;
-    let view = View::new(&record);
-    for template in ["C3", "C4", "C12", "C14", "C16", "C17", "C21"] {
-        assert!(said(&view, template).is_empty(), "{template}");
-        let open = withheld(&view, template);
-        assert!(!open.is_empty() && open.iter().all(|open| open.cure.contains("standard")));
-    }
 }
 
 #[test]

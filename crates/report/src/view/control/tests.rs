@@ -112,7 +112,7 @@ fn drift_of_all_cells_is_told_and_one_of_none_is_not() {
     assert!(view.control.drifts && codes(&view).contains(&"W-DRIFT"));
     let line = &view.control.lines[0];
     assert!(line.starts_with("The run drifted by -"), "{line}");
-    let table = words(table(&view, super::DRIFT).unwrap());
+    let table = words(table(&view, super::drift::DRIFT).unwrap());
     assert!(table.contains("first block to last | -") && table.contains("W-DRIFT"), "{table}");
 }
 
@@ -130,7 +130,7 @@ fn what_one_filesystem_leaves_to_the_next_is_told() {
     }
     let view = View::new(&record);
     assert!(codes(&view).contains(&"W-CARRY"), "{:?}", codes(&view));
-    let table = words(table(&view, super::DRIFT).unwrap());
+    let table = words(table(&view, super::drift::DRIFT).unwrap());
     let btrfs = table.lines().find(|line| line.starts_with("right after btrfs")).unwrap();
     assert!(btrfs.contains("W-CARRY") && btrfs.contains("| -"), "{btrfs}");
 }

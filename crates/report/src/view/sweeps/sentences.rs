@@ -8,7 +8,7 @@ use analysis::{
     Absent, Comparer, Comparison, Interval, Summary, Verdict, holm, summary,
     trend::{Form, FormKind, INSENSITIVE, Level, Sensitive, Sensitivity, Sweep, Trend},
 };
-use model::{Metric, Profile, Ratio, metric::Better};
+use model::{Metric, Ratio, metric::Better};
 
 use crate::{
     units::{Scale, capital, fixed, percents, ratio},
@@ -37,7 +37,6 @@ pub(super) struct Input<'a> {
     pub(super) parameter: &'a str,
     pub(super) metric: Metric,
     pub(super) scale: Scale,
-    pub(super) profile: Profile,
     pub(super) threshold: Threshold,
     pub(super) seed: u64,
     pub(super) lines: Vec<Line>,
@@ -131,10 +130,6 @@ fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, Wit
     }
     if !line.sound {
         return Err(refused("a level failed or must not carry a claim", "see the warnings there"));
-    }
-    if view.profile == Profile::Quick {
-        let cure = "run with profile standard";
-        return Err(refused("the profile quick makes no claim of a trend", cure));
     }
     let absent = |absent: Absent| {
         let text = absent.to_string();

@@ -1,5 +1,5 @@
 use expect_test::{Expect, expect};
-use model::{Bytes, Profile, RunRecord, Warning};
+use model::{Bytes, RunRecord, Warning};
 
 use super::*;
 use crate::{fixture, view::View};
@@ -89,14 +89,10 @@ fn a_level_that_may_carry_no_claim_takes_the_sentence_with_it() {
 }
 
 #[test]
-fn few_repeats_and_the_profile_quick_say_nothing() {
+fn few_repetitions_give_no_finding_about_a_trend() {
     let mut few = record(&SHAPES);
     few.trials.retain(|trial| trial.repeat < 5);
     assert!(told(&few, "write").contains("only 5 repeats"), "{}", told(&few, "write"));
-    let mut quick = record(&SHAPES);
-    quick.info.profile = Profile::Quick;
-    let text = told(&quick, "write");
-    assert_eq!(text.matches("the profile quick makes no claim of a trend").count(), 5, "{text}");
 }
 
 #[test]

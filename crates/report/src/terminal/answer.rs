@@ -1,0 +1,190 @@
+//! The first page on a terminal: one or more runs, each with its table, then what was found.
+//!
+//! It has at most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
+
+use super::{
+    Page, TerminalOptions,
+    wrapped::{cut, width_of},
+};
+use crate::view::{
+    View,
+    answer::{Answer, Board, BoardRow},
+};
+
+/// Before the median of the best, and of those not significantly different from it.
+const TOP: &str = "●";
+/// Columns of the title of a test, and of the name of a filesystem; longer ones are cut.
+const TITLE_MAX: usize = 26;
+const NAME_MAX: usize = 20;
+
+/// Lays out the first page: what was measured, and the result. Several views are parts of one
+/// question, such as times of this machine and instructions of a guest.
+pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
+    let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
+    let mut page = Page::new(options);
+    for answer in &answers {
+        if !page.text.is_empty() {
+            page.line("");
+        }
+        page.answer(answer);
+    }
+    let tops = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
+    if tops.flatten().any(|cell| cell.top) {
+        let margins: Vec<String> =
+            views.iter().map(|view| view.facts.threshold.percent()).collect();
+        let margin = margins.first().cloned().unwrap_or_default();
+        let text = format!(
+            "{TOP} best, or not significantly different from the best by more than {margin} (all \
+             pairs of a test, 5 %)"
+        );
+        page.wrapped(" ", "   ", &text);
+    }
+    page.found(&answers);
+    page.line("");
+    for answer in &answers {
+        let trust = &answer.trust;
+        let mut text = format!("Trust: {}", trust.grade.name());
+        if let Some(reason) = &trust.reason {
+            text.push_str(&format!(". {reason}"));
+        }
+        if let Some(hint) = trust.hint {
+            text.push_str(&format!(" → {hint}"));
+        }
+        page.wrapped("", "  ", &text);
+    }
+    page.holes(&answers);
+    page.text
+}
+
+impl Page {
+    /// What was measured, and the medians.
+    fn answer(&mut self, answer: &Answer) {
+        self.bold(&answer.title);
+        self.wrapped("", "  ", &answer.conditions);
+        let mut headline = answer.headline.clone();
+        headline.push('.');
+        self.bold(&headline);
+        self.board(&answer.board);
+    }
+
+    /// Tests as rows; where not all filesystems fit, the others below.
+    fn board(&mut self, board: &Board) {
+        if board.rows.is_empty() {
+            return;
+        }
+        let titles: Vec<String> = board.rows.iter().map(|row| cut(&row.title, TITLE_MAX)).collect();
+        let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
+        let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
+        let corner = board.unit.unwrap_or_default();
+        let title_width =
+            widest(&mut titles.iter().map(String::as_str).chain(std::iter::once(corner)));
+        let unit_width = match board.unit {
+            Some(_) => 0,
+            None => 1 + widest(&mut board.rows.iter().map(|row| row.unit)),
+        };
+        let texts: Vec<Vec<String>> = board.rows.iter().map(texts).collect();
+        let width = |column: usize| {
+            let cells = texts.iter().map(|row| row[column].as_str());
+            1 + widest(&mut cells.chain(std::iter::once(names[column].as_str())))
+        };
+        let room = self.width.saturating_sub(1 + title_width + unit_width);
+        let mut column = 0;
+        while column < board.filesystems.len() {
+            let mut end = column;
+            let mut used = 0;
+            while end < board.filesystems.len() && (end == column || used + width(end) <= room) {
+                used += width(end);
+                end += 1;
+            }
+            let right = |text: &str, column| format!("{}{text}", pad(text, width(column)));
+            let mut head = format!(" {corner}{}", pad(corner, title_width + unit_width));
+            (column..end).for_each(|at| head.push_str(&right(&names[at], at)));
+            let head = self.styled("1", &head);
+            self.line(&head);
+            for ((row, title), texts) in board.rows.iter().zip(&titles).zip(&texts) {
+                let mut line = format!(" {title}{}", pad(title, title_width));
+                if unit_width > 0 {
+                    line.push_str(&format!(" {}{}", row.unit, pad(row.unit, unit_width - 1)));
+                }
+                for at in column..end {
+                    let text = right(&texts[at], at);
+                    let top = row.cells[at].as_ref().is_some_and(|cell| cell.top);
+                    line.push_str(&if top { self.styled("1", &text) } else { text });
+                }
+                self.line(&line);
+            }
+            column = end;
+        }
+        if board.further > 0 {
+            self.wrapped(" ", "   ", &format!("{} more tests with --detail", board.further));
+        }
+    }
+
+    fn found(&mut self, answers: &[Answer]) {
+        let all: usize = answers.iter().map(|answer| answer.findings.len()).sum();
+        if all > 0 {
+            self.heading("Findings");
+        }
+        // The parts share the page.
+        let most = 6_usize.div_ceil(answers.len().max(1));
+        for answer in answers {
+            let shown = answer.findings.iter().take(most);
+            shown.for_each(|finding| self.wrapped(" ", "   ", &finding.text));
+        }
+        let further: usize = answers
+            .iter()
+            .map(|answer| answer.further + answer.findings.len().saturating_sub(most))
+            .sum();
+        let open: usize = answers.iter().map(|answer| answer.open).sum();
+        if further + open > 0 {
+            let text = format!(
+                "{further} more findings and {open} open questions: fslab report RUN --detail, \
+                 fslab explain RUN"
+            );
+            self.wrapped(" ", "   ", &text);
+        }
+    }
+
+    /// What failed, and what none of the parts has measured.
+    fn holes(&mut self, answers: &[Answer]) {
+        let failed = answers.iter().flat_map(|answer| &answer.missing).filter(|hole| hole.failed);
+        for hole in failed {
+            let names = hole.filesystems.join(", ");
+            self.wrapped("", "  ", &format!("Failed: {names} ({})", hole.reason));
+        }
+        let measured =
+            |name: &String| answers.iter().any(|answer| answer.board.filesystems.contains(name));
+        let mut told: Vec<&String> = Vec::new();
+        let mut texts: Vec<String> = Vec::new();
+        for hole in answers.iter().flat_map(|answer| &answer.missing).filter(|it| !it.failed) {
+            let missing = |name: &&String| !measured(name) && !told.contains(name);
+            let names: Vec<&String> = hole.filesystems.iter().filter(missing).collect();
+            if names.is_empty() {
+                continue;
+            }
+            let list: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            texts.push(format!("{} ({})", list.join(", "), hole.reason));
+            told.extend(names);
+        }
+        if !texts.is_empty() {
+            self.wrapped("", "  ", &format!("Not measured: {}", texts.join("; ")));
+        }
+    }
+}
+
+/// The cells of a row as text.
+fn texts(row: &BoardRow) -> Vec<String> {
+    let text = |cell: &Option<crate::view::answer::BoardCell>| match cell {
+        None => "-".to_owned(),
+        Some(cell) => {
+            let mark = if cell.top { TOP } else { "" };
+            format!("{mark}{}{}", cell.value, if cell.blocked { "!" } else { "" })
+        }
+    };
+    row.cells.iter().map(text).collect()
+}
+
+/// Blanks that a text lacks.
+fn pad(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(width_of(text)))
+}
