@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Refusal, Roots};
+use super::{Refusal, Roots, open::Node};
 
 /// The number of a block device, `MAJOR:MINOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,9 +127,30 @@ impl Block {
         self.fact("loop/backing_file")
     }
 
+    /// The character devices that reach the same disk around the block layer, with their names:
+    /// `sgN`, `ngXnY`, and those of bsg (`drivers/scsi/sg.c`, `drivers/nvme/host/core.c`,
+    /// `block/bsg.c`).
+    pub(super) fn generic(&self) -> Vec<(String, Number)> {
+        let device = self.folder.join("device");
+        let namespace =
+            self.name().strip_prefix("nvme").map(|rest| device.join(format!("ng{rest}")));
+        let folders = ["scsi_generic", "bsg"].map(|class| fs::read_dir(device.join(class)));
+        let entries = folders.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+        let named = |folder: PathBuf| {
+            let number = Number::parse(&fs::read_to_string(folder.join("dev")).ok()?)?;
+            Some((folder.file_name()?.to_string_lossy().into_owned(), number))
+        };
+        entries.chain(namespace).filter_map(named).collect()
+    }
+
+    /// All whole disks, loop devices without a file among them.
+    pub(super) fn disks(roots: &Roots) -> Vec<Self> {
+        children(&roots.sys.join("block"))
+    }
+
     /// All loop devices that are attached.
     pub(super) fn attached_loops(roots: &Roots) -> Vec<Self> {
-        let mut all = children(&roots.sys.join("block"));
+        let mut all = Self::disks(roots);
         all.retain(|block| block.backing_file().is_some());
         all
     }
@@ -146,6 +167,13 @@ impl Block {
         }
         let name = path.file_name()?;
         Self::in_folder(&roots.sys.join("class/block").join(name)).map(|block| block.number)
+    }
+
+    /// The regular file that a loop device shows; `None` if its path leads to nothing here.
+    pub(super) fn backing_identity(&self, roots: &Roots) -> Option<Node> {
+        let file = fs::metadata(roots.resolve(Path::new(&self.backing_file()?))).ok()?;
+        let (device, inode) = (file.dev(), file.ino());
+        file.is_file().then_some(Node::File { device, inode })
     }
 
     /// Its name, and its own name in brackets where device mapper gave it one.

@@ -18,6 +18,7 @@ mod block;
 mod device;
 mod image;
 mod mounts;
+mod open;
 mod refusal;
 mod space;
 mod store;

@@ -1,7 +1,6 @@
 //! Whether anything uses a block device or a file now: a mount, swap, a device on top, a program.
 //!
-//! Each check reads the kernel's tables anew and keeps nothing. Sources: proc(5) for
-//! `/proc/swaps`, `/proc/PID/fd` and `/proc/PID/fdinfo`.
+//! Each check reads the kernel's tables again and keeps nothing. Source: proc(5) for `/proc/swaps`.
 
 use std::{
     fs, io,
@@ -14,7 +13,8 @@ use std::{
 use super::{
     Refusal, Roots,
     block::{Block, Number},
-    mounts::{Mounts, Place, processes, unescape},
+    mounts::{Mounts, Place, unescape},
+    open::{Node, writer},
 };
 
 /// How a device is on top of another.
@@ -36,9 +36,7 @@ struct Upper {
 
 /// Makes sure that nothing uses `block`.
 ///
-/// What counts is all that would be overwritten with it: a whole disk has its partitions, and a
-/// partition has its disk as a whole (a filesystem or a loop device over all of it), but not the
-/// other partitions.
+/// All that would be overwritten with it counts ([`footprint`]).
 ///
 /// # Errors
 /// The first use that is found, the gravest first.
@@ -46,9 +44,7 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     let device = block.name();
     let mounts = Mounts::read(roots)
         .map_err(Refusal::unreadable(&device, roots.proc.join("self/mountinfo")))?;
-    let mut footprint = vec![block.clone()];
-    footprint.extend(block.partitions());
-    footprint.extend(block.disk());
+    let footprint = footprint(block, roots);
     let upper = above(&footprint, roots);
     let all: Vec<&Block> = footprint.iter().chain(upper.iter().map(|upper| &upper.block)).collect();
 
@@ -80,14 +76,46 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
             }
         });
     }
-    for part in &footprint {
-        let names = |path: &Path| Number::at(path) == Some(part.number);
-        let look = || writer(roots, |path| path.starts_with("/dev/"), names);
-        if let Some(program) = lasting(look) {
-            return Err(Refusal::OpenForWriting { device, through: part.name(), program });
-        }
+    let open: Vec<_> = footprint.iter().flat_map(|part| nodes(part, roots)).collect();
+    let nodes: Vec<_> = open.iter().map(|(_, node)| *node).collect();
+    if let Some((index, program)) = lasting(|| writer(&nodes, roots)) {
+        return Err(Refusal::OpenForWriting { device, through: open[index].0.clone(), program });
     }
     Ok(())
+}
+
+/// Devices that are overwritten together with `block`, which is the first of them.
+///
+/// A whole disk has its partitions, and a partition has its disk as a whole (a filesystem or a loop
+/// device over all of it), but not the other partitions. A loop device has the device or file that
+/// it shows, with all other loop devices that show the same: the kernel claims none of them for it.
+fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
+    let loops = Block::attached_loops(roots);
+    let mut found: Vec<Block> = Vec::new();
+    let mut todo = vec![block.clone()];
+    while let Some(block) = todo.pop() {
+        if found.iter().any(|known| known.number == block.number) {
+            continue;
+        }
+        let disk = block.disk();
+        let shows = disk.as_ref().unwrap_or(&block);
+        let below = shows.backing_device(roots).and_then(|number| Block::find(number, roots).ok());
+        let file = shows.backing_identity(roots);
+        let same = |other: &&Block| file.is_some() && other.backing_identity(roots) == file;
+        todo.extend(below.into_iter().chain(loops.iter().filter(same).cloned()));
+        let partitions = block.partitions();
+        found.push(block);
+        found.extend(partitions.into_iter().chain(disk));
+    }
+    found
+}
+
+/// All by which a program may write to a device, with its name: the device, the character devices
+/// that reach its disk, and the file of a loop device.
+fn nodes(part: &Block, roots: &Roots) -> Vec<(String, Node)> {
+    let generic = part.generic().into_iter().map(|(name, number)| (name, Node::Char(number)));
+    let file = part.backing_identity(roots).map(|file| (part.name(), file));
+    [(part.name(), Node::Block(part.number))].into_iter().chain(generic).chain(file).collect()
 }
 
 /// What uses a regular file as storage, in words; `None` if nothing does.
@@ -111,8 +139,9 @@ pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>,
     if swaps.iter().any(|swap| same(swap)) {
         return Ok(Some("swap of this system".into()));
     }
-    let program = lasting(|| writer(roots, |link| link == path, same));
-    Ok(program.map(|program| format!("open in {program}")))
+    let node = Node::File { device: wanted.dev(), inode: wanted.ino() };
+    let program = lasting(|| writer(&[node], roots));
+    Ok(program.map(|(_, program)| format!("open in {program}")))
 }
 
 /// What `look` finds, unless it passes by itself.
@@ -173,36 +202,4 @@ fn is(path: &Path, block: &Block, roots: &Roots) -> bool {
         Some(number) => number == block.number,
         None => path == roots.dev.join(block.name()),
     }
-}
-
-/// A process, other than this one, that has open for writing a file whose path satisfies `likely`
-/// and whose identity satisfies `same`. Paths are tried first, because the identity of a file on a
-/// dead network filesystem could only be waited for. Processes that may not be looked at are passed
-/// over.
-fn writer(
-    roots: &Roots,
-    likely: impl Fn(&Path) -> bool,
-    same: impl Fn(&Path) -> bool,
-) -> Option<String> {
-    let others = processes(roots).into_iter().filter(|(id, _)| *id != std::process::id());
-    for (id, folder) in others {
-        let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
-        for link in open.map(|entry| entry.path()) {
-            let path = fs::read_link(&link).unwrap_or_default();
-            let fd = link.file_name().unwrap_or_default();
-            if likely(&path) && is_writable(&folder.join("fdinfo").join(fd)) && same(&link) {
-                let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-                return Some(format!("{} (process {id})", name.trim()));
-            }
-        }
-    }
-    None
-}
-
-/// Whether an open file may be written, from its `flags:` line (octal; the low two bits are the
-/// access mode of open(2), 0 meaning read only).
-fn is_writable(fdinfo: &Path) -> bool {
-    let text = fs::read_to_string(fdinfo).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|f| f & 3 != 0)
 }

@@ -5,7 +5,10 @@ use std::{fs::File, os::unix::fs::OpenOptionsExt, path::Path};
 use rustix::fs::OFlags;
 
 use super::fixture::*;
-use crate::guard::Refusal;
+use crate::guard::{
+    Refusal,
+    block::{Block, Number},
+};
 
 const SIZE: u64 = 32 << 20;
 
@@ -104,8 +107,9 @@ fn swap_on_a_device_and_on_a_partition() {
     let through = format!("{}p2", device.name());
     assert_refused!(claimed.recheck(), Swap, through);
     assert_refused!(claim_at_any_price(&device, &device.path), Swap, through);
+    drop(claimed);
     claim(&device.partition(1)).unwrap();
-    drop((swap, claimed));
+    drop(swap);
     let _swap = Swap::on(&device.path);
     assert_refused!(claim_at_any_price(&device, &device.path), Swap, device.name());
     assert_refused!(claim_at_any_price(&device, &device.partition(1)), Swap, device.name());
@@ -185,6 +189,117 @@ fn a_device_that_another_program_writes() {
     assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
     drop(writer);
     claim(&device.path).unwrap();
+}
+
+/// A node of the device in another directory, as a container or a virtual machine has one.
+#[test]
+fn a_device_that_another_program_writes_through_another_node() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let node = folder.path().join("disk of a guest");
+    let number = device.number();
+    let (major, minor) = number.split_once(':').unwrap();
+    run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
+    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&node]);
+    assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
+    // The node need not be there any more.
+    std::fs::remove_file(&node).unwrap();
+    assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
+    drop(writer);
+    claim(&device.path).unwrap();
+}
+
+/// Character devices that reach a disk: here `/dev/zero`, which few programs open for writing,
+/// stands for them.
+#[test]
+fn a_disk_that_another_program_writes_around_the_block_layer() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let name = device.name();
+    for generic in ["scsi_generic/sg7", "bsg/0:0:0:0"] {
+        let mut machine = FakeMachine::around(&device);
+        machine.roots.proc = "/proc".into();
+        machine.sys(&format!("block/{name}/device/{generic}/dev"), "1:5\n");
+        machine.claim(&device.path).unwrap();
+        let writer = Holder::shell(&[], "exec 3<>/dev/zero", &[]);
+        let through = format!("through {}", generic.split_once('/').unwrap().1);
+        assert_refused!(machine.claim(&device.path), OpenForWriting, through);
+        drop(writer);
+        machine.claim(&device.path).unwrap();
+    }
+    // The character device of an NVMe namespace is named after it.
+    let machine = FakeMachine::around(&device);
+    machine.disk("nvme3n2", "259:77");
+    machine.sys("block/nvme3n2/device/ng3n2/dev", "1:5\n");
+    let namespace = Block::find(Number::parse("259:77").unwrap(), &machine.roots).unwrap();
+    assert_eq!(namespace.generic(), [("ng3n2".to_owned(), Number::parse("1:5").unwrap())]);
+}
+
+#[test]
+fn a_loop_device_over_a_device_in_use() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let part = device.partition(1);
+    run("mkfs.ext4", &["-q", part.to_str().unwrap()]);
+    let mount = Mount::new(&[], &part, &folder.path().join("mnt"));
+    let at = mount.0.to_str().unwrap();
+    for below in [&part, &device.path] {
+        let upper = LoopDevice::over(below);
+        assert_refused!(claim_at_any_price(&upper, &upper.path), Mounted, at);
+    }
+    let upper = LoopDevice::over(&device.partition(2));
+    claim(&upper.path).unwrap();
+}
+
+#[test]
+fn a_loop_device_whose_file_has_other_users() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), SIZE);
+    let device = LoopDevice::over(&file);
+    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&file]);
+    assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
+    drop(writer);
+    claim(&device.path).unwrap();
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let second = LoopDevice::over(&file);
+    let _mount = Mount::new(&[], &second.path, &folder.path().join("mnt"));
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, second.name());
+}
+
+#[test]
+fn a_device_that_is_mounted_under_another_mount_or_by_a_part_of_it() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let [point, other] = ["mnt", "other"].map(|name| folder.path().join(name));
+    let mount = Mount::new(&[], &device.path, &point);
+    let over = Mount::new(&["-t", "tmpfs"], Path::new("none"), &point);
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, point.to_str().unwrap());
+    drop(over);
+    std::fs::create_dir(point.join("part")).unwrap();
+    let bound = Mount::new(&["--bind"], &point.join("part"), &other);
+    drop(mount);
+    assert_refused!(claim_at_any_price(&device, &device.path), Mounted, other.to_str().unwrap());
+    // Unmounted lazily, and still in use.
+    let open = File::create(other.join("file")).unwrap();
+    run("umount", &["-l", bound.0.to_str().unwrap()]);
+    assert_refused!(claim_at_any_price(&device, &device.path), Busy, device.name());
+    drop((open, bound));
 }
 
 /// Whatever claims a device in the kernel (a pool, a journal, a cache) looks like this.

@@ -78,6 +78,23 @@ fn all_floors_below_a_root() {
     assert_under_root(machine.claim(&device.path));
 }
 
+/// The devices that `/` is built from are found from above, too: here the lower one names no holder.
+#[test]
+fn a_floor_that_only_the_root_knows() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 16 << 20));
+    let machine = FakeMachine::around(&device);
+    machine.disk("dm-0", "253:0");
+    machine.proc("self/mountinfo", "2 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n");
+    machine.claim(&device.path).unwrap();
+    let name = device.name();
+    machine.link(&format!("block/dm-0/slaves/{name}"), &format!("block/{name}"));
+    assert_under_root(machine.claim(&device.path));
+}
+
 #[test]
 fn every_member_of_a_btrfs_root() {
     if lacks_root() {

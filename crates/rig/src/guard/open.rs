@@ -1,0 +1,67 @@
+//! Processes that have a device or a file open for writing.
+//!
+//! Sources: proc(5) for `/proc/PID/fd` and `/proc/PID/fdinfo`, statx(2).
+
+use std::{fs, path::Path};
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
+
+use super::{Roots, block::Number, mounts::processes};
+
+/// An open file, by what it is and not by a name that led to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Block(Number),
+    Char(Number),
+    File { device: u64, inode: u64 },
+}
+
+impl Node {
+    /// The file that a link of `/proc/PID/fd` leads to. The filesystem is not asked for fresh
+    /// attributes, because a server that does not answer would be waited for.
+    fn behind(link: &Path) -> Option<Self> {
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let facts = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+        let number = Number::of(makedev(facts.stx_rdev_major, facts.stx_rdev_minor));
+        match FileType::from_raw_mode(facts.stx_mode.into()) {
+            FileType::BlockDevice => Some(Self::Block(number)),
+            FileType::CharacterDevice => Some(Self::Char(number)),
+            FileType::RegularFile => {
+                let device = makedev(facts.stx_dev_major, facts.stx_dev_minor);
+                Some(Self::File { device, inode: facts.stx_ino })
+            }
+            FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::Unknown => None,
+        }
+    }
+}
+
+/// The first of `wanted` that a process other than this one has open for writing, and that process
+/// as text. Processes that may not be read are passed over.
+pub(super) fn writer(wanted: &[Node], roots: &Roots) -> Option<(usize, String)> {
+    let others = processes(roots).into_iter().filter(|(id, _)| *id != std::process::id());
+    for (id, folder) in others {
+        let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        for link in open.map(|entry| entry.path()) {
+            let Some(node) = Node::behind(&link) else { continue };
+            let Some(index) = wanted.iter().position(|wanted| *wanted == node) else { continue };
+            let fd = link.file_name().unwrap_or_default();
+            if is_writable(&folder.join("fdinfo").join(fd)) {
+                let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+                return Some((index, format!("{} (process {id})", name.trim())));
+            }
+        }
+    }
+    None
+}
+
+/// Whether an open file may be written, from its `flags:` line (octal; the low two bits are the
+/// access mode of open(2), 0 meaning read only).
+fn is_writable(fdinfo: &Path) -> bool {
+    let text = fs::read_to_string(fdinfo).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|f| f & 3 != 0)
+}
