@@ -14,6 +14,7 @@ use model::{Allocation, Bytes, Nanos, Warning, record::Action};
 
 use crate::{
     error::RigError,
+    guard::ClaimedDevice,
     host::{Erased, Host, Identity, Loop, Output},
     knobs::{Keep, Write},
     mount::MountRequest,
@@ -255,10 +256,11 @@ impl Bench {
         self.host.loops_of(identity)
     }
 
-    pub(crate) fn erase(&mut self, device: &Path) -> Result<Erased, RigError> {
-        let what = format!("discard {}", device.display());
-        let (done, _) = self.act(what, |host| host.erase_device(device));
-        done.map_err(|source| RigError::Erase { device: device.to_owned(), source })
+    pub(crate) fn erase(&mut self, device: &ClaimedDevice) -> Result<Erased, RigError> {
+        let path = device.path();
+        let what = format!("discard {}", path.display());
+        let (done, _) = self.act(what, |host| host.erase_device(path, device.medium()));
+        done.map_err(|source| RigError::Erase { device: path.to_owned(), source })
     }
 
     /// Mounts and tells how long that took.

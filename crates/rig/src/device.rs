@@ -233,7 +233,7 @@ impl<'a> Share<'a> {
         }
         for device in self.claimed() {
             device.recheck()?;
-            if bench.erase(device.path())? == Erased::Wiped {
+            if bench.erase(device)? == Erased::Wiped {
                 tracing::debug!(device = device.name(), "cannot discard; wiped its ends");
             }
         }

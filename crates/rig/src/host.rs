@@ -5,6 +5,7 @@
 //! done, and scripted answers, so that the logic above runs in tests without root. No method
 //! decides anything or journals anything; both are the callers' work.
 
+mod block;
 mod data;
 mod fake;
 mod kmsg;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::data::Random;
 pub use self::{fake::FakeHost, real::RealHost};
 use crate::{
-    guard::Roots,
+    guard::{Medium, Roots},
     instance::ProgramTime,
     mount::{MountEntry, MountRefusal, MountRequest},
 };
@@ -298,10 +299,10 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn remove_loop(&self, number: u32) -> io::Result<()>;
 
     /// Makes a whole block device forget what it held. The device is opened exclusively, which a
-    /// mounted one refuses.
-    fn erase_device(&self, device: &Path) -> io::Result<Erased>;
-    /// Overwrites the beginning of a block device with zeros. It is opened exclusively.
-    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()>;
+    /// mounted one refuses, and nothing is written if it is not the `expected` one.
+    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<Erased>;
+    /// Overwrites the beginning of a block device with zeros, opened likewise.
+    fn zero(&self, device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
     /// Writes back and drops the page cache of a block device.
     fn flush_device(&self, device: &Path) -> io::Result<()>;
 

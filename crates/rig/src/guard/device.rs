@@ -4,7 +4,7 @@ use std::{
     fmt::Write as _,
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,7 @@ use rustix::{fs::OFlags, io::Errno};
 use super::{
     Permission, Refusal, Roots,
     block::{Block, Identity, Number, known},
+    medium::Medium,
     store::is_device,
     usage::{check_free, lasting},
 };
@@ -38,21 +39,6 @@ pub struct ClaimedDevice {
     _file: File,
 }
 
-/// What must stay the same between claim and use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Medium {
-    number: Number,
-    size: Bytes,
-    sequence: Option<u64>,
-}
-
-impl std::fmt::Display for Medium {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "number {}, {}", self.number, self.size)?;
-        self.sequence.map_or(Ok(()), |sequence| write!(f, ", medium {sequence}"))
-    }
-}
-
 /// What is on a device or a partition of it.
 #[derive(Debug)]
 struct Contents {
@@ -72,7 +58,7 @@ pub fn claim_device(
     permission: &Permission,
     roots: &Roots,
 ) -> Result<ClaimedDevice, Refusal> {
-    let (file, medium) = open(path, false)?;
+    let (file, medium) = open(path, false, roots)?;
     let subject = path.display().to_string();
     let block = known(medium.number, &subject, roots)?;
     let name = block.name();
@@ -118,6 +104,11 @@ impl ClaimedDevice {
         self.medium.size
     }
 
+    /// Its identity, for the steps that destroy.
+    pub(crate) fn medium(&self) -> &Medium {
+        &self.medium
+    }
+
     /// Whether both are one device, or one is a partition of the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         let part_of = |part: &Self, whole: &Self| {
@@ -160,7 +151,7 @@ impl ClaimedDevice {
     /// [`Refusal::Changed`], or the use that has begun since the claim.
     pub fn recheck(&self) -> Result<(), Refusal> {
         for path in [&self.given, &self.path] {
-            let (file, medium) = open(path, false)?;
+            let (file, medium) = open(path, false, &self.roots)?;
             if medium != self.medium {
                 return Err(Refusal::Changed {
                     path: path.clone(),
@@ -183,7 +174,7 @@ impl ClaimedDevice {
     /// device in the kernel, in other mount namespaces too (open(2) on `O_EXCL` without `O_CREAT`).
     fn probe_exclusive(&self) -> Result<(), Refusal> {
         let busy = Errno::BUSY.raw_os_error();
-        match lasting(|| open(&self.path, true).err()) {
+        match lasting(|| open(&self.path, true, &self.roots).err()) {
             None => Ok(()),
             Some(Refusal::Open { source, .. }) if source.raw_os_error() == Some(busy) => {
                 Err(Refusal::Busy { device: self.name.clone() })
@@ -210,26 +201,19 @@ impl ClaimedDevice {
     }
 }
 
-/// Opens a block device for reading and tells which medium it is; with `exclusive` only if nobody
-/// else in the kernel claims it.
-fn open(path: &Path, exclusive: bool) -> Result<(File, Medium), Refusal> {
+/// Opens a block device for reading, and reads its identity; with `exclusive` only if no other
+/// user in the kernel claims it.
+fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File, Medium), Refusal> {
     let refused = |source| Refusal::Open { path: path.into(), source };
+    let other = || Refusal::NotBlockDevice { path: path.into() };
     // Checked before the open too, as the open of a pipe would wait for its other end.
     if !fs::metadata(path).map_err(refused)?.file_type().is_block_device() {
-        return Err(Refusal::NotBlockDevice { path: path.into() });
+        return Err(other());
     }
     let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() } | OFlags::NONBLOCK;
     let flags = flags.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(refused)?;
-    let metadata = file.metadata().map_err(refused)?;
-    if !metadata.file_type().is_block_device() {
-        return Err(Refusal::NotBlockDevice { path: path.into() });
-    }
-    let medium = Medium {
-        number: Number::of(metadata.rdev()),
-        size: Bytes(sys::block::size_bytes(&file).map_err(refused)?),
-        sequence: sys::block::disk_sequence(&file).map_err(refused)?,
-    };
+    let medium = Medium::of(&file, roots).map_err(refused)?.ok_or_else(other)?;
     Ok((file, medium))
 }
 
@@ -268,7 +252,7 @@ fn contents(
     let mut contents = vec![on(file, block.name(), size)?];
     for part in block.partitions() {
         let node = roots.dev.join(part.name());
-        match open(&node, false) {
+        match open(&node, false, roots) {
             Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
             // Without udev a partition may lack its node; the table that it is in was found above.
             Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}

@@ -12,11 +12,12 @@
 //! The guard only reads the machine; it never writes, unmounts, detaches or wipes anything. It
 //! cannot lock out a program that starts to use a device after the last check; this is why
 //! [`ClaimedDevice::recheck`] stands before each destructive use and not only at the start of a
-//! run.
+//! run, and why the destructive calls of the host compare the [`Medium`] that they have opened.
 
 mod block;
 mod device;
 mod image;
+mod medium;
 mod mounts;
 mod open;
 mod refusal;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 pub use self::{
     device::{ClaimedDevice, claim_device},
     image::{ClaimedImage, claim_image},
+    medium::Medium,
     refusal::Refusal,
     space::{allocated, images_within_limit, space_for_images},
     store::store_outside,

@@ -22,7 +22,7 @@ use super::{
     Usage, kmsg::Kmsg,
 };
 use crate::{
-    guard::Roots,
+    guard::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
@@ -401,13 +401,13 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn erase_device(&self, device: &Path) -> io::Result<Erased> {
+    fn erase_device(&self, device: &Path, _expected: &Medium) -> io::Result<Erased> {
         self.lock().taken = Bytes(0);
         self.note(format!("discard {}", device.display()));
         Ok(Erased::Discarded)
     }
 
-    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()> {
+    fn zero(&self, device: &Path, _expected: &Medium, length: Bytes) -> io::Result<()> {
         self.note(format!("zero {length} of {}", device.display()));
         Ok(())
     }

@@ -4,10 +4,7 @@ use std::{
     env,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
-    os::{
-        fd::OwnedFd,
-        unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
-    },
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{OnceLock, atomic::AtomicBool},
@@ -19,24 +16,19 @@ use rustix::fs::{Advice, FallocateFlags, OFlags};
 
 use super::{
     Entry, EntryKind, Erased, Host, Identity, Kept, KernelLog, Loop, Output, Statistics, Unread,
-    Usage, data,
+    Usage, block, data,
     kmsg::Kmsg,
     walk::{self, each_file},
 };
 use crate::{
     evidence,
-    guard::Roots,
+    guard::{Medium, Roots},
     instance::ProgramTime,
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
 /// Folders searched for programs after those of `PATH`: an ordinary user's path often lacks them.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-
-/// How much of each end of a device is overwritten when it cannot discard: all superblocks that
-/// mkfs programs and blkid look for at fixed places lie within (btrfs has further copies, which its
-/// mkfs and a mount by device ignore).
-const WIPED: u64 = 2 << 20;
 
 /// Files kept open while their eviction is checked: a sample, since each takes a descriptor.
 const WATCHED: usize = 256;
@@ -289,25 +281,12 @@ impl Host for RealHost {
         }
     }
 
-    fn erase_device(&self, device: &Path) -> io::Result<Erased> {
-        let file = exclusive(device)?;
-        let size = sys::block::size_bytes(&file)?;
-        if sys::orders::discard(&file, 0, size).is_ok() {
-            return Ok(Erased::Discarded);
-        }
-        let file = File::from(file);
-        let length = WIPED.min(size);
-        let zeros = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-        file.write_all_at(&zeros, 0)?;
-        file.write_all_at(&zeros, size - length)?;
-        file.sync_all()?;
-        Ok(Erased::Wiped)
+    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<Erased> {
+        block::erase(device, expected)
     }
 
-    fn zero(&self, device: &Path, length: Bytes) -> io::Result<()> {
-        let file = File::from(exclusive(device)?);
-        file.write_all_at(&vec![0; usize::try_from(length.0).map_err(io::Error::other)?], 0)?;
-        file.sync_all()
+    fn zero(&self, device: &Path, expected: &Medium, length: Bytes) -> io::Result<()> {
+        block::zero(device, expected, length)
     }
 
     fn flush_device(&self, device: &Path) -> io::Result<()> {
@@ -447,14 +426,6 @@ fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::other("another file has taken its name"))
-}
-
-/// Opens a block device for writing, which fails with `EBUSY` while it is mounted or otherwise
-/// claimed.
-fn exclusive(device: &Path) -> io::Result<OwnedFd> {
-    let file =
-        OpenOptions::new().read(true).write(true).custom_flags(flags(OFlags::EXCL)).open(device)?;
-    Ok(file.into())
 }
 
 fn flags(flags: OFlags) -> i32 {

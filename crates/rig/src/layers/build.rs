@@ -13,6 +13,7 @@ use crate::{
     bench::{Bench, Input},
     device::name_of,
     error::RigError,
+    guard::Medium,
     host::Host,
     undo::{Built, Change, PREFIX, Step},
 };
@@ -304,7 +305,10 @@ impl Site<'_> {
     /// Says that a device holds no metadata yet: what was discarded may read as anything.
     fn begin(&mut self, meta: &Top) -> Result<(), RigError> {
         let what = format!("zero the first {SUPERBLOCK} of {}", meta.node());
-        let (done, _) = self.bench.act(&*what, |host| host.zero(&meta.path, SUPERBLOCK));
+        let expected = Medium::named(self.host, &meta.name);
+        let expected = expected.map_err(|error| self.failed(&what, &error))?;
+        let zero = |host: &dyn Host| host.zero(&meta.path, &expected, SUPERBLOCK);
+        let (done, _) = self.bench.act(&*what, zero);
         done.map_err(|error| self.failed(&what, &error))
     }
 

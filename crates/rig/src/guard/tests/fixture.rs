@@ -23,7 +23,7 @@ pub(super) fn lacks_root() -> bool {
     lacks
 }
 
-fn skipped(reason: &str) {
+pub(super) fn skipped(reason: &str) {
     let test = std::thread::current().name().unwrap_or("?").to_owned();
     writeln!(io::stderr(), "skipped: {reason}").unwrap();
     if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {

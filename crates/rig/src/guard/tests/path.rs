@@ -1,11 +1,21 @@
 //! What a path may name, and that it goes on naming it.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use model::Bytes;
 
 use super::fixture::*;
-use crate::guard::{Permission, Refusal, Roots, claim_device};
+use crate::{
+    guard::{Medium, Permission, Refusal, Roots, claim_device},
+    host::{Host as _, RealHost},
+};
 
 const SIZE: u64 = 16 << 20;
 
@@ -184,4 +194,131 @@ fn a_disk_overlaps_its_partitions_which_do_not_overlap_each_other() {
     let [first, second] = [1, 2].map(|number| claim(&device.partition(number)).unwrap());
     assert!(disk.overlaps(&disk) && disk.overlaps(&first) && second.overlaps(&disk));
     assert!(!first.overlaps(&second) && !second.overlaps(&first));
+}
+
+/// Writes a byte that must survive to the whole of a file.
+fn marked(path: &Path, size: u64) -> PathBuf {
+    fs::write(path, vec![7; usize::try_from(size).unwrap()]).unwrap();
+    path.to_owned()
+}
+
+fn is_marked(path: &Path) -> bool {
+    fs::read(path).unwrap().iter().all(|byte| *byte == 7)
+}
+
+fn medium(path: &Path) -> Medium {
+    Medium::of(&fs::File::open(path).unwrap(), &Roots::default()).unwrap().unwrap()
+}
+
+fn assert_spared(device: &Path, expected: &Medium) {
+    let erased = RealHost.erase_device(device, expected).unwrap_err();
+    assert!(erased.to_string().contains("another device has its name now"), "{erased}");
+    let zeroed = RealHost.zero(device, expected, Bytes::kib(4)).unwrap_err();
+    assert!(zeroed.to_string().contains("another device has its name now"), "{zeroed}");
+}
+
+#[test]
+fn a_device_that_took_the_name_of_a_claimed_one_is_not_written() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
+    let claimed = claim(&blank.path).unwrap();
+    let diary = marked(&folder.path().join("diary"), SIZE);
+    let other = LoopDevice::over(&diary);
+    // The same size behind the name that was claimed.
+    assert_spared(&other.path, claimed.medium());
+    assert_spared(Path::new("/dev/null"), claimed.medium());
+    assert!(is_marked(&diary));
+    RealHost.erase_device(claimed.path(), claimed.medium()).unwrap();
+}
+
+#[test]
+fn another_file_behind_the_same_loop_device_is_not_written() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
+    let expected = medium(&blank.path);
+    if expected.sequence.is_none() {
+        return skipped("needs Linux 5.15");
+    }
+    let diary = marked(&folder.path().join("diary"), SIZE);
+    run("losetup", &["-d", &blank.text()]);
+    run("losetup", &[blank.path.as_path(), &diary]);
+    assert_spared(&blank.path, &expected);
+    run("losetup", &["-d", &blank.text()]);
+    assert!(is_marked(&diary));
+}
+
+#[test]
+fn a_partition_that_begins_in_another_place_is_not_written() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let file = marked(&folder.path().join("image"), 32 << 20);
+    let device = LoopDevice::partitioned(&file, 1);
+    let part = device.partition(1);
+    let expected = medium(&part);
+    assert_eq!(expected.start, Some(Bytes::mib(8)));
+    let claimed = claim_at_any_price(&device, &part).unwrap();
+    // As long as it is claimed, the kernel moves no partition.
+    let [disk, number] = [device.text(), "1".into()];
+    let output = Command::new("delpart").args([&disk, &number]).output().unwrap();
+    assert!(!output.status.success());
+    claimed.recheck().unwrap();
+    drop(claimed);
+    run("delpart", &[&disk, &number]);
+    run("addpart", &[&disk, &number, &"32768".to_owned(), &"16384".to_owned()]);
+    let moved = medium(&part);
+    assert_eq!((moved.size, moved.start), (expected.size, Some(Bytes::mib(16))));
+    assert_spared(&part, &expected);
+    assert!(is_marked(&file));
+    // The start alone makes the difference.
+    let start = Medium { start: expected.start, ..moved };
+    assert_spared(&part, &start);
+    assert!(is_marked(&file));
+}
+
+/// Whatever a link leads to while it is followed, what is written is what was claimed.
+#[test]
+fn a_link_that_never_stands_still_leads_to_no_other_device() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
+    let diary = marked(&folder.path().join("diary"), SIZE);
+    let other = LoopDevice::over(&diary);
+    let (link, next) = (folder.path().join("link"), folder.path().join("next"));
+    symlink(&blank.path, &link).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let targets = [&other.path, &blank.path];
+            for target in targets.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+                symlink(target, &next).unwrap();
+                fs::rename(&next, &link).unwrap();
+            }
+        });
+        let (mut claims, mut refusals) = (0, 0);
+        for _ in 0..50 {
+            match claim(&link) {
+                Ok(claimed) => {
+                    assert_eq!((claimed.path(), claimed.name()), (&*blank.path, &*blank.name()));
+                    // By the link itself, which is worse than what a run does.
+                    let _ = RealHost.erase_device(&link, claimed.medium());
+                    let _ = claimed.recheck();
+                    claims += 1;
+                }
+                Err(_) => refusals += 1,
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(claims + refusals, 50);
+    });
+    assert!(is_marked(&diary));
 }

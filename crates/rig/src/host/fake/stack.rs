@@ -116,6 +116,7 @@ impl Stack {
         let class = root.join("sys/class/block").join(&kernel);
         fs::create_dir_all(class.join("dm"))?;
         fs::write(class.join("size"), size)?;
+        fs::write(class.join("dev"), format!("254:{}\n", self.devices.len()))?;
         fs::write(class.join("dm/name"), format!("{name}\n"))?;
         for member in below {
             let node = root.join(member.trim_start_matches('/'));
