@@ -6,15 +6,19 @@
 //! over real filesystems is among the tests; where one must err, this module reports rather than
 //! passes over: a wrong report costs the user one option, a missed one costs the data.
 //!
-//! Deliberately not here: checksums, versions, whether a filesystem is intact, and backup copies
-//! that `wipefs -a` leaves behind (a device wiped with it counts as blank, as its owner meant).
+//! Data that carries no known signature is found by a sample ([`in_use`]), and a partition that its
+//! table reserves for a boot loader by the table ([`reserved`]).
+//!
+//! Deliberately not here: checksums, versions, and whether a filesystem is intact.
 //!
 //! Sources of offsets and magic numbers: the on-disk format documents of each filesystem, the
 //! headers in `include/uapi/linux/magic.h`, `fs/*/` and `drivers/md/` of the kernel, and the format
 //! documents of LUKS, LVM2, OpenZFS and UEFI.
 
+mod data;
 mod layout;
 mod magic;
+mod table;
 mod window;
 
 use std::{fmt, fs::File, io};
@@ -22,6 +26,7 @@ use std::{fmt, fs::File, io};
 use model::Bytes;
 
 use self::window::Window;
+pub use self::{data::in_use, table::reserved};
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

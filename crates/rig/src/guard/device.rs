@@ -3,7 +3,6 @@
 use std::{
     fmt::Write as _,
     fs::{self, File, OpenOptions},
-    io,
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -13,17 +12,17 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::{
     Permission, Refusal, Roots,
-    block::{Block, Identity, Number, known},
+    block::{Identity, Number, known},
+    contents::{Contents, contents},
     medium::Medium,
     store::is_device,
     usage::{check_free, lasting},
 };
-use crate::signature::{self, Signature};
 
 /// A block device that may be overwritten, as far as could be told when it was claimed.
 ///
-/// It is kept open for reading, not exclusively, so that mkfs can claim it. Its signatures are
-/// looked at once, at the claim: later ones are the run's own.
+/// It is kept open for reading, not exclusively, so that mkfs can claim it. Its contents are read
+/// once, at the claim: later ones are the run's.
 #[derive(Debug)]
 pub struct ClaimedDevice {
     given: PathBuf,
@@ -37,14 +36,6 @@ pub struct ClaimedDevice {
     roots: Roots,
     /// Pins the device: its number is not given to another one while this is open.
     _file: File,
-}
-
-/// What is on a device or a partition of it.
-#[derive(Debug)]
-struct Contents {
-    name: String,
-    size: Bytes,
-    signatures: Vec<Signature>,
 }
 
 /// Checks that the block device at `path` may be overwritten, and claims it.
@@ -77,7 +68,7 @@ pub fn claim_device(
         path: node(path, &name, medium.number, roots)?,
         disk: block.disk().map(|disk| disk.number),
         identity: block.identity(),
-        contents: contents(&file, &block, medium.size, roots)?,
+        contents: contents(&file, &block, &medium, roots)?,
         name,
         medium,
         roots: roots.clone(),
@@ -135,11 +126,8 @@ impl ClaimedDevice {
             }
         }
         let _ = write!(text, ", {}", decimal(self.medium.size));
-        for Contents { name, size, signatures } in &self.contents {
-            let found: Vec<_> = signatures.iter().map(ToString::to_string).collect();
-            let found =
-                if found.is_empty() { "no known signature".into() } else { found.join(", ") };
-            let _ = write!(text, "\n  {name} ({}): {found}", decimal(*size));
+        for contents in &self.contents {
+            let _ = write!(text, "\n  {contents}");
         }
         text
     }
@@ -189,7 +177,7 @@ impl ClaimedDevice {
         if names.is_empty() {
             names.push(&number);
         }
-        let empty = self.contents.iter().all(|contents| contents.signatures.is_empty());
+        let empty = self.contents.iter().all(Contents::is_empty);
         if empty || permission.destroy.iter().any(|name| names.contains(&name.trim())) {
             return Ok(());
         }
@@ -203,7 +191,7 @@ impl ClaimedDevice {
 
 /// Opens a block device for reading, and reads its identity; with `exclusive` only if no other
 /// user in the kernel claims it.
-fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File, Medium), Refusal> {
+pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File, Medium), Refusal> {
     let refused = |source| Refusal::Open { path: path.into(), source };
     let other = || Refusal::NotBlockDevice { path: path.into() };
     // Checked before the open too, as the open of a pipe would wait for its other end.
@@ -237,33 +225,8 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// What is on the device itself, and on each of its partitions.
-fn contents(
-    file: &File,
-    block: &Block,
-    size: Bytes,
-    roots: &Roots,
-) -> Result<Vec<Contents>, Refusal> {
-    let on = |file: &File, name: String, size| -> Result<Contents, Refusal> {
-        let signatures = signature::probe(file, size)
-            .map_err(Refusal::unreadable(&name, roots.dev.join(&name)))?;
-        Ok(Contents { name, size, signatures })
-    };
-    let mut contents = vec![on(file, block.name(), size)?];
-    for part in block.partitions() {
-        let node = roots.dev.join(part.name());
-        match open(&node, false, roots) {
-            Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
-            // Without udev a partition may lack its node; the table that it is in was found above.
-            Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(contents)
-}
-
 /// A size as vendors print it on a disk, rounded down to a decimal place, and exactly.
-fn decimal(size: Bytes) -> String {
+pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
         return size.to_string();

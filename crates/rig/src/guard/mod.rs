@@ -4,10 +4,9 @@
 //! A path of a device or an image enters together with what the user permits ([`Permission`]). Out
 //! comes a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`], which names the reason and
 //! the cure. A device in use (mounted anywhere, swap, below another device, held open for writing)
-//! and the device under `/` are refused whatever is permitted. A device or image that carries a
-//! known signature is refused unless it is named, by something that stays with the hardware
-//! (serial, WWID, model, backing file) and not by a `/dev` path, which names another disk after a
-//! reboot.
+//! and the device under `/` are refused whatever is permitted. A device or image that carries data
+//! is refused unless it is named, by something that stays with the hardware (serial, WWID, model,
+//! backing file) and not by a `/dev` path, which names another disk after a reboot.
 //!
 //! The guard only reads the machine; it never writes, unmounts, detaches or wipes anything. It
 //! cannot lock out a program that starts to use a device after the last check; this is why
@@ -15,6 +14,7 @@
 //! run, and why the destructive calls of the host compare the [`Medium`] that they have opened.
 
 mod block;
+mod contents;
 mod device;
 mod image;
 mod medium;

@@ -159,6 +159,115 @@ fn a_label_cannot_write_to_the_terminal() {
     assert_eq!(found[0].to_string(), r#"xfs "\u{1b}[2Jgone""#);
 }
 
+#[test]
+fn data_is_found_at_both_ends_and_at_the_sampled_places() {
+    let size = 64 << 20;
+    let found = |offset: u64, bytes: &[u8]| {
+        in_use(&image(&[(offset, bytes.to_vec())], size), Bytes(size)).unwrap()
+    };
+    // A tar archive, a boot loader, the first bytes of an encrypted device, one byte of a database.
+    for (offset, bytes) in
+        [(257, &b"ustar"[..]), (0, b"\xebc\x90GRUB"), (0, b"\x9d\xc2\x11\x5f"), (40960, b"\x01")]
+    {
+        assert_eq!(found(offset, bytes), Some(Bytes(offset / 4096 * 4096)));
+    }
+    assert_eq!(found(size - 1, b"x"), Some(Bytes(size - 4096)));
+    assert_eq!(found(size - (1 << 20), b"x"), Some(Bytes(size - (1 << 20))));
+    let all = |byte: u8| vec![byte; usize::try_from(size).unwrap()];
+    assert_eq!(found(0, &all(0)), None);
+    assert_eq!(found(0, &all(0xff)), None);
+    assert_eq!(found(0, &all(0xaa)), Some(Bytes(0)));
+    // A megabyte in any place: 62 MiB between the ends have 256 places, one in every 248 KiB.
+    for offset in (1..63).map(|mib| mib << 20) {
+        assert!(found(offset, &[7; 1 << 20]).is_some(), "{offset}");
+    }
+    // Less than that may lie between them: the documentation says so.
+    assert_eq!(found((1 << 20) + 8192, b"x"), None);
+}
+
+#[test]
+fn a_small_device_is_read_as_a_whole() {
+    for size in [1, 512, 4096, 4608, 1 << 20, 3 << 20] {
+        for offset in [0, size / 2, size - 1] {
+            let file = image(&[(offset, b"x".to_vec())], size);
+            let expected = Some(Bytes(offset / 4096 * 4096));
+            assert_eq!(in_use(&file, Bytes(size)).unwrap(), expected, "{offset} of {size}");
+        }
+        assert_eq!(in_use(&image(&[], size), Bytes(size)).unwrap(), None);
+    }
+    assert_eq!(in_use(&image(&[], 0), Bytes(0)).unwrap(), None);
+    // Shorter than it says.
+    assert_eq!(in_use(&image(&[], 4096), Bytes(SIZE)).unwrap(), None);
+}
+
+/// Writes a partition table of sfdisk's own words and returns the uses that its partitions are
+/// reserved for, by their first MiB.
+fn reserved_in(script: &str, starts: &[u64]) -> Option<Vec<Option<&'static str>>> {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().join("image");
+    File::create(&path).unwrap().set_len(SIZE).unwrap();
+    let sfdisk = installed("sfdisk")?;
+    let mut child = Command::new(sfdisk)
+        .arg("-q")
+        .arg(&path)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    let file = File::open(&path).unwrap();
+    Some(starts.iter().map(|mib| reserved(&file, Bytes(SIZE), Bytes::mib(*mib)).unwrap()).collect())
+}
+
+#[test]
+fn partitions_of_a_boot_loader_are_reserved() {
+    let gpt = "label: gpt\n\
+        start=2048, size=2048, type=21686148-6449-6E6F-744E-656564454649\n\
+        start=4096, size=2048, type=9E1A2D38-C612-4316-AA26-8B49521E5A8B\n\
+        start=6144, size=2048, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\n\
+        start=8192, size=2048, type=E3C9E316-0B5C-4DB8-817D-F92DF00215AE\n\
+        start=10240, size=2048, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4\n";
+    let Some(found) = reserved_in(gpt, &[1, 2, 3, 4, 5, 6]) else { return };
+    let [bios, prep, efi, msr] =
+        ["BIOS boot", "PowerPC PReP boot", "EFI system", "Microsoft reserved"].map(Some);
+    assert_eq!(found, [bios, prep, efi, msr, None, None]);
+    let mbr = "label: dos\n\
+        start=2048, size=2048, type=41\n\
+        start=4096, size=2048, type=ef\n\
+        start=6144, size=2048, type=83\n\
+        start=8192, size=16384, type=5\n\
+        start=10240, size=2048, type=83\n\
+        start=14336, size=2048, type=41\n";
+    let found = reserved_in(mbr, &[1, 2, 3, 4, 5, 7]).unwrap();
+    assert_eq!(found, [prep, efi, None, Some("extended partition"), None, prep]);
+}
+
+#[test]
+fn a_table_that_lies_is_read_to_its_end() {
+    let header = |entries: u64, count: u32, length: u32| {
+        let mut header = b"EFI PART\0\0\x01\0".to_vec();
+        header.resize(92, 0);
+        header[72..80].copy_from_slice(&entries.to_le_bytes());
+        header[80..84].copy_from_slice(&count.to_le_bytes());
+        header[84..88].copy_from_slice(&length.to_le_bytes());
+        header
+    };
+    // Entries without end, of no length, and beyond everything.
+    for (entries, count, length) in
+        [(2, u32::MAX, 128), (2, 128, 0), (u64::MAX, 128, 128), (u64::MAX / 512, 1, u32::MAX)]
+    {
+        let file = image(&[(512, header(entries, count, length))], SIZE);
+        assert_eq!(reserved(&file, Bytes(SIZE), Bytes::mib(1)).unwrap(), None);
+    }
+    // An extended partition that is a logical one of itself.
+    let mut record = vec![0; 512];
+    record[446 + 4] = 5;
+    record[446 + 8] = 1;
+    record[510..].copy_from_slice(b"\x55\xaa");
+    let parts = (0..3).map(|n| (n * 512, record.clone())).collect::<Vec<_>>();
+    assert_eq!(reserved(&image(&parts, SIZE), Bytes(SIZE), Bytes::mib(1)).unwrap(), None);
+}
+
 /// What makes real ones: kind, size in MiB, program and arguments; `{}` stands for the image.
 const MAKERS: &[(&str, u64, &[&str])] = &[
     ("ext2", 16, &["mkfs.ext2", "-q", "-F", "-L", "two", "{}"]),

@@ -124,7 +124,7 @@ fn uuid_text(bytes: [u8; 16]) -> Option<String> {
 }
 
 /// Reads until the buffer is full or the file ends.
-fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(super) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut n_read = 0;
     while n_read < buffer.len() {
         match file.read_at(&mut buffer[n_read..], offset + n_read as u64) {

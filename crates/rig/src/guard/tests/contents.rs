@@ -121,3 +121,90 @@ fn a_disk_is_given_up_by_model_serial_or_wwid() {
         assert!(matches!(claim(&[wrong]), Err(Refusal::Occupied { .. })), "{wrong}");
     }
 }
+
+#[test]
+fn data_without_a_signature_needs_permission() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), SIZE);
+    let device = LoopDevice::over(&file);
+    // An archive, the middle and the end of a database, a replicated volume (metadata of DRBD).
+    let parts: [(u64, &[u8]); 4] = [
+        (0, b"home/letter.txt\0"),
+        (8 << 20, &[1; 1 << 20]),
+        (SIZE - 1, b"x"),
+        (SIZE - 4096 + 60, b"\x83\x74\x02\x6d"),
+    ];
+    for (offset, bytes) in parts {
+        let disk = File::options().write(true).open(&device.path).unwrap();
+        disk.write_all_at(bytes, offset).unwrap();
+        drop(disk);
+        let refusal = claim(&device.path).unwrap_err();
+        let Refusal::Occupied { description, .. } = &refusal else { panic!("{refusal:?}") };
+        assert!(description.contains("unrecognized data at offset"), "{description}");
+        let hint = format!("--destroy '{}'", file.display());
+        assert!(refusal.to_string().contains(&hint), "{refusal}");
+        claim_at_any_price(&device, &device.path).unwrap();
+        run("blkdiscard", &[&device.text()]);
+        claim(&device.path).unwrap();
+    }
+    // What a new flash device may read as.
+    let ones = vec![0xff; usize::try_from(SIZE).unwrap()];
+    File::options().write(true).open(&device.path).unwrap().write_all_at(&ones, 0).unwrap();
+    claim(&device.path).unwrap();
+}
+
+#[test]
+fn what_is_left_of_a_filesystem_without_its_signature_needs_permission() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let text = device.text();
+    let wipe = format!("wipefs -a {text}");
+    let zero = format!("dd if=/dev/zero of={text} bs=64K count=1 conv=notrunc,fsync");
+    for script in [wipe, zero] {
+        run("mkfs.ext4", &["-q", "-F", &text]);
+        run("sh", &["-c", &script]);
+        let refusal = claim(&device.path).unwrap_err();
+        assert!(matches!(refusal, Refusal::Occupied { .. }), "{refusal:?}");
+        assert!(refusal.to_string().contains("unrecognized data"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_reserved_partition_needs_permission() {
+    if lacks_root() || lacks_program("sfdisk") {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), 64 << 20);
+    let tables = [
+        (
+            "label: gpt",
+            ["21686148-6449-6E6F-744E-656564454649", "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"],
+        ),
+        ("label: dos", ["41", "5"]),
+    ];
+    let words = [["BIOS boot", "EFI system"], ["PowerPC PReP boot", "extended partition"]];
+    for ((label, kinds), words) in tables.into_iter().zip(words) {
+        let [first, second] = kinds;
+        let script = format!(
+            "printf '{label}\nstart=16384, size=16384, type={first}\n\
+             start=32768, size=16384, type={second}\nstart=49152, size=16384\n' | sfdisk -q \"$0\""
+        );
+        run("sh", &["-c", &script, file.to_str().unwrap()]);
+        let device = LoopDevice::partitioned(&file, 3);
+        for (number, word) in (1..).zip(words) {
+            let part = device.partition(number);
+            let refusal = claim(&part).unwrap_err();
+            let Refusal::Occupied { description, .. } = &refusal else { panic!("{refusal:?}") };
+            assert!(description.contains(&format!("partition type {word}")), "{description}");
+            claim_at_any_price(&device, &part).unwrap();
+        }
+        claim(&device.partition(3)).unwrap();
+    }
+}

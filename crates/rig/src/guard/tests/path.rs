@@ -40,7 +40,7 @@ fn a_blank_device_is_claimed_by_node_and_by_link() {
             claimed.describe(),
             format!(
                 "{name}, backing file {file}, 16.7 MB, 16MiB\n  {name} (16.7 MB, 16MiB): \
-                 no known signature"
+                 no data found"
             )
         );
         claimed.recheck().unwrap();

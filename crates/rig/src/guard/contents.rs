@@ -1,0 +1,91 @@
+//! Contents of a device and of its partitions, as far as they can be recognized.
+
+use std::{fmt, fs::File, io};
+
+use model::Bytes;
+
+use super::{
+    Refusal, Roots,
+    block::Block,
+    device::{decimal, open},
+    medium::Medium,
+};
+use crate::signature::{self, Signature};
+
+/// Contents of a device or of a partition of it.
+#[derive(Debug)]
+pub(super) struct Contents {
+    name: String,
+    size: Bytes,
+    signatures: Vec<Signature>,
+    /// Offset of data, if there is no signature.
+    data: Option<Bytes>,
+    /// Use that the partition table reserves it for.
+    reserved: Option<&'static str>,
+}
+
+impl Contents {
+    fn read(file: &File, name: String, size: Bytes) -> io::Result<Self> {
+        let signatures = signature::probe(file, size)?;
+        let data = match signatures.is_empty() {
+            true => signature::in_use(file, size)?,
+            false => None,
+        };
+        Ok(Self { name, size, signatures, data, reserved: None })
+    }
+
+    /// Whether nothing was found that a user may want to keep.
+    pub(super) fn is_empty(&self) -> bool {
+        self.signatures.is_empty() && self.data.is_none() && self.reserved.is_none()
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut found: Vec<_> = self.signatures.iter().map(ToString::to_string).collect();
+        found.extend(self.data.map(|at| format!("unrecognized data at offset {at}")));
+        found.extend(self.reserved.map(|kind| format!("partition type {kind}")));
+        let found = if found.is_empty() { "no data found".into() } else { found.join(", ") };
+        write!(f, "{} ({}): {found}", self.name, decimal(self.size))
+    }
+}
+
+/// Contents of the device itself, and of each of its partitions.
+pub(super) fn contents(
+    file: &File,
+    block: &Block,
+    medium: &Medium,
+    roots: &Roots,
+) -> Result<Vec<Contents>, Refusal> {
+    let on = |file: &File, name: String, size| {
+        let node = roots.dev.join(&name);
+        Contents::read(file, name.clone(), size).map_err(Refusal::unreadable(&name, node))
+    };
+    let mut own = on(file, block.name(), medium.size)?;
+    own.reserved = match (block.disk(), medium.start) {
+        (Some(disk), Some(start)) => reserved(&disk, start, roots)?,
+        _ => None,
+    };
+    let mut contents = vec![own];
+    for part in block.partitions() {
+        match open(&roots.dev.join(part.name()), false, roots) {
+            Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
+            // Without udev a partition may lack its node. Its disk was read above.
+            Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(contents)
+}
+
+/// Use that the table of `disk` reserves the partition at `start` for.
+fn reserved(disk: &Block, start: Bytes, roots: &Roots) -> Result<Option<&'static str>, Refusal> {
+    let node = roots.dev.join(disk.name());
+    match open(&node, false, roots) {
+        Ok((file, medium)) => signature::reserved(&file, medium.size, start)
+            .map_err(Refusal::unreadable(&disk.name(), node)),
+        // A container may have the node of a partition only.
+        Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(other) => Err(other),
+    }
+}
