@@ -14,7 +14,7 @@ use model::{Allocation, Bytes, Nanos, Warning, record::Action};
 
 use crate::{
     error::RigError,
-    guard::ClaimedDevice,
+    guard::{ClaimedDevice, DiskLock},
     host::{Erased, Host, Identity, Loop, Output},
     knobs::{Keep, Write},
     mount::MountRequest,
@@ -58,11 +58,17 @@ pub(crate) struct Bench {
     host: Arc<dyn Host>,
     journal: Journal,
     actions: Vec<Action>,
+    locks: Vec<Arc<DiskLock>>,
 }
 
 impl Bench {
     pub(crate) fn new(host: Arc<dyn Host>, journal: Journal) -> Self {
-        Self { host, journal, actions: Vec::new() }
+        Self { host, journal, actions: Vec::new(), locks: Vec::new() }
+    }
+
+    /// Takes note of the lock of a disk, which is released while a program runs.
+    pub(crate) fn lock(&mut self, lock: &Arc<DiskLock>) {
+        self.locks.push(Arc::clone(lock));
     }
 
     /// The record since the last call.
@@ -91,10 +97,22 @@ impl Bench {
         self.actions.push(Action { what: what.into(), elapsed, trouble: String::new() });
     }
 
+    /// As [`Bench::act`] for a program that may lock the devices itself.
+    fn program<T, E: Display>(
+        &mut self,
+        what: impl Into<String>,
+        run: impl FnOnce(&dyn Host) -> Result<T, E>,
+    ) -> Result<Result<T, E>, RigError> {
+        self.locks.iter().for_each(|lock| lock.lend());
+        let (answer, _) = self.act(what, run);
+        self.locks.iter().try_for_each(|lock| lock.take_back())?;
+        Ok(answer)
+    }
+
     /// Runs a program to its end and records the command line.
     pub(crate) fn run(&mut self, argv: &[String]) -> Result<Output, RigError> {
         let program = argv.first().cloned().unwrap_or_default();
-        let (answer, _) = self.act(argv.join(" "), |host| host.run(argv));
+        let answer = self.program(argv.join(" "), |host| host.run(argv))?;
         let output = answer.map_err(|source| RigError::Program { program, source })?;
         if let Some(action) = self.actions.last_mut() {
             action.elapsed = output.elapsed;
@@ -124,10 +142,10 @@ impl Bench {
             "" => argv.join(" "),
             text => format!("{} <<< '{}'", argv.join(" "), input.veiled(text)),
         };
-        let (done, _) = self.act(what, |host| {
+        let done = self.program(what, |host| {
             let output = host.run_told(argv, input.text).map_err(|error| error.to_string())?;
             if output.success() { Ok(()) } else { Err(input.veiled(&output.verdict())) }
-        });
+        })?;
         let done = self.settle(step, done);
         let cure = "see the kernel log, or take the layer out of the plan";
         done.map_err(|why| RigError::Layer { layer, why, cure })?;
@@ -148,10 +166,10 @@ impl Bench {
                 "" => argv.join(" "),
                 text => format!("{} <<< '{text}'", argv.join(" ")),
             };
-            let (done, _) = self.act(what, |host| {
+            let done = self.program(what, |host| {
                 let output = host.run_told(argv, input).map_err(|error| error.to_string())?;
                 if output.success() { Ok(()) } else { Err(output.verdict()) }
-            });
+            })?;
             let cure = "see the kernel log, or take the layer out of the plan";
             let layer = layer.to_owned();
             self.settle(step, done).map_err(|why| RigError::Layer { layer, why, cure })?;

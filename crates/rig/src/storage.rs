@@ -163,11 +163,16 @@ impl Rig {
                 self.shared.bench().directory(&self.mount_point)?;
                 let mut claimed: Vec<guard::ClaimedDevice> = Vec::new();
                 for path in &paths {
-                    let device =
-                        guard::claim_device(Path::new(path), &self.permission(), &host.roots())?;
+                    let device = guard::claim_device(
+                        Path::new(path),
+                        &self.permission(),
+                        &host.roots(),
+                        &claimed,
+                    )?;
                     if claimed.iter().any(|other| other.overlaps(&device)) {
                         return Err(RigError::Twice { device: path.into() });
                     }
+                    self.shared.bench().lock(device.lock());
                     claimed.push(device);
                 }
                 self.backing = Backing::Devices(claimed);

@@ -100,8 +100,8 @@ fn storage(chosen: &Chosen, lines: &mut Vec<String>) {
     match &chosen.storage.place {
         Place::Devices { paths } => {
             for path in paths {
-                let claimed =
-                    guard::claim_device(Path::new(path), &Permission::default(), &Roots::default());
+                let (permission, roots) = (Permission::default(), Roots::default());
+                let claimed = guard::claim_device(Path::new(path), &permission, &roots, &[]);
                 lines.push(match claimed {
                     Ok(device) => format!("device    {}", device.describe()),
                     Err(refusal) => format!("REFUSED   {}", chain(&refusal)),

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use model::Bytes;
@@ -14,6 +15,7 @@ use super::{
     Permission, Refusal, Roots,
     block::{Identity, Number, known},
     contents::{Contents, contents},
+    lock::DiskLock,
     medium::Medium,
     store::is_device,
     usage::{check_free, lasting},
@@ -21,8 +23,8 @@ use super::{
 
 /// A block device that may be overwritten, as far as could be told when it was claimed.
 ///
-/// It is kept open for reading, not exclusively, so that mkfs can claim it. Its contents are read
-/// once, at the claim: later ones are the run's.
+/// It is kept open for reading, not exclusively, so that mkfs can claim it, and its disk is kept
+/// locked. Its contents are read once, at the claim: later ones are the run's.
 #[derive(Debug)]
 pub struct ClaimedDevice {
     given: PathBuf,
@@ -34,13 +36,16 @@ pub struct ClaimedDevice {
     identity: Identity,
     contents: Vec<Contents>,
     roots: Roots,
+    lock: Arc<DiskLock>,
     /// Pins the device: its number is not given to another one while this is open.
     _file: File,
 }
 
 /// Checks that the block device at `path` may be overwritten, and claims it.
 ///
-/// A symbolic link is followed once. A partition may be claimed while its sisters are in use.
+/// A symbolic link is followed once. A partition may be claimed while its sisters are in use. The
+/// whole disk is locked; a device of the same disk that this run has claimed before, one of `held`,
+/// shares its lock.
 ///
 /// # Errors
 /// Any [`Refusal`] but those of images.
@@ -48,6 +53,7 @@ pub fn claim_device(
     path: &Path,
     permission: &Permission,
     roots: &Roots,
+    held: &[ClaimedDevice],
 ) -> Result<ClaimedDevice, Refusal> {
     let (file, medium) = open(path, false, roots)?;
     let subject = path.display().to_string();
@@ -63,15 +69,23 @@ pub fn claim_device(
     if is_device(&permission.store_file, medium.number) {
         return Err(Refusal::StoreIsTarget { path: permission.store_file.clone() });
     }
+    let node = node(path, &name, medium.number, roots)?;
+    let disk = block.disk().map(|disk| disk.number);
+    let whole = disk.unwrap_or(medium.number);
+    let lock = match held.iter().find(|other| other.lock.number == whole) {
+        Some(other) => Arc::clone(&other.lock),
+        None => Arc::new(DiskLock::take(&block, &node, roots)?),
+    };
     let claimed = ClaimedDevice {
         given: path.into(),
-        path: node(path, &name, medium.number, roots)?,
-        disk: block.disk().map(|disk| disk.number),
+        path: node,
+        disk,
         identity: block.identity(),
         contents: contents(&file, &block, &medium, roots)?,
         name,
         medium,
         roots: roots.clone(),
+        lock,
         _file: file,
     };
     claimed.probe_exclusive()?;
@@ -98,6 +112,11 @@ impl ClaimedDevice {
     /// Its identity, for the steps that destroy.
     pub(crate) fn medium(&self) -> &Medium {
         &self.medium
+    }
+
+    /// The lock of its disk.
+    pub(crate) fn lock(&self) -> &Arc<DiskLock> {
+        &self.lock
     }
 
     /// Whether both are one device, or one is a partition of the other.

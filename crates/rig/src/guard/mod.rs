@@ -3,20 +3,21 @@
 //!
 //! A path of a device or an image enters together with what the user permits ([`Permission`]). Out
 //! comes a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`], which names the reason and
-//! the cure. A device in use (mounted anywhere, swap, below another device, held open for writing)
-//! and the device under `/` are refused whatever is permitted. A device or image that carries data
-//! is refused unless it is named, by something that stays with the hardware (serial, WWID, model,
-//! backing file) and not by a `/dev` path, which names another disk after a reboot.
+//! a hint. A device in use (mounted anywhere, swap, below another device, held open for writing,
+//! locked) and the device under `/` are refused whatever is permitted. A device or image that
+//! carries data is refused unless it is named, by something that stays with the hardware (serial,
+//! WWID, model, backing file) and not by a `/dev` path, which names another disk after a reboot.
 //!
-//! The guard only reads the machine; it never writes, unmounts, detaches or wipes anything. It
-//! cannot lock out a program that starts to use a device after the last check; this is why
-//! [`ClaimedDevice::recheck`] stands before each destructive use and not only at the start of a
-//! run, and why the destructive calls of the host compare the [`Medium`] that they have opened.
+//! The guard only reads and locks; it never writes, unmounts, detaches or wipes anything. A lock
+//! stops only programs that ask for it; this is why [`ClaimedDevice::recheck`] stands before each
+//! destructive use and not only at the start of a run, and why the destructive calls of the host
+//! compare the [`Medium`] that they have opened.
 
 mod block;
 mod contents;
 mod device;
 mod image;
+mod lock;
 mod medium;
 mod mounts;
 mod open;
@@ -27,6 +28,7 @@ mod usage;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::lock::DiskLock;
 pub use self::{
     device::{ClaimedDevice, claim_device},
     image::{ClaimedImage, claim_image},

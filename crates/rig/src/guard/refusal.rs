@@ -137,6 +137,17 @@ pub enum Refusal {
         /// Name and number of the process.
         program: String,
     },
+    /// Another process has locked its disk.
+    #[error(
+        "{device} is locked by {by}: another run of fslab uses the disk, or a program formats or \
+         partitions it; wait until that ends (`lslocks` and `fuser -v /dev/{device}` show it)"
+    )]
+    Locked {
+        /// Kernel name of the whole disk.
+        device: String,
+        /// Name and number of the process, if the kernel shows it.
+        by: String,
+    },
     /// The kernel does not grant exclusive use, and nothing else told why.
     #[error(
         "{device} is claimed by the kernel or by another program (a zfs pool, an external journal, \

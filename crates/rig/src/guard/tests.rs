@@ -6,6 +6,7 @@ mod contents;
 mod fixture;
 mod images;
 mod in_use;
+mod lock;
 mod path;
 mod place;
 mod root;

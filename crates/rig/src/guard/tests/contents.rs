@@ -53,13 +53,13 @@ fn a_loop_device_is_given_up_by_its_backing_file_only() {
     let file = file.to_str().unwrap();
     let real = crate::guard::Roots::default();
     for wrong in [&device.text(), &device.name(), &device.number(), "diary", "", "image"] {
-        let refusal = claim_device(&device.path, &permit(&[wrong]), &real).unwrap_err();
+        let refusal = claim_device(&device.path, &permit(&[wrong]), &real, &[]).unwrap_err();
         let text = refusal.to_string();
         assert!(matches!(refusal, Refusal::Occupied { .. }), "{wrong}: {text}");
         assert!(text.contains(&format!("--destroy '{file}'")), "{text}");
         assert!(text.contains("ext4 \"diary\""), "{text}");
     }
-    let claimed = claim_device(&device.path, &permit(&["other", file]), &real).unwrap();
+    let claimed = claim_device(&device.path, &permit(&["other", file]), &real, &[]).unwrap();
     assert!(claimed.describe().contains("ext4 \"diary\""), "{}", claimed.describe());
     // Permission is for what was there at the claim; what the run makes needs none.
     run("mkfs.ext4", &["-q", "-F", &device.text()]);
@@ -95,7 +95,7 @@ fn a_disk_is_given_up_by_model_serial_or_wwid() {
     let machine = FakeMachine::around(&device);
     let name = device.name();
     let claim =
-        |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots).map(drop);
+        |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots, &[]).map(drop);
     // Without any name of its own, by its number.
     let number = device.number();
     let refusal = claim(&[]).unwrap_err().to_string();

@@ -202,12 +202,12 @@ pub(super) fn claim_at_any_price(
     let backing = fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name()));
     let destroy = vec![backing.unwrap().trim().to_owned(), device.number()];
     let permission = Permission { destroy, store_file: "/var/tmp/none.fslab".into() };
-    claim_device(path, &permission, &Roots::default())
+    claim_device(path, &permission, &Roots::default(), &[])
 }
 
 /// Claims with the real roots and no permission.
 pub(super) fn claim(path: &Path) -> Result<ClaimedDevice, Refusal> {
-    claim_device(path, &Permission::default(), &Roots::default())
+    claim_device(path, &Permission::default(), &Roots::default(), &[])
 }
 
 /// Folders in place of /sys and /proc, in which a device has the number of a real loop device.
@@ -266,7 +266,7 @@ impl FakeMachine {
     }
 
     pub(super) fn claim(&self, path: &Path) -> Result<ClaimedDevice, Refusal> {
-        claim_device(path, &Permission::default(), &self.roots)
+        claim_device(path, &Permission::default(), &self.roots, &[])
     }
 }
 

@@ -179,7 +179,7 @@ fn the_run_file_is_not_the_device() {
     let folder = scratch();
     let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
     let permission = Permission { destroy: Vec::new(), store_file: device.path.clone() };
-    let refusal = claim_device(&device.path, &permission, &Roots::default()).unwrap_err();
+    let refusal = claim_device(&device.path, &permission, &Roots::default(), &[]).unwrap_err();
     assert!(matches!(refusal, Refusal::StoreIsTarget { .. }), "{refusal}");
 }
 
@@ -190,10 +190,14 @@ fn a_disk_overlaps_its_partitions_which_do_not_overlap_each_other() {
     }
     let folder = scratch();
     let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), 32 << 20), 2);
-    let disk = claim(&device.path).unwrap();
-    let [first, second] = [1, 2].map(|number| claim(&device.partition(number)).unwrap());
-    assert!(disk.overlaps(&disk) && disk.overlaps(&first) && second.overlaps(&disk));
-    assert!(!first.overlaps(&second) && !second.overlaps(&first));
+    let mut held = vec![claim(&device.path).unwrap()];
+    for path in [device.partition(1), device.partition(2)] {
+        let (permission, roots) = (Permission::default(), Roots::default());
+        held.push(claim_device(&path, &permission, &roots, &held).unwrap());
+    }
+    let [disk, first, second] = &held[..] else { unreachable!() };
+    assert!(disk.overlaps(disk) && disk.overlaps(first) && second.overlaps(disk));
+    assert!(!first.overlaps(second) && !second.overlaps(first));
 }
 
 /// Writes a byte that must survive to the whole of a file.

@@ -27,7 +27,7 @@ fn the_device_of_a_real_root() {
         let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
         let destroy = vec![backing.unwrap().trim().to_owned()];
         let permission = Permission { destroy, store_file: PathBuf::new() };
-        let claimed = claim_device(Path::new(&device), &permission, &Roots::default());
+        let claimed = claim_device(Path::new(&device), &permission, &Roots::default(), &[]);
         return assert_under_root(claimed);
     }
     let folder = scratch();

@@ -1,0 +1,89 @@
+//! A claimed disk is locked: against other runs all the time, against other programs but for the
+//! time in which one of the run's programs works.
+
+use std::{path::Path, process::Command};
+
+use super::fixture::*;
+use crate::guard::{Permission, Refusal, Roots, claim_device};
+
+const SIZE: u64 = 32 << 20;
+
+/// Names the device to claim, to this very test running as another process.
+const OTHER: &str = "FSLAB_GUARD_TEST_OTHER_RUN";
+
+/// Whether another program gets the lock of a node.
+fn is_free(node: &Path) -> bool {
+    Command::new("flock").arg("-xn").arg(node).arg("true").status().unwrap().success()
+}
+
+/// Runs this test again in another process, as another run would, and returns what became of its
+/// claim.
+fn claim_in_another_process(test: &str, device: &Path) -> String {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", "--nocapture", test])
+        .env(OTHER, device)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn two_runs_do_not_share_a_disk() {
+    use std::io::Write as _;
+    if lacks_root() {
+        return;
+    }
+    if let Some(device) = std::env::var_os(OTHER) {
+        let answer = claim(Path::new(&device));
+        let text = answer.map_or_else(|refusal| refusal.to_string(), |_| "claimed".into());
+        return writeln!(std::io::stderr(), "{text}").unwrap();
+    }
+    let test = "guard::tests::lock::two_runs_do_not_share_a_disk";
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let (one, two) = (device.partition(1), device.partition(2));
+    let refused = format!("{} is locked by rig-", device.name());
+    let first = claim(&one).unwrap();
+    for path in [&one, &two, &device.path] {
+        let text = claim_in_another_process(test, path);
+        assert!(text.contains(&refused) && text.contains("another run of fslab"), "{text}");
+    }
+    // One run may use both.
+    let (permission, roots) = (Permission::default(), Roots::default());
+    let held = [first];
+    let second = claim_device(&two, &permission, &roots, &held).unwrap();
+    drop(held);
+    assert!(claim_in_another_process(test, &one).contains(&refused));
+    // While a program works, another program may lock the disk, but another run may not claim it.
+    second.lock().lend();
+    assert!(is_free(&device.path));
+    assert!(claim_in_another_process(test, &one).contains(&refused));
+    second.lock().take_back().unwrap();
+    assert!(!is_free(&device.path));
+    drop(second);
+    assert!(is_free(&device.path));
+    assert!(claim_in_another_process(test, &one).contains("claimed"));
+}
+
+#[test]
+fn a_disk_that_another_program_has_locked_is_refused() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 1);
+    // The rule is to lock the whole disk, for a partition as well.
+    let locker = Holder::shell(&[], "exec 3<\"$0\" && flock -x 3", &[&device.path]);
+    for path in [&device.path, &device.partition(1)] {
+        let refusal = claim_at_any_price(&device, path).unwrap_err();
+        assert!(matches!(refusal, Refusal::Locked { .. }), "{refusal:?}");
+        let text = refusal.to_string();
+        assert!(text.contains("is locked by") && text.contains("lslocks"), "{text}");
+    }
+    drop(locker);
+    claim(&device.path).unwrap();
+    claim(&device.partition(1)).unwrap();
+}
