@@ -16,6 +16,7 @@ pub mod child;
 pub mod entropy;
 #[cfg(target_arch = "x86_64")]
 pub mod kvm;
+pub mod lock;
 pub mod loop_device;
 pub mod namespaces;
 pub mod orders;

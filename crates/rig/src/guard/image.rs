@@ -10,11 +10,16 @@ use std::{
 
 use model::Bytes;
 use rustix::{
-    fs::{SeekFrom, seek},
+    fs::{FlockOperation, SeekFrom, flock, seek},
     io::Errno,
 };
 
-use super::{Permission, Refusal, Roots, store::is_same_file, usage::user_of_file};
+use super::{
+    Permission, Refusal, Roots,
+    lock::holder,
+    store::is_same_file,
+    usage::{lasting, user_of_file},
+};
 use crate::{
     host::Identity,
     signature::{self, Signature},
@@ -66,8 +71,8 @@ impl fmt::Display for ClaimedImage {
 ///
 /// # Errors
 /// [`Refusal::ImageSize`], [`Refusal::StoreIsTarget`], [`Refusal::Open`],
-/// [`Refusal::NotRegularFile`], [`Refusal::ImageInUse`], [`Refusal::NotAnImage`],
-/// [`Refusal::ImageOccupied`], [`Refusal::Unreadable`].
+/// [`Refusal::NotRegularFile`], [`Refusal::ImageInUse`], [`Refusal::ImageLinks`],
+/// [`Refusal::NotAnImage`], [`Refusal::ImageOccupied`], [`Refusal::Unreadable`].
 pub fn claim_image(
     path: &Path,
     size: Bytes,
@@ -99,6 +104,13 @@ pub fn claim_image(
     if !metadata.is_file() {
         return Err(Refusal::NotRegularFile { path: path.into() });
     }
+    if metadata.nlink() > 1 {
+        return Err(Refusal::ImageLinks { path: path.into(), links: metadata.nlink() });
+    }
+    if lasting(|| is_locked(&file).then_some(())).is_some() {
+        let by = format!("locked by {}", holder(&file, roots));
+        return Err(Refusal::ImageInUse { path: path.into(), by });
+    }
     let identity = Identity { device: metadata.dev(), inode: metadata.ino() };
     let found = signature::probe(&file, Bytes(metadata.len())).map_err(refused)?;
     if found.is_empty() {
@@ -112,6 +124,20 @@ pub fn claim_image(
         return Ok(ClaimedImage::Replace { found, identity });
     }
     Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
+}
+
+/// Whether another process has locked a file, by either kind of lock (fcntl(2), flock(2)). Virtual
+/// machines lock their disks so.
+fn is_locked(file: &File) -> bool {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return true,
+        // Closing the file alone would not release it while a process is being started.
+        Ok(()) => drop(flock(file, FlockOperation::Unlock)),
+        // Some network filesystems lock only what is open for writing.
+        Err(_) => {}
+    }
+    // A filesystem without such locks has none.
+    sys::lock::is_locked(file).unwrap_or(false)
 }
 
 /// A path that leads to nothing: its folder must exist, and it must not be a link to nowhere.

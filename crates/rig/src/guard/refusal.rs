@@ -212,6 +212,18 @@ pub enum Refusal {
         /// By what.
         by: String,
     },
+    /// An existing image has further names, under which another program may use it.
+    #[error(
+        "the image {} has {links} names (hard links), and all of them would be overwritten; \
+         choose another file name, or remove the others (`find / -samefile {}`)",
+        .path.display(), .path.display()
+    )]
+    ImageLinks {
+        /// The path as given.
+        path: PathBuf,
+        /// Number of names.
+        links: u64,
+    },
     /// There is something in an existing image, and nobody said that it may go.
     #[error(
         "the image {} is not empty: it carries {found}; if that may be lost, say so: \

@@ -98,13 +98,23 @@ fn a_link_that_is_turned_to_another_file_spares_that_file() {
 }
 
 #[test]
-fn folders_devices_and_dangling_links_are_not_images() {
+fn what_is_not_a_regular_file_is_not_an_image() {
     let folder = scratch();
     let link = folder.path().join("link");
     symlink("nowhere", &link).unwrap();
-    for path in [folder.path(), Path::new("/dev/null"), &link] {
+    let [pipe, socket] = ["pipe", "socket"].map(|name| folder.path().join(name));
+    run("mkfifo", &[&pipe]);
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for path in [folder.path(), Path::new("/dev/null"), &link, &pipe, &socket] {
         let refusal = claim(path).unwrap_err();
         assert!(matches!(refusal, Refusal::NotRegularFile { .. }), "{refusal:?}");
+    }
+}
+
+#[test]
+fn a_file_of_the_kernel_is_not_an_image() {
+    for path in ["/proc/version", "/proc/self/maps", "/sys/kernel/uevent_seqnum"] {
+        claim(Path::new(path)).unwrap_err();
     }
 }
 
@@ -154,6 +164,11 @@ fn an_attached_image_is_in_use() {
         assert!(refusal.to_string().contains(&device.name()), "{refusal}");
     }
     drop(device);
+    // Not attached any more, it still has a name that another program may use.
+    let refusal = claim(&path).unwrap_err();
+    assert!(matches!(refusal, Refusal::ImageLinks { links: 2, .. }), "{refusal:?}");
+    assert!(refusal.to_string().contains("find / -samefile"), "{refusal}");
+    fs::remove_file(second_name).unwrap();
     claim(&path).unwrap();
 }
 
@@ -166,6 +181,64 @@ fn an_image_that_another_program_writes_is_in_use() {
     assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
     drop(writer);
     claim(&path).unwrap();
+}
+
+#[test]
+fn an_image_that_another_program_writes_under_another_name() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
+    fs::create_dir(&here).unwrap();
+    let path = zeros(&here.join("image"), SIZE.0);
+    // As a container sees it, which no one else does.
+    let script = "mkdir -p \"$1\" && mount --bind \"$0\" \"$1\" && exec 3<>\"$1/image\"";
+    let writer = Holder::shell(&["unshare", "-m"], script, &[&here, &there]);
+    let refusal = claim(&path).unwrap_err();
+    assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
+    drop(writer);
+    // A name that is gone.
+    let other = folder.path().join("other");
+    fs::hard_link(&path, &other).unwrap();
+    let writer = Holder::shell(&[], "exec 3<>\"$0\" && rm \"$0\"", &[&other]);
+    let refusal = claim(&path).unwrap_err();
+    assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
+    drop(writer);
+    claim(&path).unwrap();
+}
+
+#[test]
+fn an_image_that_another_program_has_locked_is_in_use() {
+    let folder = scratch();
+    let path = zeros(&folder.path().join("image"), SIZE.0);
+    // For reading, so that it is open for reading only.
+    for kind in ["-x", "-s"] {
+        let script = format!("exec 3<\"$0\" && flock {kind} 3");
+        let locker = Holder::shell(&[], &script, &[&path]);
+        let refusal = claim(&path).unwrap_err();
+        assert!(matches!(refusal, Refusal::ImageInUse { .. }), "{refusal:?}");
+        assert!(refusal.to_string().contains("locked by"), "{refusal}");
+        drop(locker);
+        claim(&path).unwrap();
+    }
+}
+
+#[test]
+fn an_image_that_must_not_change_is_not_changed() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let path = zeros(&folder.path().join("image"), SIZE.0);
+    run("mkfs.ext4", &["-q", "-F", path.to_str().unwrap()]);
+    let before = fs::read(&path).unwrap();
+    let identity = RealHost.entry(&path).unwrap().identity;
+    run("chattr", &["+i", path.to_str().unwrap()]);
+    let renewed = RealHost.renew_image(&path, identity, SIZE, Allocation::Sparse);
+    run("chattr", &["-i", path.to_str().unwrap()]);
+    renewed.unwrap_err();
+    assert!(fs::read(&path).unwrap() == before);
 }
 
 #[test]
