@@ -13,7 +13,7 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::{
     Permission, Refusal, Roots,
-    block::{Identity, Number, known},
+    block::{Block, Identity, Number, known},
     contents::{Contents, contents},
     lock::DiskLock,
     medium::Medium,
@@ -192,7 +192,13 @@ impl ClaimedDevice {
 
     fn check_permission(&self, permission: &Permission) -> Result<(), Refusal> {
         let number = self.medium.number.to_string();
-        let mut names: Vec<&str> = self.identity.names().collect();
+        // A name of several disks could be meant for another one.
+        let whole = self.lock.number;
+        let mut others = Block::disks(&self.roots);
+        others.retain(|other| other.number != whole);
+        let others: Vec<_> = others.iter().map(Block::identity).collect();
+        let unique = |name: &&str| !others.iter().any(|other| other.names().any(|it| it == *name));
+        let mut names: Vec<&str> = self.identity.names().filter(unique).collect();
         if names.is_empty() {
             names.push(&number);
         }

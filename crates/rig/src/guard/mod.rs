@@ -68,7 +68,7 @@ impl Roots {
 pub struct Permission {
     /// The names given with `--destroy`: what carries data and may lose it. A device is named by
     /// its serial, WWID, model, device-mapper name or the path of its backing file, and only if it
-    /// has none of these by `MAJOR:MINOR`; an image file is named by its path.
+    /// has none of these to itself by `MAJOR:MINOR`; an image file is named by its path.
     pub destroy: Vec<String>,
     /// The file that the run is stored in; it need not exist yet.
     pub store_file: PathBuf,

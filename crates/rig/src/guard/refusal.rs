@@ -162,7 +162,7 @@ pub enum Refusal {
     #[error(
         "{device} is not empty and would be overwritten:\n{description}\nif all of this may be \
          lost, say so by name: --destroy '{name}'\n(a /dev path is not accepted: after a reboot it \
-         may name another disk)"
+         may name another disk; nor is a name that several disks have)"
     )]
     Occupied {
         /// Kernel name.

@@ -112,7 +112,7 @@ fn a_disk_is_given_up_by_model_serial_or_wwid() {
         sdx, model SPINNER 9000, serial ZA1234, WWID naa.5000c500a1b2c3d4, 16.7 MB, 16MiB
           sdx (16.7 MB, 16MiB): swap "old" (01234567-89ab-cdef-0123-456789abcdef)
         if all of this may be lost, say so by name: --destroy 'ZA1234'
-        (a /dev path is not accepted: after a reboot it may name another disk)"#]]
+        (a /dev path is not accepted: after a reboot it may name another disk; nor is a name that several disks have)"#]]
     .assert_eq(&text);
     for right in ["SPINNER 9000", "ZA1234", "naa.5000c500a1b2c3d4"] {
         claim(&[right]).unwrap();
@@ -207,4 +207,31 @@ fn a_reserved_partition_needs_permission() {
         }
         claim(&device.partition(3)).unwrap();
     }
+}
+
+#[test]
+fn a_name_that_two_disks_have_gives_up_neither() {
+    if lacks_root() {
+        return;
+    }
+    let folder = scratch();
+    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let machine = FakeMachine::around(&device);
+    let name = device.name();
+    let claim =
+        |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots, &[]).map(drop);
+    machine.sys(&format!("block/{name}/device/model"), "TWIN 1\n");
+    machine.sys(&format!("block/{name}/device/serial"), "0000\n");
+    claim(&["0000"]).unwrap();
+    machine.disk("sdz", "65:144");
+    machine.sys("block/sdz/device/model", "TWIN 1\n");
+    claim(&["0000"]).unwrap();
+    let text = claim(&["TWIN 1"]).unwrap_err().to_string();
+    assert!(text.contains("--destroy '0000'"), "{text}");
+    machine.sys("block/sdz/device/serial", "0000\n");
+    let number = device.number();
+    let text = claim(&["0000", "TWIN 1"]).unwrap_err().to_string();
+    assert!(text.contains(&format!("--destroy '{number}'")), "{text}");
+    claim(&[&number]).unwrap();
 }
