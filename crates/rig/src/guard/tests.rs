@@ -3,6 +3,7 @@
 //! /proc.
 
 mod contents;
+mod dangers;
 mod fixture;
 mod images;
 mod in_use;
