@@ -26,8 +26,10 @@ use super::{
 
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Attempts at the claim, one second together: udev holds its lock while it probes a disk.
-const CLAIM: u32 = 20;
+/// Attempts at the lock of other runs, which hold it to their end.
+const RUN: u32 = 3;
+/// Attempts at the lock of the node, three seconds together: udev holds it while it probes a disk.
+const CLAIM: u32 = 60;
 /// Attempts after a program has ended. udev then probes what was written, which takes long on a
 /// slow disk with many partitions.
 const RETURN: u32 = 600;
@@ -61,7 +63,7 @@ impl DiskLock {
             run: open(folder)?,
             roots: roots.clone(),
         };
-        lock.wait_for(&lock.run, CLAIM)?;
+        lock.wait_for(&lock.run, RUN)?;
         lock.wait_for(&lock.node, CLAIM)?;
         Ok(lock)
     }
