@@ -4,7 +4,7 @@ use std::{io, os::fd::AsFd, os::fd::AsRawFd as _};
 
 use crate::checked;
 
-/// Whether another process, or another open file description, has locked any byte of a file: a
+/// True if another process, or another open file description, has locked any byte of a file: a
 /// traditional record lock or one of an open file description, for reading or for writing.
 ///
 /// # Errors

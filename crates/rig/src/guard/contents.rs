@@ -34,7 +34,7 @@ impl Contents {
         Ok(Self { name, size, signatures, data, reserved: None })
     }
 
-    /// Whether nothing was found that a user may want to keep.
+    /// True if nothing was found that a user may want to keep.
     pub(super) fn is_empty(&self) -> bool {
         self.signatures.is_empty() && self.data.is_none() && self.reserved.is_none()
     }

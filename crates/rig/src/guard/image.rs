@@ -126,8 +126,8 @@ pub fn claim_image(
     Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
 }
 
-/// Whether another process has locked a file, by either kind of lock (fcntl(2), flock(2)). Virtual
-/// machines lock their disks so.
+/// True if another process has locked a file, by either kind of lock (fcntl(2), flock(2)), as
+/// virtual machines lock their disks.
 fn is_locked(file: &File) -> bool {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return true,

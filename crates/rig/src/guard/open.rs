@@ -58,7 +58,7 @@ pub(super) fn writer(wanted: &[Node], roots: &Roots) -> Option<(usize, String)> 
     None
 }
 
-/// Whether an open file may be written, from its `flags:` line (octal; the low two bits are the
+/// True if an open file may be written, from its `flags:` line (octal; the low two bits are the
 /// access mode of open(2), 0 meaning read only).
 fn is_writable(fdinfo: &Path) -> bool {
     let text = fs::read_to_string(fdinfo).unwrap_or_default();

@@ -3,11 +3,12 @@
 use std::{fs::File, os::unix::fs::FileExt};
 
 use expect_test::expect;
+use model::Bytes;
 
 use super::fixture::*;
 use crate::{
     guard::{Permission, Refusal, claim_device},
-    signature::tests::crafted,
+    signature::{self, tests::crafted},
 };
 
 const SIZE: u64 = 16 << 20;
@@ -150,7 +151,7 @@ fn data_without_a_signature_needs_permission() {
         run("blkdiscard", &[&device.text()]);
         claim(&device.path).unwrap();
     }
-    // What a new flash device may read as.
+    // A new flash device may read as ones.
     let ones = vec![0xff; usize::try_from(SIZE).unwrap()];
     File::options().write(true).open(&device.path).unwrap().write_all_at(&ones, 0).unwrap();
     claim(&device.path).unwrap();
@@ -209,6 +210,25 @@ fn a_reserved_partition_needs_permission() {
     }
 }
 
+/// Tables count in the disk's own sectors, sysfs always in 512 bytes.
+#[test]
+fn a_reserved_partition_of_a_disk_with_large_sectors_needs_permission() {
+    if lacks_root() || lacks_program("sfdisk") {
+        return;
+    }
+    let folder = scratch();
+    let file = zeros(&folder.path().join("image"), 64 << 20);
+    let device = LoopDevice::with(&["--sector-size", "4096"], &file);
+    let script = "printf 'label: gpt\\nstart=4096, size=2048, \
+        type=21686148-6449-6E6F-744E-656564454649\\n' | sfdisk -q \"$0\"";
+    run("sh", &["-c", script, &device.text()]);
+    let text = claim(&device.path).unwrap_err().to_string();
+    assert!(text.contains("gpt"), "{text}");
+    let disk = File::open(&device.path).unwrap();
+    let reserved = |mib| signature::reserved(&disk, Bytes(64 << 20), Bytes::mib(mib)).unwrap();
+    assert_eq!([reserved(16), reserved(2), reserved(24)], [Some("BIOS boot"), None, None]);
+}
+
 #[test]
 fn a_name_that_two_disks_have_gives_up_neither() {
     if lacks_root() {
@@ -221,17 +241,17 @@ fn a_name_that_two_disks_have_gives_up_neither() {
     let name = device.name();
     let claim =
         |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots, &[]).map(drop);
-    machine.sys(&format!("block/{name}/device/model"), "TWIN 1\n");
+    machine.sys(&format!("block/{name}/device/model"), "PAIR 1\n");
     machine.sys(&format!("block/{name}/device/serial"), "0000\n");
     claim(&["0000"]).unwrap();
     machine.disk("sdz", "65:144");
-    machine.sys("block/sdz/device/model", "TWIN 1\n");
+    machine.sys("block/sdz/device/model", "PAIR 1\n");
     claim(&["0000"]).unwrap();
-    let text = claim(&["TWIN 1"]).unwrap_err().to_string();
+    let text = claim(&["PAIR 1"]).unwrap_err().to_string();
     assert!(text.contains("--destroy '0000'"), "{text}");
     machine.sys("block/sdz/device/serial", "0000\n");
     let number = device.number();
-    let text = claim(&["0000", "TWIN 1"]).unwrap_err().to_string();
+    let text = claim(&["0000", "PAIR 1"]).unwrap_err().to_string();
     assert!(text.contains(&format!("--destroy '{number}'")), "{text}");
     claim(&[&number]).unwrap();
 }

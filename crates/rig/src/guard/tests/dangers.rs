@@ -164,7 +164,7 @@ fn data_that_was_not_given_up() {
         return;
     }
     let mut targets = vec![Target::formatted()];
-    // What lies under plain dm-crypt, an archive, and a database looks like this to others.
+    // Plain dm-crypt, an archive, and a database look like this to other programs.
     let raw = Target::new(0);
     let disk = File::options().write(true).open(&raw.device.path).unwrap();
     disk.write_all_at(&[0x5a; 1 << 20], 20 << 20).unwrap();

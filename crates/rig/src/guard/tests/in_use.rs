@@ -212,8 +212,8 @@ fn a_device_that_another_program_writes_through_another_node() {
     claim(&device.path).unwrap();
 }
 
-/// Character devices that reach a disk: here `/dev/zero`, which few programs open for writing,
-/// stands for them.
+/// Character devices that reach a disk. `/dev/zero`, which few programs open for writing, is used
+/// in their place.
 #[test]
 fn a_disk_that_another_program_writes_around_the_block_layer() {
     if lacks_root() {

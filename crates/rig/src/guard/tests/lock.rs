@@ -11,13 +11,13 @@ const SIZE: u64 = 32 << 20;
 /// Names the device to claim, to this very test running as another process.
 const OTHER: &str = "FSLAB_GUARD_TEST_OTHER_RUN";
 
-/// Whether another program gets the lock of a node.
+/// True if another program gets the lock of a node.
 fn is_free(node: &Path) -> bool {
     Command::new("flock").arg("-xn").arg(node).arg("true").status().unwrap().success()
 }
 
-/// Runs this test again in another process, as another run would, and returns what became of its
-/// claim.
+/// Runs this test again in another process, as another run would, and returns the
+/// outcome of its claim.
 fn claim_in_another_process(test: &str, device: &Path) -> String {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program)

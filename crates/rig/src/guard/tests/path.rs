@@ -287,7 +287,7 @@ fn a_partition_that_begins_in_another_place_is_not_written() {
     assert!(is_marked(&file));
 }
 
-/// Whatever a link leads to while it is followed, what is written is what was claimed.
+/// A link may lead to any device while it is followed; only the claimed one is written.
 #[test]
 fn a_link_that_never_stands_still_leads_to_no_other_device() {
     if lacks_root() {

@@ -78,7 +78,8 @@ fn all_floors_below_a_root() {
     assert_under_root(machine.claim(&device.path));
 }
 
-/// The devices that `/` is built from are found from above, too: here the lower one names no holder.
+/// The devices that `/` is built from are also found from above: here the lower one names no
+/// holder.
 #[test]
 fn a_floor_that_only_the_root_knows() {
     if lacks_root() {
