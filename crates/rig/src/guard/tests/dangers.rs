@@ -18,9 +18,10 @@ const SIZE: u64 = 32 << 20;
 
 /// A loop device on a file whose bytes are compared.
 struct Target {
-    folder: tempfile::TempDir,
-    file: PathBuf,
+    /// Dropped before the directory of its file, by whose name it knows that it is its own.
     device: LoopDevice,
+    file: PathBuf,
+    folder: tempfile::TempDir,
 }
 
 impl Target {
@@ -28,7 +29,7 @@ impl Target {
         let folder = scratch();
         let file = zeros(&folder.path().join("image"), SIZE);
         let device = LoopDevice::partitioned(&file, partitions);
-        Self { folder, file, device }
+        Self { device, file, folder }
     }
 
     /// One with a filesystem; nothing is left for the kernel to initialize.
