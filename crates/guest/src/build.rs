@@ -125,8 +125,7 @@ pub fn build(order: &Order<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Outcom
     let began = Instant::now();
     let mut took = None;
     let (folder, card) = order.cache.folder(&key, |folder| {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        make::check_tools(&path)?;
+        make::check_tools(&sys::program::search_path())?;
         check_room(folder)?;
         let card = Work { order, found: &found, source, folder, tell }.all()?;
         took = Some(began.elapsed());
@@ -215,9 +214,7 @@ impl Work<'_, '_> {
                 tell(Progress::Compiling { files });
             }
         })?;
-        let mut strip = std::process::Command::new("strip");
-        strip.arg("linux");
-        make.command(strip, &mut |_| {})?;
+        make.command("strip", &["linux"], &mut |_| {})?;
         let program = tree.join("linux");
         let own = Source { path: &program, ..self.source };
         let file = own.open()?;

@@ -117,7 +117,7 @@ impl Kernel {
         cache: &Cache,
         interrupt: &AtomicBool,
     ) -> Result<Self, GuestError> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = sys::program::search_path();
         let root = PathBuf::from("/");
         Finder { root: &root, path: &path, architecture, cache, interrupt }.find(named)
     }
@@ -125,7 +125,7 @@ impl Kernel {
     /// All kernels that can be named by their version, and those of packages that were unpacked
     /// before, newest first for each architecture. Nothing is unpacked for this.
     pub fn known(cache: &Cache, interrupt: &AtomicBool) -> Vec<Known> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = sys::program::search_path();
         let root = PathBuf::from("/");
         let architecture = Architecture::Pc;
         known::all(Finder { root: &root, path: &path, architecture, cache, interrupt })

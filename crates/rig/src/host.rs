@@ -221,12 +221,14 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// Waits.
     fn sleep(&self, time: Nanos);
 
-    /// The program of that name in the search path, `/usr/sbin` and `/sbin` included.
+    /// The program of that name, or at that absolute path, if it may be run
+    /// ([`sys::program::find`]).
     fn find(&self, program: &str) -> Option<PathBuf>;
-    /// Runs a program to its end: an argument vector, no shell, `LC_ALL=C`, no standard input.
+    /// Runs a program to its end: an argument vector, no shell, no standard input, and nothing of
+    /// this process's environment ([`sys::program::environment`]).
     ///
     /// # Errors
-    /// When it cannot be started; its own failure is in [`Output::status`].
+    /// When it cannot be started, or may not be run; its own failure is in [`Output::status`].
     fn run(&self, argv: &[String]) -> io::Result<Output>;
 
     /// The same for a program that is told this text on its standard input.

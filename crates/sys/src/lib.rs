@@ -1,9 +1,11 @@
 //! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
-//! what tasks have used, namespaces, and virtual processors.
+//! what tasks have used, namespaces, and virtual processors. And the programs of the machine, with
+//! the check of paths that only root can change.
 //!
 //! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
-//! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Nothing here
-//! decides anything: what may be attached, discarded or flushed is the business of the callers.
+//! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Apart
+//! from [`program`] and [`trust`], nothing here decides anything: the callers decide what may be
+//! attached, discarded or flushed.
 //!
 //! Kernel 5.8 or newer is needed for [`loop_device`]; [`cache`] uses `cachestat` (6.5) where it
 //! can.
@@ -20,6 +22,8 @@ pub mod lock;
 pub mod loop_device;
 pub mod namespaces;
 pub mod orders;
+pub mod program;
+pub mod trust;
 pub mod usage;
 
 use std::ffi::c_long;

@@ -5,7 +5,7 @@ use std::{
     io::{Read, Seek},
     os::{fd::AsFd, unix::process::CommandExt},
     path::Path,
-    process::{Command, ExitStatus, Stdio},
+    process::{ExitStatus, Stdio},
 };
 
 use rustix::{
@@ -38,9 +38,8 @@ pub(super) struct Program {
 /// and waits for are included.
 ///
 /// It is started without a shell, with nothing to read, what it prints thrown away, and the
-/// environment of this process but for the language and the variables that change what these
-/// programs do. It has a process group of its own, so that it can be stopped together with what it
-/// starts.
+/// environment of [`sys::program`]. It has its own process group, so that it can be stopped
+/// together with what it starts.
 pub(super) fn run(
     program: Program,
     arguments: &[OsString],
@@ -51,14 +50,10 @@ pub(super) fn run(
     let unstarted = |source| EngineError::Program { program: name, package, source };
     let said = memfd_create("fslab-stderr", MemfdFlags::CLOEXEC)
         .map_err(|errno| unstarted(errno.into()))?;
-    let mut command = Command::new(name);
+    let mut command = sys::program::command(name).map_err(unstarted)?;
     command.args(arguments).current_dir(directory).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(said.try_clone().map_err(unstarted)?);
-    command.env("LC_ALL", "C");
-    ["TAR_OPTIONS", "GZIP", "POSIXLY_CORRECT", "TAPE"].iter().for_each(|name| {
-        command.env_remove(name);
-    });
     sys::child::dies_with_parent(&mut command);
     let child = command.spawn().map_err(unstarted)?;
     let pid = Pid::from_child(&child);

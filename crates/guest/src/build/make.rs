@@ -11,7 +11,7 @@ use std::{
     io::{self, BufRead as _, BufReader, Read, Write as _},
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -39,13 +39,10 @@ const TELLING: [&str; 7] = [
 ];
 /// Lines of an error.
 const LAST: usize = 6;
-/// Variables that make and the compiler have from their caller; others could change what comes out.
-const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 /// What would otherwise be in the kernel as the time, the user, and the host of the build, and make
 /// it another one each time (`Documentation/kbuild/reproducible-builds.rst`). An empty
 /// `LOCALVERSION` keeps a `+` from a release that is built in a folder of git.
-const FIXED: [(&str, &str); 7] = [
-    ("LC_ALL", "C"),
+const FIXED: [(&str, &str); 6] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 2026"),
     ("KBUILD_BUILD_USER", "fslab"),
     ("KBUILD_BUILD_HOST", "fslab"),
@@ -112,9 +109,7 @@ impl Make<'_> {
         arguments: &[&str],
         heard: &mut dyn FnMut(u64),
     ) -> Result<(), GuestError> {
-        let mut make = Command::new("make");
-        make.arg("ARCH=um").args(arguments);
-        self.command(make, heard)
+        self.command("make", &[&["ARCH=um"], arguments].concat(), heard)
     }
 
     /// Runs a program in the tree.
@@ -123,22 +118,19 @@ impl Make<'_> {
     /// As [`Self::run`].
     pub(super) fn command(
         self,
-        mut command: Command,
+        program: &str,
+        arguments: &[&str],
         heard: &mut dyn FnMut(u64),
     ) -> Result<(), GuestError> {
-        let line: Vec<_> = std::iter::once(command.get_program())
-            .chain(command.get_args())
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        let line = line.join(" ");
+        let line = [&[program], arguments].concat().join(" ");
         let failed = || GuestError::io(format!("running {line}"));
         let mut log = File::options().append(true).create(true).open(self.log).map_err(failed())?;
         writeln!(log, "$ {line}").map_err(failed())?;
         let (said, says) = io::pipe().map_err(failed())?;
-        command.current_dir(self.tree).stdin(Stdio::null());
+        let mut command = sys::program::command(program).map_err(failed())?;
+        command.args(arguments).current_dir(self.tree).stdin(Stdio::null());
         command.stdout(says.try_clone().map_err(failed())?).stderr(says);
-        command.env_clear().envs(FIXED).process_group(0);
-        command.envs(KEPT.into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.envs(FIXED).process_group(0);
         let mut child = command.spawn().map_err(failed())?;
         // Its ends of the pipe, or reading would have none.
         drop(command);

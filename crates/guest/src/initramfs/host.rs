@@ -13,9 +13,6 @@ use super::program::{Kind, Linkage, kind, of_env};
 use super::sha256;
 use crate::GuestError;
 
-/// Where programs are besides what `PATH` says: users seldom have the `sbin` ones on theirs.
-const DIRECTORIES: [&str; 6] =
-    ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
 /// Directories of the guest's `PATH`.
 const ON_PATH: [&str; 2] = ["usr/sbin", "usr/bin"];
 /// How many scripts may be each other's interpreters; the kernel follows five (execve(2)).
@@ -215,13 +212,11 @@ fn find(name: &OsStr) -> Result<PathBuf, String> {
     if name.is_empty() || name.as_bytes().contains(&b'/') {
         return Err("it is neither a name nor an absolute path".to_owned());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-    directories
-        .chain(DIRECTORIES.iter().map(PathBuf::from))
-        .map(|directory| directory.join(name))
-        .find(|path| is_program(path))
-        .ok_or_else(|| "it is not installed".to_owned())
+    let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    sys::program::find(&name.to_string_lossy()).map_err(|error| match missing(&error) {
+        true => "it is not installed".to_owned(),
+        false => error.to_string(),
+    })
 }
 
 /// Where the guest mounts something, so that what is there before cannot be seen.

@@ -3,7 +3,7 @@
 pub(super) mod uml;
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -124,7 +124,7 @@ fn emulator(engine: Engine) -> Result<Ready, GuestError> {
                guest"
             .into(),
     };
-    let program = on_path(NAME).ok_or_else(|| missing(format!("{NAME} is not on PATH")))?;
+    let program = sys::program::find(NAME).map_err(|error| missing(format!("{NAME}: {error}")))?;
     let version = words(&program, &["--version"])?;
     let version = version.lines().next().unwrap_or_default().trim().to_owned();
     // What it lists is what it was built with (qemu(1), -accel).
@@ -134,18 +134,6 @@ fn emulator(engine: Engine) -> Result<Ready, GuestError> {
         return Err(missing(format!("{} was built without {wanted}", program.display())));
     }
     Ok(Ready { engine, program, version, memory: Memory::Anonymous })
-}
-
-/// Where a program is that is on PATH.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let places = env::split_paths(&path).filter(|place| place.is_absolute());
-    places.map(|place| place.join(name)).find(|file| is_program(file))
-}
-
-fn is_program(file: &Path) -> bool {
-    use rustix::fs::{Access, access};
-    super::is_file(file) && access(file, Access::EXEC_OK).is_ok()
 }
 
 /// What a program says of itself, in the empty environment in which it is going to run.

@@ -1,12 +1,11 @@
 //! The machine itself.
 
 use std::{
-    env,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     sync::{OnceLock, atomic::AtomicBool},
     time::{Duration, Instant},
 };
@@ -27,8 +26,6 @@ use crate::{
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
-/// Folders searched for programs after those of `PATH`: an ordinary user's path often lacks them.
-const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// Files kept open while their eviction is checked: a sample, since each takes a descriptor.
 const WATCHED: usize = 256;
@@ -60,12 +57,7 @@ impl Host for RealHost {
     }
 
     fn find(&self, program: &str) -> Option<PathBuf> {
-        if program.contains('/') {
-            return Some(PathBuf::from(program)).filter(|path| executable(path));
-        }
-        let path = env::var_os("PATH").unwrap_or_default();
-        let folders = env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
-        folders.map(|folder| folder.join(program)).find(|path| executable(path))
+        sys::program::find(program).ok()
     }
 
     fn run(&self, argv: &[String]) -> io::Result<Output> {
@@ -73,14 +65,12 @@ impl Host for RealHost {
     }
 
     fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output> {
-        let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
-        let (program, arguments) = argv.split_first().ok_or_else(|| missing("empty command"))?;
-        let path = self.find(program).ok_or_else(|| missing("no such program"))?;
+        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         // Files in memory take all that is said without anybody reading along, so that this thread
         // can wait for the program, and a child that it leaves behind holds nothing up.
         let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
-        let mut command = Command::new(path);
-        command.args(arguments).env("LC_ALL", "C").stdin(match input {
+        let mut command = sys::program::command(program)?;
+        command.args(arguments).stdin(match input {
             "" => Stdio::null(),
             input => told(input)?.into(),
         });
@@ -395,10 +385,6 @@ fn release(device: &Loop) -> io::Result<()> {
         tracing::debug!(device = %device.path.display(), %error, "loop device stays");
     }
     Ok(())
-}
-
-fn executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }
 
 fn entry(meta: &fs::Metadata) -> Entry {

@@ -15,7 +15,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{Memory, Ready, on_path, own_directory, words};
+use super::{Memory, Ready, own_directory, words};
 use crate::{
     Engine, GuestError, build,
     cage::{self, Cage, Order},
@@ -53,7 +53,7 @@ pub(super) fn preflight(
     let place = memory_place(wanted);
     // What is booted unless another one is named ([`crate::Named::Newest`]).
     let built = cache_directory.and_then(build::newest).map(|built| built.image);
-    let Some(program) = built.or_else(|| on_path(NAME)) else {
+    let Some(program) = built.or_else(|| sys::program::find(NAME).ok()) else {
         // One may be named with its path, which is seen when it boots.
         let (program, version) = (PathBuf::new(), String::new());
         return Ok(Ready { engine: Engine::Uml, program, version, memory: place });
