@@ -30,3 +30,4 @@ mod reboot;
 mod support;
 mod sure;
 mod tidy;
+mod trust;

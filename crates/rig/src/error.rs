@@ -21,6 +21,17 @@ pub enum RigError {
     /// There is no place for the state directory.
     #[error("no place for the undo journal; set HOME or XDG_STATE_HOME, or name a state directory")]
     NoHome,
+    /// Another user could change or replace the state directory.
+    #[error(
+        "the state directory {path} is not safe: {why}; use another one with --state-directory or \
+         FSLAB_STATE, or change its owner and permissions"
+    )]
+    State {
+        /// The directory.
+        path: PathBuf,
+        /// Who could change it.
+        why: String,
+    },
     /// The id of a run is not fit to be part of a file name.
     #[error("`{id}` is no id for a run; use lower-case letters, digits and dashes")]
     RunId {

@@ -23,9 +23,9 @@ mod place;
 mod revert;
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -36,7 +36,7 @@ pub(crate) use self::revert::{Outcome, revert, selected};
 pub use self::{
     change::{Basis, Built, Change},
     others::{Other, others},
-    place::default_state_directory,
+    place::{check_state_directory, default_state_directory, make_state_directory},
 };
 use crate::{error::RigError, host::Host};
 
@@ -110,7 +110,8 @@ impl Journal {
         let folder = state.join(JOURNALS);
         let path = folder.join(format!("{run_id}.{ENDING}"));
         let failed = |source| RigError::Journal { path: path.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+        check_state_directory(state)?;
+        place::make_durable(&folder, &mut place::sync).map_err(failed)?;
         let file = loop {
             let mut options = OpenOptions::new();
             let file =
@@ -126,7 +127,7 @@ impl Journal {
             Self { file, path: path.clone(), next: 0, open: Vec::new(), left: Vec::new() };
         let boot = host.boot_id();
         journal.append(&Line::Run { run_id: run_id.to_owned(), pid: host.pid(), boot })?;
-        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        place::sync(&folder).map_err(failed)?;
         Ok(journal)
     }
 
@@ -250,6 +251,7 @@ impl Journal {
 /// [`RigError::Journal`] when the journals cannot be listed; what cannot be undone, and a journal
 /// that cannot be read, is in the report instead.
 pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
+    check_state_directory(state)?;
     let mut report = CleanReport::default();
     let folder = state.join(JOURNALS);
     let failed = |path: &Path, source| RigError::Journal { path: path.to_owned(), source };

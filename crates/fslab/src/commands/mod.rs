@@ -41,6 +41,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Some(directory) => directory,
         None => rig::undo::default_state_directory(&RealHost)?,
     };
+    if matches!(arguments.command, Command::Bench(_)) {
+        rig::undo::make_state_directory(&state)?;
+    } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
+        rig::undo::check_state_directory(&state)?;
+    }
     match &arguments.command {
         Command::Demo(demo) => demo::run(demo, &state),
         Command::Run(run) => run::run(run, &state),

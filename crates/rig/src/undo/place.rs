@@ -1,6 +1,16 @@
-//! Where journals are kept.
+//! The directory of the journals: its default, its owner, and making it.
+//!
+//! Undoing acts on the lines of a journal, so a journal that another user may write would be a way
+//! to act with the rights of this one.
 
-use std::path::PathBuf;
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use sys::trust::{Sticky, replaceable};
 
 use crate::{error::RigError, host::Host};
 
@@ -18,4 +28,134 @@ pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
     let home = || variable("HOME").filter(absolute).map(|home| home.join(".local/state"));
     let state = variable("XDG_STATE_HOME").filter(absolute).or_else(home);
     state.map(|state| state.join("fslab")).ok_or(RigError::NoHome)
+}
+
+/// Makes sure that the state directory belongs to the effective user. For root it also makes sure
+/// that no other user can write to it or replace it, as the owner of a directory above it can. One
+/// that does not exist yet passes if it can be made that way.
+///
+/// # Errors
+/// [`RigError::State`] with the reason.
+pub fn check_state_directory(state: &Path) -> Result<(), RigError> {
+    let user = rustix::process::geteuid();
+    let refused = |why| Err(RigError::State { path: state.to_owned(), why });
+    let found = match fs::metadata(state) {
+        Ok(meta) => Some(meta),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return refused(error.to_string()),
+    };
+    if let Some(meta) = found {
+        if !meta.is_dir() {
+            return refused("it is not a directory".into());
+        }
+        if meta.uid() != user.as_raw() {
+            return refused(format!("it belongs to user {}", meta.uid()));
+        }
+    }
+    if !user.is_root() {
+        return Ok(());
+    }
+    match replaceable(state, Sticky::Parents) {
+        Ok(None) => Ok(()),
+        Ok(Some(place)) => refused(format!("users other than root can change {}", place.display())),
+        Err(error) => refused(error.to_string()),
+    }
+}
+
+/// Checks the state directory and makes it if it is missing, so that it survives a power loss.
+///
+/// # Errors
+/// [`RigError::State`], and [`RigError::Journal`] when it cannot be made.
+pub fn make_state_directory(state: &Path) -> Result<(), RigError> {
+    check_state_directory(state)?;
+    make_durable(state, &mut sync)
+        .map_err(|source| RigError::Journal { path: state.to_owned(), source })
+}
+
+/// Writes the entries of a directory back.
+pub(super) fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Makes a directory and those above it, each closed to other users. Each new one is synced, and
+/// so is the one that it is in, which has its name.
+pub(super) fn make_durable(
+    path: &Path,
+    sync: &mut dyn FnMut(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
+    for directory in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(directory) {
+            // Another run has made it in between.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        sync(directory)?;
+        directory.parent().map_or(Ok(()), &mut *sync)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn each_new_directory_is_synced_with_the_one_that_it_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut synced = Vec::new();
+        let state = folder.path().join("a/state");
+        make_durable(&state.join("journal"), &mut |path| {
+            assert!(path.is_dir());
+            synced.push(path.to_owned());
+            Ok(())
+        })
+        .unwrap();
+        let above = folder.path().to_owned();
+        let a = above.join("a");
+        let journal = state.join("journal");
+        assert_eq!(synced, [a.clone(), above, state.clone(), a, journal, state.clone()]);
+        assert_eq!(fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
+        make_durable(&state, &mut |_| panic!("nothing is new")).unwrap();
+    }
+
+    fn why(path: &Path) -> String {
+        match check_state_directory(path) {
+            Err(RigError::State { why, .. }) => why,
+            Err(error) => error.to_string(),
+            Ok(()) => String::new(),
+        }
+    }
+
+    #[test]
+    fn a_state_directory_that_others_can_change_is_refused() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert_eq!(why(&at("none/state")), "");
+        fs::write(at("file"), "").unwrap();
+        assert_eq!(why(&at("file")), "it is not a directory");
+        if !rustix::process::geteuid().is_root() {
+            assert_eq!(why(Path::new("/usr")), "it belongs to user 0");
+            return;
+        }
+        fs::create_dir_all(at("theirs/ours")).unwrap();
+        fs::create_dir(at("open")).unwrap();
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::create_dir(at("open/state")).unwrap();
+        symlink(at("theirs/ours"), at("link")).unwrap();
+        chown(at("theirs"), Some(65534), Some(65534)).unwrap();
+        assert_eq!(why(&at("theirs")), "it belongs to user 65534");
+        let replaced = format!("users other than root can change {}", at("theirs").display());
+        for path in ["theirs/ours", "theirs/none", "link"] {
+            assert_eq!(why(&at(path)), replaced, "{path}");
+        }
+        assert!(why(&at("open")).ends_with("open"), "{}", why(&at("open")));
+        assert_eq!(why(&at("open/state")), "", "no one else can rename it there");
+        let error = make_state_directory(&at("theirs/none")).unwrap_err().to_string();
+        assert!(error.contains("--state-directory"), "{error}");
+        assert!(!at("theirs/none").exists());
+    }
 }

@@ -1,0 +1,94 @@
+//! Root is not tricked: by a state directory of another user, by `PATH`, by the environment.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, chown, symlink},
+    path::Path,
+};
+
+use crate::support::{Bench, needs_root, said};
+
+const PLAN: &str = r#"
+repeats = 1
+seed = 7
+[storage]
+image = "64MiB"
+[axes]
+filesystem = ["ext2"]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+"#;
+
+/// A journal of a dead run that wants a text written into a file.
+fn journal(state: &Path, file: &Path) {
+    fs::create_dir_all(state.join("journal")).unwrap();
+    let change = format!(
+        r#"{{"change":"setting","path":"{}","before":"evil","after":null}}"#,
+        file.display()
+    );
+    let lines = format!(
+        "{{\"line\":\"run\",\"run_id\":\"x\",\"pid\":1,\"boot\":null}}\n\
+         {{\"line\":\"planned\",\"step\":0,\"what\":{change}}}\n"
+    );
+    fs::write(state.join("journal/x.jsonl"), lines).unwrap();
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused_by_all_commands_that_use_it() {
+    if !needs_root("trust::a_state_directory_of_another_user_is_refused") {
+        return;
+    }
+    let bench = Bench::new();
+    let victim = bench.path("victim");
+    fs::write(&victim, "unharmed").unwrap();
+    let plan = bench.plan(PLAN);
+    let theirs = bench.path("theirs");
+    journal(&theirs, &victim);
+    chown(&theirs, Some(65534), Some(65534)).unwrap();
+    symlink(&theirs, bench.path("link")).unwrap();
+    journal(&bench.path("open"), &victim);
+    fs::set_permissions(bench.path("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    for state in ["theirs", "link", "open", "theirs/none"] {
+        let commands: [&[&str]; 4] = [
+            &["clean"],
+            &["run", &plan, "-o", "run.fslab"],
+            &["bench", "write", "."],
+            &["demo", "-o", "demo.fslab"],
+        ];
+        for arguments in commands {
+            let state = bench.path(state);
+            let said = said(bench.command(arguments).env("FSLAB_STATE", &state).output().unwrap());
+            assert_eq!(said.status, Some(3), "{arguments:?} {state:?}: {}", said.stderr);
+            assert!(said.stderr.contains("is not safe: "), "{}", said.stderr);
+            assert!(said.stderr.contains("--state-directory"), "{}", said.stderr);
+        }
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "unharmed");
+    assert!(!bench.path("run.fslab").exists() && !bench.path("theirs/none").exists());
+}
+
+#[test]
+fn programs_come_from_directories_of_root_and_inherit_nothing() {
+    if !needs_root("trust::programs_come_from_directories_of_root_and_inherit_nothing") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(PLAN);
+    // In the current directory and in one of another user: each would leave a trace.
+    fs::create_dir(bench.path("bin")).unwrap();
+    for name in ["mkfs.ext2", "bin/mkfs.ext2", "e2fsck", "dumpe2fs"] {
+        let path = bench.path(name);
+        fs::write(&path, format!("#!/bin/sh\ntouch {}\n", bench.path("ran").display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    chown(bench.path("bin"), Some(65534), Some(65534)).unwrap();
+    // A block size that no kernel mounts, if it is read.
+    let config = "[defaults]\n\tblocksize = 65536\n[fs_types]\n";
+    fs::write(bench.path("mke2fs.conf"), config).unwrap();
+    let path = format!(":.:bin:{}:/usr/sbin:/usr/bin:/sbin:/bin", bench.path("bin").display());
+    let mut command = bench.command(&["run", &plan, "-o", "run.fslab"]);
+    command.env("PATH", path).env("MKE2FS_CONFIG", bench.path("mke2fs.conf"));
+    let said = said(command.output().unwrap());
+    assert_eq!(said.status, Some(0), "{}\n{}", said.stdout, said.stderr);
+    assert!(!bench.path("ran").exists(), "a program of another user was run");
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+}
