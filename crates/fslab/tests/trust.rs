@@ -67,6 +67,19 @@ fn a_state_directory_of_another_user_is_refused_by_all_commands_that_use_it() {
 }
 
 #[test]
+fn clean_writes_only_into_files_of_the_kernel() {
+    let bench = Bench::new();
+    let victim = bench.path("victim");
+    fs::write(&victim, "unharmed").unwrap();
+    journal(&bench.state(), &victim);
+    fs::set_permissions(bench.state(), fs::Permissions::from_mode(0o700)).unwrap();
+    let said = bench.ends(3, &["clean"]);
+    assert!(said.stdout.contains("is not below /sys, /proc/sys"), "{}", said.stdout);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "unharmed");
+    assert!(bench.state().join("journal/x.jsonl").exists());
+}
+
+#[test]
 fn programs_come_from_directories_of_root_and_inherit_nothing() {
     if !needs_root("trust::programs_come_from_directories_of_root_and_inherit_nothing") {
         return;

@@ -204,28 +204,37 @@ impl Bench {
     }
 
     pub(crate) fn directory(&mut self, path: &Path) -> Result<Step, RigError> {
-        let step = self.journal.plan(Change::Directory { path: path.to_owned() })?;
+        let change = |identity| Change::Directory { path: path.to_owned(), identity };
+        self.vacant(path).map_err(failed_directory(path))?;
+        let step = self.journal.plan(change(None))?;
         let (made, _) =
             self.act(format!("mkdir {}", path.display()), |host| host.make_directory(path));
         self.settle(step, made).map_err(failed_directory(path))?;
+        self.identify(step, path, change)?;
         Ok(step)
     }
 
     /// Makes a directory that is removed with all that a workload puts into it.
     pub(crate) fn tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
-        let change = Change::Tree { path: path.to_owned(), token: token.to_owned() };
-        let step = self.journal.plan(change)?;
+        let (place, token) = (path.to_owned(), token.to_owned());
+        let change =
+            |identity| Change::Tree { path: place.clone(), token: token.clone(), identity };
+        self.vacant(path).map_err(failed_directory(path))?;
+        let step = self.journal.plan(change(None))?;
         let (made, _) = self.act(format!("mkdir {}", path.display()), |host| {
             host.make_directory(path)?;
-            host.create(&path.join(MARKER), token)
+            host.create(&path.join(MARKER), &token)
         });
         self.settle(step, made).map_err(failed_directory(path))?;
+        self.identify(step, path, change)?;
         Ok(step)
     }
 
     /// Makes an empty image file that is removed at the end.
     pub(crate) fn image(&mut self, path: &Path) -> Result<Identity, RigError> {
         let change = |identity| Change::Image { path: path.to_owned(), identity };
+        let failed = |source| RigError::Image { path: path.to_owned(), source };
+        self.vacant(path).map_err(failed)?;
         let step = self.journal.plan(change(None))?;
         let identity = self.kept_image(path);
         let identity = self.settle(step, identity)?;
@@ -284,11 +293,20 @@ impl Bench {
     /// Mounts and tells how long that took.
     pub(crate) fn mount(&mut self, request: &MountRequest) -> Result<(Step, Nanos), RigError> {
         let (target, fstype) = (request.target.clone(), request.fstype.clone());
-        let step = self.journal.plan(Change::Mount { target, fstype })?;
+        let change = |device| Change::Mount { target, fstype, device };
+        let step = self.journal.plan(change.clone()(None))?;
         let command = request.describe();
         let (mounted, elapsed) = self.act(command.clone(), |host| host.mount(request));
-        let failed = |source| RigError::Mount { command, source };
-        self.settle(step, mounted).map_err(failed)?;
+        // Attaching is the last step of a mount, so after an error there is nothing to undo, and
+        // what is mounted there is another's.
+        mounted.map_err(|source| {
+            self.journal.never(step);
+            RigError::Mount { command, source }
+        })?;
+        let mounts = self.host.mounts().unwrap_or_default();
+        if let Some(ours) = mounts.into_iter().rfind(|mount| mount.target == request.target) {
+            self.journal.know(step, change(Some(ours.device)))?;
+        }
         Ok((step, elapsed))
     }
 
@@ -442,8 +460,10 @@ impl Bench {
         home: &Path,
         prepare: impl FnOnce(&dyn Host) -> io::Result<()>,
     ) -> io::Result<Step> {
-        let change = Change::Group { path: path.to_owned(), home: home.to_owned() };
-        let step = self.journal.plan(change).map_err(io::Error::other)?;
+        let change =
+            |identity| Change::Group { path: path.to_owned(), home: home.to_owned(), identity };
+        self.vacant(path)?;
+        let step = self.journal.plan(change(None)).map_err(io::Error::other)?;
         let what = format!("mkdir {} and move this process there", path.display());
         let (done, _) = self.act(what, |host| {
             host.make_directory(path)?;
@@ -451,7 +471,31 @@ impl Bench {
             host.write(&path.join("cgroup.procs"), &host.pid().to_string())
         });
         self.settle(step, done)?;
+        self.identify(step, path, change).map_err(io::Error::other)?;
         Ok(step)
+    }
+
+    /// Refuses a name that exists: undoing the making of what is there already would remove it.
+    fn vacant(&self, path: &Path) -> io::Result<()> {
+        match self.host.entry(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    /// Records which directory was made. One that cannot be identified is undone by its path, and
+    /// only if it is empty or holds the marker.
+    fn identify(
+        &mut self,
+        step: Step,
+        path: &Path,
+        change: impl Fn(Option<Identity>) -> Change,
+    ) -> Result<(), RigError> {
+        match self.host.entry(path) {
+            Ok(entry) => self.journal.know(step, change(Some(entry.identity))),
+            Err(_) => Ok(()),
+        }
     }
 
     /// After a change that failed, undoes what there may be of it.

@@ -10,6 +10,7 @@ mod data;
 mod fake;
 mod kmsg;
 mod real;
+mod tree;
 mod walk;
 
 use std::{
@@ -22,7 +23,7 @@ use model::{Allocation, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::data::Random;
-pub use self::{fake::FakeHost, real::RealHost};
+pub use self::{fake::FakeHost, real::RealHost, tree::TreeRefusal};
 use crate::{
     guard::{Medium, Roots},
     instance::ProgramTime,
@@ -275,6 +276,20 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory and all below it; links are removed, never followed.
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory tree that fslab made: the one of that identity, or any if it is not
+    /// known, whose marker ([`crate::undo::MARKER`]) holds this token. Nothing outside of it is
+    /// touched, even if the path is replaced by a link meanwhile; no mount point is crossed.
+    ///
+    /// # Errors
+    /// [`TreeRefusal`].
+    fn remove_marked(
+        &self,
+        path: &Path,
+        token: &str,
+        identity: Option<Identity>,
+    ) -> Result<(), TreeRefusal>;
+    /// Removes a file if the path leads to the one of that identity; answers if it did.
+    fn remove_same(&self, path: &Path, identity: Identity) -> io::Result<bool>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 

@@ -14,6 +14,10 @@
 //! devices, settings and control groups do not outlive a reboot; a journal of another boot id
 //! undoes files, directories, and the superblocks of arrays only.
 //!
+//! A line that is not understood was written by a newer version, or is damaged. The changes after
+//! it are undone, those before it are not, since they may carry what it is about; the journal is
+//! kept and the line reported. Only a last line without its end counts as torn.
+//!
 //! Deliberately not here: killing what keeps a mount busy. It is reported, and the journal kept.
 
 mod change;
@@ -99,13 +103,26 @@ pub struct Journal {
     open: Vec<(Step, Change)>,
     /// What was closed without being undone.
     left: Vec<Stuck>,
+    /// The last line that this version does not understand.
+    foreign: Option<Foreign>,
+}
+
+/// A line of a journal that this version does not understand, such as one of a newer version.
+#[derive(Clone, Copy, Debug)]
+struct Foreign {
+    /// Its number, from 1.
+    line: usize,
+    /// Changes before this step were made before it. They may carry what it is about, so they are
+    /// not undone; later changes are.
+    before: Step,
 }
 
 impl Journal {
     /// Starts the journal of a run and locks it.
     ///
     /// # Errors
-    /// [`RigError::Journal`] when it cannot be written, or when a journal of that id exists.
+    /// [`RigError::State`] when others can change the state directory, and [`RigError::Journal`]
+    /// when the journal cannot be written, or when one of that id exists.
     pub fn create(host: &dyn Host, state: &Path, run_id: &str) -> Result<Self, RigError> {
         let folder = state.join(JOURNALS);
         let path = folder.join(format!("{run_id}.{ENDING}"));
@@ -123,8 +140,14 @@ impl Journal {
                 break file;
             }
         };
-        let mut journal =
-            Self { file, path: path.clone(), next: 0, open: Vec::new(), left: Vec::new() };
+        let mut journal = Self {
+            file,
+            path: path.clone(),
+            next: 0,
+            open: Vec::new(),
+            left: Vec::new(),
+            foreign: None,
+        };
         let boot = host.boot_id();
         journal.append(&Line::Run { run_id: run_id.to_owned(), pid: host.pid(), boot })?;
         place::sync(&folder).map_err(failed)?;
@@ -186,12 +209,22 @@ impl Journal {
             self.left.push(left);
         }
         self.open.remove(index);
+        self.write_undone(step);
+        Ok(outcome)
+    }
+
+    /// Closes a change that was not made.
+    pub(crate) fn never(&mut self, step: Step) {
+        self.open.retain(|(open, _)| *open != step);
+        self.write_undone(step);
+    }
+
+    fn write_undone(&mut self, step: Step) {
         // A lost `undone` is harmless, since undoing twice is. Stopping here would not be: it may
         // be the image that fills the disk of the journal, and it is undone after this.
         if let Err(error) = self.append(&Line::Undone { step }) {
             tracing::warn!(path = %self.path.display(), %error, "undone, but not written down");
         }
-        Ok(outcome)
     }
 
     /// Undoes everything that is open, newest first, and removes the journal if nothing is stuck.
@@ -199,8 +232,17 @@ impl Journal {
     pub fn close(&mut self, host: &dyn Host) -> Vec<Stuck> {
         let mut stuck: Vec<Stuck> = Vec::new();
         let mut held = false;
+        if let Some(Foreign { line, .. }) = self.foreign {
+            let what = format!("line {line} of the journal {}", self.path.display());
+            let why = "this version does not understand it; run `fslab clean` of the version that \
+                       wrote it, or undo the changes manually and remove the journal";
+            stuck.push(Stuck { what, why: why.to_owned() });
+        }
         for (step, change) in self.open.clone().into_iter().rev() {
-            if held && change.carries() {
+            if let Some(Foreign { line, .. }) = self.foreign.filter(|it| step < it.before) {
+                let why = format!("it was made before line {line}, which is not understood");
+                stuck.push(Stuck { what: change.describe(), why });
+            } else if held && change.carries() {
                 let why = "something still stands on it".to_owned();
                 stuck.push(Stuck { what: change.describe(), why });
             } else if let Err(trouble) = self.undo(host, step) {
@@ -248,7 +290,8 @@ impl Journal {
 /// Undoes what dead runs left: every journal in the state directory that no live run holds.
 ///
 /// # Errors
-/// [`RigError::Journal`] when the journals cannot be listed; what cannot be undone, and a journal
+/// [`RigError::State`] when others can change the state directory, and [`RigError::Journal`] when
+/// the journals cannot be listed; what cannot be undone, and a journal
 /// that cannot be read, is in the report instead.
 pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
     check_state_directory(state)?;
@@ -300,7 +343,7 @@ pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
 /// A journal that was found.
 enum Taken {
     /// Its run is over: the file, now locked, and its text.
-    Dead(File, String),
+    Dead(File, Vec<u8>),
     /// Its run is alive.
     Live,
     /// Its run has ended since the journals were listed, and put the machine back itself.
@@ -321,23 +364,34 @@ fn take(path: &Path) -> io::Result<Taken> {
     if !fs::metadata(path).is_ok_and(|there| there.ino() == ours) {
         return Ok(Taken::Gone);
     }
-    // A line may be torn within a character.
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(Taken::Dead(file, String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(Taken::Dead(file, bytes))
 }
 
-/// Rebuilds the state of a dead run's journal. A torn last line is what a kill leaves: its change
-/// had not begun, or what it adds is missing, which undoing allows for.
-fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
-    let mut journal =
-        Journal { file, path: path.to_owned(), next: 0, open: Vec::new(), left: Vec::new() };
+/// Rebuilds the state of a dead run's journal. A last line without its end is what a kill leaves:
+/// its change had not begun, or what it adds is missing, which undoing allows for. It is cut off.
+/// Any other line that is not understood is kept in mind, and the journal with it.
+fn replay(host: &dyn Host, text: &[u8], file: File, path: &Path) -> Journal {
+    let mut journal = Journal {
+        file,
+        path: path.to_owned(),
+        next: 0,
+        open: Vec::new(),
+        left: Vec::new(),
+        foreign: None,
+    };
     let mut same_boot = true;
-    for line in text.lines() {
-        let Ok(line) = serde_json::from_str::<Line>(line) else {
-            tracing::warn!(path = %path.display(), line, "a torn line in a journal");
+    let mut whole = 0;
+    for (index, text) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let Ok(line) = serde_json::from_slice::<Line>(text) else {
+            if text.ends_with(b"\n") {
+                journal.foreign = Some(Foreign { line: index + 1, before: Step(journal.next) });
+                whole += text.len();
+            }
             continue;
         };
+        whole += text.len();
         match line {
             Line::Run { boot, .. } => same_boot = boot.is_none() || boot == host.boot_id(),
             Line::Planned { step, what } => {
@@ -356,11 +410,13 @@ fn replay(host: &dyn Host, text: &str, file: File, path: &Path) -> Journal {
         journal.open.retain(|(_, change)| !change.volatile());
         journal.open.iter_mut().for_each(|(_, change)| change.renumber(host));
     }
-    if !text.is_empty()
-        && !text.ends_with('\n')
-        // What is appended now must not be glued to the torn line.
-        && let Err(error) = journal.file.write_all(b"\n")
-    {
+    // What is appended now must not be glued to a line without an end.
+    let end = match (whole == text.len(), text.ends_with(b"\n") || text.is_empty()) {
+        (false, _) => journal.file.set_len(whole as u64),
+        (true, false) => journal.file.write_all(b"\n"),
+        (true, true) => Ok(()),
+    };
+    if let Err(error) = end {
         tracing::warn!(path = %path.display(), %error, "a torn line stays");
     }
     journal

@@ -2,6 +2,7 @@
 
 mod refusals;
 mod rules;
+mod script;
 mod stack;
 
 use std::{
@@ -18,8 +19,8 @@ use model::{Allocation, Bytes, Nanos};
 
 use self::{refusals::Refusals, stack::Stack};
 use super::{
-    Entry, Erased, Host, Identity, Kept, KernelLog, Loop, Output, RealHost, Statistics, Unread,
-    Usage, kmsg::Kmsg,
+    Entry, Erased, Host, Identity, Kept, KernelLog, Loop, Output, RealHost, Statistics,
+    TreeRefusal, Unread, Usage, kmsg::Kmsg,
 };
 use crate::{
     guard::{Medium, Roots},
@@ -100,64 +101,6 @@ impl FakeHost {
     pub fn magic(self, fstype: &str, magic: u64) -> Self {
         self.lock().magics.insert(fstype.to_owned(), magic);
         self
-    }
-
-    /// From now on the file answers this error number to who would read it.
-    pub fn refuse(&self, path: &Path, error: i32) {
-        self.lock().refusals.refuse(self.at(path), error);
-    }
-
-    /// The same once the file has been written.
-    pub fn refuse_once_written(&self, path: &Path, error: i32) {
-        self.lock().refusals.refuse_once_written(self.at(path), error);
-    }
-
-    /// The next `times` writes of this text to the file answer this error number.
-    pub fn decline(&self, path: &Path, text: &str, error: i32, times: u32) {
-        self.lock().refusals.decline(self.at(path), text, error, times);
-    }
-
-    /// What a process has used by now; `None` ends it.
-    pub fn set_process_time(&self, process: u32, time: Option<Nanos>) {
-        let times = &mut self.lock().times;
-        match time {
-            Some(time) => times.insert(process, time),
-            None => times.remove(&process),
-        };
-    }
-
-    /// What this process has used by now.
-    pub fn set_usage(&self, usage: Usage) {
-        self.lock().usage = usage;
-    }
-
-    /// The next `times` unmounts of this path answer `EBUSY`.
-    pub fn keep_busy(&self, path: &Path, times: u32) {
-        self.lock().busy.insert(path.to_owned(), times);
-    }
-
-    /// Files do not fit any more once they would take more than this.
-    #[must_use]
-    pub fn room(self, room: Bytes) -> Self {
-        self.lock().room = Some(room);
-        self
-    }
-
-    /// A file that reads as the clock does, as CPU time of somebody who works until then.
-    #[must_use]
-    pub fn working(self, path: &str, until: Nanos) -> Self {
-        self.lock().working.insert(path.into(), until);
-        self
-    }
-
-    /// Everything done so far that would have changed a machine, in order, and empties the list.
-    pub fn done(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().done)
-    }
-
-    /// What programs were told on their standard input so far, and empties the list.
-    pub fn told(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().told)
     }
 
     /// The real path of one of this machine.
@@ -295,7 +238,10 @@ impl Host for FakeHost {
         for (path, text) in rules::stored(&real, &before, text, &read)? {
             fs::write(path, text)?;
         }
-        self.note(format!("write {} = {text}", path.display()));
+        // Undoing follows the links first, and so gets a path of the real machine.
+        let shown = path.strip_prefix(&self.root).map(|path| Path::new("/").join(path));
+        let shown = shown.unwrap_or_else(|_| path.to_owned());
+        self.note(format!("write {} = {text}", shown.display()));
         Ok(())
     }
 
@@ -343,6 +289,25 @@ impl Host for FakeHost {
 
     fn remove_tree(&self, path: &Path) -> io::Result<()> {
         self.change("remove tree", path, fs::remove_dir_all(self.at(path)))
+    }
+
+    fn remove_marked(
+        &self,
+        path: &Path,
+        token: &str,
+        identity: Option<Identity>,
+    ) -> Result<(), TreeRefusal> {
+        RealHost.remove_marked(&self.at(path), token, identity)?;
+        self.note(format!("remove tree {}", path.display()));
+        Ok(())
+    }
+
+    fn remove_same(&self, path: &Path, identity: Identity) -> io::Result<bool> {
+        let removed = RealHost.remove_same(&self.at(path), identity)?;
+        if removed {
+            self.note(format!("remove {}", path.display()));
+        }
+        Ok(removed)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

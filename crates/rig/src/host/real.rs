@@ -14,9 +14,10 @@ use model::{Allocation, Bytes, Nanos};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 
 use super::{
-    Entry, EntryKind, Erased, Host, Identity, Kept, KernelLog, Loop, Output, Statistics, Unread,
-    Usage, block, data,
+    Entry, EntryKind, Erased, Host, Identity, Kept, KernelLog, Loop, Output, Statistics,
+    TreeRefusal, Unread, Usage, block, data,
     kmsg::Kmsg,
+    tree,
     walk::{self, each_file},
 };
 use crate::{
@@ -25,7 +26,6 @@ use crate::{
     instance::ProgramTime,
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
-
 
 /// Files kept open while their eviction is checked: a sample, since each takes a descriptor.
 const WATCHED: usize = 256;
@@ -167,6 +167,19 @@ impl Host for RealHost {
 
     fn remove_tree(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir_all(path)
+    }
+
+    fn remove_marked(
+        &self,
+        path: &Path,
+        token: &str,
+        identity: Option<Identity>,
+    ) -> Result<(), TreeRefusal> {
+        tree::remove(path, token, identity)
+    }
+
+    fn remove_same(&self, path: &Path, identity: Identity) -> io::Result<bool> {
+        tree::remove_same(path, identity)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

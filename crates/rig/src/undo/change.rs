@@ -13,17 +13,24 @@ use crate::host::{Host, Identity};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
-    /// A directory was made. Undone when empty.
+    /// A directory was made. Undone when empty, while the path leads to that very directory.
     Directory {
         /// Its path.
         path: PathBuf,
+        /// Which one; `None` until it is made, and in journals of older versions.
+        #[serde(default)]
+        identity: Option<Identity>,
     },
-    /// A directory was made and a workload fills it. Undone only while it holds our marker.
+    /// A directory was made and a workload fills it. Undone only while it holds our marker and the
+    /// path leads to that very directory.
     Tree {
         /// Its path; the name begins with [`PREFIX`].
         path: PathBuf,
         /// What the marker holds.
         token: String,
+        /// Which one; `None` until it is made, and in journals of older versions.
+        #[serde(default)]
+        identity: Option<Identity>,
     },
     /// An image file was made. Undone while the path leads to that very file.
     Image {
@@ -47,6 +54,10 @@ pub enum Change {
         target: PathBuf,
         /// The filesystem's name in `/proc/filesystems`.
         fstype: String,
+        /// Its device number as in mountinfo; `None` until it is mounted, and in journals of older
+        /// versions.
+        #[serde(default)]
+        device: Option<String>,
     },
     /// A device was made of others: an array or a mapped device. Undone for whatever bears its id.
     Layer {
@@ -99,6 +110,9 @@ pub enum Change {
         path: PathBuf,
         /// The directory of the group they came from.
         home: PathBuf,
+        /// Which one; `None` until it is made, and in journals of older versions.
+        #[serde(default)]
+        identity: Option<Identity>,
     },
 }
 
@@ -145,11 +159,11 @@ impl Change {
     /// The change in words.
     pub fn describe(&self) -> String {
         match self {
-            Self::Directory { path } => format!("directory {}", path.display()),
+            Self::Directory { path, .. } => format!("directory {}", path.display()),
             Self::Tree { path, .. } => format!("directory tree {}", path.display()),
             Self::Image { path, .. } => format!("image file {}", path.display()),
             Self::Loops { image, .. } => format!("loop devices of {}", image.display()),
-            Self::Mount { target, fstype } => format!("{fstype} on {}", target.display()),
+            Self::Mount { target, fstype, .. } => format!("{fstype} on {}", target.display()),
             Self::Layer { kind: Built::Array, name, .. } => format!("array {name}"),
             Self::Layer { kind: Built::Mapped, name, .. } => format!("mapped device {name}"),
             Self::Fault { name, .. } => format!("faults of {name}"),
@@ -189,11 +203,13 @@ impl Change {
         }
     }
 
-    /// After a reboot a disk, and what lies on it, may have got another device number. An image
-    /// that has kept its inode number, under a name that is made up for one run only, is the same
-    /// file.
+    /// After a reboot a disk, and the files on it, may have another device number. A file or
+    /// directory that has kept its inode number, under a name that is made up for one run only, is
+    /// the same.
     pub(super) fn renumber(&mut self, host: &dyn Host) {
-        if let Self::Image { path, identity: Some(identity) } = self
+        if let Self::Image { path, identity: Some(identity) }
+        | Self::Directory { path, identity: Some(identity) }
+        | Self::Tree { path, identity: Some(identity), .. } = self
             && let Ok(entry) = host.entry(path)
             && entry.identity.inode == identity.inode
         {

@@ -108,7 +108,7 @@ mod tests {
         let words = ["setting /proc/sys/vm/dirty_ratio"];
         assert_eq!(others(&host, state.path()), [told("a", true, &words)]);
         let mut second = Journal::create(&host, state.path(), "b").unwrap();
-        second.plan(Change::Directory { path: "/x".into() }).unwrap();
+        second.plan(Change::Directory { path: "/x".into(), identity: None }).unwrap();
         second.abandon();
         assert_eq!(others(&host, state.path()).len(), 1, "directories hold nobody up");
         let _ = step;

@@ -7,13 +7,21 @@ use std::{
 
 use model::Nanos;
 
-use super::{Basis, Built, Change, MARKER, PREFIX, layer};
-use crate::host::{EntryKind, Host, Identity};
+use super::{Basis, Built, Change, PREFIX, layer};
+use crate::{
+    host::{EntryKind, Host, Identity},
+    mount::MountEntry,
+};
 
 /// How often and how long something busy is waited for: 5 s in all, for what udev, a shell or a
 /// dying process holds open for a moment.
 pub(super) const TRIES: u32 = 50;
 pub(super) const PAUSE: Nanos = Nanos(100_000_000);
+
+/// Where files of settings are, besides in control groups.
+const SETTINGS: [&str; 2] = ["/sys", "/proc/sys"];
+/// Filesystems of control groups (cgroups(7)).
+const GROUPS: [&str; 2] = ["cgroup", "cgroup2"];
 
 /// What became of a change that need not be thought of any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +38,14 @@ pub(crate) enum Outcome {
 /// Why it cannot be undone, and what to do.
 pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String> {
     match change {
-        Change::Directory { path } => directory(host, path),
-        Change::Tree { path, token } => tree(host, path, token),
+        Change::Directory { path, identity } => directory(host, path, *identity),
+        Change::Tree { path, token, identity } => tree(host, path, token, *identity),
         Change::Image { path, identity } => image(host, path, *identity),
         Change::Loops { image, identity, made } => {
             detach(host, image, *identity)?;
             made.map_or(Ok(()), |number| remove(host, number))
         }
-        Change::Mount { target, fstype } => mount(host, target, fstype),
+        Change::Mount { target, fstype, device } => mount(host, target, fstype, device.as_deref()),
         Change::Layer { kind: Built::Array, uuid, members, .. } => {
             layer::array(host, uuid, members)
         }
@@ -50,7 +58,7 @@ pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String
         Change::Kept { values, basis } => {
             return founded(host, basis.as_ref(), || kept(host, values));
         }
-        Change::Group { path, home } => group(host, path, home),
+        Change::Group { path, home, identity } => group(host, path, home, *identity),
     }
     .map(|()| Outcome::Undone)
 }
@@ -66,48 +74,37 @@ fn gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-fn directory(host: &dyn Host, path: &Path) -> Result<(), String> {
+/// Whether the path leads to another file or directory than the one that was made.
+fn replaced(host: &dyn Host, path: &Path, identity: Option<Identity>) -> bool {
+    let is_other = |made| host.entry(path).is_ok_and(|entry| entry.identity != made);
+    identity.is_some_and(is_other)
+}
+
+/// Removes a directory if it is empty. If another one has taken its name, ours is gone.
+fn directory(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(), String> {
+    if replaced(host, path, identity) {
+        return Ok(());
+    }
     match host.remove_directory(path) {
         Err(error) if !gone(&error) => Err(format!("{error}; look what is in it and remove it")),
         _ => Ok(()),
     }
 }
 
-fn tree(host: &dyn Host, path: &Path, token: &str) -> Result<(), String> {
-    let entry = match host.entry(path) {
-        Err(error) if gone(&error) => return Ok(()),
-        entry => entry.map_err(|error| error.to_string())?,
-    };
-    if entry.kind != EntryKind::Directory || !generated(path) {
+fn tree(
+    host: &dyn Host,
+    path: &Path,
+    token: &str,
+    identity: Option<Identity>,
+) -> Result<(), String> {
+    if !generated(path) {
         return Err("it is not a directory that fslab named; remove it yourself".into());
-    }
-    let names = host.list(path).map_err(|error| error.to_string())?;
-    if names.is_empty() {
-        return directory(host, path);
-    }
-    let marker = host.read(&path.join(MARKER)).unwrap_or_default();
-    // Killed between making the marker and writing into it; nothing else is made before that.
-    let begun = marker.is_empty() && names == [MARKER];
-    if !begun && marker.trim() != token {
-        let cure = "look what is in it and remove it yourself";
-        return Err(format!("it does not carry the marker of this run; {cure}"));
     }
     let mounts = host.mounts().map_err(|error| error.to_string())?;
     if let Some(mount) = mounts.iter().find(|mount| mount.target.starts_with(path)) {
         return Err(format!("{} is mounted below it; unmount that", mount.target.display()));
     }
-    // The marker goes last, so that an interrupted removal can be taken up again.
-    for name in names.iter().filter(|name| *name != MARKER) {
-        let path = path.join(name);
-        let kind = host.entry(&path).map(|entry| entry.kind);
-        let removed = match kind {
-            Ok(EntryKind::Directory) => host.remove_tree(&path),
-            _ => host.remove_file(&path),
-        };
-        removed.map_err(|error| format!("{}: {error}; remove it yourself", path.display()))?;
-    }
-    host.remove_file(&path.join(MARKER)).map_err(|error| error.to_string())?;
-    directory(host, path)
+    host.remove_marked(path, token, identity).map_err(|refusal| refusal.to_string())
 }
 
 fn image(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(), String> {
@@ -126,7 +123,8 @@ fn image(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(),
     if !ours || !generated(path) {
         return Err("cannot be told to be fslab's; remove it yourself if it is".into());
     }
-    host.remove_file(path).map_err(|error| error.to_string())
+    // Whatever has taken its name since then is not removed.
+    host.remove_same(path, entry.identity).map(drop).map_err(|error| error.to_string())
 }
 
 fn generated(path: &Path) -> bool {
@@ -182,14 +180,20 @@ fn of(host: &dyn Host, device: &Path, image: &Path) -> bool {
     backing.map_or(true, |text| text.trim_end().starts_with(&*image.to_string_lossy()))
 }
 
-fn mount(host: &dyn Host, target: &Path, fstype: &str) -> Result<(), String> {
+/// Unmounts what is topmost at the target, as long as it is the filesystem that was mounted.
+fn mount(host: &dyn Host, target: &Path, fstype: &str, device: Option<&str>) -> Result<(), String> {
     let mut tries = 0;
     loop {
         let mounts = host.mounts().map_err(|error| error.to_string())?;
-        let Some(top) = mounts.iter().rfind(|mount| mount.target == target) else {
-            return Ok(());
+        let ours = |mount: &MountEntry| {
+            mount.fstype == fstype && device.is_none_or(|device| device == mount.device)
         };
-        if top.fstype != fstype {
+        let mut there = mounts.iter().filter(|mount| mount.target == target).rev();
+        let Some(top) = there.next() else { return Ok(()) };
+        if !ours(top) && device.is_some() && !there.any(ours) {
+            return Ok(()); // ours is gone
+        }
+        if !ours(top) {
             return Err(format!("{} is mounted there by somebody else; unmount it", top.fstype));
         }
         match host.unmount(target) {
@@ -206,12 +210,37 @@ fn mount(host: &dyn Host, target: &Path, fstype: &str) -> Result<(), String> {
     }
 }
 
-/// What a setting reads as; `None` when the device it belonged to is gone.
-fn reads(host: &dyn Host, path: &Path) -> Result<Option<String>, String> {
-    match host.read(path) {
+/// The path of a file of the kernel, links followed: one below `/sys`, `/proc/sys`, or where
+/// control groups are mounted. `None` if it does not exist.
+///
+/// # Errors
+/// If it is anywhere else: no line of a journal makes fslab write there.
+fn kernel_file(host: &dyn Host, path: &Path) -> Result<Option<PathBuf>, String> {
+    let real = match host.follow(path) {
+        Err(error) if gone(&error) => return Ok(None),
+        real => real.map_err(|error| format!("{}: {error}", path.display()))?,
+    };
+    let mounts = host.mounts().map_err(|error| error.to_string())?;
+    let groups = mounts.iter().filter(|mount| GROUPS.contains(&mount.fstype.as_str()));
+    let mut places =
+        SETTINGS.map(Path::new).into_iter().chain(groups.map(|mount| mount.target.as_path()));
+    match places.any(|place| host.follow(place).is_ok_and(|place| real.starts_with(place))) {
+        true => Ok(Some(real)),
+        false => Err(format!(
+            "{} is not below /sys, /proc/sys, or a mount of control groups, so it is not written \
+             to; see who changed the journal",
+            path.display()
+        )),
+    }
+}
+
+/// The file of a setting and what it reads as; `None` when the device it belonged to is gone.
+fn reads(host: &dyn Host, path: &Path) -> Result<Option<(PathBuf, String)>, String> {
+    let Some(real) = kernel_file(host, path)? else { return Ok(None) };
+    match host.read(&real) {
         Err(error) if gone(&error) => Ok(None),
         text => text
-            .map(|text| Some(selected(&text).to_owned()))
+            .map(|text| Some((real, selected(&text).to_owned())))
             .map_err(|error| format!("{}: {error}", path.display())),
     }
 }
@@ -225,7 +254,7 @@ fn founded(
     let Some(Basis { path, value }) = basis else { return undo() };
     match reads(host, path)? {
         None => Ok(Outcome::Undone),
-        Some(now) if now != *value => {
+        Some((_, now)) if now != *value => {
             let path = path.display();
             Ok(Outcome::Left(format!("it belongs to {path}, which reads `{now}`, not `{value}`")))
         }
@@ -240,7 +269,7 @@ fn setting(
     after: Option<&str>,
     moves: bool,
 ) -> Result<Outcome, String> {
-    let Some(now) = reads(host, path)? else { return Ok(Outcome::Undone) };
+    let Some((real, now)) = reads(host, path)? else { return Ok(Outcome::Undone) };
     // What the kernel has moved there for the moment may move on to what was asked for.
     if now == before && !moves {
         return Ok(Outcome::Undone);
@@ -249,7 +278,7 @@ fn setting(
         return Ok(Outcome::Left(format!("reads `{now}`, not `{after}` as the run left it")));
     }
     let cure = || format!("write `{before}` to {} yourself", path.display());
-    match host.write(path, before) {
+    match host.write(&real, before) {
         Err(error) if now != before => Err(format!("{error}; {}", cure())),
         _ => Ok(Outcome::Undone),
     }
@@ -264,7 +293,16 @@ fn kept(host: &dyn Host, values: &[(PathBuf, String)]) -> Result<Outcome, String
     answer
 }
 
-fn group(host: &dyn Host, path: &Path, home: &Path) -> Result<(), String> {
+fn group(
+    host: &dyn Host,
+    path: &Path,
+    home: &Path,
+    identity: Option<Identity>,
+) -> Result<(), String> {
+    if kernel_file(host, path)?.is_none() || replaced(host, path, identity) {
+        return Ok(());
+    }
+    kernel_file(host, home)?;
     let mut trouble = String::new();
     for _ in 0..TRIES {
         let pids = match host.read(&path.join("cgroup.procs")) {

@@ -1,3 +1,6 @@
+mod bounds;
+mod devices;
+
 use std::{cell::Cell, sync::Arc};
 
 use model::{Allocation, Bytes, Nanos};
@@ -170,7 +173,7 @@ proptest! {
         // The first clean undid some, and not one of its lines reached the disk.
         let text = fs::read_to_string(journal_path(root)).unwrap();
         let file = OpenOptions::new().append(true).open(journal_path(root)).unwrap();
-        let mut first = replay(&*host, &text, file, &journal_path(root));
+        let mut first = replay(&*host, text.as_bytes(), file, &journal_path(root));
         for (step, _) in first.open.clone().into_iter().rev().take(undone) {
             first.undo(&*host, step).unwrap();
         }
@@ -264,14 +267,14 @@ fn a_tree_that_is_not_ours_stays() {
     let folder = tempfile::tempdir().unwrap();
     let host = machine(folder.path());
     let check = |path: &str, why: &str| {
-        let change = Change::Tree { path: path.into(), token: "run".into() };
+        let change = Change::Tree { path: path.into(), token: "run".into(), identity: None };
         let said = revert(&host, &change).unwrap_err();
         assert!(said.contains(why), "{said}");
         assert!(host.entry(Path::new(path)).is_ok());
     };
     check("/images", "not a directory that fslab named");
     let host = host.file("/fslab-other/file", "").file("/fslab-other/.fslab-run", "other\n");
-    let change = Change::Tree { path: "/fslab-other".into(), token: "run".into() };
+    let change = Change::Tree { path: "/fslab-other".into(), token: "run".into(), identity: None };
     assert!(revert(&host, &change).unwrap_err().contains("marker"));
     assert!(host.entry(Path::new("/fslab-other/file")).is_ok());
 }
@@ -288,7 +291,8 @@ fn a_mount_of_somebody_else_stays() {
         options: String::new(),
     };
     host.mount(&request).unwrap();
-    let said = revert(&host, &Change::Mount { target, fstype: "ext4".into() }).unwrap_err();
+    let said =
+        revert(&host, &Change::Mount { target, fstype: "ext4".into(), device: None }).unwrap_err();
     assert!(said.contains("xfs is mounted there"), "{said}");
     assert_eq!(host.mounts().unwrap().len(), 1);
 }
@@ -337,8 +341,8 @@ fn a_disk_too_full_for_the_journal_is_no_reason_to_leave_anything() {
     let text = fs::read_to_string(&path).unwrap();
     // /dev/full answers each write as a full disk does.
     let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
-    let mut journal = replay(&*host, &text, full, &path);
-    assert!(journal.plan(Change::Directory { path: "/x".into() }).is_err());
+    let mut journal = replay(&*host, text.as_bytes(), full, &path);
+    assert!(journal.plan(Change::Directory { path: "/x".into(), identity: None }).is_err());
     assert_eq!(journal.close(&*host), []);
     assert_eq!(state(&host), state(&machine(tempfile::tempdir().unwrap().path())));
     assert!(!path.exists());
@@ -368,9 +372,16 @@ fn a_line_that_did_not_fit_does_not_swallow_the_next() {
 fn lines_around_a_full_disk(folder: &Path) -> Vec<String> {
     let path = folder.join("run.jsonl");
     let file = File::options().append(true).create(true).open(&path).unwrap();
-    let mut journal =
-        Journal { file, path: path.clone(), next: 0, open: Vec::new(), left: Vec::new() };
-    let change = |name: &str| Change::Directory { path: Path::new("/images").join(name) };
+    let mut journal = Journal {
+        file,
+        path: path.clone(),
+        next: 0,
+        open: Vec::new(),
+        left: Vec::new(),
+        foreign: None,
+    };
+    let change =
+        |name: &str| Change::Directory { path: Path::new("/images").join(name), identity: None };
     let filler = folder.join("filler");
     fs::write(&filler, [0; 8 << 10]).unwrap();
     let mut written = 0;
@@ -380,7 +391,7 @@ fn lines_around_a_full_disk(folder: &Path) -> Vec<String> {
     fs::remove_file(filler).unwrap();
     journal.plan(change("after")).unwrap();
     let text = fs::read_to_string(&path).unwrap();
-    let again = replay(&RealHost, &text, File::open(&path).unwrap(), &path);
+    let again = replay(&RealHost, text.as_bytes(), File::open(&path).unwrap(), &path);
     again.open[written..].iter().map(|(_, change)| change.describe()).collect()
 }
 
@@ -439,109 +450,13 @@ fn an_image_is_known_again_after_a_reboot_that_renumbered_its_disk() {
 fn a_tree_whose_marker_was_not_written_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let host = machine(folder.path()).file("/images/fslab-run/.fslab-run", "");
-    let tree = || Change::Tree { path: "/images/fslab-run".into(), token: "run".into() };
+    let tree =
+        || Change::Tree { path: "/images/fslab-run".into(), token: "run".into(), identity: None };
     host.create(Path::new("/images/fslab-run/mine"), "").unwrap();
     assert!(revert(&host, &tree()).unwrap_err().contains("marker"));
     host.remove_file(Path::new("/images/fslab-run/mine")).unwrap();
     revert(&host, &tree()).unwrap();
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
-}
-
-fn commands(host: &FakeHost, argv: &[&str], input: &str) {
-    let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-    assert!(host.run_told(&argv, input).unwrap().success(), "{argv:?}");
-}
-
-#[test]
-fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
-    commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
-    commands(
-        &host,
-        &["mdadm", "--create", "/dev/md/fslab-run-0", "--uuid=theirs", "/dev/loop0"],
-        "",
-    );
-    let before = state(&host);
-    host.done();
-    let (array, mapped) = layers("run");
-    revert(&host, &array).unwrap();
-    revert(&host, &mapped).unwrap();
-    assert_eq!(state(&host), before);
-    let done = host.done();
-    let changes = ["remove", "--stop", "--zero-superblock"];
-    let changed = |line: &&String| changes.iter().any(|change| line.contains(change));
-    assert_eq!(done.iter().find(changed), None);
-}
-
-/// Of a device that is gone, or is another one by now, nothing is to be made sound; what cannot be
-/// made so is told with the command.
-#[test]
-fn faults_end_by_the_id_of_their_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
-    assert_eq!(revert(&host, &fault()), Ok(Outcome::Undone));
-    commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
-    host.done();
-    assert_eq!(revert(&host, &fault()), Ok(Outcome::Undone));
-    assert!(host.done().iter().all(|line| line.contains("info")));
-    let listed = "fslab-run-1:fslab-ours\n".to_owned();
-    let listed = Output { status: Some(0), stdout: listed, ..Output::default() };
-    let stderr = "Device or resource busy".to_owned();
-    let refused = Output { status: Some(1), stderr, ..Output::default() };
-    let host = machine(folder.path()).program("dmsetup", [listed, refused]);
-    assert_eq!(
-        revert(&host, &fault()).unwrap_err(),
-        "dmsetup load fslab-run-1: exit 1: Device or resource busy; then `fslab clean`"
-    );
-}
-
-#[test]
-fn an_array_that_came_to_life_again_after_a_reboot_is_undone_by_its_id() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 9);
-    bench.abandon();
-    // Its member has got another name, and udev has made the array of it.
-    commands(&host, &["dmsetup", "remove", "fslab-run-1"], "");
-    commands(&host, &["mdadm", "--stop", "/dev/md120"], "");
-    commands(&host, &["mdadm", "--zero-superblock", "/dev/loop0"], "");
-    fs::write(host.at(Path::new("/dev/sdb")), "").unwrap();
-    commands(&host, &["mdadm", "--create", "/dev/md/any_0", "--uuid=ours", "/dev/sdb"], "");
-    host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
-    host.done();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!(report.stuck, []);
-    assert!(report.undone.contains(&"array fslab-run-0".to_owned()), "{:?}", report.undone);
-    assert!(!report.undone.iter().any(|what| what.contains("mapped")), "{:?}", report.undone);
-    let done = host.done();
-    assert!(done.contains(&"mdadm --stop /dev/md120".to_owned()), "{done:#?}");
-    assert!(done.contains(&"mdadm --zero-superblock /dev/sdb".to_owned()), "{done:#?}");
-}
-
-#[test]
-fn a_mapped_device_that_is_in_use_is_waited_for_then_reported_and_holds_what_is_below() {
-    let folder = tempfile::tempdir().unwrap();
-    let busy =
-        Output { status: Some(1), stderr: "Device or resource busy".into(), ..Output::default() };
-    let listed = Output {
-        status: Some(0),
-        stdout: "theirs:x\nfslab-run-1:fslab-ours\n".into(),
-        ..Output::default()
-    };
-    let answers = (0..TRIES_OF_UNDO).flat_map(|_| [listed.clone(), busy.clone()]);
-    let host = machine(folder.path()).program("dmsetup", answers);
-    let start = host.now();
-    let (_, mapped) = layers("run");
-    let why = revert(&host, &mapped).unwrap_err();
-    assert_eq!(
-        why,
-        "fslab-run-1: exit 1: Device or resource busy; end what uses it, then `fslab clean`"
-    );
-    assert_eq!(host.now() - start, Nanos(5_000_000_000));
-    // Without the driver there is nothing to ask.
-    let none = FakeHost::new(folder.path()).file("/proc/misc", "237 loop-control\n");
-    assert_eq!(revert(&none, &mapped), Ok(Outcome::Undone));
 }
 
 /// What `clean` tells of a setting that a killed run made 500 of 900 and that reads as `now`, and
@@ -617,6 +532,3 @@ fn a_journal_of_before_there_was_a_basis_is_read() {
     let kept = Change::Kept { values: vec![("/a".into(), "1".into())], basis: None };
     assert_eq!(of(r#"{"change":"kept","values":[["/a","1"]]}"#), kept);
 }
-
-/// How often undoing tries what is busy.
-const TRIES_OF_UNDO: usize = 50;

@@ -1,0 +1,203 @@
+//! Removing a directory tree that fslab made, in a directory that may belong to another user.
+//!
+//! Enters: a path, the identity of the directory made there, and the text of its marker. The
+//! directory is opened once; all that is read and removed is relative to that descriptor, so
+//! replacing a part of the path by a link leads nowhere else. Links are removed, never followed.
+//! No mount point is crossed.
+
+use std::{
+    ffi::{CStr, OsStr},
+    io::{self, Read as _},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, fstat, openat, statat, statx,
+        unlinkat,
+    },
+    io::Errno,
+};
+
+use super::Identity;
+use crate::undo::MARKER;
+
+/// The most of a marker that is read; it holds the id of a run.
+const MARKER_LENGTH: u64 = 4096;
+
+/// A directory tree that is not removed, or not completely.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeRefusal {
+    /// The path leads to something else.
+    #[error("it is not the directory that fslab made there; look for that one and remove it")]
+    Replaced,
+    /// The marker is missing or is another run's.
+    #[error("it does not carry the marker of this run; look what is in it and remove it yourself")]
+    Marker,
+    /// Something is mounted in it.
+    #[error("{} is a mount point; unmount it", .0.display())]
+    Mounted(PathBuf),
+    /// A part of it cannot be read or removed.
+    #[error("{}: {source}; remove it yourself", .path.display())]
+    Failed {
+        /// The part.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Mount of a directory: its device number, and the mount's own number (statx(2)) where the kernel
+/// has it, which tells bind mounts of one filesystem apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mount {
+    device: u64,
+    id: Option<u64>,
+}
+
+/// Removes the tree. One that does not exist counts as removed.
+///
+/// # Errors
+/// [`TreeRefusal`].
+pub(super) fn remove(
+    path: &Path,
+    token: &str,
+    identity: Option<Identity>,
+) -> Result<(), TreeRefusal> {
+    let failed = |errno: Errno| TreeRefusal::Failed { path: path.to_owned(), source: errno.into() };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(TreeRefusal::Replaced);
+    };
+    // Links above are followed: the identity tells whether they lead to the right place.
+    let of_path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = match openat(CWD, parent, of_path, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        parent => parent.map_err(failed)?,
+    };
+    let top = match openat(&parent, name, flags(), Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        // A link, or a file.
+        Err(Errno::LOOP | Errno::NOTDIR) => return Err(TreeRefusal::Replaced),
+        top => top.map_err(failed)?,
+    };
+    let found = identity_of(fstat(&top).map_err(failed)?);
+    if identity.is_some_and(|made| made != found) {
+        return Err(TreeRefusal::Replaced);
+    }
+    let mut names = 0;
+    let mut marked = false;
+    for entry in Dir::read_from(&top).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        names += usize::from(!dots(entry.file_name()));
+        marked |= entry.file_name().to_bytes() == MARKER.as_bytes();
+    }
+    if names > 0 {
+        let marker = if marked { marker(&top).map_err(failed)? } else { String::new() };
+        // Killed between making the marker and writing into it; nothing else is made before that.
+        let begun = marked && names == 1 && marker.is_empty();
+        if !begun && marker.trim() != token {
+            return Err(TreeRefusal::Marker);
+        }
+        let mount = mount_of(&top).map_err(failed)?;
+        empty(&top, path, mount, true)?;
+        // The marker goes last, so that an interrupted removal can be taken up again.
+        unlinkat(&top, MARKER, AtFlags::empty()).map_err(failed)?;
+    }
+    let still = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(identity_of);
+    if still != Ok(found) {
+        return Err(TreeRefusal::Replaced);
+    }
+    unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(failed)
+}
+
+/// Removes a file if the path leads to the one of that identity; answers if it did. Its directory
+/// is opened once, so replacing that by a link leads nowhere else.
+pub(super) fn remove_same(path: &Path, identity: Identity) -> io::Result<bool> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let of_path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = openat(CWD, parent, of_path, Mode::empty())?;
+    if identity_of(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?) != identity {
+        return Ok(false);
+    }
+    unlinkat(&parent, name, AtFlags::empty())?;
+    Ok(true)
+}
+
+/// Removes what is in an open directory; at the top all but the marker. `path` is for messages.
+fn empty(directory: &OwnedFd, path: &Path, mount: Mount, top: bool) -> Result<(), TreeRefusal> {
+    let failed = |path: &Path, errno: Errno| TreeRefusal::Failed {
+        path: path.to_owned(),
+        source: errno.into(),
+    };
+    for entry in Dir::read_from(directory).map_err(|errno| failed(path, errno))? {
+        let entry = entry.map_err(|errno| failed(path, errno))?;
+        let name = entry.file_name();
+        if dots(name) || top && name.to_bytes() == MARKER.as_bytes() {
+            continue;
+        }
+        let path = path.join(OsStr::from_bytes(name.to_bytes()));
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown {
+            let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            kind = stat.map_or(kind, |stat| FileType::from_raw_mode(stat.st_mode));
+        }
+        let removed = if kind == FileType::Directory {
+            let inner = openat(directory, name, flags(), Mode::empty());
+            let inner = inner.map_err(|errno| failed(&path, errno))?;
+            if mount_of(&inner).map_err(|errno| failed(&path, errno))? != mount {
+                return Err(TreeRefusal::Mounted(path));
+            }
+            empty(&inner, &path, mount, false)?;
+            unlinkat(directory, name, AtFlags::REMOVEDIR)
+        } else {
+            unlinkat(directory, name, AtFlags::empty())
+        };
+        match removed {
+            Err(Errno::BUSY) => return Err(TreeRefusal::Mounted(path)),
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(&path, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// The text of the marker; empty for what is not a regular file.
+fn marker(top: &OwnedFd) -> Result<String, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(top, MARKER, flags, Mode::empty()) {
+        Err(Errno::LOOP) => return Ok(String::new()),
+        file => file?,
+    };
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Ok(String::new());
+    }
+    let mut text = Vec::new();
+    let read = std::fs::File::from(file).take(MARKER_LENGTH).read_to_end(&mut text);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn mount_of(directory: &OwnedFd) -> Result<Mount, Errno> {
+    let told = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+    let has = |mask: u32| StatxFlags::from_bits_retain(mask).contains(StatxFlags::MNT_ID);
+    let id = told.ok().filter(|told| has(told.stx_mask)).map(|told| told.stx_mnt_id);
+    Ok(Mount { device: fstat(directory)?.st_dev, id })
+}
+
+fn identity_of(stat: rustix::fs::Stat) -> Identity {
+    Identity { device: stat.st_dev, inode: stat.st_ino }
+}
+
+fn dots(name: &CStr) -> bool {
+    [&b"."[..], b".."].contains(&name.to_bytes())
+}
+
+fn flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+#[cfg(test)]
+mod tests;
