@@ -17,33 +17,54 @@ const ERROR: u8 = 3;
 /// Lines kept; a device that fails says the same thousands of times.
 const MOST: usize = 64;
 
-/// What filesystems and the block layer say when data or the filesystem are lost. Sources:
-/// fs/ext4/super.c (`__ext4_error`, `ext4_handle_error`), fs/jbd2/journal.c
-/// (`__jbd2_journal_abort_hard`), fs/xfs/xfs_error.c, `xfs_fsops.c`, fs/btrfs/messages.c,
-/// fs/f2fs/super.c, block/blk-core.c (`blk_print_req_error`), fs/buffer.c.
-const FATAL: [&str; 22] = [
-    "EXT4-fs error",
-    "EXT3-fs error",
-    "EXT2-fs error",
-    "Remounting filesystem read-only",
-    "Corruption",
-    "Internal error",
-    "Metadata corruption",
-    "Metadata CRC error",
-    "metadata I/O error",
-    "log I/O error",
-    "Filesystem has been shut down",
-    "BTRFS error",
-    "BTRFS critical",
-    "forced readonly",
-    "F2FS-fs error",
-    "I/O error, dev",
-    "Buffer I/O error",
-    "lost page write",
-    "lost async page write",
-    "Aborting journal",
-    "Detected aborted journal",
-    "JBD2: Error",
+/// Lines by which filesystems and the block layer report that data or the filesystem are lost: the
+/// catalog entries that write them, and texts that all occur in the line. The comments name the
+/// functions of Linux 6.12 that print them. An entry that begins with `*` is not a filesystem.
+const FATAL: [(&[&str], &[&str]); 32] = [
+    // fs/ext4/super.c: __ext4_error, ext4_handle_error; fs/ext2/super.c: ext2_error.
+    (&["ext4"], &["EXT4-fs error"]),
+    (&["ext3"], &["EXT3-fs error"]),
+    (&["ext2"], &["EXT2-fs error"]),
+    (&["ext4", "ext3", "ext2", "nilfs2", "f2fs", "reiserfs"], &["Remounting filesystem read-only"]),
+    // fs/jbd2/journal.c: __jbd2_journal_abort_hard, jbd2_write_superblock.
+    (&["ext4", "ext3"], &["Aborting journal"]),
+    (&["ext4", "ext3"], &["Detected aborted journal"]),
+    (&["ext4", "ext3"], &["JBD2: Error"]),
+    // fs/xfs/xfs_error.c, fs/xfs/xfs_fsops.c, fs/xfs/xfs_buf.c, fs/xfs/xfs_log.c.
+    (&["xfs"], &["Corruption"]),
+    (&["xfs"], &["Internal error"]),
+    (&["xfs"], &["Metadata corruption"]),
+    (&["xfs"], &["Metadata CRC error"]),
+    (&["xfs"], &["metadata I/O error"]),
+    (&["xfs"], &["log I/O error"]),
+    (&["xfs"], &["Filesystem has been shut down"]),
+    // fs/btrfs/messages.c: _btrfs_printk, __btrfs_handle_fs_error.
+    (&["btrfs"], &["BTRFS error"]),
+    (&["btrfs"], &["BTRFS critical"]),
+    (&["btrfs"], &["forced readonly"]),
+    // fs/f2fs/super.c: f2fs_handle_critical_error; the first is of older kernels.
+    (&["f2fs"], &["F2FS-fs error"]),
+    (&["f2fs"], &["F2FS-fs (", "Stopped filesystem due to reason"]),
+    // fs/jfs/super.c: jfs_error, jfs_handle_error.
+    (&["jfs"], &["ERROR: (device "]),
+    // fs/nilfs2/super.c: __nilfs_error; fs/nilfs2/{mdt,btree,segment}.c: nilfs_err.
+    (&["nilfs2"], &["NILFS error (device "]),
+    (&["nilfs2"], &["NILFS (", "I/O error"]),
+    // fs/reiserfs/prints.c: __reiserfs_error, reiserfs_abort.
+    (&["reiserfs"], &["REISERFS error (device "]),
+    (&["reiserfs"], &["REISERFS abort (device "]),
+    // fs/exfat/misc.c: __exfat_fs_error; fs/fat/misc.c: __fat_fs_error.
+    (&["exfat", "vfat"], &["FAT-fs (", "): error, "]),
+    (&["exfat", "vfat"], &["FAT-fs (", "Filesystem has been set read-only"]),
+    // fs/ntfs3/fsntfs.c: ntfs_set_state, ntfs_bread.
+    (&["ntfs3"], &["ntfs3", "Mark volume as dirty due to NTFS errors"]),
+    (&["ntfs3"], &["ntfs3", "failed to read volume at offset"]),
+    // fs/bcachefs/error.c: bch2_inconsistent_error, bch2_fatal_error, bch2_io_error_work.
+    (&["bcachefs"], &["bcachefs (", "emergency read only"]),
+    // block/blk-core.c: blk_print_req_error; fs/buffer.c: buffer_io_error.
+    (&["*block"], &["I/O error, dev"]),
+    (&["*block"], &["Buffer I/O error"]),
+    (&["*block"], &["lost", "page write"]),
 ];
 
 /// The lines that matter, oldest first, and how many more there were than are kept. The first that
@@ -76,7 +97,8 @@ fn judge(record: &str, stack: &Stack, all: &BTreeSet<String>) -> Option<LogLine>
     }
     let level = u8::try_from(priority & 7).ok()?;
     let named = named(text, stack, all);
-    let pattern = FATAL.iter().any(|words| text.contains(words))
+    let matches = |words: &[&str]| words.iter().all(|word| text.contains(word));
+    let pattern = FATAL.iter().any(|(_, words)| matches(words))
         || (text.contains("JBD2") && text.to_ascii_lowercase().contains("aborting"));
     let (keep, fatal) = match named {
         Named::Ours => (true, pattern),

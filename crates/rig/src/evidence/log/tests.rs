@@ -72,3 +72,111 @@ fn many_lines_are_counted_and_the_first_error_is_kept() {
     assert_eq!((lines.len(), more), (MOST + 1, 100 - MOST + 2));
     assert!(lines[MOST].fatal);
 }
+
+/// Filesystems of the catalog for which no line is fatal, and the reason.
+const WITHOUT: [(&str, &str); 3] = [
+    ("reiser4", "its messages do not name the device, and it is not in the mainline kernel"),
+    ("tmpfs", "it has no device, and does not report errors"),
+    ("directory", "the filesystem below it has its own entry"),
+];
+
+#[test]
+fn each_filesystem_of_the_catalog_has_fatal_lines_or_a_reason() {
+    for filesystem in crate::Catalogue::embedded().all() {
+        let name = filesystem.name.as_str();
+        let listed = FATAL.iter().any(|(names, _)| names.contains(&name));
+        let excused = WITHOUT.iter().any(|(other, _)| *other == name);
+        assert!(listed != excused, "{name}");
+        let shown = EXAMPLES.iter().any(|(other, ..)| *other == name);
+        assert_eq!(shown, listed, "{name} has example lines");
+    }
+}
+
+/// Of each filesystem a line that ends a trial and one that does not, as the kernel writes them.
+const EXAMPLES: [(&str, &str, &str); 13] = [
+    (
+        "ext2",
+        "2;EXT2-fs error (device loop0): ext2_get_inode: bad inode number: 9",
+        "4;EXT2-fs (loop0): warning: mounting unchecked fs, running e2fsck is recommended",
+    ),
+    (
+        "ext3",
+        "2;EXT3-fs error (device loop0): ext3_lookup: deleted inode referenced: 9",
+        "6;EXT3-fs (loop0): recovery complete",
+    ),
+    (
+        "ext4",
+        "2;EXT4-fs error (device loop0): ext4_find_entry:1683: inode #2: comm ls: reading dir",
+        "4;EXT4-fs (loop0): mounted filesystem without journal. Quota mode: none.",
+    ),
+    (
+        "xfs",
+        "1;XFS (loop0): Corruption of in-memory data (0x8) detected. Shutting down filesystem.",
+        "5;XFS (loop0): Mounting V5 Filesystem a-b",
+    ),
+    (
+        "btrfs",
+        "2;BTRFS critical (device loop0): corrupt leaf: root=1 block=9 slot=0",
+        "4;BTRFS warning (device loop0): checksum verify failed on logical 1 mirror 1",
+    ),
+    (
+        "jfs",
+        "3;ERROR: (device loop0): diRead: ino != di_number",
+        "6;JFS: (loop0) nTxBlock = 8192, nTxLock = 65536",
+    ),
+    (
+        "reiserfs",
+        "2;REISERFS error (device loop0): vs-5150 search_by_key: invalid format found",
+        "4;REISERFS warning (device loop0): sh-2021 reiserfs_fill_super: can not find it",
+    ),
+    (
+        "nilfs2",
+        "3;NILFS (loop0): I/O error reading meta-data file (ino=3, block-offset=1)",
+        "6;NILFS (loop0): segctord starting. Construction interval = 5 seconds",
+    ),
+    (
+        "f2fs",
+        "4;F2FS-fs (loop0): Stopped filesystem due to reason: 4",
+        "5;F2FS-fs (loop0): Mounted with checkpoint version = 1b41e954",
+    ),
+    (
+        "bcachefs",
+        "3;bcachefs (loop0): inconsistency detected - emergency read only at journal seq 8",
+        "6;bcachefs (loop0): shutting down",
+    ),
+    (
+        "exfat",
+        "3;exFAT-fs (loop0): error, invalid access to FAT (entry 0xffffffff)",
+        "4;exFAT-fs (loop0): Volume was not properly unmounted. Some data may be corrupt.",
+    ),
+    (
+        "vfat",
+        "3;FAT-fs (loop0): error, fat_free_clusters: deleting FAT entry beyond EOF",
+        "4;FAT-fs (loop0): Volume was not properly unmounted. Some data may be corrupt.",
+    ),
+    (
+        "ntfs3",
+        "5;ntfs3(loop0): Mark volume as dirty due to NTFS errors",
+        "4;ntfs3: loop0: It is recommened to use chkdsk.",
+    ),
+];
+
+#[test]
+fn lines_of_each_filesystem_end_a_trial_or_do_not() {
+    let more = [
+        "2;NILFS error (device loop0): nilfs_readdir: bad page in #2",
+        "3;exFAT-fs (loop0): Filesystem has been set read-only",
+        "3;ntfs3: loop0: failed to read volume at offset 0x1000",
+        "2;REISERFS abort (device loop0): Journal write error in flush_commit_list",
+        "3;ERROR: (device loop0): remounting filesystem as read-only",
+    ];
+    let fatal = EXAMPLES.iter().map(|(_, fatal, _)| *fatal).chain(more).map(|line| (line, true));
+    let harmless = EXAMPLES.iter().map(|(.., harmless)| (*harmless, false));
+    for (line, ends) in fatal.chain(harmless) {
+        let record = line.replacen(';', ",1,5,-;", 1);
+        let found = judge(&record, &stack(), &all()).unwrap_or_else(|| panic!("{line} is lost"));
+        assert_eq!(found.fatal, ends, "{line}");
+        let others = judge(&record.replace("loop0", "loop1"), &stack(), &all());
+        assert_eq!(others, None, "{line} of another device");
+    }
+}
