@@ -7,6 +7,8 @@
 
 mod block;
 mod data;
+#[cfg(test)]
+mod failing;
 mod fake;
 mod kmsg;
 mod real;
@@ -23,6 +25,8 @@ use model::{Allocation, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::data::Random;
+#[cfg(test)]
+pub(crate) use self::failing::FailingHost;
 pub use self::{fake::FakeHost, real::RealHost, tree::TreeRefusal};
 use crate::{
     guard::{Medium, Roots},

@@ -534,6 +534,7 @@ fn paper(
 }
 
 mod devices;
+mod faults;
 mod full;
 mod layers;
 mod setup;

@@ -1,7 +1,10 @@
 //! How arrays and mapped devices are undone: whatever bears the id that was drawn for them, by
 //! whatever name it goes by now. What bears another id is left alone, whatever its name.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::revert::{PAUSE, TRIES};
 use crate::host::{Host, Output};
@@ -52,7 +55,7 @@ pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<
 /// The name of the mapped device of that id; `None` where there is none.
 fn named(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
     // Without the driver nothing is mapped.
-    let drivers = host.read(Path::new("/proc/misc")).unwrap_or_default();
+    let drivers = present(host.read(Path::new("/proc/misc")), "/proc/misc")?.unwrap_or_default();
     if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
         return Ok(None);
     }
@@ -74,26 +77,32 @@ fn named(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
 /// udev looks at every member that was written to and may make the array again in between; so it is
 /// looked for anew after each try.
 pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<(), String> {
-    let names = || host.list(Path::new(CLASS)).unwrap_or_default();
-    let arrays =
-        || names().into_iter().filter(|name| name.starts_with("md")).collect::<Vec<String>>();
-    let mut members: Vec<String> =
-        members.iter().map(|member| member.display().to_string()).collect();
-    members.retain(|member| host.entry(Path::new(member)).is_ok());
-    if arrays().is_empty() && members.is_empty() {
+    let arrays = || -> Result<Vec<String>, String> {
+        let names = present(host.list(Path::new(CLASS)), CLASS)?.unwrap_or_default();
+        Ok(names.into_iter().filter(|name| name.starts_with("md")).collect())
+    };
+    let mut there = Vec::new();
+    for member in members {
+        let member = member.display().to_string();
+        if present(host.entry(Path::new(&member)), &member)?.is_some() {
+            there.push(member);
+        }
+    }
+    let mut members = there;
+    if arrays()?.is_empty() && members.is_empty() {
         return Ok(());
     }
     let mut trouble = String::new();
     for _ in 0..TRIES {
         let mut left = false;
-        for name in arrays() {
+        for name in arrays()? {
             let node = format!("/dev/{name}");
             if !bears(host, "--detail", &node, uuid)? {
                 continue;
             }
             // After a reboot its members may go by other names.
-            for below in host.list(&Path::new(CLASS).join(&name).join("slaves")).unwrap_or_default()
-            {
+            let slaves = Path::new(CLASS).join(&name).join("slaves");
+            for below in present(host.list(&slaves), &name)?.unwrap_or_default() {
                 let member = format!("/dev/{below}");
                 if !members.contains(&member) {
                     members.push(member);
@@ -128,6 +137,15 @@ pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<
 fn bears(host: &dyn Host, question: &str, node: &str, uuid: &str) -> Result<bool, String> {
     let told = run(host, &["mdadm", question, "--export", node])?;
     Ok(told.stdout.lines().any(|line| line.trim().strip_prefix("MD_UUID=") == Some(uuid)))
+}
+
+/// An answer about something that may not exist. Any other error is not taken for its absence:
+/// undoing would then forget what is there.
+fn present<T>(answer: io::Result<T>, what: &str) -> Result<Option<T>, String> {
+    match answer {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        answer => answer.map(Some).map_err(|error| format!("{what}: {error}; then `fslab clean`")),
+    }
 }
 
 fn run(host: &dyn Host, argv: &[&str]) -> Result<Output, String> {

@@ -1,0 +1,128 @@
+//! A machine that fails: the n-th call that can fail answers an error number, once.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
+};
+
+use model::{Allocation, Bytes, Nanos};
+
+use super::{
+    Entry, Erased, FakeHost, Host, Identity, Kept, KernelLog, Loop, Output, Statistics,
+    TreeRefusal, Unread, Usage,
+};
+use crate::{
+    guard::Roots,
+    mount::{MountEntry, MountRefusal, MountRequest},
+};
+
+/// A fake machine with a fault.
+#[derive(Debug)]
+pub(crate) struct FailingHost {
+    inner: FakeHost,
+    calls: AtomicU64,
+    fails: AtomicU64,
+    errno: AtomicI32,
+}
+
+impl FailingHost {
+    /// One that fails at no call.
+    pub(crate) fn new(inner: FakeHost) -> Self {
+        let (calls, fails) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Self { inner, calls, fails, errno: AtomicI32::new(0) }
+    }
+
+    /// Counts from 0 again, and lets that call fail; `None` for no call. Returns the count so far.
+    pub(crate) fn fail(&self, call: Option<u64>, errno: i32) -> u64 {
+        self.errno.store(errno, Ordering::Relaxed);
+        self.fails.store(call.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.calls.swap(0, Ordering::Relaxed)
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        match call == self.fails.load(Ordering::Relaxed) {
+            true => Err(io::Error::from_raw_os_error(self.errno.load(Ordering::Relaxed))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Methods that cannot fail, and those that can; `pass` is the answer of the fault.
+macro_rules! delegate {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> $answer {
+            self.inner.$name($($argument),*)
+        })*
+    };
+    ($fault:expr; $($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> $answer {
+            self.pass().map_err($fault)?;
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
+impl Host for FailingHost {
+    delegate! {
+        is_root() -> bool;
+        pid() -> u32;
+        roots() -> Roots;
+        now() -> Nanos;
+        sleep(time: Nanos) -> ();
+        find(program: &str) -> Option<PathBuf>;
+        thread_time() -> Nanos;
+    }
+    delegate! { |error| error;
+        run(argv: &[String]) -> io::Result<Output>;
+        run_told(argv: &[String], input: &str) -> io::Result<Output>;
+        random(length: usize) -> io::Result<Vec<u8>>;
+        process_time(process: u32) -> io::Result<Nanos>;
+        usage() -> io::Result<Usage>;
+        kernel_log() -> io::Result<Box<dyn KernelLog>>;
+        bytes(path: &Path) -> io::Result<Vec<u8>>;
+        read(path: &Path) -> io::Result<String>;
+        write(path: &Path, text: &str) -> io::Result<()>;
+        create(path: &Path, text: &str) -> io::Result<()>;
+        list(path: &Path) -> io::Result<Vec<String>>;
+        follow(path: &Path) -> io::Result<PathBuf>;
+        entry(path: &Path) -> io::Result<Entry>;
+        make_directory(path: &Path) -> io::Result<()>;
+        remove_directory(path: &Path) -> io::Result<()>;
+        remove_tree(path: &Path) -> io::Result<()>;
+        remove_file(path: &Path) -> io::Result<()>;
+        remove_same(path: &Path, identity: Identity) -> io::Result<bool>;
+        create_image(path: &Path) -> io::Result<Identity>;
+        renew_image(
+            path: &Path, identity: Identity, size: Bytes, allocation: Allocation
+        ) -> io::Result<()>;
+        attach_loop(image: &Path, identity: Identity) -> io::Result<Loop>;
+        loops_of(identity: Identity) -> io::Result<Vec<PathBuf>>;
+        detach_loop(device: &Path, identity: Identity) -> io::Result<()>;
+        remove_loop(number: u32) -> io::Result<()>;
+        erase_device(device: &Path) -> io::Result<Erased>;
+        zero(device: &Path, length: Bytes) -> io::Result<()>;
+        flush_device(device: &Path) -> io::Result<()>;
+        mounts() -> io::Result<Vec<MountEntry>>;
+        unmount(target: &Path) -> io::Result<()>;
+        statistics(path: &Path) -> io::Result<Statistics>;
+        make_files(
+            directory: &Path, sizes: &[Bytes], seed: u64, stop: &AtomicBool
+        ) -> io::Result<()>;
+        sync(path: &Path) -> io::Result<()>;
+        resident(path: &Path) -> io::Result<Bytes>;
+        evict(directory: &Path) -> io::Result<Kept>;
+    }
+    delegate! { |source| MountRefusal { step: "fsopen".into(), words: String::new(), source };
+        mount(request: &MountRequest) -> Result<(), MountRefusal>;
+    }
+    delegate! { |source| Unread { path: "/".into(), source };
+        sizes(directory: &Path, except: &[&str]) -> Result<Bytes, Unread>;
+    }
+    delegate! { |source| TreeRefusal::Failed { path: "/".into(), source };
+        remove_marked(
+            path: &Path, token: &str, identity: Option<Identity>
+        ) -> Result<(), TreeRefusal>;
+    }
+}

@@ -1,0 +1,136 @@
+//! One whole trial on a fake machine on which each call fails once, in each of four ways.
+
+use model::Layer;
+
+use super::*;
+use crate::host::FailingHost;
+
+const QUEUE: &str = "/sys/class/block/loop0/queue";
+/// `EIO`, `ENOSPC`, `EINTR`, and `ENOMEM`.
+const ERRORS: [i32; 4] = [5, 28, 4, 12];
+
+/// In memory where possible: each line of a journal is synced.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn machine(root: &Path) -> Arc<FailingHost> {
+    let fake = FakeHost::new(root)
+        .file("/proc/misc", "236 device-mapper\n")
+        .file("/proc/sys/vm/drop_caches", "0")
+        .file("/dev/loop0", "")
+        .file("/dev/loop1", "")
+        .file("/dev/shm/.keep", "")
+        .file(&format!("{QUEUE}/scheduler"), "[none] bfq\n")
+        .file(&format!("{QUEUE}/discard_max_bytes"), "4096\n")
+        .magic("ext4", 0xef53);
+    let programs = ["mkfs.ext4", "e2fsck", "dmsetup", "mdadm"];
+    let fake = programs.into_iter().fold(fake, |fake, name| fake.program(name, []));
+    Arc::new(FailingHost::new(fake))
+}
+
+/// Opens a rig and makes an instance with a setting and layers; each array takes two images.
+fn begin(
+    host: &Arc<FailingHost>,
+    root: &Path,
+    layers: &[Layer],
+) -> Result<(Rig, Mounted), RigError> {
+    let shared = Arc::clone(host) as Arc<dyn Host>;
+    // On another filesystem than the test's.
+    let options = RigOptions { store_file: "/proc/run.fslab".into(), ..options(root, "faults") };
+    let images = u32::try_from(layers.len()).unwrap();
+    let mut rig = Rig::open(shared, &image(Bytes::mib(64), images), options)?;
+    rig.elsewhere()?;
+    let catalogue = Catalogue::embedded();
+    let ext4 = catalogue.get("ext4").unwrap();
+    let level = FilesystemLevel { layers: layers.to_vec(), ..FilesystemLevel::plain("ext4") };
+    let wanted = Wanted { scheduler: Some("bfq"), ..Wanted::plain(ext4, &level) };
+    let mounted = rig.instance(&wanted)?;
+    Ok((rig, mounted))
+}
+
+fn crypt() -> Layer {
+    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 128 }
+}
+
+/// Makes, mounts, cools, unmounts, checks, and releases.
+fn trial(host: &Arc<FailingHost>, root: &Path) -> Result<(), RigError> {
+    let (rig, mut mounted) = begin(host, root, &[crypt()])?;
+    mounted.make_cold()?;
+    mounted.occupancy()?;
+    mounted.finish(true)?;
+    match rig.close().into_iter().next() {
+        Some(stuck) => Err(RigError::Undo(stuck)),
+        None => Ok(()),
+    }
+}
+
+/// Without faults, `clean` undoes the rest, and nothing is left of the trial.
+fn assert_clean(host: &FailingHost, root: &Path, what: &str) {
+    host.fail(None, 0);
+    let report = clean(host, &root.join("state")).unwrap();
+    assert_eq!((report.stuck, report.left), (vec![], vec![]), "{what}");
+    let list = |path: &str| host.list(Path::new(path)).unwrap_or_default();
+    assert_eq!(list("/state"), ["journal"], "{what}");
+    assert_eq!(list("/state/journal"), [""; 0], "{what}");
+    assert_eq!(list("/images"), [""; 0], "{what}");
+    assert_eq!(list("/dev/shm"), [".keep"], "{what}");
+    assert_eq!(list("/dev/mapper"), [""; 0], "{what}");
+    assert_eq!(list("/dev/md"), [""; 0], "{what}");
+    assert_eq!(host.mounts().unwrap(), [], "{what}");
+    let scheduler = host.read(Path::new(&format!("{QUEUE}/scheduler"))).unwrap();
+    assert_eq!(scheduler.trim(), "[none] bfq", "{what}");
+}
+
+/// Calls of a deed that does not fail.
+fn calls(deed: impl Fn(&Arc<FailingHost>, &Path)) -> u64 {
+    let folder = folder();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let host = machine(&root);
+    deed(&host, &root);
+    host.fail(None, 0)
+}
+
+#[test]
+fn a_trial_survives_a_fault_of_each_call_and_leaves_nothing() {
+    let count = calls(|host, root| trial(host, root).unwrap());
+    assert!(count > 50, "{count}");
+    let mut failed = 0;
+    for call in 0..count {
+        for errno in ERRORS {
+            let folder = folder();
+            let root = fs::canonicalize(folder.path()).unwrap();
+            let host = machine(&root);
+            host.fail(Some(call), errno);
+            let ended = trial(&host, &root);
+            failed += u32::from(ended.is_err());
+            assert_clean(&host, &root, &format!("call {call}, errno {errno}: {ended:?}"));
+        }
+    }
+    assert!(failed > 50, "{failed}");
+}
+
+#[test]
+fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
+    let killed = |host: &Arc<FailingHost>, root: &Path| {
+        let array = Layer::Md { level: "raid1".into(), chunk: None };
+        let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
+        rig.shared.bench().abandon();
+    };
+    let count = calls(|host, root| {
+        killed(host, root);
+        host.fail(None, 0);
+        clean(&**host, &root.join("state")).unwrap();
+    });
+    for call in 0..count {
+        for errno in ERRORS {
+            let folder = folder();
+            let root = fs::canonicalize(folder.path()).unwrap();
+            let host = machine(&root);
+            killed(&host, &root);
+            host.fail(Some(call), errno);
+            let report = clean(&*host, &root.join("state"));
+            assert_clean(&host, &root, &format!("call {call}, errno {errno}: {report:?}"));
+        }
+    }
+}
