@@ -66,7 +66,7 @@ impl Engine {
         memory: Bytes,
         cache_directory: Option<&Path>,
     ) -> Result<Ready, GuestError> {
-        let excluded = env::var(WITHOUT).unwrap_or_default();
+        let excluded = std::env::var(WITHOUT).unwrap_or_default();
         if excluded.split(',').any(|name| name.trim() == self.name()) {
             return Err(GuestError::Unusable {
                 engine: self.name(),
