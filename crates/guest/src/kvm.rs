@@ -136,7 +136,7 @@ fn probe_node(path: &Path, boot: &str, cache_directory: Option<&Path>) -> Verdic
     if let (Some(file), Some(text)) = (memory, verdict.to_text()) {
         // Forgetting it costs 0.3 s the next time; a partial line is not taken for an answer.
         let _ = file.parent().map(fs::create_dir_all);
-        if let Err(error) = fs::write(&file, format!("{boot} {text}\n")) {
+        if let Err(error) = sys::whole::write(&file, format!("{boot} {text}\n").as_bytes()) {
             tracing::debug!("{}: {error}", file.display());
         }
     }

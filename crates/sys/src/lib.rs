@@ -1,6 +1,6 @@
 //! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
 //! what tasks have used, namespaces, and virtual processors. And the programs of the machine, with
-//! the check of paths that only root can change.
+//! the check of paths that only root can change, and files that are there whole or not at all.
 //!
 //! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
 //! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Apart
@@ -25,6 +25,7 @@ pub mod orders;
 pub mod program;
 pub mod trust;
 pub mod usage;
+pub mod whole;
 
 use std::ffi::c_long;
 

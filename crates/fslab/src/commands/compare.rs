@@ -16,7 +16,7 @@ use report::{
 use super::{
     keeping::Keeping,
     published,
-    report::{apart, read, whole},
+    report::{apart, read, write},
 };
 use crate::{
     cli::{Compare, ComparisonFormat},
@@ -105,7 +105,7 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
         for run in compare.runs.iter().filter(|path| !is_published(path)) {
             apart(path, &Keeping::find(run))?;
         }
-        whole::write(path, found.html().as_bytes())?;
+        write(path, found.html().as_bytes())?;
         output::message(&format!("comparison {}", path.display()));
         return Ok(Exit::Done);
     }

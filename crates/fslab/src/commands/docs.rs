@@ -54,7 +54,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    sys::whole::write(path, text.as_bytes()).with_context(|| format!("writing {}", path.display()))
 }
 
 fn page(title: &str, body: &str) -> String {

@@ -2,7 +2,6 @@
 //! looked at before anything is formatted for them.
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -12,6 +11,7 @@ use model::{
     Environment,
     phase::{Load, Work},
 };
+use sys::whole::Fresh;
 
 use crate::{
     cli::Loadfile,
@@ -79,19 +79,16 @@ fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
 fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
     // What cannot be made leaves no file.
     engine::inspect_load(load)?;
-    let file = File::create_new(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::AlreadyExists {
-            return anyhow::anyhow!("{} is there already; name another file", path.display());
-        }
-        anyhow::Error::from(error).context(format!("making {}", path.display()))
-    })?;
-    let mut out = BufWriter::new(file);
-    let written = engine::write_load(load, &mut out, path).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| Ok(out.flush()?));
-    if let Err(error) = written {
-        // Half a load would be taken for a whole one.
-        let _ = std::fs::remove_file(path);
-        return Err(error.context(format!("writing {}", path.display())));
+    let making = || format!("making {}", path.display());
+    if path.symlink_metadata().is_ok() {
+        anyhow::bail!("{} is there already; name another file", path.display());
     }
-    Ok(())
+    let fresh = Fresh::beside(path, 0o666).with_context(making)?;
+    let mut out = BufWriter::new(fresh.file());
+    let written = engine::write_load(load, &mut out, path).map_err(anyhow::Error::from);
+    written
+        .and_then(|()| Ok(out.flush()?))
+        .with_context(|| format!("writing {}", path.display()))?;
+    drop(out);
+    fresh.place_new().map(drop).with_context(making)
 }

@@ -8,7 +8,7 @@ use report::{
     audit::{AUDITED, Audited},
 };
 
-use super::report::{Outputs, charts, hand_over, whole};
+use super::report::{Outputs, charts, hand_over, write};
 use crate::{
     cli::{Format, Report},
     exit::{Exit, Failure},
@@ -25,7 +25,7 @@ pub(super) fn run(name: &str, arguments: &Report) -> Result<Exit, Failure> {
     };
     let outputs = Outputs::of(arguments)?;
     for path in &outputs.html {
-        whole::write(path, set.html().as_bytes())?;
+        write(path, set.html().as_bytes())?;
         output::message(&format!("report {}", path.display()));
     }
     if let Some((format, to)) = &outputs.text {

@@ -3,10 +3,10 @@
 
 pub(super) mod charts;
 mod outputs;
-pub(super) mod whole;
 
 use std::{cell::LazyCell, fs, path::Path};
 
+use anyhow::Context;
 use model::RunRecord;
 use report::{PUBLISHED_SUFFIX, TerminalOptions, View};
 use store::StoreError;
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         }
     }
     for path in &outputs.html {
-        whole::write(path, report::html(&view).as_bytes())?;
+        write(path, report::html(&view).as_bytes())?;
         output::message(&format!("report {}", path.display()));
     }
     if let Some(directory) = &outputs.charts {
@@ -96,11 +96,20 @@ pub(super) fn hand_over(bytes: &[u8], to: &To) -> Result<(), Failure> {
     match to {
         To::Stdout => output::bytes(bytes)?,
         To::File(path) => {
-            whole::write(path, bytes)?;
+            write(path, bytes)?;
             output::message(&format!("report {}", path.display()));
         }
     }
     Ok(())
+}
+
+/// Writes a report that is there whole or not at all, over the one that was there.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = sys::whole::write(path, bytes);
+    Ok(written.with_context(|| format!("writing the report {}", path.display()))?)
 }
 
 /// Refuses to write a report over the run it is made from.
@@ -152,6 +161,9 @@ pub(super) fn stored(path: &Path) -> Result<RunRecord, Failure> {
         StoreError::Open { .. } | StoreError::NotARun(..) => Failure::usage(error),
         StoreError::Exists(_)
         | StoreError::Newer { .. }
+        | StoreError::Older { .. }
+        | StoreError::Altered { .. }
+        | StoreError::Side { .. }
         | StoreError::Busy(_)
         | StoreError::Full { .. }
         | StoreError::Database { .. }

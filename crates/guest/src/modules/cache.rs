@@ -8,6 +8,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use sys::whole::Fresh;
+
 use super::Index;
 use super::hash::sha256;
 
@@ -54,19 +56,12 @@ fn try_store(
 ) -> std::io::Result<()> {
     let json = serde_json::to_string(index)?;
     fs::create_dir_all(directory)?;
-    // A name of its own for each process and thread, then one rename: a reader sees a whole file.
-    let unique = format!("{}.{:x}.new", std::process::id(), fastrand::u64(..));
-    let fresh = path.with_extension(unique);
-    let written = fs::File::create_new(&fresh).and_then(|mut file| {
-        file.write_all(line(fingerprint, &json).as_bytes())?;
-        file.write_all(b"\n")?;
-        file.write_all(json.as_bytes())
-    });
-    let done = written.and_then(|()| fs::rename(&fresh, path));
-    if done.is_err() {
-        let _gone = fs::remove_file(&fresh);
-    }
-    done
+    let fresh = Fresh::beside(path, 0o666)?;
+    let mut file = fresh.file();
+    file.write_all(line(fingerprint, &json).as_bytes())?;
+    file.write_all(b"\n")?;
+    file.write_all(json.as_bytes())?;
+    fresh.replace().map(drop)
 }
 
 fn line(fingerprint: &str, json: &str) -> String {

@@ -322,7 +322,9 @@ impl Machines {
         made.with_context(|| format!("making {}", directory.display()))?;
         let image = |number: u32| {
             let file = directory.join(format!("disk{number}.img"));
-            let made = fs::File::create(&file).and_then(|image| image.set_len(self.disks.0.0));
+            // That of the boot before, or a link that was planted.
+            let _gone = fs::remove_file(&file);
+            let made = fs::File::create_new(&file).and_then(|image| image.set_len(self.disks.0.0));
             made.with_context(|| format!("making {}", file.display()))?;
             // What user-mode Linux gives back goes in pieces of 32 KiB, which takes it longer than
             // to make a filesystem.

@@ -11,12 +11,13 @@ use std::{
     fs,
     io::{self, Write as _},
     panic,
-    path::{Path, PathBuf},
+    path::Path,
     thread,
 };
 
 use anyhow::Context;
 use report::export::{Chart, PIXELS_PER_UNIT, PngError};
+use sys::whole::Fresh;
 
 use crate::{exit::Failure, output};
 
@@ -183,30 +184,19 @@ fn is_ours(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && stem.chars().all(letter))
 }
 
-/// Puts a file in its place, whole.
+/// Replaces a file of the directory, whole; a link under its name is replaced and not followed.
 ///
 /// # Errors
 /// When it cannot be written or renamed.
 fn place(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let path = directory.join(name);
-    let partial = directory.join(format!("{name}.partial"));
-    let written = write_new(&partial, bytes).and_then(|()| fs::rename(&partial, &path));
-    if written.is_err() {
-        let _gone = fs::remove_file(&partial);
-    }
+    let fresh = Fresh::beside(&path, 0o666);
+    let written = fresh.and_then(|fresh| {
+        fresh.file().write_all(bytes)?;
+        fresh.replace()
+    });
     written.with_context(|| format!("writing {}", path.display()))?;
     Ok(())
-}
-
-/// Writes a file that was not there; what a killed process left is removed, and no link followed.
-fn write_new(path: &PathBuf, bytes: &[u8]) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Removes a chart that the run has no more.

@@ -1,0 +1,192 @@
+//! Files that are there whole or not at all, and the removal of files by identity.
+//!
+//! Content goes into a new file in the directory of its place: under a random name that did not
+//! exist, made with `O_EXCL` and `O_NOFOLLOW`, so that nothing planted there is followed or emptied.
+//! It is synced and renamed to its place, and then the directory is synced. A reader sees the old
+//! file or the new one; a full disk, a kill, or a power loss leaves one of the two.
+//!
+//! A kill between the two leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
+//! command removes files by such a name.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File, Metadata, OpenOptions},
+    hash::{BuildHasher, Hasher, RandomState},
+    io::{self, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+/// Bytes of the place's name in a temporary name, which has at most 255 (NAME_MAX, limits.h).
+const NAME_BYTES: usize = 200;
+
+/// Random names that are tried before another process is taken to make them all.
+const TRIES: u32 = 100;
+
+/// A new file next to its place. Dropping it removes it, unless it has got to its place.
+#[derive(Debug)]
+pub struct Fresh {
+    file: File,
+    path: PathBuf,
+    place: PathBuf,
+}
+
+impl Fresh {
+    /// Makes an empty file in the directory of a place; the mode is subject to the umask.
+    ///
+    /// # Errors
+    /// When the directory cannot be written to, or the place has no name.
+    pub fn beside(place: &Path, mode: u32) -> io::Result<Self> {
+        let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?.as_bytes();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(mode);
+        options.custom_flags(libc::O_NOFOLLOW);
+        let mut tries = 0;
+        loop {
+            let mut own = OsString::from(".");
+            own.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES)]));
+            own.push(format!(".{:016x}.part", RandomState::new().build_hasher().finish()));
+            let path = place.with_file_name(own);
+            match options.open(&path) {
+                Ok(file) => return Ok(Self { file, path, place: place.into() }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Renames the file over what is at its place, durably.
+    ///
+    /// # Errors
+    /// When it cannot be synced or renamed, or is not the file under its temporary name any more.
+    pub fn replace(self) -> io::Result<File> {
+        self.put(|from, to| fs::rename(from, to))
+    }
+
+    /// Renames the file to its place if nothing is there, durably.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if something is there; else as [`Self::replace`].
+    pub fn place_new(self) -> io::Result<File> {
+        self.put(|from, to| {
+            match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+                // Not every filesystem has the flag (rename(2)); all that lack link(2), too, keep
+                // no two names from meeting.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                    match fs::hard_link(from, to) {
+                        Ok(()) => fs::remove_file(from),
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                        Err(_) if to.symlink_metadata().is_ok() => {
+                            Err(io::ErrorKind::AlreadyExists.into())
+                        }
+                        Err(_) => fs::rename(from, to),
+                    }
+                }
+                other => Ok(other?),
+            }
+        })
+    }
+
+    fn put(self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> io::Result<File> {
+        self.file.sync_all()?;
+        if !is(&self.path, &self.file) {
+            return Err(io::Error::other(format!("{} was replaced", self.path.display())));
+        }
+        rename(&self.path, &self.place)?;
+        sync_directory(&self.place)?;
+        self.file.try_clone()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        let _gone = remove(&self.path, &self.file);
+    }
+}
+
+/// Reports if a name, not followed if it is a link, is that of an open file.
+pub fn is(path: &Path, file: &File) -> bool {
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let named = path.symlink_metadata().map(id).ok();
+    named.is_some() && named == file.metadata().map(id).ok()
+}
+
+/// Removes a name if it still is that of an open file; reports if it was.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn remove(path: &Path, file: &File) -> io::Result<bool> {
+    match is(path, file) {
+        true => fs::remove_file(path).map(|()| true),
+        false => Ok(false),
+    }
+}
+
+/// Makes the names in the directory of a file durable.
+///
+/// # Errors
+/// When the directory cannot be opened or synced.
+pub fn sync_directory(file: &Path) -> io::Result<()> {
+    let parent = file.parent().filter(|parent| *parent != Path::new(""));
+    match File::open(parent.unwrap_or(Path::new(".")))?.sync_all() {
+        // Filesystems without fsync(2) of directories answer so.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Writes a file that a user has named, over the one that was there, which keeps its mode.
+///
+/// A link leads to the file that is replaced, unless the kernel would not follow it for being
+/// another user's in a directory open to all (`protected_symlinks`, sysctl/fs.rst). What is not a
+/// regular file (a pipe, a device such as /dev/null) is written to directly.
+///
+/// # Errors
+/// When it cannot be written; what was there is then unchanged.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (place, mode) = match fs::metadata(path) {
+        Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(old) if !old.is_file() => {
+            return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        }
+        Ok(old) => (followed(path)?, Some(old.permissions())),
+        Err(_) => (path.to_owned(), None),
+    };
+    let fresh = Fresh::beside(&place, 0o666)?;
+    fresh.file().write_all(bytes)?;
+    mode.map_or(Ok(()), |mode| fresh.file().set_permissions(mode))?;
+    fresh.replace().map(drop)
+}
+
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let link = path.symlink_metadata()?;
+    if !link.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = fs::metadata(parent.unwrap_or(Path::new(".")))?;
+    let open = directory.permissions().mode() & 0o1002 == 0o1002;
+    let user = rustix::process::geteuid().as_raw();
+    if open && link.uid() != user && link.uid() != directory.uid() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is a symbolic link of another user in a directory open to all",
+        ));
+    }
+    fs::canonicalize(path)
+}
+
+#[cfg(test)]
+mod tests;

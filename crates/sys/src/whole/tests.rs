@@ -1,0 +1,105 @@
+use std::os::unix::fs::{chown, symlink};
+
+use super::*;
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_replaced_and_keeps_its_mode_and_its_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, link) = (directory.path().join("a.csv"), directory.path().join("link"));
+    write(&file, b"old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&file, &link).unwrap();
+    write(&link, b"new").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(names(directory.path()), ["a.csv", "link"], "no temporary file remains");
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_stays_and_no_temporary_file_remains() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("d")).unwrap();
+    assert!(write(&directory.path().join("d"), b"x").is_err());
+    assert!(write(&directory.path().join("none/a"), b"x").is_err());
+    assert_eq!(names(directory.path()), ["d"]);
+    assert_eq!(names(&directory.path().join("d")), [""; 0]);
+    write(Path::new("/dev/null"), b"x").unwrap();
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+#[test]
+fn a_hard_link_at_the_place_is_replaced_and_its_other_name_unchanged() {
+    let directory = tempfile::tempdir().unwrap();
+    let (victim, place) = (directory.path().join("victim"), directory.path().join("a"));
+    fs::write(&victim, "mine").unwrap();
+    fs::hard_link(&victim, &place).unwrap();
+    write(&place, b"report").unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    assert_eq!(fs::read(&place).unwrap(), b"report");
+}
+
+#[test]
+fn a_file_that_is_made_new_replaces_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("a");
+    symlink("nowhere", &place).unwrap();
+    let error = Fresh::beside(&place, 0o600).unwrap().place_new().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(names(directory.path()), ["a"]);
+    fs::remove_file(&place).unwrap();
+    Fresh::beside(&place, 0o600).unwrap().place_new().unwrap();
+    assert_eq!(names(directory.path()), ["a"]);
+    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_temporary_file_that_was_replaced_is_neither_used_nor_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("a");
+    fs::write(&place, "old").unwrap();
+    let fresh = Fresh::beside(&place, 0o600).unwrap();
+    let temporary = fresh.path.clone();
+    fs::remove_file(&temporary).unwrap();
+    fs::write(&temporary, "of another").unwrap();
+    assert!(fresh.replace().is_err());
+    assert_eq!(fs::read(&place).unwrap(), b"old");
+    assert_eq!(fs::read(&temporary).unwrap(), b"of another");
+}
+
+#[test]
+fn a_long_name_has_a_temporary_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = "n".repeat(255);
+    write(&directory.path().join(&name), b"x").unwrap();
+    assert_eq!(names(directory.path()), [name]);
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that cannot run reports why")]
+fn a_link_of_another_user_in_a_directory_open_to_all_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root: a link of another user");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let (victim, link) = (directory.path().join("victim"), directory.path().join("report.html"));
+    fs::write(&victim, "mine").unwrap();
+    symlink(&victim, &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
+    assert_eq!(write(&link, b"x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    // The directory's owner may place links there.
+    chown(directory.path(), Some(65534), Some(65534)).unwrap();
+    write(&link, b"x").unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"x");
+}
