@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("rig", &["model", "sys"]),
     ("engine", &["model", "sys"]),
-    ("store", &["model"]),
+    ("store", &["model", "sys"]),
     ("analysis", &["model"]),
     ("report", &["model", "analysis"]),
     ("guest", &["model", "sys"]),

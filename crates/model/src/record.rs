@@ -121,7 +121,7 @@ pub enum CellState {
 }
 
 /// One repeat of one cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Index of its cell in [`RunRecord::cells`].
     pub cell: usize,

@@ -11,9 +11,15 @@
 //! Write-ahead log, `synchronous = FULL`: a trial is on disk, whole, when [`Store::trial`] returns;
 //! a trial in progress leaves nothing. A run that ended well goes back to a single file without a
 //! log. Never call into this crate during a measured phase.
+//!
+//! # Trust
+//!
+//! A run file is input. Reading writes nothing ([`crate::open`]), and writing begins only if every
+//! table, index, and view of the file is, byte for byte, what this version creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
 mod open;
+mod own;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -21,11 +27,13 @@ mod write;
 
 use std::{
     fs::File,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-pub use read::read;
+pub use read::{image, read};
 use rusqlite::ErrorCode;
+use rustix::fs::OFlags;
 use thiserror::Error;
 pub use write::Store;
 
@@ -33,70 +41,9 @@ pub use write::Store;
 /// sqlite.org/pragma.html#pragma_application_id.
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
-/// Version of `schema.sql`; files of older versions are migrated forward, newer ones refused.
+/// Version of `schema.sql`; files of older versions are read, and not written to; newer ones are
+/// refused.
 const SCHEMA: i32 = 5;
-
-/// What makes a file of the version before into one of the version after, from version 1 on.
-///
-/// Run with foreign keys off: a table that others refer to is made anew as sqlite.org has it
-/// (lang_altertable.html, section 7).
-const MIGRATIONS: [&str; 4] = [
-    // One histogram for each phase became one for each thing timed; series are new.
-    "CREATE TABLE histogram_2 (
-         trial_id INTEGER NOT NULL REFERENCES trial (id),
-         phase    TEXT NOT NULL,
-         kind     TEXT NOT NULL,
-         counts   BLOB NOT NULL,
-         PRIMARY KEY (trial_id, phase, kind)
-     ) STRICT;
-     INSERT INTO histogram_2 SELECT trial_id, phase, 'all', counts FROM histogram ORDER BY rowid;
-     DROP TABLE histogram;
-     ALTER TABLE histogram_2 RENAME TO histogram;
-     CREATE TABLE series (
-         trial_id INTEGER NOT NULL REFERENCES trial (id),
-         phase    TEXT NOT NULL,
-         counts   BLOB NOT NULL,
-         PRIMARY KEY (trial_id, phase)
-     ) STRICT;",
-    // Evidence is new, and the state of the caches is told for each phase.
-    "ALTER TABLE phase ADD COLUMN cache TEXT;
-     CREATE TABLE evidence (
-         trial_id INTEGER NOT NULL REFERENCES trial (id),
-         phase    TEXT NOT NULL,
-         body     TEXT NOT NULL,
-         PRIMARY KEY (trial_id, phase)
-     ) STRICT;",
-    // A repeat may be made more than once, and cells may have twins.
-    "DROP VIEW result;
-     ALTER TABLE cell ADD COLUMN twin INTEGER NOT NULL DEFAULT 0;
-     CREATE TABLE trial_4 (
-         id              INTEGER PRIMARY KEY,
-         cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
-         repeat          INTEGER NOT NULL,
-         attempt         INTEGER NOT NULL,
-         started_unix_ns INTEGER NOT NULL,
-         elapsed_ns      INTEGER NOT NULL,
-         outcome         TEXT NOT NULL,
-         reason          TEXT NOT NULL,
-         UNIQUE (cell_idx, repeat, attempt)
-     ) STRICT;
-     INSERT INTO trial_4
-     SELECT id, cell_idx, repeat, 0, started_unix_ns, elapsed_ns, outcome, reason
-     FROM trial ORDER BY id;
-     DROP TABLE trial;
-     ALTER TABLE trial_4 RENAME TO trial;
-     CREATE VIEW result AS
-     SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric, sample.unit,
-            trial.repeat, sample.worker, sample.value
-     FROM sample
-     JOIN trial ON trial.id = sample.trial_id
-     JOIN cell ON cell.idx = trial.cell_idx
-     WHERE trial.outcome = 'measured' AND cell.twin = 0;",
-    // The view is new. The ready plans of the studies had their names, and names are JSON texts.
-    "INSERT INTO run SELECT 'view', value FROM run WHERE key = 'plan_name' AND value IN
-         ('\"iozone-2009\"', '\"tasks-2006\"', '\"bonnie-2012\"', '\"dbench-2012\"',
-          '\"smallfiles-2011\"');",
-];
 
 /// Why a run file could not be made, read or written.
 #[derive(Debug, Error)]
@@ -122,6 +69,33 @@ pub enum StoreError {
         path: PathBuf,
         /// Its schema version.
         found: i32,
+    },
+    /// The file comes from an earlier version, and is to be written to.
+    #[error("{} has schema {found}, and only runs of schema {SCHEMA} can be resumed; start a new run, `fslab report {}` shows this one", path.display(), path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i32,
+    },
+    /// The tables differ from those that this version creates, so that writing could do more than
+    /// add rows.
+    #[error("{} cannot be resumed: {what}; remove what was added to it with sqlite3(1), or start a new run", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// The first difference.
+        what: String,
+    },
+    /// A file of another origin has a name that SQLite uses for this run.
+    #[error("{} would be read as part of the run file {}: {why}; move it to another directory", side.display(), path.display())]
+    Side {
+        /// The file.
+        path: PathBuf,
+        /// The other file.
+        side: PathBuf,
+        /// The reason why it is not part of the run.
+        why: &'static str,
     },
     /// Another process writes this run.
     #[error("{} is being written by a running fslab; wait for it to end", .0.display())]
@@ -191,15 +165,40 @@ pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
-/// Takes the lock of a run that is being written. It is a flock(2) lock, apart from SQLite's own
-/// fcntl(2) locks; the file must be closed after the connection, since closing any descriptor of a
-/// file gives up the fcntl locks of the process.
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let open = |source| StoreError::Open { path: path.into(), source };
-    let file = File::options().read(true).write(true).open(path).map_err(open)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Busy(path.into())),
-        Err(std::fs::TryLockError::Error(source)) => Err(open(source)),
+/// No link is followed, and opening a FIFO does not wait.
+const FLAGS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
+
+/// The lock of a run that is being written, held until it is dropped.
+///
+/// It is a flock(2) lock, apart from SQLite's own fcntl(2) locks; the file must be closed after the
+/// connection, since closing any descriptor of a file gives up the fcntl locks of the process.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Takes the lock of the run file at a path, which is not followed if it is a link.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] if another process holds it, or has just replaced the file.
+    pub fn take(path: &Path) -> Result<Self, StoreError> {
+        let open = |source| StoreError::Open { path: path.into(), source };
+        let mut options = File::options();
+        options.read(true).write(true).custom_flags(FLAGS);
+        let lock = Self::of(options.open(path).map_err(open)?, path)?;
+        match sys::whole::is(path, &lock.0) {
+            true => Ok(lock),
+            // The process that held the lock has moved or removed the file: this one has no name.
+            false => Err(StoreError::Busy(path.into())),
+        }
+    }
+
+    fn of(file: File, path: &Path) -> Result<Self, StoreError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Busy(path.into())),
+            Err(std::fs::TryLockError::Error(source)) => {
+                Err(StoreError::Open { path: path.into(), source })
+            }
+        }
     }
 }

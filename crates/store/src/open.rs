@@ -15,7 +15,8 @@
 //! for them.
 //!
 //! The one exception is a run that was killed in the moment of its end, which leaves SQLite's
-//! rollback journal: only what that says makes the file whole again, so it is carried out.
+//! rollback journal: only what that says makes the file whole again, so it is carried out, if it can
+//! be one of ours ([`crate::own::journal`]).
 
 use std::{
     fs::{self, File},
@@ -26,7 +27,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
-use crate::{APPLICATION_ID, SCHEMA, StoreError};
+use crate::{APPLICATION_ID, SCHEMA, StoreError, own};
 
 /// How every SQLite file begins (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -73,7 +74,10 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, i32), StoreError> {
     }
 }
 
-/// Checks that a connection that may write is to a run file; answers its schema version.
+/// The schema version of a run file that a connection is open to.
+///
+/// # Errors
+/// [`StoreError`] when it is not a run this version can read.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<i32, StoreError> {
     let schema = version(connection);
     let schema =
@@ -137,7 +141,10 @@ fn ways(file: &Path, path: &Path) -> Result<&'static [Way], StoreError> {
     match header.get(READ_VERSION) {
         Some(version) if header.starts_with(MAGIC) => match version {
             2 => Ok(&[Way::Still]),
-            _ => Ok(&[Way::Locked, Way::Mended]),
+            _ => {
+                own::journal(file)?;
+                Ok(&[Way::Locked, Way::Mended])
+            }
         },
         Some(_) | None => Err(StoreError::NotARun(path.into(), "it is no SQLite database")),
     }
@@ -174,7 +181,7 @@ impl Way {
     }
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -29,6 +29,16 @@ pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
     reader.record()
 }
 
+/// A run as the bytes of one file, with what only its log holds so far. Nothing is written.
+///
+/// # Errors
+/// As [`read`].
+pub fn image(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let (mut connection, _) = open(path)?;
+    let image = connection.serialize(rusqlite::MAIN_DB).map(|bytes| bytes.to_vec());
+    image.map_err(|source| StoreError::database("copying the database", path, source))
+}
+
 impl Reader<'_> {
     fn record(&self) -> Result<RunRecord, StoreError> {
         let mut cells = self.cells()?;

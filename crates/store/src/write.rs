@@ -1,8 +1,7 @@
 //! Writing a run.
 
 use std::{
-    fs::File,
-    os::unix::fs::MetadataExt,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +13,12 @@ use model::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
-use crate::{APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_SQL, StoreError, lock, open::check, read};
+use sys::whole::Fresh;
+
+use crate::{APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError, own, read};
+
+/// The step that makes a new file.
+const CREATING: &str = "creating the tables";
 
 /// How long the end of a run waits for others who have its file open.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -22,10 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A run that is being written. Only one process at a time holds one for a file.
 #[derive(Debug)]
 pub struct Store {
-    // Dropped before the lock: see `lock`.
+    // Dropped before the lock: see `Lock`.
     connection: Connection,
     path: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Store {
@@ -40,92 +44,56 @@ impl Store {
         environment: &Environment,
         warnings: &[Warning],
     ) -> Result<Self, StoreError> {
-        if path.exists() {
-            return Err(StoreError::Exists(path.into()));
-        }
-        // Made whole under another name first: a kill leaves either no run file or a complete one.
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         let open = |source| StoreError::Open { path: path.into(), source };
-        // Two runs may begin one file at a time: emptied, and later renamed, only under the lock.
-        let made = File::options().write(true).create(true).truncate(false).open(&partial);
-        made.map_err(open)?;
-        let lock = lock(&partial)?;
-        let ours = lock.metadata().map_err(open)?.ino();
-        if path.exists() || !std::fs::metadata(&partial).is_ok_and(|file| file.ino() == ours) {
+        if path.symlink_metadata().is_ok() {
             return Err(StoreError::Exists(path.into()));
         }
-        lock.set_len(0).map_err(open)?;
-        let mut store = Self::open(&partial, lock, "delete")?;
-        store.write("creating the tables", |transaction| {
-            transaction.execute_batch(SCHEMA_SQL)?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", SCHEMA)?;
-            put_info(transaction, info)?;
-            for (index, cell) in cells.iter().enumerate() {
-                put_cell(transaction, index, cell)?;
-            }
-            put_environment(transaction, None, environment)?;
-            warnings.iter().try_for_each(|warning| put_warning(transaction, None, None, warning))
+        own::no_sides(path)?;
+        let image = image(info, cells, environment, warnings);
+        let image = image.map_err(|error| StoreError::database(CREATING, path, error))?;
+        // Made whole under another name: a kill leaves either no run file or a complete one.
+        let fresh = Fresh::beside(path, 0o644).map_err(open)?;
+        fresh.file().write_all(&image).map_err(|source| full(CREATING, path, source))?;
+        let file = fresh.place_new().map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => StoreError::Exists(path.into()),
+            _ => full(CREATING, path, source),
         })?;
-        let Self { connection, _lock: lock, .. } = store;
-        drop(connection);
-        std::fs::rename(&partial, path).map_err(open)?;
-        Self::open(path, lock, "wal")
+        Self::open(path, Lock::of(file, path)?)
     }
 
-    /// Goes on with a run that was cut short. A file of an older schema becomes one of this.
+    /// Goes on with a run that was cut short.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] while another process writes it; else as [`read`].
+    /// [`StoreError::Busy`] while another process writes it, [`StoreError::Older`] and
+    /// [`StoreError::Altered`] if its tables are not those of this version; else as [`read`].
     pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
-        let lock = lock(path)?;
-        let record = read(path)?;
-        let mut store = Self::open(path, lock, "wal")?;
-        let found = check(&store.connection, path)?;
-        store.migrate(found)?;
-        Ok((store, record))
+        let file = std::fs::canonicalize(path);
+        let file = file.map_err(|source| StoreError::Open { path: path.into(), source })?;
+        let lock = Lock::take(&file)?;
+        own::sides(&file, &lock)?;
+        let record = read(&file)?;
+        Ok((Self::open(&file, lock)?, record))
     }
 
-    fn migrate(&mut self, found: i32) -> Result<(), StoreError> {
-        let steps: Vec<&str> = (1..)
-            .zip(MIGRATIONS)
-            .filter(|(from, _)| *from >= found)
-            .map(|(_, step)| step)
-            .collect();
-        if steps.is_empty() {
-            return Ok(());
-        }
-        const STEP: &str = "bringing an old file to this version";
-        // Within a transaction this would have no effect.
-        self.foreign_keys(STEP, false)?;
-        self.write(STEP, |transaction| {
-            steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
-            transaction.pragma_update(None, "user_version", SCHEMA)
-        })?;
-        self.foreign_keys(STEP, true)
-    }
-
-    fn foreign_keys(&self, step: &'static str, on: bool) -> Result<(), StoreError> {
-        let set = self.connection.pragma_update(None, "foreign_keys", on);
-        set.map_err(|source| self.failed(step, source))
-    }
-
-    fn open(path: &Path, lock: File, journal: &str) -> Result<Self, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let open = || {
-            let connection = Connection::open_with_flags(path, flags)?;
-            connection.pragma_update(None, "journal_mode", journal)?;
-            connection.pragma_update(None, "synchronous", "full")?;
-            connection.pragma_update(None, "foreign_keys", true)?;
-            Ok(connection)
-        };
-        let connection = open().map_err(|source| StoreError::Database {
-            step: "opening the database",
-            path: path.into(),
-            source,
-        })?;
+    /// Connects to a run file that is locked, and checks that it is one before it is written to.
+    fn open(path: &Path, lock: Lock) -> Result<Self, StoreError> {
+        // Links were resolved, and none that was placed since is followed.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let opened = |source| StoreError::database("opening the database", path, source);
+        let path = &std::fs::canonicalize(path)
+            .map_err(|source| StoreError::Open { path: path.into(), source })?;
+        let connection = Connection::open_with_flags(path, flags).map_err(opened)?;
+        own::distrust(&connection).map_err(opened)?;
+        own::check(&connection, path)?;
+        let set = |name: &str, value: &str| connection.pragma_update(None, name, value);
+        set("journal_mode", "wal")
+            .and_then(|()| set("synchronous", "full"))
+            .and_then(|()| set("foreign_keys", "on"))
+            .map_err(opened)?;
+        // SQLite has opened or made its files by now; none was placed there meanwhile.
+        own::sides(path, &lock)?;
         Ok(Self { connection, path: path.into(), _lock: lock })
     }
 
@@ -234,6 +202,37 @@ impl Store {
             return StoreError::Full { step, path: self.path.clone() };
         }
         StoreError::database(step, &self.path, source)
+    }
+}
+
+/// A new run as the bytes of its file.
+fn image(
+    info: &RunInfo,
+    cells: &[CellRecord],
+    environment: &Environment,
+    warnings: &[Warning],
+) -> rusqlite::Result<Vec<u8>> {
+    let mut connection = Connection::open_in_memory()?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA_SQL)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    put_info(&transaction, info)?;
+    for (index, cell) in cells.iter().enumerate() {
+        put_cell(&transaction, index, cell)?;
+    }
+    put_environment(&transaction, None, environment)?;
+    warnings.iter().try_for_each(|warning| put_warning(&transaction, None, None, warning))?;
+    transaction.commit()?;
+    Ok(connection.serialize(rusqlite::MAIN_DB)?.to_vec())
+}
+
+fn full(step: &'static str, path: &Path, source: std::io::Error) -> StoreError {
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            StoreError::Full { step, path: path.into() }
+        }
+        _ => StoreError::Open { path: path.into(), source },
     }
 }
 

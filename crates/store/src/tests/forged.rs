@@ -1,0 +1,190 @@
+//! Run files with more in them, or next to them, than fslab has put there.
+
+use std::{
+    fs,
+    os::unix::fs::{chown, symlink},
+};
+
+use super::*;
+
+struct Forged {
+    directory: tempfile::TempDir,
+}
+
+impl Forged {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let forged = Self { directory };
+        let made = Store::create(&forged.file(), &info(), &[cell("ext4")], &host(), &[]);
+        made.unwrap().trial(&trial(0, 0), None).unwrap();
+        forged
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.at("a.fslab")
+    }
+
+    fn sql(&self, statements: &str) {
+        Connection::open(self.file()).unwrap().execute_batch(statements).unwrap();
+    }
+
+    #[track_caller]
+    fn refused(&self, words: &str) {
+        let before = fs::read(self.file()).unwrap();
+        let message = Store::resume(&self.file()).err().map_or("resumed".into(), |e| e.to_string());
+        assert!(message.contains(words) && message.contains(';'), "{words}: {message}");
+        assert!(fs::read(self.file()).unwrap() == before, "{words}: something was written");
+    }
+}
+
+#[test]
+fn a_run_file_with_objects_of_another_origin_is_not_resumed() {
+    for (statements, words) in [
+        (
+            "CREATE TRIGGER t AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END",
+            "trigger `t`",
+        ),
+        (
+            "DROP VIEW result; CREATE VIEW result AS SELECT load_extension('x') AS a",
+            "view `result`",
+        ),
+        ("DROP VIEW result", "it has no view `result`"),
+        ("CREATE INDEX i ON trial (abs(repeat))", "index `i`"),
+        ("ALTER TABLE trial ADD COLUMN g INTEGER AS (id + 1)", "table `trial`"),
+        ("ANALYZE", "table `sqlite_stat1`"),
+        ("CREATE VIRTUAL TABLE v USING fts5(a)", "table `v`"),
+    ] {
+        let forged = Forged::new();
+        forged.sql(statements);
+        forged.refused(words);
+        assert_eq!(read(&forged.file()).unwrap().trials.len(), 1, "{words}: it still is read");
+    }
+}
+
+#[test]
+fn a_trigger_that_is_added_later_is_not_run() {
+    let forged = Forged::new();
+    let (mut store, _) = Store::resume(&forged.file()).unwrap();
+    forged.sql("CREATE TRIGGER t AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END");
+    store.trial(&trial(0, 1), None).unwrap();
+    drop(store);
+    let record = read(&forged.file()).unwrap();
+    assert!(record.trials.iter().all(|kept| kept.samples == trial(0, 0).samples));
+}
+
+#[test]
+fn files_that_sqlite_would_take_for_parts_of_a_run_are_refused() {
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let forged = Forged::new();
+        let side = forged.at(&format!("a.fslab{suffix}"));
+        fs::write(forged.at("victim"), "mine").unwrap();
+        symlink(forged.at("victim"), &side).unwrap();
+        let message = Store::resume(&forged.file()).unwrap_err().to_string();
+        assert!(message.contains(&format!("a.fslab{suffix}")), "{message}");
+        fs::remove_file(&side).unwrap();
+        fs::hard_link(forged.at("victim"), &side).unwrap();
+        let message = Store::resume(&forged.file()).unwrap_err().to_string();
+        assert!(message.contains("second name"), "{message}");
+        fs::remove_file(&side).unwrap();
+        if rustix::process::geteuid().is_root() {
+            fs::write(&side, "").unwrap();
+            chown(&side, Some(65534), None).unwrap();
+            let message = Store::resume(&forged.file()).unwrap_err().to_string();
+            assert!(message.contains("another owner"), "{message}");
+        }
+        assert_eq!(fs::read(forged.at("victim")).unwrap(), b"mine");
+        // A new run next to what another one has left.
+        let side = forged.at(&format!("b.fslab{suffix}"));
+        fs::hard_link(forged.at("victim"), &side).unwrap();
+        let made = Store::create(&forged.at("b.fslab"), &info(), &[], &host(), &[]);
+        assert!(matches!(made, Err(StoreError::Side { .. })), "{made:?}");
+        assert!(!forged.at("b.fslab").exists());
+        assert_eq!(fs::read(forged.at("victim")).unwrap(), b"mine");
+    }
+}
+
+#[test]
+fn a_file_at_the_temporary_name_of_older_versions_is_unchanged() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("victim"), "mine").unwrap();
+    symlink(at("victim"), at("a.fslab.partial")).unwrap();
+    fs::write(at("b.fslab.partial"), "mine").unwrap();
+    for name in ["a.fslab", "b.fslab"] {
+        drop(Store::create(&at(name), &info(), &[], &host(), &[]).unwrap());
+        assert!(read(&at(name)).is_ok());
+    }
+    assert_eq!(fs::read(at("victim")).unwrap(), b"mine");
+    assert_eq!(fs::read(at("b.fslab.partial")).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 5);
+}
+
+#[test]
+fn a_link_is_resumed_as_the_file_it_leads_to_and_a_dangling_one_is_not_filled() {
+    let forged = Forged::new();
+    symlink("a.fslab", forged.at("link")).unwrap();
+    let (store, _) = Store::resume(&forged.at("link")).unwrap();
+    assert_eq!(store.path(), forged.file().canonicalize().unwrap());
+    drop(store);
+    symlink("nowhere", forged.at("dangling")).unwrap();
+    let made = Store::create(&forged.at("dangling"), &info(), &[], &host(), &[]);
+    assert!(matches!(made, Err(StoreError::Exists(_))));
+    assert!(!forged.at("nowhere").exists());
+}
+
+#[test]
+fn a_lock_on_a_file_that_was_replaced_is_refused() {
+    let forged = Forged::new();
+    fs::rename(forged.file(), forged.at("old")).unwrap();
+    symlink("old", forged.file()).unwrap();
+    assert!(matches!(Lock::take(&forged.file()), Err(StoreError::Open { .. })));
+}
+
+/// A rollback journal of no pages that names a super-journal: see `readSuperJournal` in pager.c.
+fn journal_that_names(path: &Path, pages: u32) -> Vec<u8> {
+    let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let name = path.to_str().unwrap().as_bytes();
+    let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+    let mut journal = magic.to_vec();
+    for number in [0, 1, pages, 512, 4096] {
+        journal.extend(u32::to_be_bytes(number));
+    }
+    journal.resize(512, 0);
+    journal.extend(u32::to_be_bytes((1 << 30) / 4096 + 1));
+    journal.extend(name);
+    journal.extend(u32::try_from(name.len()).unwrap().to_be_bytes());
+    journal.extend(sum.to_be_bytes());
+    journal.extend(magic);
+    journal
+}
+
+#[test]
+fn a_forged_journal_removes_no_file() {
+    let forged = Forged::new();
+    let pages = fs::metadata(forged.file()).unwrap().len() / 4096;
+    fs::write(forged.at("victim"), "mine").unwrap();
+    let journal = journal_that_names(&forged.at("victim"), u32::try_from(pages).unwrap());
+    fs::write(forged.at("a.fslab-journal"), &journal).unwrap();
+    forged.refused("that SQLite would remove");
+    fs::remove_file(forged.at("a.fslab-journal")).unwrap();
+    forged.sql("PRAGMA journal_mode = delete");
+    fs::write(forged.at("a.fslab-journal"), journal).unwrap();
+    let message = read(&forged.file()).err().map_or("it was read".into(), |e| e.to_string());
+    assert!(forged.at("victim").exists(), "{message}");
+    assert!(message.contains("that SQLite would remove"), "{message}");
+    forged.refused("that SQLite would remove");
+}
+
+#[test]
+fn an_image_holds_what_only_the_log_has() {
+    let forged = Forged::new();
+    let (mut store, _) = Store::resume(&forged.file()).unwrap();
+    store.trial(&trial(0, 1), None).unwrap();
+    fs::write(forged.at("copy"), image(&forged.file()).unwrap()).unwrap();
+    drop(store);
+    assert_eq!(read(&forged.at("copy")).unwrap().trials.len(), 2);
+}
