@@ -204,6 +204,16 @@ pub enum EngineError {
         /// What was wrong.
         source: io::Error,
     },
+    /// A new state would replace a file.
+    #[error(
+        "the crash state {} exists already; verify it with `fslab verify {}` or name another file",
+        .path.display(),
+        .path.display()
+    )]
+    StateExists {
+        /// The file.
+        path: PathBuf,
+    },
     /// The list of operations to replay could not be read.
     #[error(
         "reading the list {}; check that it is a file that this user may read",
@@ -473,6 +483,11 @@ pub enum Difference {
         /// Count of the last write there that was durable.
         durable: u64,
     },
+    /// It cannot be read.
+    Unreadable {
+        /// The kernel's answer.
+        errno: i32,
+    },
 }
 
 impl fmt::Display for Difference {
@@ -488,6 +503,9 @@ impl fmt::Display for Difference {
                     "it is from write {found} (0: before the phase), and write {durable} was \
                      durable"
                 )
+            }
+            Self::Unreadable { errno } => {
+                write!(f, "it cannot be read: {}", io::Error::from_raw_os_error(*errno))
             }
         }
     }

@@ -58,6 +58,6 @@ pub use process::worker_process;
 pub use progress::{Progress, Snapshot};
 pub use replay::{check_load, inspect_load, run_replay, write_load};
 pub use run::{Context, remove, run};
-pub use survival::{Loss, Survival, survival};
+pub use survival::{CrashState, Loss, Survival, survival};
 pub use task::run_task;
 pub use tree::run_tree;

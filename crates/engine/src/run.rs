@@ -25,7 +25,7 @@ use crate::{
     error::{Fault, Operation},
     patterns::Prepared,
     process::{self, Process},
-    survival,
+    survival::{self, CrashState},
     worker::Assignment,
 };
 
@@ -40,7 +40,7 @@ pub struct Context<'a> {
     /// and one operation of each worker.
     pub interrupt: &'a AtomicBool,
     /// Where to keep what is needed to judge the files after a crash, see [`crate::survival`].
-    pub state: Option<&'a Path>,
+    pub state: Option<&'a CrashState>,
     /// Program and arguments of a worker process, which must call [`crate::worker_process`]: such
     /// as `["/proc/self/exe", "worker"]`. Empty if no stream asks for processes.
     pub worker_command: &'a [OsString],

@@ -29,7 +29,10 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::{ffi::OsStrExt, fs::FileExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -76,6 +79,8 @@ pub struct Survival {
     pub torn: u64,
     /// How many of these are lost.
     pub lost: u64,
+    /// How many of the lost ones cannot be read.
+    pub unreadable: u64,
     /// The first losses.
     pub losses: Vec<Loss>,
 }
@@ -91,22 +96,57 @@ pub struct Loss {
     pub difference: Difference,
 }
 
-/// Prepares the state file of a phase.
-pub(crate) fn begin(path: &Path, stream: &Stream, directory: &Path) -> Result<Board, EngineError> {
-    let failed = |source| EngineError::State { path: path.into(), source };
+/// A state file that this process has made.
+#[derive(Debug)]
+pub struct CrashState {
+    path: PathBuf,
+    file: File,
+}
+
+impl CrashState {
+    /// Makes an empty state file. One that exists may be of the crash that is to be judged.
+    ///
+    /// # Errors
+    /// [`EngineError::StateExists`] if the name is in use, [`EngineError::State`] when the file
+    /// cannot be made.
+    pub fn create(path: &Path) -> Result<Self, EngineError> {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
+        match options.open(path) {
+            Ok(file) => Ok(Self { path: path.into(), file }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(EngineError::StateExists { path: path.into() })
+            }
+            Err(source) => Err(EngineError::State { path: path.into(), source }),
+        }
+    }
+
+    /// Removes the file, unless the name is that of another file by now.
+    ///
+    /// # Errors
+    /// [`EngineError::State`] when it cannot be removed.
+    pub fn remove(&self) -> Result<(), EngineError> {
+        let removed = sys::whole::remove(&self.path, &self.file);
+        removed.map(drop).map_err(|source| EngineError::State { path: self.path.clone(), source })
+    }
+}
+
+/// Fills the state file of a phase, in place of what an earlier phase has left there.
+pub(crate) fn begin(
+    state: &CrashState,
+    stream: &Stream,
+    directory: &Path,
+) -> Result<Board, EngineError> {
+    let path = &state.path;
+    let failed = |source| EngineError::State { path: path.clone(), source };
     let trailer = Trailer {
         version: VERSION,
         stream: stream.clone(),
         directory: directory.as_os_str().as_bytes().to_vec(),
     };
     let json = serde_json::to_vec(&trailer).map_err(|error| failed(error.into()))?;
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .map_err(failed)?;
+    let mut file = state.file.try_clone().map_err(failed)?;
+    file.set_len(0).map_err(failed)?;
     let control = Board::file_len(stream.workers.count);
     file.set_len(control).map_err(failed)?;
     file.seek(SeekFrom::Start(control)).map_err(failed)?;
@@ -122,7 +162,8 @@ pub(crate) fn begin(path: &Path, stream: &Stream, directory: &Path) -> Result<Bo
 ///
 /// # Errors
 /// [`EngineError::State`] when the state cannot be read, [`EngineError::Stream`] when the stream
-/// has no headers to go by, [`EngineError::Io`] when a file under test cannot be read.
+/// has no headers to go by, [`EngineError::Io`] when a file under test may not be opened. Blocks
+/// that cannot be read are lost.
 pub fn survival(state: &Path) -> Result<Survival, EngineError> {
     let (trailer, board) = read(state)?;
     let Trailer { stream, directory, .. } = trailer;
@@ -198,9 +239,13 @@ impl Judgement<'_> {
         let check = Check::new(self.stream, worker);
         let blocks = self.writes(worker, lane.start(), durable, done, check.block_size() as u64)?;
         let file = match File::open(path) {
-            Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(fault(Operation::Open, None, &error)),
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // That says something of this process, and nothing of the blocks.
+            Err(error) if NOT_OPENED.contains(&errno(&error)) => {
+                return Err(fault(Operation::Open, None, &error));
+            }
+            Err(error) => Err(errno(&error)),
         };
         let mut bytes = vec![0; check.block_size()];
         for (block, writes) in (0u64..).zip(blocks) {
@@ -209,8 +254,16 @@ impl Judgement<'_> {
             }
             let offset = block * bytes.len() as u64;
             bytes.fill(0);
-            if let Some(file) = &file {
-                fill(file, &mut bytes, offset)?;
+            let read = match &file {
+                Ok(Some(file)) => fill(file, &mut bytes, offset),
+                Ok(None) => Ok(()),
+                Err(errno) => Err(*errno),
+            };
+            if let Err(errno) = read {
+                self.survival.blocks += 1;
+                self.survival.unreadable += 1;
+                self.lose(path, offset, Difference::Unreadable { errno });
+                continue;
             }
             let found = check.block(offset, &bytes);
             // 0 for what is from before the phase.
@@ -285,6 +338,10 @@ impl Judgement<'_> {
             }
             Err(difference) => difference,
         };
+        self.lose(path, offset, difference);
+    }
+
+    fn lose(&mut self, path: &Path, offset: u64, difference: Difference) {
         self.survival.lost += 1;
         if self.survival.losses.len() < TOLD {
             let (path, offset) = (path.to_path_buf(), Bytes(offset));
@@ -294,7 +351,10 @@ impl Judgement<'_> {
 }
 
 /// Reads what there is at `offset`; what lies behind the end of the file stays as it was.
-fn fill(file: &File, bytes: &mut [u8], offset: u64) -> Result<(), Fault> {
+///
+/// # Errors
+/// The error number of a read that failed.
+fn fill(file: &File, bytes: &mut [u8], offset: u64) -> Result<(), i32> {
     let mut moved = 0;
     while moved < bytes.len() {
         let place = offset + moved as u64;
@@ -302,14 +362,21 @@ fn fill(file: &File, bytes: &mut [u8], offset: u64) -> Result<(), Fault> {
             Ok(0) => return Ok(()),
             Ok(count) => moved += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(fault(Operation::Read, Some(place), &error)),
+            Err(error) => return Err(errno(&error)),
         }
     }
     Ok(())
 }
 
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Errors of open(2) that are of the process, not of the file.
+const NOT_OPENED: [i32; 5] = [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+
 fn fault(operation: Operation, offset: Option<u64>, error: &io::Error) -> Fault {
-    Fault::Os { operation, offset, errno: error.raw_os_error().unwrap_or(libc::EIO) }
+    Fault::Os { operation, offset, errno: errno(error) }
 }
 
 /// Refuses a stream where it cannot be told what is durable, or where it must be.

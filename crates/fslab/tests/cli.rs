@@ -167,8 +167,7 @@ fn the_doctor_says_what_the_generator_costs() {
 
 #[test]
 fn clean_finds_nothing_on_a_clean_machine() {
-    let said = Bench::new().ends(0, &["clean"]);
-    assert_eq!(said.stdout, "nothing to undo\n");
+    Bench::new().has_nothing_to_undo();
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod guest;
 mod hostile;
 mod import;
 mod input;
+mod kept;
 mod kill;
 mod loadfile;
 mod made;

@@ -92,6 +92,14 @@ impl Bench {
         said
     }
 
+    /// Runs `fslab clean`, which may list the killed runs of other tests in memory.
+    #[track_caller]
+    pub(crate) fn has_nothing_to_undo(&self) {
+        let said = self.ends(0, &["clean"]).stdout;
+        let other = |line: &str| line == "nothing to undo" || line.contains("/dev/shm/fslab-");
+        assert!(said.lines().all(other), "{said}");
+    }
+
     /// A loop device on an image file of this bench, detached when it is dropped.
     pub(crate) fn disk(&self, name: &str, bytes: u64) -> Disk {
         let image = self.path(name);

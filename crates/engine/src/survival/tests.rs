@@ -11,11 +11,13 @@ use crate::{Context, Progress, io::conformance::stream, run};
 struct Bench {
     directory: TempDir,
     state: TempDir,
+    kept: std::cell::OnceCell<CrashState>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { directory: TempDir::new().unwrap(), state: TempDir::new().unwrap() }
+        let (directory, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        Self { directory, state, kept: std::cell::OnceCell::new() }
     }
 
     fn state(&self) -> PathBuf {
@@ -23,11 +25,12 @@ impl Bench {
     }
 
     fn run(&self, stream: &Stream) -> Result<(), EngineError> {
+        let state = self.kept.get_or_init(|| CrashState::create(&self.state()).unwrap());
         let context = Context {
             directory: self.directory.path(),
             progress: &Progress::default(),
             interrupt: &AtomicBool::new(false),
-            state: Some(&self.state()),
+            state: Some(state),
             worker_command: &[],
         };
         run(stream, &context).map(drop)
@@ -124,6 +127,7 @@ fn a_state_must_be_one_and_a_stream_must_have_headers() {
     std::fs::write(bench.state(), b"nothing of the kind").unwrap();
     let text = survival(&bench.state()).unwrap_err().to_string();
     assert!(text.contains("the state file ") && text.ends_with("/state"), "{text}");
+    std::fs::remove_file(bench.state()).unwrap();
     let mut plan = overwrites();
     plan.record = Bytes(32);
     assert!(matches!(bench.run(&plan), Err(EngineError::Stream { .. })));
@@ -167,4 +171,52 @@ fn streams_that_cannot_be_judged_are_refused() {
     }));
     std::fs::write(bench.directory.path().join("f.0"), b"not a block").unwrap();
     assert!(refused(&|plan| (plan.access, plan.bound) = (Access::Append, Bound::Ops(3))));
+}
+
+#[test]
+fn an_existing_file_becomes_no_crash_state() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("notes"), "mine").unwrap();
+    std::os::unix::fs::symlink(at("notes"), at("link")).unwrap();
+    std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+    for name in ["notes", "link", "dangling"] {
+        let refused = CrashState::create(&at(name)).unwrap_err();
+        assert!(matches!(refused, EngineError::StateExists { .. }), "{name}: {refused:?}");
+    }
+    assert_eq!(std::fs::read(at("notes")).unwrap(), b"mine");
+    assert!(!at("nowhere").exists());
+}
+
+#[test]
+fn a_state_file_that_was_replaced_is_not_removed() {
+    let bench = Bench::new();
+    bench.run(&overwrites()).unwrap();
+    let state = bench.kept.get().unwrap();
+    std::fs::rename(bench.state(), bench.state.path().join("saved")).unwrap();
+    std::fs::write(bench.state(), "mine").unwrap();
+    state.remove().unwrap();
+    assert_eq!(std::fs::read(bench.state()).unwrap(), b"mine");
+    std::fs::rename(bench.state.path().join("saved"), bench.state()).unwrap();
+    state.remove().unwrap();
+    assert!(!bench.state().exists());
+}
+
+/// Reads of /proc/self/mem at low addresses fail with EIO, as those of a bad block do.
+#[test]
+fn blocks_that_cannot_be_read_are_lost_and_the_others_are_judged() {
+    let bench = Bench::new();
+    let mut plan = overwrites();
+    plan.workers = Workers::threads(2);
+    bench.run(&plan).unwrap();
+    let sound = survival(&bench.state()).unwrap();
+    let file = bench.directory.path().join("f.0");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/proc/self/mem", &file).unwrap();
+    let found = survival(&bench.state()).unwrap();
+    assert_eq!((found.blocks, found.durable), (sound.blocks, sound.durable));
+    assert_eq!((found.lost, found.unreadable), (found.lost, found.lost));
+    assert!(found.lost > 0 && found.lost < found.blocks, "{found:?}");
+    let difference = Difference::Unreadable { errno: libc::EIO };
+    assert!(found.losses.iter().all(|loss| loss.difference == difference && loss.path == file));
 }

@@ -2,7 +2,7 @@
 //!
 //! The arguments become the text of a plan and settings on top of it, which run as any plan does;
 //! what is shown in the end is the sheet of [`report::bench`]. Nothing is formatted. A run that
-//! nobody wants to keep has its file in the state directory until it was shown.
+//! nobody wants to keep is a scratch run ([`super::scratch`]).
 
 use std::{
     fs,
@@ -11,12 +11,16 @@ use std::{
 };
 
 use anyhow::Context;
-use engine::Progress;
+use engine::{CrashState, EngineError, Progress};
 use model::{Point, RunRecord, SuiteSpec, suggest::nearest};
 use report::{Subject, TerminalOptions, View};
 use rig::{Catalogue, Host, RealHost};
 
-use super::session::{self, Conducting, Ended, Surroundings};
+use super::{
+    keeping,
+    scratch::Scratch,
+    session::{self, Conducting, Ended, Surroundings},
+};
 use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
@@ -29,18 +33,23 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let workload = Workload::find(arguments)?;
     let directory = directory(arguments)?;
     if let Some(state) = &arguments.crash_state {
+        if state.symlink_metadata().is_ok() {
+            return Err(Failure::usage(EngineError::StateExists { path: state.clone() }));
+        }
         outside(state, &directory)?;
     }
     let catalogue = Catalogue::embedded();
     let chosen = chosen(arguments, &workload, &directory, &catalogue)?;
-    let place = Kept::new(arguments.output.as_deref(), state)?;
-    session::free(place.path())?;
+    let place = Kept::new(arguments.output.as_deref(), state, &directory)?;
+    session::free(&place.path())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let interrupt = session::listen()?;
     let (catalogue, host, interrupt) = (&catalogue, &host, &interrupt);
     let surroundings = Surroundings { catalogue, host, state, destroy: &[], interrupt };
     // What was asked for is the plan: nothing about it is amended.
-    let prepared = session::begin(&chosen, place.path(), Vec::new(), &surroundings)?;
+    let prepared = session::begin(&chosen, &place.path(), Vec::new(), &surroundings)?;
+    let state = arguments.crash_state.as_deref().map(CrashState::create).transpose();
+    let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
@@ -50,14 +59,14 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         progress: &progress,
         interrupt,
         fail_fast: false,
-        crash_state: arguments.crash_state.as_deref(),
+        crash_state: state.as_ref(),
         without_reboot: false,
         pilot: false,
     };
     let ended = session::conduct(prepared, &conducting)?;
-    if let Some(state) = &arguments.crash_state {
-        // The files it speaks of are removed by now: there was no crash.
-        let _gone = fs::remove_file(state);
+    if let Some(state) = &state {
+        // The files that it describes are removed by now: there was no crash.
+        state.remove().context("removing it after the run")?;
     }
     drop(screen);
     end(arguments, &workload, &ended, &place)
@@ -322,39 +331,24 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Where the run file is: where it was asked for, or in the state directory until this is dropped.
+/// The run file: where it was asked for, or a scratch run that is removed when this is dropped.
 enum Kept {
     Asked(PathBuf),
-    Scratch(PathBuf),
+    Scratch(Scratch),
 }
 
 impl Kept {
-    fn new(asked: Option<&Path>, state: &Path) -> anyhow::Result<Self> {
+    fn new(asked: Option<&Path>, state: &Path, directory: &Path) -> anyhow::Result<Self> {
         if let Some(path) = asked {
             return Ok(Self::Asked(path.into()));
         }
-        fs::create_dir_all(state).with_context(|| {
-            format!(
-                "cannot make the state directory {}; name another one with --state-directory or \
-                 $FSLAB_STATE",
-                state.display()
-            )
-        })?;
-        Ok(Self::Scratch(state.join(super::keeping::scratch())))
+        keeping::scratch(state, directory).map(Self::Scratch)
     }
 
-    fn path(&self) -> &Path {
+    fn path(&self) -> PathBuf {
         match self {
-            Self::Asked(path) | Self::Scratch(path) => path,
-        }
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Self::Scratch(path) = self {
-            // Never made, or gone: nothing is left either way.
-            let _gone = fs::remove_file(path);
+            Self::Asked(path) => path.clone(),
+            Self::Scratch(scratch) => scratch.run_file(),
         }
     }
 }
@@ -373,11 +367,11 @@ fn end(
                 "interrupted, and undone. Go on with: fslab run --resume {}",
                 path.display()
             ),
-            Kept::Scratch(_) => "interrupted, and undone".into(),
+            Kept::Scratch(..) => "interrupted, and undone".into(),
         });
         return Ok(Exit::Interrupted);
     }
-    let record = store::read(place.path())?;
+    let record = store::read(&place.path())?;
     let text = match arguments.json {
         true => report::json(&View::new(&record)),
         false => {
@@ -387,7 +381,7 @@ fn end(
             let sheet = output::shown(sheet);
             match place {
                 Kept::Asked(path) => format!("{sheet}\nrun file  {}", path.display()),
-                Kept::Scratch(_) => sheet,
+                Kept::Scratch(..) => sheet,
             }
         }
     };

@@ -19,8 +19,7 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     if rig::resume::disarm(&RealHost, None)? {
         lines.push("removed: the unit that would have gone on with a run after a boot".into());
     }
-    let forgotten = super::keeping::forget(state);
-    lines.extend(forgotten.iter().map(|path| format!("removed: {}", path.display())));
+    lines.extend(super::keeping::clean(state));
     if lines.is_empty() {
         lines.push("nothing to undo".into());
     }

@@ -1,26 +1,44 @@
 //! Where a run file is while it is written, and where it is in the end.
 //!
 //! The filesystem under test must not carry the run file: keeping a trial would then be part of the
-//! load. For a device or an image that is a refusal. A directory, though, often lies on the only
-//! filesystem its user may write to; its run file is kept in memory (`/dev/shm`, tmpfs(5)) while
-//! the run goes on, and moved to its place when it ends or is interrupted. After a kill it is still
-//! there, under a name made from the final path, and `--resume` finds it.
+//! load. For a device or an image that is a refusal. A directory, though, often is on the only
+//! filesystem its user may write to. Its run file is written in memory (`/dev/shm`, tmpfs(5)) during
+//! the run, and copied to its place when the run ends or is interrupted. After a kill the working
+//! copy is still in memory, under a name made from the final path, and `--resume` finds it.
+//!
+//! A run that is resumed is copied into memory, and the file at its place stays until it is replaced
+//! as a whole, so a power loss costs at most the trials since. While both exist, what they hold
+//! decides which is newer: one run, one of them with all trials of the other. Anything else is an
+//! error, and a file at the place that is not of this run is never replaced.
 
 use std::{
     fs::{self, DirBuilder},
     hash::{DefaultHasher, Hash, Hasher},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    io::{self, Write},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
 };
 
 use anyhow::Context;
-use model::storage::Place;
+use model::{
+    RunRecord,
+    record::{CellState, RunInfo},
+    storage::Place,
+};
+use store::{Lock, StoreError};
+use sys::whole::Fresh;
+
+use super::scratch::{self, Scratch};
+use crate::exit::Failure;
 
 /// A directory in memory that every user may make a directory in.
 const MEMORY: &str = "/dev/shm";
 
-/// The two places of a run file; often one. Once begun it goes to its place in the end, whatever
-/// the end.
+/// The two places of a run file; often one. Once begun it goes to its place in the end, even if the
+/// run fails.
 #[derive(Debug)]
 pub(super) struct Keeping {
     begun: bool,
@@ -34,112 +52,328 @@ impl Keeping {
     /// The places for a run file and a storage. Nothing is made yet.
     ///
     /// # Errors
-    /// When the current directory cannot be told.
+    /// When the current directory is unknown.
     pub(super) fn choose(place: &Path, storage: &Place) -> anyhow::Result<Self> {
         let working = match storage {
             Place::Directory { path } if same_device(place, Path::new(path)) => in_memory(place)?,
-            Place::Directory { .. } | Place::Image { .. } | Place::Devices { .. } => place.into(),
+            // A killed run may be in memory although its place is not under test any more.
+            Place::Directory { .. } | Place::Image { .. } | Place::Devices { .. } => {
+                Self::find(place)
+            }
         };
         Ok(Self { begun: false, place: place.into(), working })
     }
 
-    /// The file to read when a run is to go on: in its place, or still in memory after a kill.
+    /// The file to read: at its place, or a newer one that is written or was left in memory.
     pub(super) fn find(place: &Path) -> PathBuf {
-        match in_memory(place) {
-            Ok(working) if !place.exists() && working.exists() => working,
-            Ok(_) | Err(_) => place.into(),
+        let working = in_memory(place).ok().filter(|file| memory().is_ok() && exists(file));
+        let Some(working) = working else { return place.into() };
+        match exists(place).then(|| newer(place, &working)) {
+            None | Some(Ok(Newer::Working)) => working,
+            Some(Ok(Newer::Place) | Err(_)) => place.into(),
         }
     }
 
-    /// Makes ready for writing, with what was written before if the run goes on.
+    /// Makes sure that a new run has no working copy of another in its way.
     ///
     /// # Errors
-    /// When memory cannot take it.
+    /// When a killed run of this name is in memory.
+    pub(super) fn free(&self) -> Result<(), Failure> {
+        if self.working == self.place || !exists(&self.working) {
+            return Ok(());
+        }
+        Err(Failure::usage(anyhow::anyhow!(
+            "a killed run of this name is kept in memory, {}; go on with it: fslab run --resume {}",
+            self.working.display(),
+            self.place.display()
+        )))
+    }
+
+    /// Prepares for writing, with what was written before if the run goes on.
+    ///
+    /// # Errors
+    /// When memory cannot take it, or it is not clear which of two files is the run.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
-        self.begun = true;
         if self.working == self.place {
             return Ok(());
         }
-        if let Some(directory) = self.working.parent() {
-            let made = DirBuilder::new().mode(0o700).recursive(true).create(directory);
-            made.with_context(|| format!("making {}", directory.display()))?;
-            // The directory is open to all users: one that somebody else made is no place to trust.
-            let metadata = fs::symlink_metadata(directory)?;
-            let own = metadata.uid() == rustix::process::geteuid().as_raw();
-            anyhow::ensure!(
-                own && metadata.is_dir(),
-                "{} belongs to somebody else; name a run file on another filesystem with -o",
-                directory.display()
-            );
+        let directory = memory_made()?;
+        if exists(&self.place) {
+            if exists(&self.working) && matches!(self.newer()?, Newer::Place) {
+                let _held = Lock::take(&self.working)?;
+                self.forget()?;
+            }
+            if !exists(&self.working) {
+                let image = store::image(&self.place)?;
+                let copied = new(&self.working, &image);
+                copied.with_context(|| {
+                    format!("copying {} into {}", self.place.display(), directory.display())
+                })?;
+            }
         }
-        if self.place.exists() && !self.working.exists() {
-            relocate(&self.place, &self.working)?;
-        }
+        let place = std::path::absolute(&self.place)?;
+        sys::whole::write(&note(&self.working), place.as_os_str().as_bytes())?;
+        self.begun = true;
         Ok(())
     }
 
-    /// Brings the file to its place.
+    fn newer(&self) -> anyhow::Result<Newer> {
+        newer(&self.place, &self.working).with_context(|| {
+            format!(
+                "a killed run of the same name is kept in memory, {}; move one of the two to \
+                 another directory",
+                self.working.display()
+            )
+        })
+    }
+
+    /// Brings the file to its place: a copy replaces what is there as a whole, and then the working
+    /// copy is removed.
     ///
     /// # Errors
-    /// When it cannot be written there; it then stays where it is.
+    /// When it cannot be written there, or another file is there; the working copy then stays.
     pub(super) fn end(&self) -> anyhow::Result<()> {
         if self.working == self.place {
             return Ok(());
         }
-        relocate(&self.working, &self.place)
+        // Not if another process goes on with it.
+        let _held = Lock::take(&self.working)?;
+        let copied = || format!("copying {} to {}", self.working.display(), self.place.display());
+        let image = store::image(&self.working)?;
+        match fs::canonicalize(&self.place) {
+            Ok(place) => {
+                let old = fs::symlink_metadata(&place)?;
+                anyhow::ensure!(
+                    matches!(self.newer()?, Newer::Working),
+                    "{} holds trials that {} lacks",
+                    place.display(),
+                    self.working.display()
+                );
+                replace(&place, &old, &image).with_context(copied)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                new(&self.place, &image).with_context(copied)?;
+            }
+            Err(error) => return Err(anyhow::Error::from(error).context(copied())),
+        }
+        Ok(self.forget()?)
+    }
+
+    /// Removes the working copy, whose lock is held.
+    fn forget(&self) -> io::Result<()> {
+        for name in ["-wal", "-shm", ""] {
+            let mut file = self.working.as_os_str().to_owned();
+            file.push(name);
+            gone(fs::remove_file(PathBuf::from(file)))?;
+        }
+        gone(fs::remove_file(note(&self.working)))
     }
 }
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        if !self.begun || !self.working.exists() {
+        if !self.begun || !exists(&self.working) {
             return;
         }
-        if let Err(error) = self.end() {
-            tracing::warn!(error = format!("{error:#}"), "the run file stays where it is");
+        match self.end() {
+            Err(error) if matches!(error.downcast_ref(), Some(StoreError::Busy(_))) => {}
+            Err(error) => {
+                let (file, error) = (self.working.display(), format!("{error:#}"));
+                tracing::warn!(error, "the run file stays in memory: {file}");
+            }
+            Ok(()) => {}
         }
     }
 }
 
-/// Moves a file to another filesystem: whole under another name, then renamed.
-fn relocate(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    let moved = fs::copy(from, &partial)
-        .and_then(|_| fs::File::open(&partial)?.sync_all())
-        .and_then(|()| fs::rename(&partial, to))
-        .and_then(|()| fs::remove_file(from));
-    moved.with_context(|| format!("moving {} to {}", from.display(), to.display()))
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
-/// Removes what killed runs of `fslab bench` left: run files that nobody asked for. Names them.
-pub(super) fn forget(state: &Path) -> Vec<PathBuf> {
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Writes a file that is not there.
+fn new(place: &Path, image: &[u8]) -> io::Result<()> {
+    let fresh = Fresh::beside(place, 0o644)?;
+    fresh.file().write_all(image)?;
+    fresh.place_new().map(drop)
+}
+
+/// Replaces a file if it still is the one that was compared.
+fn replace(place: &Path, compared: &fs::Metadata, image: &[u8]) -> io::Result<()> {
+    let fresh = Fresh::beside(place, 0o600)?;
+    fresh.file().write_all(image)?;
+    fresh.file().set_permissions(compared.permissions())?;
+    let now = fs::symlink_metadata(place)?;
+    if (now.dev(), now.ino(), now.mtime(), now.mtime_nsec())
+        != (compared.dev(), compared.ino(), compared.mtime(), compared.mtime_nsec())
+    {
+        return Err(io::Error::other("it was replaced while it was compared"));
+    }
+    fresh.replace().map(drop)
+}
+
+/// The one of two files that holds all of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Newer {
+    Place,
+    /// Also if both hold the same.
+    Working,
+}
+
+/// Compares what two files hold.
+///
+/// # Errors
+/// When they are of different runs, each has trials that the other lacks, or one cannot be read.
+fn newer(place: &Path, working: &Path) -> anyhow::Result<Newer> {
+    let (there, here) = (store::read(place)?, store::read(working)?);
+    let begun = |run: &RunRecord| RunInfo { ended_unix: None, ..run.info.clone() };
+    let shared = there.trials.len().min(here.trials.len());
+    anyhow::ensure!(
+        begun(&there) == begun(&here) && there.trials[..shared] == here.trials[..shared],
+        "{} holds another run, {}",
+        place.display(),
+        there.info.id
+    );
+    let held = |run: &RunRecord| {
+        let closed = run.cells.iter().filter(|cell| cell.state != CellState::Open).count();
+        (run.trials.len(), closed, run.info.ended_unix.is_some())
+    };
+    Ok(if held(&there) > held(&here) { Newer::Place } else { Newer::Working })
+}
+
+/// Refuses, as root, to go on with a run file that another user could have written: its plan runs
+/// programs as root.
+///
+/// # Errors
+/// When another user owns it or may write to it.
+pub(super) fn trusted(path: &Path) -> Result<(), Failure> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    let user = rustix::process::geteuid();
+    let why = if metadata.uid() != user.as_raw() {
+        format!("it belongs to user {}", metadata.uid())
+    } else if metadata.mode() & 0o022 != 0 {
+        "other users may write to it".to_owned()
+    } else {
+        return Ok(());
+    };
+    if !user.is_root() || !metadata.is_file() {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(Failure::usage(anyhow::anyhow!(
+        "{shown} is not resumed as root: {why}, and its plan would run programs as root; check the \
+         plan (sqlite3 {shown} \"SELECT value FROM run WHERE key = 'plan_text'\"), then take the \
+         file over: chown root {shown}; chmod go-w {shown}"
+    )))
+}
+
+/// A run that could not keep its results would measure for nothing.
+///
+/// # Errors
+/// When no file can be made where the run file is to be.
+pub(super) fn writable(path: &Path) -> Result<(), Failure> {
+    let probe = Fresh::beside(path, 0o600);
+    probe.map(drop).map_err(|source| {
+        Failure::usage(anyhow::Error::new(source).context(format!(
+            "the run file {} cannot be written; name another place with -o",
+            path.display()
+        )))
+    })
+}
+
+/// A scratch run: in the state directory, or in memory if that is on the filesystem under test.
+///
+/// # Errors
+/// When no directory can be made for it.
+pub(super) fn scratch(state: &Path, directory: &Path) -> anyhow::Result<Scratch> {
+    let made =
+        fs::create_dir_all(state).and_then(|()| match same_device(&state.join("x"), directory) {
+            true => {
+                memory_made().map_err(io::Error::other).and_then(|memory| Scratch::new(&memory))
+            }
+            false => Scratch::new(state),
+        });
+    made.with_context(|| {
+        format!(
+            "cannot make a run file in the state directory {}; name another one with \
+             --state-directory or $FSLAB_STATE",
+            state.display()
+        )
+    })
+}
+
+/// What `fslab clean` does about run files; a line for each.
+pub(super) fn clean(state: &Path) -> Vec<String> {
+    let memory = memory();
+    let places = [Some(state), memory.as_deref().ok()];
+    let mut lines = Vec::new();
+    for cleaned in places.into_iter().flatten().map(scratch::clean) {
+        lines.extend(cleaned.removed.iter().map(|path| format!("removed: {}", path.display())));
+        let left = cleaned.left.iter();
+        lines.extend(left.map(|(path, why)| format!("left alone: {}: {why}", path.display())));
+    }
+    let entries = memory.ok().and_then(|memory| fs::read_dir(memory).ok());
+    let files = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut runs: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|name| name == "fslab")).collect();
+    runs.sort();
+    lines.extend(runs.iter().filter_map(|file| in_memory_line(file)));
+    lines
+}
+
+/// A working copy in memory that no process writes: it is never removed, since it may be the only
+/// one.
+fn in_memory_line(working: &Path) -> Option<String> {
+    let shown = working.display();
+    if matches!(Lock::take(working), Err(StoreError::Busy(_))) {
+        return None;
+    }
+    let place = fs::read(note(working)).map(std::ffi::OsString::from_vec).map(PathBuf::from);
+    let place = place.unwrap_or_else(|_| working.to_owned());
+    let place = place.display();
+    Some(format!(
+        "left alone: {shown}: the run file of a killed run, for {place}; resume it with: fslab run \
+         --resume {place}"
+    ))
+}
+
+/// The file next to a working copy that names its place.
+fn note(working: &Path) -> PathBuf {
+    working.with_added_extension("place")
+}
+
+/// The directory of this user in memory.
+///
+/// # Errors
+/// When it is not there, or may be another user's: the directory around it is open to all.
+fn memory() -> anyhow::Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let folders = [state.to_owned(), Path::new(MEMORY).join(format!("fslab-{user}"))];
-    let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let files = files.flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let left = files.filter(|path| owner(path).is_some_and(|process| !alive(process)));
-    left.filter(|path| fs::remove_file(path).is_ok()).collect()
+    let directory = Path::new(MEMORY).join(format!("fslab-{user}"));
+    let metadata = fs::symlink_metadata(&directory);
+    let metadata = metadata.with_context(|| format!("opening {}", directory.display()))?;
+    anyhow::ensure!(
+        metadata.is_dir() && metadata.uid() == user && metadata.permissions().mode() & 0o022 == 0,
+        "{} is not a directory of this user alone; name a run file on another filesystem with -o",
+        directory.display()
+    );
+    Ok(directory)
 }
 
-/// The process in the name of a run file that nobody asked for; see [`scratch`].
-fn owner(path: &Path) -> Option<u32> {
-    let name = path.file_name()?.to_str()?;
-    // SQLite's own files beside it end in `-wal` and `-shm`.
-    let rest = name.strip_prefix(SCRATCH).filter(|rest| rest.contains(".fslab"))?;
-    rest.split('-').next()?.parse().ok()
-}
-
-fn alive(process: u32) -> bool {
-    Path::new("/proc").join(process.to_string()).exists()
-}
-
-/// How names of run files begin that nobody asked for.
-const SCRATCH: &str = "bench-";
-
-/// A name for a run file that nobody asked for, of this process.
-pub(super) fn scratch() -> String {
-    format!("{SCRATCH}{}-{:08x}.fslab", std::process::id(), fastrand::u32(..))
+fn memory_made() -> anyhow::Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let directory = Path::new(MEMORY).join(format!("fslab-{user}"));
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(anyhow::Error::from(error).context(format!("making {}", directory.display())))
+        }
+        Ok(()) | Err(_) => memory(),
+    }
 }
 
 fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
@@ -152,7 +386,7 @@ fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
     Ok(Path::new(MEMORY).join(format!("fslab-{user}")).join(file))
 }
 
-/// Whether two paths lie on one filesystem; a file that is not there yet counts as its directory.
+/// Reports if two paths are on one filesystem; a file that is not there yet counts as its directory.
 fn same_device(file: &Path, directory: &Path) -> bool {
     let parent = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -165,55 +399,4 @@ fn same_device(file: &Path, directory: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_run_file_on_the_filesystem_under_test_is_kept_in_memory() {
-        let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
-        let place = scratch.path().join("a.fslab");
-        let directory = |path: &Path| Place::Directory { path: path.display().to_string() };
-        let here = Keeping::choose(&place, &directory(scratch.path())).unwrap();
-        assert!(here.working.starts_with(MEMORY), "{here:?}");
-        let elsewhere = Keeping::choose(&place, &directory(Path::new("/proc"))).unwrap();
-        assert_eq!(elsewhere.working, place);
-        let device = Place::Devices { paths: vec!["/dev/sdb".into()] };
-        assert_eq!(Keeping::choose(&place, &device).unwrap().working, place);
-    }
-
-    #[test]
-    fn what_a_killed_bench_left_is_removed_and_nothing_else() {
-        let state = tempfile::tempdir_in("/var/tmp").unwrap();
-        // Process ids end well below this (PID_MAX_LIMIT, include/linux/threads.h).
-        let dead = ["bench-4294967294-0a.fslab", "bench-4294967294-0a.fslab-wal"];
-        let kept =
-            [scratch(), "run.fslab".into(), "bench-x.fslab".into(), "bench-4294967294".into()];
-        for name in dead.iter().copied().chain(kept.iter().map(String::as_str)) {
-            fs::write(state.path().join(name), "").unwrap();
-        }
-        let mut gone = forget(state.path());
-        gone.retain(|path| path.starts_with(state.path()));
-        gone.sort();
-        assert_eq!(gone, dead.map(|name| state.path().join(name)));
-        assert!(kept.iter().all(|name| state.path().join(name).exists()));
-    }
-
-    #[test]
-    fn a_run_file_comes_to_its_place_and_is_found_before_that() {
-        let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
-        let place = scratch.path().join("a.fslab");
-        let here = Place::Directory { path: scratch.path().display().to_string() };
-        let mut keeping = Keeping::choose(&place, &here).unwrap();
-        keeping.begin().unwrap();
-        fs::write(&keeping.working, "run").unwrap();
-        assert_eq!(Keeping::find(&place), keeping.working);
-        keeping.end().unwrap();
-        assert_eq!(fs::read_to_string(&place).unwrap(), "run");
-        assert_eq!(Keeping::find(&place), place);
-        keeping.begin().unwrap();
-        assert!(keeping.working.exists() && !place.exists(), "going on moves it back");
-        let working = keeping.working.clone();
-        drop(keeping);
-        assert!(place.exists() && !working.exists(), "also when the run ends badly");
-    }
-}
+mod tests;

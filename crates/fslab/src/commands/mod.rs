@@ -17,6 +17,7 @@ mod loadfile;
 mod published;
 mod report;
 mod run;
+mod scratch;
 mod session;
 mod show;
 mod verify;

@@ -15,7 +15,7 @@ use store::Store;
 
 use super::{
     guest,
-    keeping::Keeping,
+    keeping::{self, Keeping},
     session::{self, Conducting, Ended, Ground, Prepared, Surroundings},
 };
 use crate::{
@@ -105,7 +105,7 @@ fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, F
     };
     session::free(&path)?;
     let html = arguments.html(&path)?;
-    if arguments.view.html.is_none() && html.exists() {
+    if arguments.view.html.is_none() && html.symlink_metadata().is_ok() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{} exists already, which is where the report would go; name another place with --html",
             html.display()
@@ -130,7 +130,9 @@ fn own_catalogue(arguments: &Run) -> Result<Option<String>, Failure> {
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
-    let record = super::report::stored(&Keeping::find(path))?;
+    let file = Keeping::find(path);
+    let record = super::report::stored(&file)?;
+    keeping::trusted(&file)?;
     if record.warnings.iter().any(|warning| matches!(warning, Warning::Imported { .. })) {
         return Err(Failure::usage(anyhow::anyhow!(
             "{} was imported, and what another program measured cannot be gone on with; `fslab \
@@ -150,6 +152,7 @@ fn resume(
 ) -> Result<Prepared, Failure> {
     arguments.html(path)?;
     let record = super::report::stored(&Keeping::find(path))?;
+    let planned = record.info.clone();
     let info = &record.info;
     let origin = format!("the plan in {}", path.display());
     let chosen = Chosen::read(
@@ -165,6 +168,9 @@ fn resume(
     keeping.begin()?;
     // Takes the lock, and reads again what may have been kept since.
     let (mut store, record) = Store::resume(&keeping.working)?;
+    if record.info != planned {
+        return Err(anyhow::anyhow!("{} was replaced; resume it again", path.display()).into());
+    }
     if let Some(kind) = guest::kind(&chosen) {
         let own = own_catalogue(arguments)?;
         let guests = guest::again(&chosen, kind, &record, &now, own, surroundings)?;
@@ -309,9 +315,7 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
     let view = View::new(&super::report::read(path)?);
     // The page first: a reader of stdout may have gone away.
     let html = arguments.html(path)?;
-    fs::write(&html, report::html(&view)).with_context(|| {
-        format!("writing the report {}; try `fslab report --html FILE`", html.display())
-    })?;
+    super::report::write(&html, report::html(&view).as_bytes())?;
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
     let paths = format!("\nrun file  {}\nreport    {}", path.display(), html.display());
     output::result(&(output::shown(report::terminal(&view, &options)) + &paths))?;

@@ -5,7 +5,6 @@
 //! commands.
 
 use std::{
-    fs,
     path::Path,
     sync::{
         Arc,
@@ -15,7 +14,7 @@ use std::{
 };
 
 use anyhow::Context;
-use engine::Progress;
+use engine::{CrashState, Progress};
 use model::{
     Bytes, Cell, Clock, Isolation, Nanos, Phase, RunRecord, Warning,
     phase::{Cache, Role, Work},
@@ -31,7 +30,7 @@ use store::{Store, StoreError};
 
 use super::{
     guest::{Guests, InGuest},
-    keeping::Keeping,
+    keeping::{self, Keeping},
 };
 use crate::{
     cells,
@@ -126,7 +125,7 @@ pub(super) fn begin(
     mut warnings: Vec<Warning>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
-    writable(path)?;
+    keeping::writable(path)?;
     let Surroundings { catalogue, host, .. } = surroundings;
     cells::roomy(chosen, catalogue)?;
     super::loadfile::of(chosen)?;
@@ -140,6 +139,7 @@ pub(super) fn begin(
         }
     }
     let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
+    keeping.free()?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = run_id(seed);
     let mut rig = surroundings.rig(chosen, &id, &keeping.working)?;
@@ -208,7 +208,7 @@ pub(super) struct Conducting<'a> {
     /// Stop at the first cell that fails.
     pub(super) fail_fast: bool,
     /// Where to keep what is needed to judge the files after a crash.
-    pub(super) crash_state: Option<&'a Path>,
+    pub(super) crash_state: Option<&'a Arc<CrashState>>,
     /// Go on without the boots that the plan asks for.
     pub(super) without_reboot: bool,
     /// End after the pilot.
@@ -244,7 +244,7 @@ pub(super) fn conduct(prepared: Prepared, with: &Conducting<'_>) -> anyhow::Resu
             Isolation::Remount | Isolation::Reattach => Reboots::No,
         },
         isolation,
-        crash_state: with.crash_state.map(Path::to_path_buf),
+        crash_state: with.crash_state.cloned(),
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
     };
     let settings = Settings {
@@ -399,9 +399,9 @@ impl Surroundings<'_> {
 /// # Errors
 /// When it is.
 pub(super) fn free(path: &Path) -> Result<(), Failure> {
-    match path.exists() {
-        true => Err(Failure::usage(StoreError::Exists(path.into()))),
-        false => Ok(()),
+    match path.symlink_metadata() {
+        Ok(_) => Err(Failure::usage(StoreError::Exists(path.into()))),
+        Err(_) => Ok(()),
     }
 }
 
@@ -464,18 +464,6 @@ fn outlives_a_boot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
         ))),
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-/// A run that could not keep its results would measure for nothing.
-pub(super) fn writable(path: &Path) -> Result<(), Failure> {
-    let probe = path.with_extension(format!("probe-{}", std::process::id()));
-    let written = fs::File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
-    written.map_err(|source| {
-        Failure::usage(anyhow::Error::new(source).context(format!(
-            "the run file {} cannot be written; name another place with -o",
-            path.display()
-        )))
-    })
 }
 
 pub(super) fn run_id(seed: u64) -> String {

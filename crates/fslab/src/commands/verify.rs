@@ -21,16 +21,20 @@ pub(super) fn run(arguments: &Verify) -> Result<Exit, Failure> {
 }
 
 fn text(survival: &Survival) -> String {
-    let Survival { done, durable, blocks, torn, lost, losses } = survival;
+    let Survival { done, durable, blocks, torn, lost, unreadable, losses } = survival;
     let mut text = format!(
         "operations done     {done}\n\
          durable of these    {durable} (a flush after them had returned)\n\
          blocks of these     {blocks}\n\
          intact              {}\n\
          torn                {torn} (were being overwritten; no promise is broken)\n\
-         lost                {lost}\n",
+         lost                {lost}",
         blocks - torn - lost,
     );
+    if *unreadable > 0 {
+        let _infallible = write!(text, " ({unreadable} of these cannot be read)");
+    }
+    text.push('\n');
     for loss in losses {
         let (path, offset) = (loss.path.display(), loss.offset.0);
         let _infallible = writeln!(text, "  {path} at offset {offset}: {}", loss.difference);
@@ -57,6 +61,7 @@ mod tests {
             blocks: 60,
             torn: 1,
             lost: 2,
+            unreadable: 1,
             losses: vec![Loss {
                 path: "/srv/f".into(),
                 offset: Bytes(8192),
@@ -69,7 +74,7 @@ mod tests {
             blocks of these     60
             intact              57
             torn                1 (were being overwritten; no promise is broken)
-            lost                2
+            lost                2 (1 of these cannot be read)
               /srv/f at offset 8192: it was written for offset 0
               and 1 more
         "]]

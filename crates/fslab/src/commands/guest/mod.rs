@@ -25,7 +25,7 @@ pub(crate) use self::{
     worker::work,
 };
 use super::{
-    keeping::Keeping,
+    keeping::{self, Keeping},
     session::{self, Ground, Prepared, Surroundings},
 };
 use crate::{
@@ -85,9 +85,10 @@ pub(super) fn begin(
     filesystems: Option<String>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Prepared, Failure> {
-    session::writable(path)?;
+    keeping::writable(path)?;
     cells::roomy(chosen, surroundings.catalogue)?;
     let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
+    keeping.free()?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
     let id = session::run_id(seed);
     let catalogue = surroundings.catalogue;

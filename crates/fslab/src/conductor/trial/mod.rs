@@ -10,10 +10,11 @@ mod verdict;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     time::Instant,
 };
 
+use engine::CrashState;
 use model::{
     Cell, Clock, Environment, Evidence, Factor, Isolation, Phase, RunRecord, Sample, Warning,
     factor::parse_percent,
@@ -118,7 +119,7 @@ pub(crate) struct Conditions {
     pub(crate) isolation: Isolation,
     /// Where the last measured phase that writes keeps what is needed to judge its files after a
     /// crash.
-    pub(crate) crash_state: Option<PathBuf>,
+    pub(crate) crash_state: Option<Arc<CrashState>>,
     /// The command that becomes a worker process.
     pub(crate) worker_command: Vec<OsString>,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use engine::{Context, EngineError};
+use engine::{Context, CrashState, EngineError};
 use model::{
     Clock, Nanos, Phase, PhaseResult, Warning,
     phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
@@ -29,7 +29,7 @@ pub(super) struct Workload<'a> {
     pub(super) generator: &'a [Option<f64>],
     pub(super) watch: Watch<'a>,
     pub(super) worker_command: &'a [std::ffi::OsString],
-    pub(super) crash_state: Option<&'a Path>,
+    pub(super) crash_state: Option<&'a CrashState>,
     /// The trial's directory on another filesystem, if a phase needs it.
     pub(super) elsewhere: Option<&'a Path>,
     pub(super) always: Always,

@@ -1,0 +1,249 @@
+//! Run files that only live as long as their process: those of `fslab bench` without `-o`.
+//!
+//! Each has a directory with a random name in a directory for scratch runs, and in it a record with
+//! the identity of that directory, made and locked (flock(2)) before anything else. [`clean`]
+//! removes a scratch run only if its record is valid and the lock is free, so that it removes
+//! neither files of a living process nor anything that fslab has not made; names alone decide
+//! nothing.
+
+use std::{
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
+use sys::whole::Fresh;
+
+/// The directory of scratch runs within the state directory, and in memory.
+pub(super) const DIRECTORY: &str = "scratch";
+/// The record in the directory of a scratch run.
+const RECORD: &str = "owner";
+/// Begins a record.
+const FORMAT: &str = "fslab scratch run 1";
+/// The run file, and the files that SQLite makes for it.
+const RUN: &str = "run.fslab";
+const FILES: [&str; 4] = [RUN, "run.fslab-wal", "run.fslab-shm", "run.fslab-journal"];
+
+/// Times that a cleaner may take a directory away that has no record yet.
+const TRIES: u32 = 100;
+
+/// A scratch run of this process; dropping it removes it.
+pub(super) struct Scratch {
+    directory: PathBuf,
+    record: File,
+}
+
+impl Scratch {
+    /// Makes a directory for one scratch run below `within`/[`DIRECTORY`].
+    ///
+    /// # Errors
+    /// When it cannot be made or locked.
+    pub(super) fn new(within: &Path) -> io::Result<Self> {
+        let all = within.join(DIRECTORY);
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        let mut tries = 0;
+        loop {
+            fs::create_dir_all(within)?;
+            let parent = private.recursive(true).create(&all);
+            let directory = all.join(format!("{:016x}", fastrand::u64(..)));
+            let made = parent
+                .and_then(|()| private.recursive(false).create(&directory))
+                .and_then(|()| Self::record(&directory));
+            match made {
+                Ok(record) => return Ok(Self { directory, record }),
+                // Directories without a record and empty ones are removed by cleaners.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes the record, which is locked before it has its name.
+    fn record(directory: &Path) -> io::Result<File> {
+        let fresh = Fresh::beside(&directory.join(RECORD), 0o600)?;
+        fresh.file().try_lock()?;
+        fresh.file().write_all(record(&fs::symlink_metadata(directory)?).as_bytes())?;
+        fresh.place_new()
+    }
+
+    /// The run file, which is not made yet.
+    pub(super) fn run_file(&self) -> PathBuf {
+        self.directory.join(RUN)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = remove(&self.directory, &self.record) {
+            tracing::warn!("cannot remove {}: {error}", self.directory.display());
+        }
+        // Only the last of several can.
+        let _others = self.directory.parent().map(fs::remove_dir);
+    }
+}
+
+fn record(directory: &fs::Metadata) -> String {
+    format!("{FORMAT} {}:{}\n", directory.dev(), directory.ino())
+}
+
+/// Removes a scratch run whose lock is held, if its directory still is the one that was recorded.
+fn remove(directory: &Path, held: &File) -> io::Result<()> {
+    if !sys::whole::is(&directory.join(RECORD), held) {
+        return Err(io::Error::other("it was replaced"));
+    }
+    let entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    let names: Vec<_> = entries.iter().map(|entry| entry.file_name()).collect();
+    if !names.iter().all(|name| name.to_str().is_some_and(ours)) {
+        return Err(io::Error::other("it holds files that fslab has not made"));
+    }
+    for name in names.iter().filter(|name| *name != RECORD) {
+        fs::remove_file(directory.join(name))?;
+    }
+    fs::remove_file(directory.join(RECORD))?;
+    fs::remove_dir(directory)
+}
+
+/// Reports if a name in the directory of a scratch run is one that fslab gives there.
+fn ours(name: &str) -> bool {
+    let temporary = name.starts_with(".run.fslab.") && name.ends_with(".part");
+    name == RECORD || FILES.contains(&name) || temporary
+}
+
+/// Outcome of cleaning the scratch runs of a directory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Cleaned {
+    /// Directories of scratch runs that were removed.
+    pub(super) removed: Vec<PathBuf>,
+    /// What stays, and why.
+    pub(super) left: Vec<(PathBuf, String)>,
+}
+
+/// Removes the scratch runs below `within`/[`DIRECTORY`] that dead processes of this user left.
+pub(super) fn clean(within: &Path) -> Cleaned {
+    let all = within.join(DIRECTORY);
+    let mut cleaned = Cleaned::default();
+    let entries = fs::read_dir(&all).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let removed = orphan(&path).and_then(|record| match record {
+            Some(record) => remove(&path, &record).map(|()| true),
+            None => Ok(false),
+        });
+        match removed {
+            Ok(true) => cleaned.removed.push(path),
+            Ok(false) => {}
+            Err(error) => cleaned.left.push((path, error.to_string())),
+        }
+    }
+    let _others = fs::remove_dir(&all);
+    cleaned
+}
+
+/// The locked record of a scratch run whose process is dead; `None` if it lives.
+fn orphan(directory: &Path) -> io::Result<Option<File>> {
+    let metadata = fs::symlink_metadata(directory)?;
+    let user = rustix::process::geteuid().as_raw();
+    let unknown = || Err(io::Error::other("fslab has no record of it"));
+    if !metadata.is_dir() || metadata.uid() != user {
+        return unknown();
+    }
+    let mut options = File::options();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = options.read(true).custom_flags(flags).open(directory.join(RECORD));
+    let Ok(mut file) = file else { return unknown() };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut text = String::new();
+    let _unread = Read::by_ref(&mut file).take(256).read_to_string(&mut text);
+    let own = file.metadata()?;
+    if text != record(&metadata) || !own.is_file() || own.uid() != user {
+        return unknown();
+    }
+    Ok(Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What a process leaves that is killed: its files, without its lock.
+    fn killed(within: &Path) -> PathBuf {
+        let scratch = Scratch::new(within).unwrap();
+        fs::write(scratch.run_file(), "run").unwrap();
+        fs::write(scratch.directory.join("run.fslab-wal"), "log").unwrap();
+        let directory = scratch.directory.clone();
+        let scratch = std::mem::ManuallyDrop::new(scratch);
+        scratch.record.unlock().unwrap();
+        directory
+    }
+
+    #[test]
+    fn scratch_runs_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+        let state = tempfile::tempdir_in("/var/tmp").unwrap();
+        let living = Scratch::new(state.path()).unwrap();
+        fs::write(living.run_file(), "run").unwrap();
+        let dead = killed(state.path());
+        let cleaned = clean(state.path());
+        assert_eq!(cleaned, Cleaned { removed: vec![dead.clone()], left: Vec::new() });
+        assert!(!dead.exists() && living.run_file().exists());
+        drop(living);
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_recorded_directories_are_removed_by_clean() {
+        let state = tempfile::tempdir_in("/var/tmp").unwrap();
+        let all = state.path().join(DIRECTORY);
+        let (dead, other) = (killed(state.path()), killed(state.path()));
+        // A copy has another identity than the record has.
+        let copy = all.join("0123456789abcdef");
+        fs::create_dir(&copy).unwrap();
+        for name in [RUN, RECORD] {
+            fs::copy(dead.join(name), copy.join(name)).unwrap();
+        }
+        fs::write(all.join("bench-2024-ext4.fslab"), "mine").unwrap();
+        fs::create_dir(all.join("empty")).unwrap();
+        symlink(&other, all.join("link")).unwrap();
+        fs::write(other.join("notes"), "mine").unwrap();
+        let linked = all.join("linked-record");
+        fs::create_dir(&linked).unwrap();
+        symlink(dead.join(RECORD), linked.join(RECORD)).unwrap();
+        let cleaned = clean(state.path());
+        assert_eq!(cleaned.removed, [dead]);
+        let mut left: Vec<_> = cleaned.left.into_iter().map(|(path, _)| path).collect();
+        left.sort();
+        let mut kept = [
+            copy.clone(),
+            all.join("bench-2024-ext4.fslab"),
+            all.join("empty"),
+            all.join("link"),
+            linked,
+            other.clone(),
+        ];
+        kept.sort();
+        assert_eq!(left, kept);
+        assert!(copy.join(RUN).exists() && other.join("notes").exists());
+        assert!(other.join(RUN).exists(), "all of it stays");
+    }
+
+    #[test]
+    fn a_scratch_run_that_was_replaced_is_not_removed() {
+        let state = tempfile::tempdir_in("/var/tmp").unwrap();
+        let scratch = Scratch::new(state.path()).unwrap();
+        let directory = scratch.directory.clone();
+        fs::rename(&directory, state.path().join("moved")).unwrap();
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join(RUN), "mine").unwrap();
+        drop(scratch);
+        assert!(directory.join(RUN).exists() && state.path().join("moved").exists());
+    }
+}

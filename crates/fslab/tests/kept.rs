@@ -1,0 +1,181 @@
+//! Run files and other files that fslab writes next to those of its user: nothing that it has not
+//! made is emptied, replaced, removed, or followed.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::{chown, symlink},
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use crate::support::{Bench, needs_root};
+
+const PLAN: &str = r#"
+repeats = 3
+twins = "none"
+seed = 5
+[storage]
+directory = "data"
+[axes]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+"#;
+
+fn bench() -> (Bench, String) {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let plan = bench.plan(PLAN);
+    (bench, plan)
+}
+
+/// Kills a command when so many lines with this word are on its stderr.
+#[track_caller]
+fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
+    let mut command = bench.command(arguments);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut seen = Vec::new();
+    let mut lines = lines.inspect(|line| seen.push(line.clone())).filter(|l| l.contains(word));
+    assert!(lines.nth(count - 1).is_some(), "{word} was seen {count} times");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Files of this bench in memory, removed at the end of a test that leaves some.
+fn in_memory(name: &str) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(format!("/dev/shm/fslab-{user}")).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(name)).collect()
+}
+
+fn trials(path: &Path) -> usize {
+    store::read(path).unwrap().trials.len()
+}
+
+#[test]
+fn clean_removes_scratch_runs_and_no_run_file_that_was_asked_for() {
+    let (bench, plan) = bench();
+    fs::create_dir(bench.state()).unwrap();
+    let own = bench.state().join("bench-2024-ext4.fslab");
+    fs::write(&own, "the user's").unwrap();
+    killed(&bench, &["bench", "fsync-4k", "data", "--size", "1MiB", "--json"], "phase_started", 1);
+    // By a name that a number follows, as in the names of scratch runs of older versions.
+    let run = format!("bench-4000000-{:08x}.fslab", fastrand::u32(..));
+    killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
+    assert!(!bench.path(&run).exists(), "it is in memory");
+
+    let said = bench.ends(0, &["clean"]).stdout;
+    assert!(said.lines().any(|line| line.starts_with("removed: ") && line.contains("scratch")));
+    let resume = format!("resume it with: fslab run --resume {}", bench.path(&run).display());
+    assert!(said.contains(&resume), "{said}");
+    assert!(own.exists());
+    let again = bench.ends(0, &["clean"]).stdout;
+    assert!(again.contains(&resume) && !again.contains("removed: "), "{again}");
+
+    bench.ends(0, &["run", "--resume", &run, "-q"]);
+    assert_eq!(trials(&bench.path(&run)), 3);
+    assert_eq!(in_memory(run.trim_end_matches(".fslab")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn trials_at_their_place_survive_the_loss_of_memory_during_a_resumed_run() {
+    let (bench, plan) = bench();
+    let run = format!("power-{:08x}.fslab", fastrand::u32(..));
+    bench.ends(0, &["run", &plan, "-o", &run, "-q", "--pilot"]);
+    assert_eq!(trials(&bench.path(&run)), 2);
+    killed(&bench, &["run", "--resume", &run, "--json"], "phase_started", 1);
+    bench.ends(0, &["clean"]);
+    let memory = in_memory(run.trim_end_matches(".fslab"));
+    assert!(!memory.is_empty());
+    // What a power loss takes away.
+    memory.iter().for_each(|file| fs::remove_file(file).unwrap());
+    assert_eq!(trials(&bench.path(&run)), 2);
+    bench.ends(0, &["run", "--resume", &run, "-q"]);
+    assert_eq!(trials(&bench.path(&run)), 3);
+}
+
+#[test]
+fn an_existing_file_is_not_made_a_crash_state() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (file, link) = (memory.path().join("notes"), memory.path().join("link"));
+    fs::write(&file, "mine").unwrap();
+    symlink(memory.path().join("nowhere"), &link).unwrap();
+    for state in [&file, &link] {
+        let state = state.display().to_string();
+        let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "--crash-state", &state];
+        let said = bench.ends(2, &arguments);
+        assert!(said.stderr.contains("exists already; verify it with"), "{}", said.stderr);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    let state = memory.path().join("state").display().to_string();
+    let time = ["--set", "operations=100", "--repeats", "2"];
+    let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "-q", "--crash-state", &state];
+    bench.ends(0, &[&arguments[..], &time].concat());
+    assert!(!Path::new(&state).exists(), "its own is removed");
+    assert_eq!(fs::read_dir(memory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_run_file_with_triggers_is_reported_and_not_resumed() {
+    let (bench, plan) = bench();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
+    let connection = rusqlite::Connection::open(bench.path("run.fslab")).unwrap();
+    let trigger =
+        "CREATE TRIGGER better AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END";
+    connection.execute_batch(trigger).unwrap();
+    drop(connection);
+    let said = bench.ends(3, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(said.stderr.contains("fslab did not create its trigger `better`"), "{}", said.stderr);
+    bench.ends(0, &["report", "run.fslab"]);
+    assert_eq!(trials(&bench.path("run.fslab")), 2);
+}
+
+#[test]
+fn root_does_not_run_the_plan_of_another_users_run_file() {
+    if !needs_root("kept::root_does_not_run_the_plan_of_another_users_run_file") {
+        return;
+    }
+    let (bench, plan) = bench();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
+    chown(bench.path("run.fslab"), Some(65534), Some(65534)).unwrap();
+    let said = bench.ends(2, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(said.stderr.contains("it belongs to user 65534"), "{}", said.stderr);
+    bench.ends(0, &["report", "run.fslab"]);
+    chown(bench.path("run.fslab"), Some(0), Some(0)).unwrap();
+    bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
+}
+
+/// Every output that is written under a temporary name first, with something in its way.
+#[test]
+fn temporary_names_follow_no_link_and_empty_no_file() {
+    let (bench, plan) = bench();
+    fs::write(bench.path("victim"), "mine").unwrap();
+    let names = ["run.fslab", "run.html", "out.csv", "out.html", "out.xlsx", "load"];
+    let planted: Vec<PathBuf> =
+        names.iter().map(|name| bench.path(&format!("{name}.partial"))).collect();
+    planted.iter().for_each(|path| symlink(bench.path("victim"), path).unwrap());
+    // A link under the name itself is replaced by the report, where the user named it, as a file.
+    fs::hard_link(bench.path("victim"), bench.path("out.csv")).unwrap();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q"]);
+    bench.ends(0, &["report", "run.fslab", "-o", "out.csv", "--html", "out.html"]);
+    bench.ends(0, &["report", "run.fslab", "-o", "out.xlsx", "--charts", "charts"]);
+    bench.ends(0, &["loadfile", "office", "--iterations", "1", "-o", "load"]);
+    assert_eq!(fs::read_to_string(bench.path("victim")).unwrap(), "mine");
+    assert!(planted.iter().all(|path| path.is_symlink()));
+    assert!(names.iter().all(|name| bench.path(name).metadata().unwrap().len() > 4));
+    let left = fs::read_dir(bench.path(".")).unwrap();
+    let left: Vec<_> = left.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(left.iter().all(|name| !name.ends_with(".part")), "{left:?}");
+}
+
+#[test]
+fn a_report_of_a_run_that_ends_follows_no_link() {
+    let (bench, plan) = bench();
+    symlink(bench.path("nowhere"), bench.path("run.html")).unwrap();
+    let said = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
+    assert!(said.stderr.contains("exists already"), "{}", said.stderr);
+    assert!(!bench.path("nowhere").exists() && !bench.path("run.fslab").exists());
+}
