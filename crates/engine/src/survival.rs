@@ -79,7 +79,7 @@ pub struct Survival {
     pub torn: u64,
     /// How many of these are lost.
     pub lost: u64,
-    /// How many of the lost ones cannot be read.
+    /// Lost blocks that cannot be read.
     pub unreadable: u64,
     /// The first losses.
     pub losses: Vec<Loss>,

@@ -111,7 +111,7 @@ fn an_existing_file_is_not_made_a_crash_state() {
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let state = memory.path().join("state").display().to_string();
-    let time = ["--set", "operations=100", "--repeats", "2"];
+    let time = ["--time", "100ms", "--repeats", "2"];
     let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "-q", "--crash-state", &state];
     bench.ends(0, &[&arguments[..], &time].concat());
     assert!(!Path::new(&state).exists(), "its own is removed");

@@ -15,7 +15,8 @@
 //! # Trust
 //!
 //! A run file is input. Reading writes nothing ([`crate::open`]), and writing begins only if every
-//! table, index, and view of the file is, byte for byte, what this version creates ([`crate::own`]).
+//! table, index, and view of the file is, byte for byte, what this version creates
+//! ([`crate::own`]).
 #![forbid(unsafe_code)]
 
 mod open;

@@ -15,8 +15,8 @@
 //! for them.
 //!
 //! The one exception is a run that was killed in the moment of its end, which leaves SQLite's
-//! rollback journal: only what that says makes the file whole again, so it is carried out, if it can
-//! be one of ours ([`crate::own::journal`]).
+//! rollback journal: only what that says makes the file whole again, so it is carried out, if it
+//! can be one of ours ([`crate::own::journal`]).
 
 use std::{
     fs::{self, File},

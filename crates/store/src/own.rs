@@ -1,8 +1,8 @@
 //! Checks that a run file is one of ours before it is written to.
 //!
-//! A run file comes from anywhere, and SQLite carries out what a file defines: triggers change what
+//! A run file is untrusted input, and SQLite carries out what a file defines: triggers change what
 //! is written, views and generated columns what is read, and files next to it with the right names
-//! are taken for parts of it (sqlite.org/security.html, sqlite.org/howtocorrupt.html). A connection
+//! are read as parts of it (sqlite.org/security.html, sqlite.org/howtocorrupt.html). A connection
 //! or a path enters; the first thing that is not ours leaves as an error.
 
 use std::{
@@ -79,7 +79,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Refuses a place next to which there is a file that SQLite would take for part of a new run.
+/// Refuses a place next to which there is a file that SQLite would read as part of a new run.
 ///
 /// # Errors
 /// [`StoreError::Side`].
@@ -117,7 +117,7 @@ pub(crate) fn sides(path: &Path, lock: &Lock) -> Result<(), StoreError> {
     journal(path)
 }
 
-/// How SQLite's rollback journals begin, and how those end that name a super-journal
+/// First bytes of SQLite's rollback journals, and last ones of those that name a super-journal
 /// (sqlite.org/fileformat2.html, section 3; `readSuperJournal` in pager.c).
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 

@@ -61,7 +61,7 @@ impl Store {
         Self::open(path, Lock::of(file, path)?)
     }
 
-    /// Goes on with a run that was cut short.
+    /// Resumes a run that was cut short.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while another process writes it, [`StoreError::Older`] and
@@ -92,7 +92,7 @@ impl Store {
             .and_then(|()| set("synchronous", "full"))
             .and_then(|()| set("foreign_keys", "on"))
             .map_err(opened)?;
-        // SQLite has opened or made its files by now; none was placed there meanwhile.
+        // SQLite has opened or made its files by now, and another process placed none there.
         own::sides(path, &lock)?;
         Ok(Self { connection, path: path.into(), _lock: lock })
     }

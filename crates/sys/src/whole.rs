@@ -1,9 +1,9 @@
 //! Files that are there whole or not at all, and the removal of files by identity.
 //!
 //! Content goes into a new file in the directory of its place: under a random name that did not
-//! exist, made with `O_EXCL` and `O_NOFOLLOW`, so that nothing planted there is followed or emptied.
-//! It is synced and renamed to its place, and then the directory is synced. A reader sees the old
-//! file or the new one; a full disk, a kill, or a power loss leaves one of the two.
+//! exist, made with `O_EXCL` and `O_NOFOLLOW`, so that nothing planted there is followed or
+//! emptied. It is synced and renamed to its place, and then the directory is synced. A reader sees
+//! the old file or the new one; a full disk, a kill, or a power loss leaves one of the two.
 //!
 //! A kill between the two leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
 //! command removes files by such a name.
@@ -123,7 +123,7 @@ pub fn is(path: &Path, file: &File) -> bool {
     named.is_some() && named == file.metadata().map(id).ok()
 }
 
-/// Removes a name if it still is that of an open file; reports if it was.
+/// Removes a name if it is still that of an open file; reports if it was.
 ///
 /// # Errors
 /// When it cannot be removed.

@@ -2,7 +2,7 @@
 //!
 //! The arguments become the text of a plan and settings on top of it, which run as any plan does;
 //! what is shown in the end is the sheet of [`report::bench`]. Nothing is formatted. A run that
-//! nobody wants to keep is a scratch run ([`super::scratch`]).
+//! the user does not keep is a scratch run ([`super::scratch`]).
 
 use std::{
     fs,

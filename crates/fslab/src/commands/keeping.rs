@@ -1,15 +1,16 @@
 //! Where a run file is while it is written, and where it is in the end.
 //!
-//! The filesystem under test must not carry the run file: keeping a trial would then be part of the
-//! load. For a device or an image that is a refusal. A directory, though, often is on the only
-//! filesystem its user may write to. Its run file is written in memory (`/dev/shm`, tmpfs(5)) during
-//! the run, and copied to its place when the run ends or is interrupted. After a kill the working
-//! copy is still in memory, under a name made from the final path, and `--resume` finds it.
+//! The filesystem under test must not carry the run file: keeping a trial would then be part of
+//! the load. For a device or an image that is a refusal. A directory, though, often is on the only
+//! filesystem its user may write to. Its run file is written in memory (`/dev/shm`, tmpfs(5))
+//! during the run, and copied to its place when the run ends or is interrupted. After a kill the
+//! working copy is still in memory, under a name made from the final path, and `--resume` finds
+//! it.
 //!
-//! A run that is resumed is copied into memory, and the file at its place stays until it is replaced
-//! as a whole, so a power loss costs at most the trials since. While both exist, what they hold
-//! decides which is newer: one run, one of them with all trials of the other. Anything else is an
-//! error, and a file at the place that is not of this run is never replaced.
+//! A run that is resumed is copied into memory, and the file at its place stays until it is
+//! replaced as a whole, so a power loss costs at most the trials since. While both exist, what
+//! they hold decides which is newer: one run, one of them with all trials of the other. Anything
+//! else is an error, and a file at the place that is not of this run is never replaced.
 
 use std::{
     fs::{self, DirBuilder},
@@ -83,13 +84,13 @@ impl Keeping {
             return Ok(());
         }
         Err(Failure::usage(anyhow::anyhow!(
-            "a killed run of this name is kept in memory, {}; go on with it: fslab run --resume {}",
+            "a killed run of this name is kept in memory, {}; resume it: fslab run --resume {}",
             self.working.display(),
             self.place.display()
         )))
     }
 
-    /// Prepares for writing, with what was written before if the run goes on.
+    /// Prepares for writing, with what was written before if the run is resumed.
     ///
     /// # Errors
     /// When memory cannot take it, or it is not clear which of two files is the run.
@@ -136,7 +137,7 @@ impl Keeping {
         if self.working == self.place {
             return Ok(());
         }
-        // Not if another process goes on with it.
+        // Not if another process resumes it.
         let _held = Lock::take(&self.working)?;
         let copied = || format!("copying {} to {}", self.working.display(), self.place.display());
         let image = store::image(&self.working)?;
@@ -204,7 +205,7 @@ fn new(place: &Path, image: &[u8]) -> io::Result<()> {
     fresh.place_new().map(drop)
 }
 
-/// Replaces a file if it still is the one that was compared.
+/// Replaces a file if it is still the one that was compared.
 fn replace(place: &Path, compared: &fs::Metadata, image: &[u8]) -> io::Result<()> {
     let fresh = Fresh::beside(place, 0o600)?;
     fresh.file().write_all(image)?;
@@ -247,7 +248,7 @@ fn newer(place: &Path, working: &Path) -> anyhow::Result<Newer> {
     Ok(if held(&there) > held(&here) { Newer::Place } else { Newer::Working })
 }
 
-/// Refuses, as root, to go on with a run file that another user could have written: its plan runs
+/// Refuses, as root, to resume a run file that another user could have written: its plan runs
 /// programs as root.
 ///
 /// # Errors
@@ -308,7 +309,7 @@ pub(super) fn scratch(state: &Path, directory: &Path) -> anyhow::Result<Scratch>
     })
 }
 
-/// What `fslab clean` does about run files; a line for each.
+/// Cleans run files for `fslab clean`; returns a line for each.
 pub(super) fn clean(state: &Path) -> Vec<String> {
     let memory = memory();
     let places = [Some(state), memory.as_deref().ok()];
@@ -316,7 +317,7 @@ pub(super) fn clean(state: &Path) -> Vec<String> {
     for cleaned in places.into_iter().flatten().map(scratch::clean) {
         lines.extend(cleaned.removed.iter().map(|path| format!("removed: {}", path.display())));
         let left = cleaned.left.iter();
-        lines.extend(left.map(|(path, why)| format!("left alone: {}: {why}", path.display())));
+        lines.extend(left.map(|(path, why)| format!("not removed: {}: {why}", path.display())));
     }
     let entries = memory.ok().and_then(|memory| fs::read_dir(memory).ok());
     let files = entries.into_iter().flatten().flatten().map(|entry| entry.path());
@@ -338,7 +339,7 @@ fn in_memory_line(working: &Path) -> Option<String> {
     let place = place.unwrap_or_else(|_| working.to_owned());
     let place = place.display();
     Some(format!(
-        "left alone: {shown}: the run file of a killed run, for {place}; resume it with: fslab run \
+        "not removed: {shown}: the run file of a killed run, for {place}; resume it with: fslab run \
          --resume {place}"
     ))
 }
@@ -386,7 +387,7 @@ fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
     Ok(Path::new(MEMORY).join(format!("fslab-{user}")).join(file))
 }
 
-/// Reports if two paths are on one filesystem; a file that is not there yet counts as its directory.
+/// Reports if two paths are on one filesystem; a file that is not there counts as its directory.
 fn same_device(file: &Path, directory: &Path) -> bool {
     let parent = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,

@@ -91,7 +91,7 @@ fn record(directory: &fs::Metadata) -> String {
     format!("{FORMAT} {}:{}\n", directory.dev(), directory.ino())
 }
 
-/// Removes a scratch run whose lock is held, if its directory still is the one that was recorded.
+/// Removes a scratch run whose lock is held, if its directory is still the one that was recorded.
 fn remove(directory: &Path, held: &File) -> io::Result<()> {
     if !sys::whole::is(&directory.join(RECORD), held) {
         return Err(io::Error::other("it was replaced"));
@@ -119,7 +119,7 @@ fn ours(name: &str) -> bool {
 pub(super) struct Cleaned {
     /// Directories of scratch runs that were removed.
     pub(super) removed: Vec<PathBuf>,
-    /// What stays, and why.
+    /// Entries that stay, and why.
     pub(super) left: Vec<(PathBuf, String)>,
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// What a process leaves that is killed: its files, without its lock.
+    /// The files of a killed process, without its lock.
     fn killed(within: &Path) -> PathBuf {
         let scratch = Scratch::new(within).unwrap();
         fs::write(scratch.run_file(), "run").unwrap();

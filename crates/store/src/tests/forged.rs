@@ -61,7 +61,7 @@ fn a_run_file_with_objects_of_another_origin_is_not_resumed() {
         let forged = Forged::new();
         forged.sql(statements);
         forged.refused(words);
-        assert_eq!(read(&forged.file()).unwrap().trials.len(), 1, "{words}: it still is read");
+        assert_eq!(read(&forged.file()).unwrap().trials.len(), 1, "{words}: it is still read");
     }
 }
 
