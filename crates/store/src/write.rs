@@ -54,9 +54,11 @@ impl Store {
         // Made whole under another name: a kill leaves either no run file or a complete one.
         let fresh = Fresh::beside(path, 0o644).map_err(open)?;
         fresh.file().write_all(&image).map_err(|source| full(CREATING, path, source))?;
-        let file = fresh.place_new().map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Exists(path.into()),
-            _ => full(CREATING, path, source),
+        let file = fresh.place_new().map_err(|source| {
+            match source.kind() == ErrorKind::AlreadyExists {
+                true => StoreError::Exists(path.into()),
+                false => full(CREATING, path, source),
+            }
         })?;
         Self::open(path, Lock::of(file, path)?)
     }
@@ -228,11 +230,9 @@ fn image(
 }
 
 fn full(step: &'static str, path: &Path, source: std::io::Error) -> StoreError {
-    match source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            StoreError::Full { step, path: path.into() }
-        }
-        _ => StoreError::Open { path: path.into(), source },
+    match [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&source.kind()) {
+        true => StoreError::Full { step, path: path.into() },
+        false => StoreError::Open { path: path.into(), source },
     }
 }
 
