@@ -56,22 +56,28 @@ fn trials(path: &Path) -> usize {
 #[test]
 fn clean_removes_scratch_runs_and_no_run_file_that_was_asked_for() {
     let (bench, plan) = bench();
-    fs::create_dir(bench.state()).unwrap();
-    let own = bench.state().join("bench-2024-ext4.fslab");
+    // Not on the filesystem under test: scratch runs in memory are cleaned by other tests as well.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let own = memory.path().join("bench-2024-ext4.fslab");
     fs::write(&own, "the user's").unwrap();
-    killed(&bench, &["bench", "fsync-4k", "data", "--size", "1MiB", "--json"], "phase_started", 1);
+    let state = memory.path().display().to_string();
+    let kept = ["--state-directory", &state];
+    let scratch = ["bench", "fsync-4k", "data", "--size", "1MiB", "--json"];
+    killed(&bench, &[&scratch[..], &kept].concat(), "phase_started", 1);
     // By a name that a number follows, as in the names of scratch runs of older versions.
     let run = format!("bench-4000000-{:08x}.fslab", fastrand::u32(..));
     killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
     assert!(!bench.path(&run).exists(), "it is in memory");
 
-    let said = bench.ends(0, &["clean"]).stdout;
-    assert!(said.lines().any(|line| line.starts_with("removed: ") && line.contains("scratch")));
+    bench.ends(0, &["clean"]);
+    let said = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
+    let removed = |line: &str| line.starts_with("removed: ") && line.contains(&state);
+    assert!(said.lines().any(removed), "{said}");
     let resume = format!("resume it with: fslab run --resume {}", bench.path(&run).display());
     assert!(said.contains(&resume), "{said}");
     assert!(own.exists());
-    let again = bench.ends(0, &["clean"]).stdout;
-    assert!(again.contains(&resume) && !again.contains("removed: "), "{again}");
+    let again = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
+    assert!(again.contains(&resume) && !again.lines().any(removed), "{again}");
 
     bench.ends(0, &["run", "--resume", &run, "-q"]);
     assert_eq!(trials(&bench.path(&run)), 3);
