@@ -36,7 +36,9 @@ fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut seen = Vec::new();
     let mut lines = lines.inspect(|line| seen.push(line.clone())).filter(|l| l.contains(word));
-    assert!(lines.nth(count - 1).is_some(), "{word} was seen {count} times");
+    let found = lines.nth(count - 1).is_some();
+    drop(lines);
+    assert!(found, "{word} was not seen {count} times: {seen:#?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
