@@ -13,7 +13,7 @@ use super::{
     TreeRefusal, Unread, Usage,
 };
 use crate::{
-    guard::Roots,
+    guard::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
@@ -101,8 +101,8 @@ impl Host for FailingHost {
         loops_of(identity: Identity) -> io::Result<Vec<PathBuf>>;
         detach_loop(device: &Path, identity: Identity) -> io::Result<()>;
         remove_loop(number: u32) -> io::Result<()>;
-        erase_device(device: &Path) -> io::Result<Erased>;
-        zero(device: &Path, length: Bytes) -> io::Result<()>;
+        erase_device(device: &Path, expected: &Medium) -> io::Result<Erased>;
+        zero(device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
         flush_device(device: &Path) -> io::Result<()>;
         mounts() -> io::Result<Vec<MountEntry>>;
         unmount(target: &Path) -> io::Result<()>;
