@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test bench bench-counted calibrate check docs ci prepare clean-machine
+.PHONY: demo test campaign bench bench-counted calibrate check docs ci prepare clean-machine
 
 demo:                    ## measure the filesystems of this machine, and in a guest those it lacks; ends with a report
 	scripts/prepare --guest --kernel 6.12,6.1
@@ -13,6 +13,10 @@ demo:                    ## measure the filesystems of this machine, and in a gu
 test:                    ## the whole test suite; as root also what needs root
 	scripts/prepare --browser --guest --kernel 6.12,6.1 --kernel uml
 	scripts/test
+
+campaign:                ## kills, power loss, dangerous storage, hostile input; hours. SECTION=NAME runs one section
+	scripts/prepare --guest --kernel 6.1 --kernel uml
+	scripts/campaign $(SECTION)
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench

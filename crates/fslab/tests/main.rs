@@ -12,6 +12,7 @@
 mod audit;
 mod bench;
 mod browser;
+mod campaign;
 mod cli;
 mod compare;
 mod damaged;
