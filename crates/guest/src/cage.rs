@@ -26,6 +26,7 @@ mod sweep;
 
 use std::{
     ffi::OsString,
+    fs,
     io::{self, Read as _, Write as _},
     os::unix::process::CommandExt as _,
     path::Path,
@@ -88,6 +89,7 @@ pub fn namespaces_allowed() -> bool {
 /// A cage, and the machine in it. Dropping it ends both.
 #[derive(Debug)]
 pub struct Cage {
+    order: Order,
     keeper: Child,
     control: Option<ChildStdin>,
     status: ChildStdout,
@@ -125,6 +127,7 @@ impl Cage {
             thread::spawn(move || console.follow(read))
         };
         Ok(Self {
+            order: order.clone(),
             keeper,
             control: Some(control),
             status,
@@ -185,17 +188,33 @@ impl Cage {
         self.control = None;
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
-        while self.keeper.try_wait()?.is_none() {
+        let status = loop {
+            if let Some(status) = self.keeper.try_wait()? {
+                break status;
+            }
             if start.elapsed() > SWEEPING {
                 self.keeper.kill()?;
                 self.keeper.wait()?;
+                self.clean();
                 return Err(io::ErrorKind::TimedOut.into());
             }
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
-        }
+        };
         self.hear_out();
+        if !status.success() {
+            self.clean();
+        }
         Ok(())
+    }
+
+    /// Removes what a supervisor that was killed has left.
+    fn clean(&self) {
+        if let Some(path) = &self.order.temporary {
+            // Empty, as machines unlink what they have in it.
+            let _ = fs::remove_dir(within(&self.order.directory, path));
+        }
+        keeper::clean(&self.order, false);
     }
 
     fn tell(&mut self, what: u8) -> io::Result<()> {

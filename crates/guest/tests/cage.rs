@@ -67,6 +67,7 @@ fn tests() {
         its_environment_is_empty_and_it_may_not_leave_a_core(way);
         an_ordered_end_leaves_nothing_but_what_is_to_be_kept(way);
         a_dropped_cage_is_ended(way);
+        a_supervisor_that_is_killed_leaves_no_files(way);
         a_machine_that_is_not_there_is_told(way);
         nothing_outlives_a_killed_parent(name);
         println!("cages, {name}: ok");
@@ -163,6 +164,23 @@ fn a_dropped_cage_is_ended(way: Way) {
     until_up(&cage);
     drop(cage);
     assert!(is_closed(&read), "processes are left");
+}
+
+fn a_supervisor_that_is_killed_leaves_no_files(way: Way) {
+    let (_place, directory) = place();
+    let mut cage = started(&order(way, &directory, "echo up; read end"));
+    until_up(&cage);
+    let children = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    let children: String = children.collect();
+    let supervisor = children.split_whitespace().next_back().unwrap().parse().unwrap();
+    let supervisor = rustix::process::Pid::from_raw(supervisor).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(cage.ended_within(PATIENCE).as_deref(), Some("its cage ended"));
+    cage.end().unwrap();
+    let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["disk"]);
 }
 
 fn a_machine_that_is_not_there_is_told(way: Way) {

@@ -204,7 +204,7 @@ fn read() -> io::Result<Option<u8>> {
 
 /// Removes what the machine leaves, and what fslab would have removed. Files that were never made
 /// are no error, and others cannot be told anybody.
-fn clean(order: &Order, orphaned: bool) {
+pub(super) fn clean(order: &Order, orphaned: bool) {
     for path in &order.own {
         let path = within(&order.directory, path);
         if fs::remove_file(&path).is_err() {
