@@ -48,6 +48,22 @@ fn records_are_imported_and_told_from_a_run_everywhere() {
     assert!(html.contains("Imported from bonnie++ 1.96, not measured by fslab"));
 }
 
+/// A limit on the size of files kills the program (SIGXFSZ, setrlimit(2)): when it has made the
+/// run, and stores the records in it.
+#[test]
+fn an_import_that_is_killed_leaves_no_part_of_a_run_under_its_name() {
+    let bench = bench();
+    fs::write(bench.path("old.csv"), RECORDS.repeat(30)).unwrap();
+    let import = ["import", "old.csv", "-o", "a.fslab"];
+    let program = bench.command(&[]).get_program().to_owned();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 400 && exec \"$@\"", "sh"]).arg(program).args(import);
+    let killed = command.current_dir(bench.path(".")).output().unwrap();
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    assert!(!bench.path("a.fslab").exists());
+    bench.ends(0, &import);
+}
+
 #[test]
 fn an_import_is_not_resumed_nor_written_over() {
     let bench = bench();

@@ -20,6 +20,22 @@ fn our_own_load_is_told_and_written() {
 }
 
 #[test]
+fn a_writer_that_is_killed_leaves_no_part_of_a_load_under_its_name() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["loadfile", "--iterations", "400", "-o", "office.txt"]);
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let names = || std::fs::read_dir(bench.path(".")).unwrap().map(|it| it.unwrap().file_name());
+    // It has begun when it has made a file, and then takes seconds.
+    while !names().any(|name| name.to_string_lossy().contains("office.txt")) {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
+    }
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().code(), None, "it ended before it was killed");
+    assert!(!bench.path("office.txt").exists());
+    bench.ends(0, &["loadfile", "--iterations", "2", "-o", "office.txt"]);
+}
+
+#[test]
 fn a_hostile_load_file_is_refused_with_its_line() {
     let bench = Bench::new();
     let text = "Mkdir \"\\clients\" NT_STATUS_OK\n\

@@ -42,16 +42,12 @@ impl Fresh {
     /// # Errors
     /// When the directory cannot be written to, or the place has no name.
     pub fn beside(place: &Path, mode: u32) -> io::Result<Self> {
-        let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?.as_bytes();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(mode);
         options.custom_flags(libc::O_NOFOLLOW);
         let mut tries = 0;
         loop {
-            let mut own = OsString::from(".");
-            own.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES)]));
-            own.push(format!(".{:016x}.part", RandomState::new().build_hasher().finish()));
-            let path = place.with_file_name(own);
+            let path = Self::name(place)?;
             match options.open(&path) {
                 Ok(file) => return Ok(Self { file, path, place: place.into() }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
@@ -60,6 +56,27 @@ impl Fresh {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A random name for a temporary file next to a place: `.NAME.RANDOM.part`.
+    ///
+    /// # Errors
+    /// When the place has no name.
+    pub fn name(place: &Path) -> io::Result<PathBuf> {
+        let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?.as_bytes();
+        let mut own = OsString::from(".");
+        own.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES)]));
+        own.push(format!(".{:016x}.part", RandomState::new().build_hasher().finish()));
+        Ok(place.with_file_name(own))
+    }
+
+    /// Takes over a file that a library has made under such a name, complete and closed.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is a link.
+    pub fn adopt(path: PathBuf, place: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path)?;
+        Ok(Self { file, path, place: place.into() })
     }
 
     /// The open file.

@@ -11,7 +11,8 @@ use std::{
 use anyhow::Context;
 use model::{Nanos, RunRecord};
 use report::bonnie::{self, Importing, ReadError, Record};
-use store::{Store, StoreError};
+use store::Store;
+use sys::whole::Fresh;
 
 use crate::{
     cli::Import,
@@ -113,20 +114,28 @@ fn place(arguments: &Import) -> PathBuf {
     }
 }
 
-/// Writes the run.
+/// Writes the run, which gets its name when it is complete.
 fn keep(path: &Path, run: &RunRecord, now: Nanos) -> Result<(), Failure> {
-    let created = Store::create(path, &run.info, &run.cells, &run.environment, &run.warnings);
-    let mut store = match created {
-        Err(StoreError::Exists(path)) => {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "{} exists already; name another file with -o",
-                path.display()
-            )));
-        }
-        created => created?,
+    let there = || {
+        Failure::usage(anyhow::anyhow!(
+            "{} exists already; name another file with -o",
+            path.display()
+        ))
     };
+    if path.symlink_metadata().is_ok() {
+        return Err(there());
+    }
+    let making = || format!("making {}", path.display());
+    let part = Fresh::name(path).with_context(making)?;
+    let mut store =
+        Store::create(&part, &run.info, &run.cells, &run.environment, &run.warnings)?;
+    let made = Fresh::adopt(part, path).with_context(making)?;
     for trial in &run.trials {
         store.trial(trial, None)?;
     }
-    Ok(store.finish(now)?)
+    store.finish(now)?;
+    match made.place_new() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(there()),
+        placed => Ok(placed.map(drop).with_context(making)?),
+    }
 }

@@ -77,12 +77,12 @@ fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
 
 /// Writes a new file; one that is there already is left alone.
 fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
-    // What cannot be made leaves no file.
-    engine::inspect_load(load)?;
-    let making = || format!("making {}", path.display());
+    let there = || anyhow::anyhow!("{} is there already; name another file", path.display());
+    // Before the load is made, which can take seconds.
     if path.symlink_metadata().is_ok() {
-        anyhow::bail!("{} is there already; name another file", path.display());
+        return Err(there());
     }
+    let making = || format!("making {}", path.display());
     let fresh = Fresh::beside(path, 0o666).with_context(making)?;
     let mut out = BufWriter::new(fresh.file());
     let written = engine::write_load(load, &mut out, path).map_err(anyhow::Error::from);
@@ -90,5 +90,8 @@ fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
         .and_then(|()| Ok(out.flush()?))
         .with_context(|| format!("writing {}", path.display()))?;
     drop(out);
-    fresh.place_new().map(drop).with_context(making)
+    match fresh.place_new() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(there()),
+        placed => placed.map(drop).with_context(making),
+    }
 }
