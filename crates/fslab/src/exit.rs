@@ -5,6 +5,8 @@ use std::{
     process::{ExitCode, Termination},
 };
 
+use guest::GuestError;
+
 use crate::output;
 
 /// How a command ended without an error of its own.
@@ -92,10 +94,20 @@ impl Failure {
         chain(self.error.as_ref())
     }
 
+    /// A signal ended the preparation of a guest, which is no failure of the rig.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        let mut causes = self.error.chain();
+        causes.any(|it| matches!(it.downcast_ref(), Some(GuestError::Interrupted)))
+    }
+
     /// Says what went wrong on stderr, causes included, and gives the status.
     pub(crate) fn report(self) -> ExitCode {
         if output::is_broken_pipe(&self.error) {
             return Exit::Done.into();
+        }
+        if self.is_interrupted() {
+            output::message("interrupted, and undone");
+            return Exit::Interrupted.into();
         }
         match self.rendered {
             true => output::message(&self.error.to_string()),
@@ -123,4 +135,20 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_guest_that_is_interrupted_while_it_boots_is_not_a_failure_of_the_rig() {
+        let interrupted = || Err::<(), _>(GuestError::Interrupted);
+        let booting = interrupted().context("booting the guest").unwrap_err();
+        assert!(Failure::from(booting).is_interrupted());
+        assert!(Failure::usage(interrupted().unwrap_err()).is_interrupted());
+        assert!(!Failure::from(GuestError::Damaged("torn".into())).is_interrupted());
+    }
 }

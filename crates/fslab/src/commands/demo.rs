@@ -80,6 +80,7 @@ fn as_root(demo: &Demo, interrupt: &Arc<AtomicBool>, state: &Path) -> Result<Exi
     match run_until(interrupt, &second, state) {
         Ok(in_guest) if ended == Exit::Done || in_guest == Exit::Interrupted => Ok(in_guest),
         Ok(_) => Ok(ended),
+        Err(why) if why.is_interrupted() => Err(why),
         Err(why) => {
             say(demo, &format!("not measured in a guest: {}", why.text()));
             Ok(ended)
