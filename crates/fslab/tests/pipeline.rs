@@ -197,6 +197,36 @@ workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
     assert_eq!(writes, 6, "2 cells, 3 repeats:\n{csv}");
 }
 
+/// A terminal signals a whole process group, as the program of this trial does; with it ends a
+/// program without which the trial would fail.
+#[test]
+fn a_signal_to_the_process_group_fails_no_trial() {
+    use std::os::unix::process::CommandExt as _;
+
+    if !needs_root("a_signal_to_the_process_group_fails_no_trial") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+repeats = 1
+[storage]
+image = "64MiB"
+[axes]
+filesystem = [{ name = "ext2", setup = [{ unmounted = ["sh", "-c", "kill -HUP 0"] }] }]
+workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+"#,
+    );
+    // Which of the two is noticed first differs from time to time.
+    for round in 0..5 {
+        let run = format!("run-{round}.fslab");
+        let mut command = bench.command(&["run", &plan, "-o", &run]);
+        let ended = command.process_group(0).output().unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+        assert!(store::read(&bench.path(&run)).unwrap().trials.is_empty());
+    }
+}
+
 #[test]
 fn a_device_is_used_when_it_is_empty_and_refused_when_it_is_not() {
     if !needs_root("a_device_is_used_when_it_is_empty_and_refused_when_it_is_not") {

@@ -6,10 +6,7 @@
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -285,25 +282,33 @@ pub(super) fn listen() -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
     let mut signals = signals.context("listening for signals")?;
-    let shared = Arc::new(AtomicBool::new(false));
-    let interrupt = Arc::clone(&shared);
+    let interrupt = Arc::new(AtomicBool::new(false));
+    // Set by the handler itself: a terminal signals the programs that a trial runs as well, and
+    // their end must not be taken for a failure of the trial.
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))
+            .context("listening for signals")?;
+    }
     std::thread::spawn(move || {
-        let mut first = None;
+        let mut first: Option<Instant> = None;
         for signal in &mut signals {
-            // timeout(1) and others signal the process and then its group: that is one wish.
-            let again = first.get_or_insert_with(Instant::now).elapsed() < ONE_WISH;
-            if interrupt.load(Ordering::Relaxed) && again {
-                continue;
+            match first {
+                None => {
+                    first = Some(Instant::now());
+                    output::message(
+                        "stopping and putting the machine back; once more to stop at once",
+                    );
+                }
+                // timeout(1) and others signal the process and then its group: that is one wish.
+                Some(first) if first.elapsed() < ONE_WISH => {}
+                Some(_) => {
+                    output::message("stopped at once; `fslab clean` puts the machine back");
+                    let _cannot = signal_hook::low_level::emulate_default_handler(signal);
+                }
             }
-            if !interrupt.swap(true, Ordering::Relaxed) {
-                output::message("stopping and putting the machine back; once more to stop at once");
-                continue;
-            }
-            output::message("stopped at once; `fslab clean` puts the machine back");
-            let _cannot = signal_hook::low_level::emulate_default_handler(signal);
         }
     });
-    Ok(shared)
+    Ok(interrupt)
 }
 
 impl Surroundings<'_> {
