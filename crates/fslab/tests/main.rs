@@ -17,6 +17,7 @@ mod cli;
 mod compare;
 mod damaged;
 mod data;
+mod ended;
 mod evidence;
 mod failures;
 mod guest;

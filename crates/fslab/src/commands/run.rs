@@ -57,6 +57,7 @@ pub(super) fn run_until(
     }
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
+            settle(path)?;
             output::message(&format!("{} has ended; nothing is left to do", path.display()));
             return Ok(Exit::Done);
         }
@@ -142,6 +143,26 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
         )));
     }
     Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
+}
+
+/// Completes what a kill after the last trial has left undone: the run gets its end, SQLite's log
+/// is written back, and a run file in memory gets to its place.
+fn settle(path: &Path) -> anyhow::Result<()> {
+    let working = Keeping::find(path);
+    // Closing the file writes the log back. What another process has open, that process closes.
+    if let Ok((store, record)) = Store::resume(&working)
+        && record.info.ended_unix.is_none()
+    {
+        store.finish(now_unix())?;
+    }
+    if working == path {
+        return Ok(());
+    }
+    let directory = std::path::absolute(path)?.parent().map(|it| it.display().to_string());
+    let storage = Place::Directory { path: directory.unwrap_or_default() };
+    let mut keeping = Keeping::choose(path, &storage)?;
+    keeping.begin()?;
+    keeping.end()
 }
 
 /// The rest of a run: its plan, seed and cells are those of the file.
