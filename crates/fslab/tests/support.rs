@@ -43,8 +43,13 @@ pub(crate) struct Said {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("fslab-test-").tempdir_in("/var/tmp");
-        Self { directory: directory.expect("a scratch directory in /var/tmp") }
+        Self::new_in(Path::new("/var/tmp"))
+    }
+
+    /// A scratch directory in another one, and a state directory in it.
+    pub(crate) fn new_in(parent: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("fslab-test-").tempdir_in(parent);
+        Self { directory: directory.expect("a scratch directory") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -4,6 +4,8 @@
 //! repeated with that seed. `make test` runs a share of the tries; `make campaign` sets
 //! `FSLAB_CAMPAIGN`, runs all of them, and writes the tables to `docs/method/campaign.md`.
 
+mod kills;
+
 use std::{ffi::OsString, fmt::Write as _, fs, path::Path, path::PathBuf, time::Instant};
 
 use crate::support::skipped;

@@ -1,0 +1,458 @@
+//! One try: the command, the instant, and the checks afterwards.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::{Child, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{
+    blow::Blow,
+    ground::{Range, Settings, remaining, shared, stacked, tree},
+    subject::{Ground, Kind, Subject, patience},
+    whole,
+};
+use crate::support::said;
+
+/// Cell, repetition, and attempt of a stored trial.
+type Trial = (usize, u32, u32);
+
+/// A command that was left alone.
+pub(super) struct Reference {
+    pub(super) length: Duration,
+    /// All trials of its run.
+    trials: BTreeSet<Trial>,
+    /// Size of its run file or output.
+    size: u64,
+    /// The files of its output, by path.
+    output: BTreeMap<String, Vec<u8>>,
+}
+
+/// How a try ended.
+pub(super) struct Ended {
+    pub(super) hit: bool,
+    /// The instant, as a part of the length; of the full filesystem, the part that is free.
+    pub(super) fraction: f64,
+    pub(super) status: String,
+    pub(super) problems: Vec<String>,
+}
+
+/// Longest wait for the trials of a run.
+const GIVEN_UP: Duration = Duration::from_secs(60);
+/// A demo takes minutes: its first seconds are hit.
+const DEMO: Duration = Duration::from_secs(4);
+/// How long processes of a killed command may stay.
+const SWEEP: Duration = Duration::from_secs(20);
+
+impl Ended {
+    /// A try that could not be made or judged.
+    pub(super) fn broken() -> Self {
+        let problems = vec!["the test panicked, see above".to_owned()];
+        Self { hit: false, fraction: 0.0, status: "no status".to_owned(), problems }
+    }
+}
+
+impl Reference {
+    pub(super) fn measure(range: &Range, subject: Subject) -> Self {
+        if matches!(subject, Subject::Html | Subject::Xlsx | Subject::Charts) {
+            sample(range);
+        }
+        let none = Self { length: DEMO, trials: BTreeSet::new(), size: 0, output: BTreeMap::new() };
+        if subject.kind() == Kind::LongRun {
+            return none;
+        }
+        let random = fastrand::Rng::with_seed(0);
+        let attempt = Attempt::new(range, subject, Blow::Kill, &none, random);
+        attempt.before();
+        let start = Instant::now();
+        let (status, errors) = attempt.to_end(&attempt.ground.arguments());
+        let length = start.elapsed();
+        assert_eq!(status.code(), Some(subject.status()), "{}: {errors}", subject.name());
+        if subject == Subject::Reboot {
+            attempt.complete().unwrap();
+        }
+        let trials = attempt.kept().unwrap_or_default().into_iter().collect();
+        let output = contents(&attempt.ground.output());
+        let written: usize = output.values().map(Vec::len).sum();
+        let size = fs::metadata(attempt.ground.run_file()).map_or(written as u64, |it| it.len());
+        Self { length, trials, size, output }
+    }
+}
+
+/// A run file for reports.
+fn sample(range: &Range) {
+    let place = range.path("sample.fslab");
+    if place.exists() {
+        return;
+    }
+    let ground = Ground::new(range, Subject::Directory, Blow::Kill, false);
+    let ended = ground.command(&ground.begin(), None).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    fs::copy(ground.run_file(), place).unwrap();
+}
+
+/// Files of a path, or of the directory that it is.
+fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    if path.is_file() {
+        return BTreeMap::from([(String::new(), fs::read(path).unwrap())]);
+    }
+    let names = tree(path).into_iter();
+    names.filter_map(|name| Some((name.clone(), fs::read(path.join(name)).ok()?))).collect()
+}
+
+pub(super) struct Attempt<'a> {
+    ground: Ground<'a>,
+    reference: &'a Reference,
+    random: fastrand::Rng,
+    settings: Settings,
+    stacked: BTreeSet<String>,
+    problems: Vec<String>,
+    /// A signal has ended the command.
+    killed: bool,
+    /// Ids of the runs of this try, and names made from its process.
+    words: BTreeSet<String>,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        range: &'a Range,
+        subject: Subject,
+        blow: Blow,
+        reference: &'a Reference,
+        random: fastrand::Rng,
+    ) -> Self {
+        let ground = Ground::new(range, subject, blow, whole());
+        let settings = settings(&ground);
+        let words = BTreeSet::from([ground.stem.clone()]);
+        let (stacked, problems, killed) = (stacked(), Vec::new(), false);
+        Self { ground, reference, random, settings, stacked, problems, killed, words }
+    }
+
+    pub(super) fn run(mut self) -> Ended {
+        self.before();
+        let (subject, blow) = (self.ground.subject, self.ground.blow);
+        // Few tries are to hit a running program, on a machine that runs other tests, too.
+        let mut fraction = self.random.f64() * if whole() { 1.0 } else { 0.5 };
+        let mut before = Vec::new();
+        if blow == Blow::Full {
+            let size = self.reference.size.max(100 << 10);
+            let free = self.random.u64(0..=size * 11 / 10);
+            fraction = free as f64 / size as f64;
+            self.ground.range.fill(self.ground.full(), free);
+            before = self.kept().unwrap_or_default();
+        }
+        let mut child = self.spawn();
+        let pid = child.id();
+        let instant = if blow == Blow::Full { 0.0 } else { fraction };
+        std::thread::sleep(self.reference.length.mul_f64(instant));
+        self.journals();
+        if before.is_empty() {
+            before = self.kept().unwrap_or_default();
+        }
+        let mut hit = blow.strike(&mut child, &mut self.random);
+        let status = self.ended(&mut child, patience(subject, blow));
+        if blow == Blow::Full {
+            hit = status.code() != Some(subject.status());
+            self.ground.range.make_room(self.ground.full());
+        }
+        self.words.extend([format!("bench-{pid}-"), format!("fslab-{pid}-")]);
+        self.journals();
+        self.judge_status(status);
+        let state = self.ground.bench.state().display().to_string();
+        self.problems.extend(remaining(pid, &state, SWEEP));
+        self.killed = status.signal().is_some();
+        self.judge(&before);
+        let Self { problems, .. } = self;
+        Ended { hit, fraction, status: status.to_string(), problems }
+    }
+
+    /// What comes before the command that is hit.
+    fn before(&self) {
+        let ground = &self.ground;
+        if matches!(ground.subject, Subject::Resume | Subject::Clean) {
+            self.killed_run();
+        }
+        if ground.subject == Subject::Resume {
+            let (status, errors) = self.to_end(&["clean".to_owned()]);
+            assert!(status.success(), "{errors}");
+        }
+        if ground.subject == Subject::Reboot {
+            let (status, errors) = self.to_end(&ground.begin());
+            assert_eq!(status.code(), Some(5), "{errors}");
+        }
+        if ground.subject.kind() == Kind::Writer && self.may_be_there() {
+            fs::write(ground.output(), OLD).unwrap();
+        }
+    }
+
+    /// Kills a run that has stored two trials and makes the next.
+    fn killed_run(&self) {
+        let mut child = self.quiet(&self.ground.begin());
+        let start = Instant::now();
+        let few = || self.kept().is_none_or(|trials| trials.len() < 2);
+        while few() && child.try_wait().unwrap().is_none() && start.elapsed() < GIVEN_UP {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let state = self.ground.bench.state().display().to_string();
+        let left = remaining(child.id(), &state, SWEEP);
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// Reports replace files: half of the tries have one.
+    fn may_be_there(&self) -> bool {
+        let replaces = matches!(self.ground.subject, Subject::Html | Subject::Xlsx);
+        replaces && self.ground.stem.bytes().map(u32::from).sum::<u32>() % 2 == 0
+    }
+
+    fn quiet(&self, arguments: &[String]) -> Child {
+        let mut command = self.ground.command(arguments, self.boot().as_deref());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The boot in which a run goes on that wants one for each trial.
+    fn boot(&self) -> Option<String> {
+        let going_on = self.ground.subject == Subject::Reboot && self.ground.working().exists();
+        going_on.then(|| format!("boot-{}", self.kept().unwrap_or_default().len()))
+    }
+
+    fn spawn(&self) -> Child {
+        let mut command = self.ground.command(&self.ground.arguments(), self.boot().as_deref());
+        if self.ground.blow == Blow::Closed {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        } else {
+            command.stdout(Stdio::null());
+            command.stderr(File::create(self.ground.range.path("stderr")).unwrap());
+        }
+        command.spawn().unwrap()
+    }
+
+    /// Runs a command to its end; its status and what it wrote to stderr.
+    fn to_end(&self, arguments: &[String]) -> (ExitStatus, String) {
+        let mut command = self.ground.command(arguments, self.boot().as_deref());
+        let output = command.output().unwrap();
+        (output.status, said(output).stderr)
+    }
+
+    fn ended(&mut self, child: &mut Child, patience: Duration) -> ExitStatus {
+        let start = Instant::now();
+        while start.elapsed() < patience {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.problems.push(format!("still running after {patience:?}"));
+        child.kill().unwrap();
+        child.wait().unwrap()
+    }
+
+    /// Notes the ids of runs that have a journal.
+    fn journals(&mut self) {
+        let journals = tree(&self.ground.bench.state().join("journal"));
+        let ids = journals.iter().filter_map(|name| name.strip_suffix(".jsonl"));
+        self.words.extend(ids.map(str::to_owned));
+    }
+
+    /// The trials of the run file; `None` if there is none. A file that cannot be read is told.
+    fn kept(&self) -> Option<Vec<Trial>> {
+        let path = self.ground.working();
+        if !path.exists() {
+            return None;
+        }
+        match store::read(&path) {
+            Ok(record) => {
+                let trials = record.trials.iter();
+                Some(trials.map(|trial| (trial.cell, trial.repeat, trial.attempt)).collect())
+            }
+            // Moved meanwhile.
+            Err(store::StoreError::Open { .. }) if !path.exists() => self.kept(),
+            Err(error) => panic!("the run file cannot be read: {error}"),
+        }
+    }
+
+    fn judge_status(&mut self, status: ExitStatus) {
+        let (subject, blow) = (self.ground.subject, self.ground.blow);
+        let normal = Some(subject.status());
+        let signaled = status.signal().is_some() && status.signal() == blow.signal();
+        let fits = match blow {
+            Blow::Kill => signaled || status.code() == normal,
+            Blow::Terminate | Blow::Interrupt | Blow::HangUp | Blow::Twice => {
+                signaled || status.code() == normal || status.code() == Some(130)
+            }
+            Blow::Closed => status.code() == normal,
+            Blow::Full | Blow::Part(_) => matches!(status.code(), Some(0 | 2 | 3 | 4 | 5)),
+        };
+        let errors = fs::read(self.ground.range.path("stderr")).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&errors).into_owned();
+        if !fits {
+            self.problems.push(format!("ended with {status}: {}", errors.trim()));
+        }
+        if errors.contains("panicked at") {
+            self.problems.push(errors);
+        }
+    }
+
+    fn judge(&mut self, before: &[Trial]) {
+        if !self.killed && self.ground.subject != Subject::Clean {
+            self.judge_left("before clean", false);
+        }
+        if self.ground.subject == Subject::CrashState {
+            self.judge_crash_state();
+        }
+        let (status, errors) = self.to_end(&["clean".to_owned()]);
+        if !status.success() {
+            self.problems.push(format!("clean ended with {status}: {errors}"));
+        }
+        self.judge_left("after clean", false);
+        match self.ground.subject.kind() {
+            Kind::Run => self.judge_run(before),
+            Kind::LongRun | Kind::Clean => drop(self.judge_kept(before)),
+            Kind::Bench => {}
+            Kind::Writer => self.judge_output(),
+        }
+    }
+
+    /// Checks that nothing of fslab's is on the machine.
+    fn judge_left(&mut self, when: &str, ended: bool) {
+        let ground = &self.ground;
+        let mut left = ground.bench.left_behind();
+        left.retain(|line| !line.contains("disk.img"));
+        left.extend(stacked().difference(&self.stacked).cloned());
+        let working = |path: &String| !ended && path.contains(&format!("/{}-", ground.stem));
+        left.extend(shared(&self.words).into_iter().filter(|path| !working(path)));
+        let settings = settings(ground);
+        left.extend(settings.changed(&self.settings));
+        for (name, place) in [
+            ("", ground.bench.path(".")),
+            ("target/", ground.range.path("target")),
+            ("small/", ground.range.path("small")),
+        ] {
+            let names =
+                tree(&place).into_iter().filter(|it| !ground.may_stay(it, ended, self.killed));
+            left.extend(names.map(|it| format!("{name}{it}")));
+        }
+        if !left.is_empty() {
+            self.problems.push(format!("left {when}: {}", left.join(", ")));
+        }
+    }
+
+    /// Checks that the run file has the trials that it had, each once.
+    fn judge_kept(&mut self, before: &[Trial]) -> Vec<Trial> {
+        let now = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kept())) {
+            Ok(now) => now.unwrap_or_default(),
+            Err(_) => {
+                self.problems.push("the run file cannot be read".into());
+                return Vec::new();
+            }
+        };
+        let once: BTreeSet<Trial> = now.iter().copied().collect();
+        if !before.iter().all(|trial| once.contains(trial)) {
+            self.problems.push(format!("had {before:?}, has {now:?}"));
+        }
+        if once.len() != now.len() {
+            self.problems.push(format!("trials are stored twice: {now:?}"));
+        }
+        now
+    }
+
+    fn judge_run(&mut self, before: &[Trial]) {
+        let kept = self.judge_kept(before);
+        self.ground.wipe();
+        if let Err(problem) = self.complete() {
+            self.problems.push(problem);
+        }
+        let now: BTreeSet<Trial> = self.judge_kept(&kept).into_iter().collect();
+        let killed_part = matches!(self.ground.blow, Blow::Part(_));
+        if now != self.reference.trials && !killed_part {
+            self.problems.push(format!("completed with {now:?}"));
+        }
+        let page = fs::read_to_string(self.ground.run_file().with_extension("html"));
+        if page.is_ok_and(|page| !page.trim_end().ends_with("</html>")) {
+            self.problems.push("the report is there in part".into());
+        }
+        self.judge_left("after completion", true);
+    }
+
+    /// Goes on with the run until it has ended.
+    fn complete(&self) -> Result<(), String> {
+        // A part of a guest that was killed has failed its cell, and so has a full target.
+        let failed = matches!(self.ground.blow, Blow::Part(_) | Blow::Full);
+        for _ in 0..4 {
+            let (status, errors) = self.to_end(&self.ground.resume());
+            match status.code() {
+                Some(0) => return Ok(()),
+                Some(4 | 3) if failed => return Ok(()),
+                Some(5) if self.ground.subject == Subject::Reboot => {}
+                _ => return Err(format!("completion ended with {status}: {errors}")),
+            }
+        }
+        Err("the run does not end".into())
+    }
+
+    /// Judges the files while they are there: what was durable is there.
+    fn judge_crash_state(&mut self) {
+        let state = self.ground.crash_state();
+        if !state.exists() {
+            return;
+        }
+        let (status, errors) = self.to_end(&["verify".into(), state.display().to_string()]);
+        // 2: the state was not written whole; 4: nothing was durable yet. 1 is a loss.
+        if !matches!(status.code(), Some(0 | 2 | 4)) {
+            self.problems.push(format!("verify ended with {status}: {errors}"));
+        }
+    }
+
+    /// Checks that an output is the old one, or none, or the new one; and that it can be made.
+    fn judge_output(&mut self) {
+        let output = self.ground.output();
+        let whole = |problems: &mut Vec<String>, found: &BTreeMap<String, Vec<u8>>| {
+            for (name, bytes) in found {
+                let expected = self.reference.output.get(name);
+                let imported = || {
+                    store::read(&output)
+                        .is_ok_and(|run| run.trials.len() == 120 && run.info.ended_unix.is_some())
+                };
+                let import = self.ground.subject == Subject::Import;
+                // The list of charts says itself whether it is finished.
+                let list = self.ground.subject == Subject::Charts && name.ends_with(".md");
+                let equal = list || expected == Some(bytes) || bytes == OLD;
+                let whole = if import { imported() } else { equal };
+                if !whole {
+                    let (has, of) = (bytes.len(), expected.map(Vec::len));
+                    problems.push(format!("{}/{name}: {has} of {of:?} bytes", output.display()));
+                }
+            }
+        };
+        let mut problems = Vec::new();
+        whole(&mut problems, &contents(&output));
+        let new_only = matches!(self.ground.subject, Subject::Import | Subject::Loadfile);
+        if !(new_only && output.exists()) {
+            let (status, errors) = self.to_end(&self.ground.arguments());
+            if !status.success() {
+                problems.push(format!("once more: {status}: {errors}"));
+            }
+            let now = contents(&output);
+            whole(&mut problems, &now);
+            if !now.keys().eq(self.reference.output.keys()) {
+                problems.push("once more: other files".into());
+            }
+        }
+        self.problems.extend(problems);
+        self.judge_left("after once more", true);
+    }
+}
+
+/// Content of a file that a report replaces.
+const OLD: &[u8] = b"old";
+
+/// Settings that the command may change: other commands run at the same time.
+fn settings(ground: &Ground<'_>) -> Settings {
+    let device = ground.disk.as_ref().map(|disk| disk.path());
+    Settings::read(device, ground.subject == Subject::Settings)
+}

@@ -1,0 +1,127 @@
+//! Ways to end a command before its own end.
+
+use std::{
+    fs,
+    process::Child,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::ground::{Process, processes};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    Kill,
+    /// To the process alone, as kill(1) and systemd do.
+    Terminate,
+    /// To its process group, as a terminal does.
+    Interrupt,
+    HangUp,
+    /// SIGTERM, and within a second another one.
+    Twice,
+    /// The readers of stdout and stderr end.
+    Closed,
+    /// The filesystem of the run file or the report gets full.
+    Full,
+    /// SIGKILL to one process of a guest.
+    Part(Part),
+}
+
+/// A process of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Supervisor,
+    /// Process 1 of the supervisor's pid namespace.
+    First,
+    /// User-mode Linux or QEMU.
+    Machine,
+}
+
+/// Longest wait for a process of a guest to start.
+const START: Duration = Duration::from_secs(60);
+
+impl Blow {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "SIGKILL",
+            Self::Terminate => "SIGTERM",
+            Self::Interrupt => "SIGINT",
+            Self::HangUp => "SIGHUP",
+            Self::Twice => "SIGTERM twice",
+            Self::Closed => "stdout, stderr closed",
+            Self::Full => "filesystem full",
+            Self::Part(Part::Supervisor) => "SIGKILL to the supervisor",
+            Self::Part(Part::First) => "SIGKILL to its first process",
+            Self::Part(Part::Machine) => "SIGKILL to the machine",
+        }
+    }
+
+    /// The signal that may end the process, if the program does not handle it.
+    pub(super) fn signal(self) -> Option<i32> {
+        let signal = match self {
+            Self::Kill => Signal::KILL,
+            Self::Terminate | Self::Twice => Signal::TERM,
+            Self::Interrupt => Signal::INT,
+            Self::HangUp => Signal::HUP,
+            Self::Closed | Self::Full | Self::Part(_) => return None,
+        };
+        Some(signal.as_raw())
+    }
+
+    /// Hits the child, which may have ended; whether it was still running.
+    pub(super) fn strike(self, child: &mut Child, random: &mut fastrand::Rng) -> bool {
+        let running = child.try_wait().unwrap().is_none();
+        let pid = Pid::from_child(child);
+        match self {
+            Self::Kill => signaled(kill_process(pid, Signal::KILL)),
+            Self::Terminate => signaled(kill_process(pid, Signal::TERM)),
+            Self::Interrupt => signaled(kill_process_group(pid, Signal::INT)),
+            Self::HangUp => signaled(kill_process_group(pid, Signal::HUP)),
+            Self::Twice => {
+                signaled(kill_process(pid, Signal::TERM));
+                std::thread::sleep(Duration::from_millis(random.u64(0..1000)));
+                signaled(kill_process(pid, Signal::TERM));
+            }
+            Self::Closed => drop((child.stdout.take(), child.stderr.take())),
+            Self::Full => {}
+            Self::Part(part) => return part.kill(child),
+        }
+        running
+    }
+}
+
+/// A process that has ended since cannot be signaled.
+fn signaled(sent: rustix::io::Result<()>) {
+    assert!(matches!(sent, Ok(()) | Err(rustix::io::Errno::SRCH)), "{sent:?}");
+}
+
+impl Part {
+    /// Waits for the process to start, and kills it; `false` if the command ended before.
+    fn kill(self, child: &mut Child) -> bool {
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() && start.elapsed() < START {
+            let all = processes(child.id(), "/no/such/state");
+            if let Some(process) = all.iter().find(|process| self.is(process)) {
+                signaled(kill_process(Pid::from_raw(process.id).unwrap(), Signal::KILL));
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    fn is(self, process: &Process) -> bool {
+        let word = |at: usize| process.arguments.get(at).map_or("", String::as_str);
+        let cage = word(1) == guest::cage::COMMAND;
+        match self {
+            Self::Supervisor => cage && word(2) != "--first",
+            Self::First => cage && word(2) == "--first",
+            Self::Machine => {
+                let program = fs::read_link(format!("/proc/{}/exe", process.id));
+                let program = program.unwrap_or_default().display().to_string();
+                program.contains("qemu-system") || program.contains("linux.uml")
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Commands that are killed: their arguments, and the files that they leave for the user.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::{
+    blow::{Blow, Part},
+    ground::Range,
+};
+use crate::support::{Bench, Disk, root};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Image,
+    Device,
+    Directory,
+    Settings,
+    Layers,
+    Uml,
+    Tcg,
+    Icount,
+    Resume,
+    Reboot,
+    Threads,
+    Processes,
+    CrashState,
+    Demo,
+    Clean,
+    Html,
+    Xlsx,
+    Charts,
+    Import,
+    Loadfile,
+}
+
+/// Which checks a command gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Its run file is resumed, and has each trial once.
+    Run,
+    /// As a run that takes too long to be completed.
+    LongRun,
+    /// No run file is kept.
+    Bench,
+    /// The trials of the run that was killed before are still there.
+    Clean,
+    /// Its output is there whole or not at all.
+    Writer,
+}
+
+impl Subject {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Image => "run, image",
+            Self::Device => "run, device",
+            Self::Directory => "run, directory",
+            Self::Settings => "run, settings",
+            Self::Layers => "run, layers",
+            Self::Uml => "run, uml guest",
+            Self::Tcg => "run, tcg guest",
+            Self::Icount => "run, icount guest",
+            Self::Resume => "run --resume after a kill",
+            Self::Reboot => "run --resume after a reboot",
+            Self::Threads => "bench, threads",
+            Self::Processes => "bench, processes",
+            Self::CrashState => "bench --crash-state",
+            Self::Demo => "demo",
+            Self::Clean => "clean",
+            Self::Html => "report --html",
+            Self::Xlsx => "report -o run.xlsx",
+            Self::Charts => "report --charts",
+            Self::Import => "import",
+            Self::Loadfile => "loadfile -o",
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Image
+            | Self::Device
+            | Self::Directory
+            | Self::Settings
+            | Self::Layers
+            | Self::Uml
+            | Self::Tcg
+            | Self::Icount
+            | Self::Resume
+            | Self::Reboot => Kind::Run,
+            Self::Demo => Kind::LongRun,
+            Self::Threads | Self::Processes | Self::CrashState => Kind::Bench,
+            Self::Clean => Kind::Clean,
+            Self::Html | Self::Xlsx | Self::Charts | Self::Import | Self::Loadfile => Kind::Writer,
+        }
+    }
+
+    pub(super) fn in_guest(self) -> bool {
+        matches!(self, Self::Uml | Self::Tcg | Self::Icount)
+    }
+
+    /// Rows of different lanes run at the same time.
+    pub(super) fn lane(self) -> usize {
+        let apart =
+            [Self::Device, Self::Settings, Self::Threads, Self::Processes, Self::CrashState];
+        let first = matches!(self.kind(), Kind::Run | Kind::LongRun) && !apart.contains(&self);
+        if self.in_guest() { 2 } else { usize::from(!first) }
+    }
+
+    /// What this machine lacks for it.
+    pub(super) fn missing(self) -> Option<&'static str> {
+        let here = |path: &str| Path::new(path).exists();
+        let qemu = || here("/usr/bin/qemu-system-x86_64") && kernel().is_some();
+        let drivers = fs::read_to_string("/proc/misc").unwrap_or_default();
+        if self == Self::Layers && !drivers.contains("device-mapper") {
+            return Some("a kernel with device mapper");
+        }
+        if self == Self::Uml && !here("/usr/bin/linux.uml") {
+            return Some("user-mode Linux");
+        }
+        let emulated = matches!(self, Self::Tcg | Self::Icount);
+        (emulated && !qemu()).then_some("QEMU and a kernel's package")
+    }
+
+    /// The exit status of a command that is left alone.
+    pub(super) fn status(self) -> i32 {
+        if self == Self::Reboot { 5 } else { 0 }
+    }
+
+    fn filesystems(self) -> &'static str {
+        if matches!(self, Self::Image | Self::Resume | Self::Clean) {
+            return IMAGE_FILESYSTEMS;
+        }
+        if matches!(self, Self::Device | Self::Settings) {
+            return r#"["ext2"]"#;
+        }
+        let layers = r#"[{ name = "ext4", layers = [{ delay = "1ms" }] }]"#;
+        if self == Self::Layers { layers } else { r#"["ext4"]"# }
+    }
+}
+
+const IMAGE_FILESYSTEMS: &str = r#"["ext2", { name = "ext4", setup = [
+    { populate = "linux", files = 60 },
+    { unmounted = ["tune2fs", "-o", "journal_data_writeback", "{device}"] },
+    { remove = "linux" },
+] }]"#;
+
+/// Records of another program, for `fslab import`.
+const RECORD: &str = "1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,\
+    306.1,1,512,,,,,35092,55,520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,\
+    8997us,50112us,323ms,1232ms,541us,14112ms,1189ms,41us,11701ms\n";
+
+/// A kernel for QEMU.
+fn kernel() -> Option<PathBuf> {
+    let files = fs::read_dir(root().join("target/kernels")).ok()?.flatten();
+    let mut files = files.map(|entry| entry.path());
+    files.find(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("linux-image-6.1.") && name.ends_with(".deb")
+    })
+}
+
+/// Surroundings of one try.
+pub(super) struct Ground<'a> {
+    pub(super) subject: Subject,
+    pub(super) blow: Blow,
+    pub(super) range: &'a Range,
+    pub(super) bench: Bench,
+    /// Begins the names of the user's files.
+    pub(super) stem: String,
+    pub(super) disk: Option<Disk>,
+    /// Settings that concern the whole machine are varied as well.
+    pub(super) whole: bool,
+}
+
+impl<'a> Ground<'a> {
+    pub(super) fn new(range: &'a Range, subject: Subject, blow: Blow, whole: bool) -> Self {
+        let bench = Bench::new_in(&range.path("scratch"));
+        range.clear("target");
+        range.clear("small");
+        fs::create_dir(bench.path("images")).unwrap();
+        fs::create_dir(range.path("target/data")).unwrap();
+        let stem = format!("kill-{:08x}", fastrand::u32(..));
+        let on_disk = matches!(subject, Subject::Device | Subject::Settings);
+        let disk = on_disk.then(|| bench.disk("disk.img", 48 << 20));
+        let ground = Self { subject, blow, range, bench, stem, disk, whole };
+        if subject == Subject::Import {
+            fs::write(ground.path("old.csv"), RECORD.repeat(120)).unwrap();
+        } else if matches!(subject, Subject::Html | Subject::Xlsx | Subject::Charts) {
+            fs::copy(range.path("sample.fslab"), ground.path("sample.fslab")).unwrap();
+        } else {
+            ground.bench.plan(&ground.plan());
+        }
+        ground
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.bench.path(name)
+    }
+
+    /// The run file.
+    pub(super) fn run_file(&self) -> PathBuf {
+        let name = format!("{}.fslab", self.stem);
+        if self.on_target() {
+            self.range.path("target").join(name)
+        } else if self.blow == Blow::Full {
+            self.range.path("small").join(name)
+        } else {
+            self.path(&name)
+        }
+    }
+
+    /// The run file is on the filesystem that is measured.
+    fn on_target(&self) -> bool {
+        matches!(self.subject, Subject::Directory | Subject::Reboot)
+    }
+
+    /// The filesystem that gets full.
+    pub(super) fn full(&self) -> &'static str {
+        if self.on_target() { "target" } else { "small" }
+    }
+
+    /// The output of a writer.
+    pub(super) fn output(&self) -> PathBuf {
+        let endings = [
+            (Subject::Html, "html"),
+            (Subject::Xlsx, "xlsx"),
+            (Subject::Import, "fslab"),
+            (Subject::Loadfile, "load"),
+        ];
+        let ending = endings.iter().find(|(subject, _)| *subject == self.subject);
+        let ending = ending.map_or("charts", |(_, ending)| ending);
+        let name = format!("{}.{ending}", self.stem);
+        if self.blow == Blow::Full { self.range.path("small").join(name) } else { self.path(&name) }
+    }
+
+    fn plan(&self) -> String {
+        let images = self.path("images").display().to_string();
+        let data = self.range.path("target/data").display().to_string();
+        let (mut top, mut axes) = (String::new(), String::new());
+        let kinds = [(Subject::Uml, "uml"), (Subject::Tcg, "tcg"), (Subject::Icount, "counted")];
+        let kind = kinds.iter().find(|(subject, _)| *subject == self.subject);
+        if let Some((_, kind)) = kind {
+            top.push_str(&format!("guest = \"{kind}\"\nfsck = false\n"));
+        }
+        if self.subject == Subject::Reboot {
+            top.push_str("isolation = \"reboot\"\n");
+        }
+        if self.subject == Subject::Settings {
+            axes.push_str("write_cache = [\"write through\"]\n");
+            let of_machine = self.whole.then_some("dirty_background = [\"7%\"]\n");
+            axes.push_str(of_machine.unwrap_or_default());
+        }
+        let storage = if self.on_target() {
+            format!("directory = \"{data}\"")
+        } else if let Some(disk) = &self.disk {
+            format!("device = \"{}\"", disk.path())
+        } else if self.subject.in_guest() {
+            format!("image = \"64MiB\"\nimage_directory = \"{images}\"")
+        } else {
+            format!("image = \"32MiB\"\nmemory = \"256MiB\"\nimage_directory = \"{images}\"")
+        };
+        if !self.on_target() {
+            axes.push_str(&format!("filesystem = {}\n", self.subject.filesystems()));
+        }
+        // An icount guest takes a minute on a busy machine.
+        let repeats = match self.subject == Subject::Icount {
+            true => 1,
+            // One before the command that is hit, and one after it.
+            false if self.subject == Subject::Reboot => 3,
+            false => 2,
+        };
+        format!(
+            "repeats = {repeats}\ntwins = \"none\"\ninvalid = \"keep\"\nseed = 11\n{top}[storage]\n\
+             {storage}\n[axes]\n{axes}workload = [{{ suite = \"iozone\", file = \"512KiB\", \
+             record = \"64KiB\", tests = [\"write\", \"read\"] }}]\n"
+        )
+    }
+
+    /// Arguments that begin the run.
+    pub(super) fn begin(&self) -> Vec<String> {
+        let mut words = vec!["run".to_owned(), self.path("plan.toml").display().to_string()];
+        words.extend(["-o".into(), self.run_file().display().to_string()]);
+        if matches!(self.subject, Subject::Tcg | Subject::Icount) {
+            let kernel = kernel().map(|kernel| kernel.display().to_string());
+            words.extend(kernel.into_iter().flat_map(|kernel| ["--kernel".to_owned(), kernel]));
+        }
+        words
+    }
+
+    /// Arguments that go on with the run, or begin it if there is none yet.
+    pub(super) fn resume(&self) -> Vec<String> {
+        if self.working().exists() {
+            return vec!["run".into(), "--resume".into(), self.run_file().display().to_string()];
+        }
+        self.begin()
+    }
+
+    /// The run file, or its newer copy in memory.
+    pub(super) fn working(&self) -> PathBuf {
+        let user = rustix::process::geteuid().as_raw();
+        let memory = fs::read_dir(format!("/dev/shm/fslab-{user}")).into_iter().flatten().flatten();
+        let mut copies = memory.map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&self.stem) && name.ends_with(".fslab")
+        });
+        copies.next().unwrap_or_else(|| self.run_file())
+    }
+
+    /// Arguments of the command that is hit.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
+        let data = self.range.path("target/data").display().to_string();
+        let out = self.output().display().to_string();
+        let run = self.run_file().display().to_string();
+        let mut arguments = match self.subject {
+            Subject::Resume | Subject::Reboot => self.resume(),
+            Subject::Clean => words("clean"),
+            Subject::Threads => words("bench stream DATA --set worker=thread"),
+            Subject::Processes => words("bench stream DATA --set worker=process"),
+            Subject::CrashState => words("bench fsync-4k DATA --size 1MiB --time 1s --crash-state"),
+            Subject::Demo => words("demo -o RUN"),
+            Subject::Html => words("report sample.fslab --html OUT"),
+            Subject::Xlsx => words("report sample.fslab -o OUT"),
+            Subject::Charts => words("report sample.fslab --charts OUT"),
+            Subject::Import => words("import old.csv -o OUT"),
+            Subject::Loadfile => words("loadfile --iterations 60 -o OUT"),
+            Subject::Image
+            | Subject::Device
+            | Subject::Directory
+            | Subject::Settings
+            | Subject::Layers
+            | Subject::Uml
+            | Subject::Tcg
+            | Subject::Icount => self.begin(),
+        };
+        if matches!(self.subject, Subject::Threads | Subject::Processes) {
+            let more = "--set direction=write --set workers=2 --size 256KiB --time 1s";
+            arguments.extend(words(more));
+            arguments.extend(if self.blow == Blow::Full { words("-o RUN") } else { Vec::new() });
+        }
+        if self.subject == Subject::CrashState {
+            arguments.push(self.crash_state().display().to_string());
+        }
+        arguments.iter_mut().for_each(|word| match word.as_str() {
+            "DATA" => word.clone_from(&data),
+            "OUT" => word.clone_from(&out),
+            "RUN" => word.clone_from(&run),
+            _ => {}
+        });
+        arguments
+    }
+
+    pub(super) fn crash_state(&self) -> PathBuf {
+        self.path("crash.state")
+    }
+
+    /// A command in a session of its own, which its processes share. After a reboot the kernel
+    /// has another boot id: a file in the place of the kernel's, in a mount namespace.
+    pub(super) fn command(&self, arguments: &[String], boot: Option<&str>) -> Command {
+        let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let own = self.bench.command(&plain);
+        let mut command = Command::new("setsid");
+        if let Some(boot) = boot {
+            let id = self.range.path("boot-id");
+            fs::write(&id, format!("{boot}\n")).unwrap();
+            let script = "mount --bind \"$1\" /proc/sys/kernel/random/boot_id && shift && \
+                          exec \"$@\"";
+            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", script]);
+            command.arg("sh").arg(id);
+        }
+        command.arg(own.get_program()).args(arguments).current_dir(self.path("."));
+        for (name, value) in own.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    /// Makes the storage of a run as good as new: a device carries the run's filesystem now.
+    pub(super) fn wipe(&self) {
+        if self.disk.is_some() {
+            let image = fs::File::options().write(true).open(self.path("disk.img")).unwrap();
+            let flags =
+                rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            rustix::fs::fallocate(&image, flags, 0, 48 << 20).unwrap();
+        }
+    }
+
+    /// Files that are the user's, or that a run to be resumed needs.
+    pub(super) fn may_stay(&self, name: &str, ended: bool, killed: bool) -> bool {
+        let stem = &self.stem;
+        let fixed =
+            ["plan.toml", "state", "state/journal", "images", "disk.img", "data", "lost+found"];
+        let files = ["filler", "old.csv", "sample.fslab", "crash.state"];
+        let rest = name.strip_prefix(stem.as_str());
+        let own = |rest: &str| match rest {
+            ".fslab" | ".html" => true,
+            ".fslab-wal" | ".fslab-shm" => !ended,
+            // Emptied and used by the next run that wants this name.
+            ".fslab.partial" | ".fslab.partial-journal" => !ended,
+            _ => false,
+        };
+        let output = self.output();
+        let output = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // A temporary file, as documented: a kill leaves it, and no command removes it.
+        let part = killed && name.starts_with('.') && name.contains(stem) && name.contains(".part");
+        let written = part
+            || self.subject.kind() == Kind::Writer
+                && (name == output || name.starts_with(&format!("{output}/")));
+        fixed.contains(&name) || files.contains(&name) || rest.is_some_and(own) || written
+    }
+}
+
+/// Longest time in which a command that was hit ends.
+pub(super) fn patience(subject: Subject, blow: Blow) -> std::time::Duration {
+    let part = matches!(blow, Blow::Part(Part::Supervisor | Part::First | Part::Machine));
+    std::time::Duration::from_secs(if subject.in_guest() || part { 120 } else { 60 })
+}
