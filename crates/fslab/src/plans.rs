@@ -218,6 +218,9 @@ fn capacity(place: &Place) -> Option<model::Bytes> {
     }
 }
 
+/// Bytes of the longest plan. The longest ready plan has 4 KiB.
+const LONGEST: u64 = 256 << 10;
+
 /// Name, origin and text of a plan given on the command line.
 fn find(given: &str) -> Result<(String, String, String), Failure> {
     let path = Path::new(given);
@@ -227,7 +230,7 @@ fn find(given: &str) -> Result<(String, String, String), Failure> {
     {
         return Ok((ready.name.into(), format!("{given} (ready plan)"), ready.text.into()));
     }
-    let text = fs::read_to_string(path).map_err(|source| {
+    let text = sys::input::text(path, LONGEST).map_err(|source| {
         let names: Vec<_> = READY.iter().map(|ready| ready.name).collect();
         let near = model::suggest::nearest(given, names.iter().copied());
         let cure = match near {

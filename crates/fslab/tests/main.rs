@@ -25,7 +25,6 @@ mod hostile;
 mod import;
 mod input;
 mod kept;
-mod kill;
 mod loadfile;
 mod made;
 mod pipeline;

@@ -223,11 +223,19 @@ impl Catalogue {
     /// # Errors
     /// [`CatalogueError`] with file, line and cure.
     pub fn with_file(path: &Path) -> Result<Self, CatalogueError> {
-        let read = |source| CatalogueError::Read { path: path.to_owned(), source };
-        Self::embedded().merged(&std::fs::read_to_string(path).map_err(read)?, path)
+        Self::embedded().merged(&Self::text_of(path)?, path)
     }
 
-    fn merged(mut self, text: &str, path: &Path) -> Result<Self, CatalogueError> {
+    /// The text of the user's file, which has at most 1 MiB.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Read`].
+    pub fn text_of(path: &Path) -> Result<String, CatalogueError> {
+        let read = |source| CatalogueError::Read { path: path.to_owned(), source };
+        sys::input::text(path, 1 << 20).map_err(read)
+    }
+
+    pub(crate) fn merged(mut self, text: &str, path: &Path) -> Result<Self, CatalogueError> {
         for entry in parse(text, path)? {
             match self.entries.iter_mut().find(|known| known.name == entry.name) {
                 Some(known) => *known = entry,

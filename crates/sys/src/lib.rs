@@ -1,6 +1,7 @@
 //! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
 //! what tasks have used, namespaces, and virtual processors. And the programs of the machine, with
-//! the check of paths that only root can change, and files that are there whole or not at all.
+//! the check of paths that only root can change, files that are there whole or not at all, and
+//! reads that neither wait nor go on without end.
 //!
 //! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
 //! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Apart
@@ -16,6 +17,7 @@ pub mod block;
 pub mod cache;
 pub mod child;
 pub mod entropy;
+pub mod input;
 #[cfg(target_arch = "x86_64")]
 pub mod kvm;
 pub mod lock;

@@ -5,10 +5,7 @@
 //! within its whole records: what was laid out with the same size and record is there to be read.
 //! None is longer than the longest operation of the stream, for which buffers are made.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader},
-};
+use std::io::{self, BufRead, BufReader};
 
 use model::phase::{Direction, Stream};
 
@@ -36,7 +33,7 @@ impl List {
     pub(super) fn read(stream: &Stream, records: u64) -> Result<Self, Fault> {
         let unreadable =
             |error: io::Error| Fault::ListFile { errno: error.raw_os_error().unwrap_or(libc::EIO) };
-        let file = File::open(&stream.list).map_err(unreadable)?;
+        let file = sys::input::open(stream.list.as_ref()).map_err(unreadable)?;
         Self::parse(BufReader::new(file), Limits::of(stream, records), unreadable)
     }
 

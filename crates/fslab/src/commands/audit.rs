@@ -2,11 +2,7 @@
 //!
 //! What is found is decided in [`report::audit`]; here files are read.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use anyhow::Context;
 use report::{
@@ -85,17 +81,15 @@ fn of_files(table: &Path, statements: Option<&Path>) -> Result<Audit, Failure> {
     audit.with_context(|| format!("reading the statements in {file}")).map_err(Failure::usage)
 }
 
-/// The bytes of a file or of stdin; one byte more than the reader takes, if there are so many.
+/// The bytes of a file or of stdin.
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let most = u64::try_from(csv::LIMITS.bytes).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
+    let most = csv::LIMITS.bytes as u64;
     let read = match path.to_str() {
-        Some(STDIN) => io::stdin().lock().take(most).read_to_end(&mut bytes),
-        Some(_) | None => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+        Some(STDIN) => sys::input::of(io::stdin().lock(), most),
+        Some(_) | None => sys::input::bytes(path, most),
     };
     read.with_context(|| format!("reading {}; check the path and its permissions", shown(path)))
-        .map_err(Failure::usage)?;
-    Ok(bytes)
+        .map_err(Failure::usage)
 }
 
 fn shown(path: &Path) -> String {

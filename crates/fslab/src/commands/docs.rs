@@ -176,7 +176,7 @@ fn plan() -> String {
     let mut body = String::from(
         "A plan is TOML. Sizes are texts with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` \
          means the same); `\"4KB\"` is refused, since people mean two things by it. A list of \
-         values of a suite's parameter is swept.\n",
+         values of a suite's parameter is swept. A plan has at most 256 KiB and 10,000 cells.\n",
     );
     for (table, title) in [
         ("", "Top"),

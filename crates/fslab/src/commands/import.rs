@@ -3,8 +3,7 @@
 //! What the records mean is decided in [`report::bonnie`]; here files are read and written.
 
 use std::{
-    fs,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +19,9 @@ use crate::{
     exit::{Exit, Failure},
     output,
 };
+
+/// Bytes of the longest file, which has 3,000 records.
+const LONGEST: u64 = 1 << 20;
 
 /// In place of a file: stdin.
 const STDIN: &str = "-";
@@ -59,11 +61,8 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
 /// what is none of it is kept out of the run by the reader.
 fn text(file: &Path) -> Result<String, Failure> {
     let bytes = match file.to_str() {
-        Some(STDIN) => {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-        }
-        Some(_) | None => fs::read(file),
+        Some(STDIN) => sys::input::of(io::stdin().lock(), LONGEST),
+        Some(_) | None => sys::input::bytes(file, LONGEST),
     };
     let bytes = bytes.with_context(|| {
         format!("reading the records in {}; check the path and its permissions", shown(file))

@@ -10,7 +10,7 @@ use anyhow::Context;
 use engine::Progress;
 use model::{Isolation, RunRecord, Warning, record::CellState, storage::Place};
 use report::{TerminalOptions, View};
-use rig::{Host, RealHost};
+use rig::{Catalogue, Host, RealHost};
 use store::Store;
 
 use super::{
@@ -124,10 +124,8 @@ fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, F
 
 /// The text of the user's own catalogue, for a guest, which does not have the file.
 fn own_catalogue(arguments: &Run) -> Result<Option<String>, Failure> {
-    let read = |file: &PathBuf| {
-        fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
-    };
-    Ok(arguments.changes.filesystems.as_ref().map(read).transpose()?)
+    let read = |file: &PathBuf| Catalogue::text_of(file).map_err(Failure::usage);
+    arguments.changes.filesystems.as_ref().map(read).transpose()
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {

@@ -14,6 +14,9 @@ use std::{
 
 use crate::GuestError;
 
+/// Bytes of a file that is read: some are hashed as a whole before anything is unpacked. The
+/// source of Linux has 1.5 GiB as a tar archive, packages have less than 1 GiB.
+const FILE_MAX: u64 = 2 << 30;
 /// Memory for the dictionary of an xz stream, in KiB. The kernel's own `scripts/xz_wrap.sh` asks
 /// for up to 128 MiB; the format allows 4 GiB.
 const XZ_MEMORY_KIB: u32 = 160 << 10;
@@ -78,9 +81,12 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     /// Opens the file.
     pub(crate) fn open(self) -> Result<File, GuestError> {
-        let file = File::open(self.path).map_err(|error| self.failed(error))?;
-        let metadata = file.metadata().map_err(|error| self.failed(error))?;
-        if metadata.is_file() { Ok(file) } else { Err(self.malformed("is not a file")) }
+        let file = sys::input::open(self.path).map_err(|error| self.failed(error))?;
+        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+        match length > FILE_MAX {
+            false => Ok(file),
+            true => Err(self.malformed(format!("is longer than {} GiB", FILE_MAX >> 30))),
+        }
     }
 
     /// Says that something is wrong with the file.

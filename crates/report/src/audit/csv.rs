@@ -19,7 +19,7 @@ pub struct Limits {
 }
 
 /// Far above any printed table; below what would take more than seconds or a gigabyte.
-pub const LIMITS: Limits = Limits { bytes: 32 << 20, rows: 200_000, columns: 64, field: 4096 };
+pub const LIMITS: Limits = Limits { bytes: 8 << 20, rows: 20_000, columns: 64, field: 4096 };
 
 /// Why a file is no table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

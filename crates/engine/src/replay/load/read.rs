@@ -217,7 +217,7 @@ impl Reader<'_> {
                 "loop less often; a replay that gets to the end begins anew",
             ));
         }
-        let line = u32::try_from(self.line).expect("a file of 1GiB has fewer lines");
+        let line = u32::try_from(self.line).expect("a text of 96MiB has fewer lines");
         self.state.builder.push(op, line);
         Ok(())
     }

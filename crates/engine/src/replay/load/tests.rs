@@ -383,16 +383,16 @@ fn files_that_are_no_load_files_are_refused() {
         let error = load(&Load::File { path: Some(path.to_owned()) }).unwrap_err();
         format!("{error}: {}", std::error::Error::source(&error).unwrap())
     };
-    expect!["the load file /dev/zero; check that it is a file that this user may read or write: it is no regular file"].assert_eq(&path("/dev/zero"));
+    expect!["the load file /dev/zero; check that it is a file that this user may read or write: it is a device, not a regular file"].assert_eq(&path("/dev/zero"));
     expect!["the load file /nowhere/client.txt; check that it is a file that this user may read or write: No such file or directory (os error 2)"].assert_eq(&path("/nowhere/client.txt"));
     expect!["line 1 of the load file FILE: the handle 1 is not open; open it before by NTCreateX with a status that lets it succeed; a handle is closed once"].assert_eq(&refusal(&file(b"Close 1 NT_STATUS_OK\n")));
 }
 
 #[test]
 fn a_bomb_of_gzip_is_stopped() {
-    // A gzip file may have many members: these come to a little more than 1 GiB of line ends.
-    let bomb = zipped(&vec![b'\n'; 1 << 20]).repeat(1025);
-    expect!["the load file FILE: its text is longer than 1GiB; split it"]
+    // A gzip file may have many members: these come to a little more than 96 MiB of line ends.
+    let bomb = zipped(&vec![b'\n'; 1 << 20]).repeat(97);
+    expect!["the load file FILE: its text is longer than 96MiB; split it"]
         .assert_eq(&refusal(&file(&bomb)));
 }
 

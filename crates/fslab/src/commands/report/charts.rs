@@ -24,6 +24,9 @@ use crate::{exit::Failure, output};
 /// The list of the charts, in their directory.
 const LIST: &str = "charts.md";
 
+/// Bytes of the longest list.
+const LONGEST: u64 = 16 << 20;
+
 /// The first line of a list, before the run's id.
 const MARK: &str = "<!-- charts of fslab run ";
 
@@ -151,7 +154,7 @@ impl Ours {
 fn ours(directory: &Path, mark: &str) -> Result<Ours, Failure> {
     let shown = directory.display();
     let reading = || format!("reading the directory {shown}");
-    let list = match fs::read(directory.join(LIST)) {
+    let list = match sys::input::bytes(&directory.join(LIST), LONGEST) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(anyhow::Error::from(error).context(reading()).into()),

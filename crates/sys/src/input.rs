@@ -1,0 +1,137 @@
+//! Files that a user names: opened without waiting, and read up to a bound.
+//!
+//! Only regular files are read: a FIFO waits for a writer, a terminal for a person, and `/dev/zero`
+//! does not end. Standard input is read by [`of`], with the same bound.
+
+use std::{
+    fs::{File, FileType, OpenOptions},
+    io::{self, Read, Seek as _, Write as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// Those of open(2); `InvalidInput` for another kind of file, which is not read from.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Opening a device may have effects, so its kind is checked before; and once more on the
+    // descriptor, since the name may lead to another file by then. With O_NONBLOCK, open(2) of a
+    // FIFO does not wait for a writer; regular files ignore it.
+    regular(path.metadata()?.file_type())?;
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// The content of a regular file of at most `most` bytes.
+///
+/// # Errors
+/// As [`open`] and read(2); `FileTooLarge` for more bytes.
+pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    of(open(path)?, most)
+}
+
+/// As [`bytes`], of UTF-8.
+///
+/// # Errors
+/// As [`bytes`]; `InvalidData` for other bytes than UTF-8.
+pub fn text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(bytes(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// What a reader yields, at most `most` bytes.
+///
+/// # Errors
+/// As read(2); `FileTooLarge` for more bytes.
+pub fn of(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        false => Ok(bytes),
+        true => {
+            let text = match most % (1 << 20) {
+                0 => format!("it has more than {} MiB", most >> 20),
+                _ => format!("it has more than {} KiB", most >> 10),
+            };
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
+        }
+    }
+}
+
+/// A file in memory with this content, and a path by which it can be opened while it is there:
+/// input for readers of files in fuzzing.
+///
+/// # Errors
+/// Those of memfd_create(2) and write(2).
+#[doc(hidden)]
+pub fn in_memory(bytes: &[u8]) -> io::Result<(File, PathBuf)> {
+    let file = rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    Ok((file, path))
+}
+
+fn regular(kind: FileType) -> io::Result<()> {
+    let what = match kind {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    let text = format!("it is {what}, not a regular file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::net::UnixListener};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_within_the_bound_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("full"), vec![b'x'; 1 << 20]).unwrap();
+        fs::write(path("over"), vec![b'x'; (1 << 20) + 1]).unwrap();
+        fs::write(path("bytes"), b"\xff").unwrap();
+        File::create(path("sparse")).unwrap().set_len(1 << 42).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(path("fifo"), path("link")).unwrap();
+        let read = |name: &str| match text(&path(name), 1 << 20) {
+            Ok(text) => format!("{} bytes", text.len()),
+            Err(error) => error.to_string(),
+        };
+        for (name, expected) in [
+            ("full", "1048576 bytes"),
+            ("over", "it has more than 1 MiB"),
+            ("sparse", "it has more than 1 MiB"),
+            ("bytes", "it is not UTF-8"),
+            (".", "it is a directory, not a regular file"),
+            ("fifo", "it is a FIFO, not a regular file"),
+            ("link", "it is a FIFO, not a regular file"),
+            ("socket", "it is a socket, not a regular file"),
+            ("/dev/zero", "it is a device, not a regular file"),
+            ("none", "No such file or directory (os error 2)"),
+        ] {
+            assert_eq!(read(name), expected, "{name}");
+        }
+    }
+}
