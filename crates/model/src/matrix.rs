@@ -1,10 +1,10 @@
 //! From a plan to its cells: every combination of the axes, in the order written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cell::{Cell, FilesystemLevel, Fullness, SetupStep},
-    factor::{FACTORS, Factor, Factors},
+    factor::{FACTORS, Factor, FactorSpec, Factors},
     plan::{Plan, PlanError, WorkloadEntry},
     storage::{Place, Storage},
     units::{Bytes, Scale},
@@ -14,6 +14,10 @@ use crate::{
 /// An image never shrinks below this by scaling (unless the plan asks for less): the largest of the
 /// catalogue's smallest filesystems is xfs with 300 MiB.
 const LEAST_SCALED_IMAGE: Bytes = Bytes::mib(512);
+
+/// Cells of a plan at most. Reports of so many are tested, and with the fewest trials of a second
+/// each they take 17 hours.
+pub const CELLS_MAX: usize = 10_000;
 
 /// Turns a point into the points it stands for, or says why it cannot be measured. A suite's own
 /// rules (a record larger than its file, an automatic sweep) live there.
@@ -39,6 +43,12 @@ struct Condition {
     suffix: String,
 }
 
+/// What differs between cells beside filesystem and workload, and is therefore in labels.
+struct Told {
+    schedulers: bool,
+    factors: Vec<Factor>,
+}
+
 /// A cell with the short name of its workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labelled {
@@ -54,28 +64,44 @@ impl Plan {
     /// schedulers, how full, and settings of the machine; equal cells appear once.
     ///
     /// # Errors
-    /// [`PlanError`] at the workload whose combination of parameters a suite refuses.
+    /// [`PlanError`] at the workload whose combination of parameters a suite refuses, and for more
+    /// than [`CELLS_MAX`] cells, at the workload with the most of them.
     pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<Labelled>, PlanError> {
+        self.countable()?;
         let mut named: Vec<Named<'_>> = Vec::new();
+        let mut cells = 0;
         for entry in &self.workloads {
             entry.survives(scale)?;
             let reference = entry.reference(scale, refine);
+            let each = product(&self.outer_sizes(entry));
             for point in entry.points(scale) {
                 let refined = refine(point).map_err(|error| PlanError {
                     message: error.message,
                     span: entry.span.clone(),
                     cure: error.cure,
                 })?;
+                // A suite may make several points of one.
+                cells += each.saturating_mul(refined.len());
+                if cells > CELLS_MAX {
+                    return Err(self.too_many(cells, entry));
+                }
                 for point in refined {
                     named.push(Named { entry, reference: reference.clone(), point });
                 }
             }
         }
         let labels = labels(&named);
-        let mut cells = Vec::new();
+        let varied = |spec: &&FactorSpec| self.all_values(spec.factor).len() > 1;
+        let told = Told {
+            schedulers: self.all_schedulers().len() > 1,
+            factors: FACTORS.iter().filter(varied).map(|spec| spec.factor).collect(),
+        };
+        let (mut cells, mut seen) = (Vec::new(), BTreeSet::new());
         for filesystem in self.filesystems_at(scale) {
             for (Named { entry, point, .. }, label) in named.iter().zip(&labels) {
-                for Condition { scheduler, fullness, factors, suffix } in self.conditions(entry) {
+                for Condition { scheduler, fullness, factors, suffix } in
+                    self.conditions(entry, &told)
+                {
                     let cell = Cell {
                         filesystem: filesystem.clone(),
                         workload: point.clone(),
@@ -84,9 +110,8 @@ impl Plan {
                         factors,
                         twin: false,
                     };
-                    let labelled = Labelled { cell, label: format!("{label}{suffix}") };
-                    if !cells.iter().any(|other: &Labelled| other.cell == labelled.cell) {
-                        cells.push(labelled);
+                    if seen.insert(cell.id()) {
+                        cells.push(Labelled { cell, label: format!("{label}{suffix}") });
                     }
                 }
             }
@@ -94,10 +119,55 @@ impl Plan {
         Ok(cells)
     }
 
+    /// Refuses more than [`CELLS_MAX`] cells before any is made.
+    fn countable(&self) -> Result<(), PlanError> {
+        let cells = |entry: &WorkloadEntry| {
+            product(&self.outer_sizes(entry)).saturating_mul(product(&entry.sizes()))
+        };
+        let all =
+            self.workloads.iter().fold(0_usize, |all, entry| all.saturating_add(cells(entry)));
+        match self.workloads.iter().max_by_key(|entry| cells(entry)) {
+            Some(largest) if all > CELLS_MAX => Err(self.too_many(all, largest)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn too_many(&self, cells: usize, largest: &WorkloadEntry) -> PlanError {
+        let cells = match cells {
+            usize::MAX => "more cells than can be counted".to_owned(),
+            cells => format!("at least {cells} cells"),
+        };
+        let sizes = [self.outer_sizes(largest), largest.sizes()].concat();
+        let sizes: Vec<String> = sizes
+            .iter()
+            .filter(|(_, size)| *size > 1)
+            .map(|(name, size)| format!("{name} {size}"))
+            .collect();
+        let sizes = if sizes.is_empty() { "1".to_owned() } else { sizes.join(" × ") };
+        let entries = match self.workloads.len() {
+            1 => String::new(),
+            entries => format!(" in the largest of {entries} workloads"),
+        };
+        let message = format!("the plan has {cells}, the limit is {CELLS_MAX}: {sizes}{entries}");
+        PlanError::new(message, largest.span.clone()).cure("shorten its lists, or split the plan")
+    }
+
+    /// The sizes of the axes that each point of a workload is combined with.
+    fn outer_sizes(&self, entry: &WorkloadEntry) -> Vec<(String, usize)> {
+        let mut sizes = vec![
+            ("filesystem".to_owned(), self.filesystems.len()),
+            ("scheduler".to_owned(), self.schedulers(entry).len()),
+            ("full".to_owned(), self.fullness.len().max(1)),
+        ];
+        sizes.extend(FACTORS.iter().filter_map(|spec| {
+            Some((spec.name.to_owned(), self.values_of(entry, spec.factor)?.len()))
+        }));
+        sizes
+    }
+
     /// Every combination of scheduler, fullness, and factors of a workload, with what a label says
     /// of it: what is the same in all cells of the plan is not told.
-    fn conditions(&self, entry: &WorkloadEntry) -> Vec<Condition> {
-        let told = self.all_schedulers().len() > 1;
+    fn conditions(&self, entry: &WorkloadEntry, told: &Told) -> Vec<Condition> {
         let levels = match self.fullness.as_slice() {
             [] => &[Fullness(0)],
             levels => levels,
@@ -106,7 +176,7 @@ impl Plan {
         for scheduler in self.schedulers(entry) {
             for fullness in levels {
                 let mut suffix = String::new();
-                if let (Some(name), true) = (&scheduler, told) {
+                if let (Some(name), true) = (&scheduler, told.schedulers) {
                     suffix += &format!(" scheduler={name}");
                 }
                 if levels.len() > 1 {
@@ -122,7 +192,7 @@ impl Plan {
         }
         for spec in FACTORS {
             let Some(values) = self.values_of(entry, spec.factor) else { continue };
-            let told = self.all_values(spec.factor).len() > 1;
+            let told = told.factors.contains(&spec.factor);
             let with = |condition: &Condition, value: &Value| {
                 let mut condition = condition.clone();
                 condition.factors.insert(spec.factor, value.clone());
@@ -215,6 +285,11 @@ impl WorkloadEntry {
         Ok(())
     }
 
+    /// The sizes of its own axes.
+    fn sizes(&self) -> Vec<(String, usize)> {
+        self.values.iter().map(|(name, values)| (name.clone(), values.len())).collect()
+    }
+
     /// What the entry is called in labels.
     fn family(&self) -> &str {
         self.recipe.as_deref().unwrap_or(self.suite.name)
@@ -262,6 +337,10 @@ impl WorkloadEntry {
         }
         points
     }
+}
+
+fn product(sizes: &[(String, usize)]) -> usize {
+    sizes.iter().fold(1, |all, (_, size)| all.saturating_mul(*size))
 }
 
 /// A point and what labels need to know of it.

@@ -177,11 +177,11 @@ impl Plan {
 }
 
 impl PlanError {
-    fn new(message: impl Into<String>, span: Range<usize>) -> Self {
+    pub(crate) fn new(message: impl Into<String>, span: Range<usize>) -> Self {
         Self { message: message.into(), span, cure: None }
     }
 
-    fn cure(self, cure: impl Into<String>) -> Self {
+    pub(crate) fn cure(self, cure: impl Into<String>) -> Self {
         Self { cure: Some(cure.into()), ..self }
     }
 

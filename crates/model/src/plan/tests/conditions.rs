@@ -335,3 +335,32 @@ fn several_kernels_are_set_by_one_text() {
         plan.set("kernel", wrong, *VOCABULARY).unwrap_err();
     }
 }
+
+#[test]
+fn the_number_of_cells_is_checked_before_any_is_made() {
+    let sizes = |count: usize| {
+        (1..=count).map(|size| format!("\"{size}KiB\"")).collect::<Vec<_>>().join(", ")
+    };
+    let axes = |file: usize, record: usize| {
+        format!(
+            "[storage]\nimage = \"1GiB\"\n[axes]\nscheduler = [\"none\", \"bfq\"]\n\
+             filesystem = [\"ext4\", \"xfs\"]\nworkload = [\n{{ suite = \"iozone\" }},\n\
+             {{ suite = \"iozone\", file = [{}], record = [{}] }}]",
+            sizes(file),
+            sizes(record)
+        )
+    };
+    let refused = |text: &str| {
+        let error = plan(text).cells(Scale::ONE, &|_| panic!("a point was made")).unwrap_err();
+        (error.position(text).0, error.message, error.cure.unwrap())
+    };
+    let hint = "shorten its lists, or split the plan".to_owned();
+    let message = "the plan has at least 16000004 cells, the limit is 10000: filesystem 2 × \
+                   scheduler 2 × file 2000 × record 2000 in the largest of 2 workloads";
+    assert_eq!(refused(&axes(2000, 2000)), (7, message.to_owned(), hint));
+    let most = plan(&axes(50, 49)).cells(Scale::ONE, &|point| Ok(vec![point])).unwrap();
+    assert_eq!(most.len(), 4 + 4 * 50 * 49);
+    // A suite may make several points of one.
+    let error = plan(&axes(50, 49)).cells(Scale::ONE, &|point| Ok(vec![point; 3])).unwrap_err();
+    assert!(error.message.starts_with("the plan has at least 10"), "{error}");
+}
