@@ -23,7 +23,10 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == guest::cage::COMMAND) {
         return guest::cage::main(arguments);
     }
-    let arguments = cli::Arguments::parse();
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::usage(&error),
+    };
     output::start_log(arguments.verbose);
     match commands::run(&arguments) {
         Ok(exit) => exit.into(),

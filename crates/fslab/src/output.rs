@@ -1,18 +1,47 @@
-//! The two ways out: results on stdout, everything else on stderr.
+//! The one door to stdout and stderr: results on stdout, everything else on stderr.
+//!
+//! Text that leaves as text may hold names of files, titles of plans, or lines of the kernel log.
+//! A character in it that commands a terminal is printed as its escape ([`plain`], [`line`]), so
+//! only styles of crate `report` reach a terminal ([`styled`]). JSON gets escapes of its own
+//! ([`json`]); bytes of other machine formats, which escape for themselves, pass ([`bytes`]).
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use report::is_command;
 
 /// Prints a result.
 ///
 /// # Errors
 /// When stdout cannot be written; a closed pipe is told apart by [`is_broken_pipe`].
 pub(crate) fn result(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        stdout.write_all(b"\n")?;
-    }
-    stdout.flush()
+    print(&plain(text))
+}
+
+/// Prints a result of which each item is one line, even if a name in it contains line breaks.
+///
+/// # Errors
+/// As [`result()`].
+pub(crate) fn lines<T: AsRef<str>>(lines: &[T]) -> io::Result<()> {
+    print(&lines.iter().map(|text| line(text.as_ref())).collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints a text of crate `report`, in whose styles stdout may be colored.
+///
+/// # Errors
+/// As [`result()`].
+pub(crate) fn styled(text: &str) -> io::Result<()> {
+    print(&report::harmless(text, color()))
+}
+
+/// Prints a result in JSON.
+///
+/// # Errors
+/// As [`result()`].
+pub(crate) fn json(text: &str) -> io::Result<()> {
+    print(&escaped(text))
 }
 
 /// Writes a result byte for byte.
@@ -25,24 +54,75 @@ pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Prints a message for a person. A stderr that is gone is no reason to stop measuring.
-///
-/// Messages name files, and files may have any name: what a terminal would take for a command is
-/// printed as its escape, and so is what turns the direction of writing.
-pub(crate) fn message(text: &str) {
-    let _gone = writeln!(io::stderr().lock(), "{}", harmless(text));
+fn print(text: &str) -> io::Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    bytes(format!("{text}{end}").as_bytes())
 }
 
-fn harmless(text: &str) -> String {
-    let command = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Prints a message for a person. A stderr that is gone is no reason to stop measuring.
+pub(crate) fn message(text: &str) {
+    let _gone = writeln!(io::stderr().lock(), "{}", plain(text));
+}
+
+/// Prints a message for a program: one object of JSON.
+pub(crate) fn event(json: &serde_json::Value) {
+    let _gone = writeln!(io::stderr().lock(), "{}", escaped(&json.to_string()));
+}
+
+/// Prints help, the version, or an error about arguments, and gives the status.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // An error repeats arguments, in which styles would pass as well.
+    let hostile = std::env::args_os().any(|it| it.to_string_lossy().contains(is_command));
+    let terminal = match error.use_stderr() {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
     };
+    let rendered = error.render();
+    let text = match !hostile && colored(terminal, |name| std::env::var(name).ok()) {
+        true => rendered.ansi().to_string(),
+        false => plain(&rendered.to_string()),
+    };
+    let _gone = match error.use_stderr() {
+        true => io::stderr().write_all(text.as_bytes()),
+        false => bytes(text.as_bytes()),
+    };
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// A text whose lines and tabs remain, and in which nothing commands a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|text| match text.strip_suffix("\r\n") {
+            Some(text) => shown(text, &['\t']) + "\n",
+            None => shown(text, &['\t', '\n']),
+        })
+        .collect()
+}
+
+/// A text as one line, in which nothing commands a terminal.
+pub(crate) fn line(text: &str) -> String {
+    shown(text, &[])
+}
+
+fn shown(text: &str, kept: &[char]) -> String {
+    replaced(text, kept, |letter| letter.escape_unicode().to_string())
+}
+
+/// JSON whose texts have escapes for all that commands a terminal (RFC 8259, section 7). Outside
+/// texts JSON has no such characters but line breaks.
+fn escaped(json: &str) -> String {
+    let escape = |letter: char| {
+        let mut units = [0; 2];
+        letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    };
+    replaced(json, &['\n'], escape)
+}
+
+fn replaced(text: &str, kept: &[char], escape: impl Fn(char) -> String) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        match command(letter) {
-            true => shown.extend(letter.escape_unicode()),
+        match is_command(letter) && !kept.contains(&letter) {
+            true => shown.push_str(&escape(letter)),
             false => shown.push(letter),
         }
     }
@@ -86,7 +166,7 @@ fn colored(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// A report as the terminal can show it: in ASCII where the locale is not one of UTF-8.
-pub(crate) fn shown(report: String) -> String {
+pub(crate) fn legible(report: String) -> String {
     match unicode(|name| std::env::var(name).ok()) {
         true => report,
         false => report::ascii(&report),
@@ -114,7 +194,7 @@ pub(crate) fn start_log(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(io::stderr)
+        .with_writer(|| Log)
         .with_target(false)
         // A stderr that is gone is no reason to stop, nor to panic.
         .log_internal_errors(false)
@@ -122,9 +202,35 @@ pub(crate) fn start_log(verbose: u8) {
         .init();
 }
 
+/// The log on stderr. Each write is a whole line.
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = plain(&String::from_utf8_lossy(bytes));
+        io::stderr().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_in_a_text_commands_a_terminal_and_json_stays_equal() {
+        let hostile = "a\tb\r\nc\r\u{1b}[2J\u{9b}m\u{202e}\u{200b}\u{e0041}\u{7f}\u{2028}é\u{5d0}";
+        let shown = "\\u{d}\\u{1b}[2J\\u{9b}m\\u{202e}\\u{200b}\\u{e0041}\\u{7f}\\u{2028}é\u{5d0}";
+        assert_eq!(plain(hostile), format!("a\tb\nc{shown}"));
+        assert_eq!(line(hostile), format!("a\\u{{9}}b\\u{{d}}\\u{{a}}c{shown}"));
+        let value = serde_json::json!({ hostile: hostile });
+        let json = escaped(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!json.contains(|c| is_command(c) && c != '\n'), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+    }
 
     fn with<'a>(set: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())

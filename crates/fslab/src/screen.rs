@@ -99,7 +99,7 @@ impl Screen {
         self.count(event);
         match &self.form {
             Form::Quiet => {}
-            Form::Json => output::message(&json::line(event).to_string()),
+            Form::Json => output::event(&json::line(event)),
             Form::Plain => {
                 if let Some(line) = self.line(event) {
                     output::message(&line);
@@ -229,7 +229,7 @@ impl Screen {
                 live.say(self.line(event));
             }
             Event::PhaseStarted { name, .. } => {
-                live.phase.set_prefix((*name).to_owned());
+                live.phase.set_prefix(output::line(name));
                 *live.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             }
             Event::RunEnded { .. } => {
@@ -245,7 +245,7 @@ impl Screen {
         let state = self.state.borrow();
         live.plan.set_length(state.trials_least as u64);
         live.plan.set_position(state.done as u64);
-        live.trial.set_prefix(state.current.clone());
+        live.trial.set_prefix(output::line(&state.current));
         live.plan.set_message(state.remaining());
     }
 }
@@ -328,7 +328,7 @@ impl Live {
     fn say(&self, line: Option<String>) {
         if let Some(line) = line {
             // A terminal that is gone is no reason to stop measuring.
-            let _gone = self.all.println(line);
+            let _gone = self.all.println(output::plain(&line));
         }
     }
 }

@@ -2,6 +2,8 @@
 //! titles, names, facts about the host, reasons, and records of other programs, and goes through
 //! every output.
 
+mod streams;
+
 use std::{collections::BTreeSet, fs, path::Path};
 
 use model::{RunRecord, Warning, record::Outcome};
@@ -21,7 +23,7 @@ pub(crate) const TEXTS: [&str; 14] = [
     "@SUM(A1:A9)",
     "\x1b[31mred\x1b[2J\x1b]8;;http://example.org\x07link\x1b]8;;\x07",
     "line\r\nbreak\u{2028}and\u{2029}more\0\u{85}\u{9b}31m",
-    "\u{202e}dekcart\u{2066}\u{200f}",
+    "\u{202e}dekcart\u{2066}\u{200f} \u{200b}\u{feff}",
     "`code` **bold** [a](javascript:alert(1)) | pipe \\ &amp; %s ${x} $(x)",
     "'; DROP TABLE run; --",
 ];
@@ -70,11 +72,12 @@ pub(crate) fn run(bench: &Bench) -> RunRecord {
 }
 
 /// What may not be in any output as it is: commands to terminals, and what makes a line look like
-/// another one (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574).
+/// another one (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574), characters without a
+/// width included.
 fn commands(text: &str) -> Vec<String> {
     let bad = |c: char| {
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}')
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}');
+        let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}');
         (c.is_control() && c != '\n') || turns
     };
     let lines = text.lines().filter(|line| line.chars().any(bad));

@@ -94,6 +94,17 @@ fn files_and_lines_have_an_end() {
 }
 
 #[test]
+fn text_leaves_by_one_door() {
+    // Where hostile text is made harmless. A load file is data for another program.
+    let doors = ["fslab/src/output.rs", "fslab/src/commands/loadfile.rs"];
+    for (name, text) in sources().into_iter().filter(|(name, _)| name.starts_with("fslab/src")) {
+        let writes = ["stdout().lock", "stderr().lock", "stdout().write", "stderr().write"];
+        let writes = writes.iter().any(|call| text.contains(call));
+        assert!(!writes || doors.contains(&name.as_str()), "{name} writes past output.rs");
+    }
+}
+
+#[test]
 fn nothing_is_left_for_later() {
     let words = [["to", "do!"].concat(), ["FIX", "ME"].concat(), ["#[ign", "ore]"].concat()];
     for (name, text) in sources() {

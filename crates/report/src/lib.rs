@@ -49,6 +49,6 @@ pub use formats::{
 pub use html::html;
 pub use plain::plain;
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
-pub use terminal::{TerminalOptions, answer, ascii, terminal};
-pub use units::{bandwidth, bytes, duration, quantity, stamp};
+pub use terminal::{TerminalOptions, answer, ascii, harmless, terminal};
+pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

@@ -19,7 +19,8 @@ mod wrapped;
 use std::{collections::BTreeSet, fmt::Write};
 
 use model::warning::Level;
-use wrapped::{harmless, wrap};
+pub use wrapped::harmless;
+use wrapped::wrap;
 
 use crate::{
     published,

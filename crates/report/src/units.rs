@@ -279,12 +279,16 @@ pub(crate) fn one_line(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a character does something to what shows it, rather than being shown: control
-/// characters, ends of lines and paragraphs, and what turns the direction of writing.
-pub(crate) fn is_command(c: char) -> bool {
+/// Whether a character does something to the display instead of being shown: control characters,
+/// line and paragraph separators, marks and overrides of direction (unicode.org/reports/tr9), and
+/// other format characters without a width, which make one name look like another
+/// (unicode.org/reports/tr36, section 2.5).
+pub fn is_command(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
 /// The first letter as a capital.

@@ -28,16 +28,15 @@ pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
         Some(name) => published(name, arguments.statements.as_deref())?,
         None => of_files(&arguments.table, arguments.statements.as_deref())?,
     };
-    let text = match arguments.format {
-        Some(cli::ComparisonFormat::Json) => audit.json(),
-        Some(cli::ComparisonFormat::Md) => audit.markdown(),
+    match arguments.format {
+        Some(cli::ComparisonFormat::Json) => output::json(&audit.json())?,
+        Some(cli::ComparisonFormat::Md) => output::result(&audit.markdown())?,
         None => {
             let (width, color) = (output::width().min(WIDTH), output::color());
             let options = TerminalOptions { width, color, detail: arguments.detail };
-            output::shown(audit.terminal(&options))
+            output::styled(&output::legible(audit.terminal(&options)))?;
         }
-    };
-    output::result(&text)?;
+    }
     Ok(if audit.found() { Exit::No } else { Exit::Done })
 }
 

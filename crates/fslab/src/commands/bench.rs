@@ -371,21 +371,23 @@ fn end(
         });
         return Ok(Exit::Interrupted);
     }
-    let record = store::read(&place.path())?;
-    let text = match arguments.json {
-        true => report::json(&View::new(&record)),
+    let record = super::report::read(&place.path())?;
+    match arguments.json {
+        true => output::json(&report::json(&View::new(&record)))?,
         false => {
             let (width, color) = (output::width(), output::color());
             let options = TerminalOptions { width, color, detail: false };
             let sheet = report::bench(&record, &workload.subject(&record), &options);
-            let sheet = output::shown(sheet);
-            match place {
-                Kept::Asked(path) => format!("{sheet}\nrun file  {}", path.display()),
+            let sheet = output::legible(sheet);
+            output::styled(&match place {
+                Kept::Asked(path) => {
+                    let path = output::line(&path.display().to_string());
+                    format!("{sheet}\nrun file  {path}")
+                }
                 Kept::Scratch(..) => sheet,
-            }
+            })?;
         }
-    };
-    output::result(&text)?;
+    }
     match (tally.measured, tally.failed) {
         (0, _) => Ok(Exit::Rig),
         (_, 0) => Ok(Exit::Done),

@@ -23,7 +23,7 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     if lines.is_empty() {
         lines.push("nothing to undo".into());
     }
-    output::result(&lines.join("\n"))?;
+    output::lines(&lines)?;
     match report.stuck.is_empty() {
         true => Ok(Exit::Done),
         false => Err(anyhow::anyhow!(

@@ -46,16 +46,12 @@ pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
         let paths = paths.collect::<Vec<_>>().join(" and ");
         Failure::usage(anyhow::anyhow!("{paths}: {refused}"))
     })?;
-    let text = match compare.format {
-        None => {
-            let (width, color) = (output::width(), output::color());
-            let options = TerminalOptions { width, color, detail: false };
-            output::shown(comparison::terminal(&records, &chain, &options))
-        }
-        Some(ComparisonFormat::Md) => comparison::markdown(&records, &chain),
-        Some(ComparisonFormat::Json) => comparison::json(&records, &chain),
-    };
-    output::result(&text)?;
+    let terminal = |options: &_| comparison::terminal(&records, &chain, options);
+    match compare.format {
+        None => show(terminal)?,
+        Some(ComparisonFormat::Md) => output::result(&comparison::markdown(&records, &chain))?,
+        Some(ComparisonFormat::Json) => output::json(&comparison::json(&records, &chain))?,
+    }
     Ok(exit(&chain))
 }
 
@@ -109,16 +105,18 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
         output::message(&format!("comparison {}", path.display()));
         return Ok(Exit::Done);
     }
-    let text = match compare.format {
-        Some(ComparisonFormat::Md) => found.markdown(),
-        Some(ComparisonFormat::Json) => found.json(),
-        None => {
-            let (width, color) = (output::width(), output::color());
-            output::shown(found.terminal(&TerminalOptions { width, color, detail: false }))
-        }
-    };
-    output::result(&text)?;
+    match compare.format {
+        Some(ComparisonFormat::Md) => output::result(&found.markdown())?,
+        Some(ComparisonFormat::Json) => output::json(&found.json())?,
+        None => show(|options| found.terminal(options))?,
+    }
     Ok(Exit::Done)
+}
+
+/// Prints tables for the terminal.
+fn show(tables: impl Fn(&TerminalOptions) -> String) -> std::io::Result<()> {
+    let (width, color) = (output::width(), output::color());
+    output::styled(&output::legible(tables(&TerminalOptions { width, color, detail: false })))
 }
 
 /// What was asked for.

@@ -42,8 +42,9 @@ pub(super) fn run() -> Result<Exit, Failure> {
     lines.extend(layers());
     lines.extend(super::guest::summary());
     lines.push(String::new());
-    lines.push(super::list::filesystems(&Catalogue::embedded()));
-    output::result(&lines.join("\n"))?;
+    let filesystems = super::list::filesystems(&Catalogue::embedded());
+    lines.extend(filesystems.lines().map(str::to_owned));
+    output::lines(&lines)?;
     Ok(Exit::Done)
 }
 

@@ -16,13 +16,13 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Failure> {
     let record = read(&Keeping::find(&arguments.run))?;
     let view = View::new(&record);
     let explanation = report::explain(&view, &arguments.words).map_err(Failure::usage)?;
-    let text = match arguments.format {
-        Some(ExplanationFormat::Json) => explanation.json(),
+    match arguments.format {
+        Some(ExplanationFormat::Json) => output::json(&explanation.json())?,
         None => {
             let (width, color) = (output::width(), output::color());
-            output::shown(explanation.terminal(&TerminalOptions { width, color, detail: false }))
+            let options = TerminalOptions { width, color, detail: false };
+            output::styled(&output::legible(explanation.terminal(&options)))?;
         }
-    };
-    output::result(&text)?;
+    }
     Ok(Exit::Done)
 }

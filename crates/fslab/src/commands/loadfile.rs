@@ -2,7 +2,7 @@
 //! looked at before anything is formatted for them.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     path::Path,
 };
 
@@ -61,9 +61,15 @@ fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
         let width = facts.0.keys().map(String::len).max().unwrap_or_default();
         let lines: Vec<_> =
             facts.0.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
-        output::result(&lines.join("\n"))?;
+        output::lines(&lines)?;
         return Ok(Exit::Done);
     };
+    if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
+        let mut text = Vec::new();
+        engine::write_load(&load, &mut text, path)?;
+        output::result(&String::from_utf8_lossy(&text))?;
+        return Ok(Exit::Done);
+    }
     if path.as_os_str() == STDOUT {
         let mut out = BufWriter::new(io::stdout().lock());
         engine::write_load(&load, &mut out, path)?;

@@ -76,7 +76,7 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
         }
         None => {
             let (width, color) = (output::width(), output::color());
-            output::shown(set.terminal(&TerminalOptions { width, color, detail }))
+            output::legible(set.terminal(&TerminalOptions { width, color, detail }))
         }
     })
 }

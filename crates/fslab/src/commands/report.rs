@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
             None => {
                 let (width, color) = (output::width(), output::color());
                 let options = TerminalOptions { width, color, detail: arguments.detail };
-                output::result(&output::shown(report::terminal(&view, &options)))?;
+                output::styled(&output::legible(report::terminal(&view, &options)))?;
             }
             Some(format) => hand_over(&made(*format, &record, &view)?, to)?,
         }

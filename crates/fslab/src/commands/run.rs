@@ -1,7 +1,6 @@
 //! `fslab run`: a plan, or the rest of an interrupted run.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
@@ -336,8 +335,9 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
     let html = arguments.html(path)?;
     super::report::write(&html, report::html(&view).as_bytes())?;
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
-    let paths = format!("\nrun file  {}\nreport    {}", path.display(), html.display());
-    output::result(&(output::shown(report::terminal(&view, &options)) + &paths))?;
+    let shown = |path: &Path| output::line(&path.display().to_string());
+    let paths = format!("\nrun file  {}\nreport    {}", shown(path), shown(&html));
+    output::styled(&(output::legible(report::terminal(&view, &options)) + &paths))?;
     if tally.stopped {
         output::message(&format!(
             "stopped at the first failure. Go on with: fslab run --resume {}{}",

@@ -46,7 +46,7 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     filesystems(&chosen, &catalogue, &cells, &mut lines);
     workloads(&cells, &mut lines);
     forecast(&chosen, &cells, &mut lines);
-    output::result(&lines.join("\n"))?;
+    output::lines(&lines)?;
     Ok(Exit::Done)
 }
 

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{Metric, Nanos};
 
 use super::watcher::{INTERVAL, Reading, Watcher};
-use crate::conductor::events::Event;
+use crate::{conductor::events::Event, output};
 
 /// Looks that the small bars show: six seconds.
 const LOOKS: usize = 24;
@@ -55,7 +55,7 @@ impl Gauge {
         let redraw = std::thread::spawn({
             let (line, progress) = (line.clone(), progress.clone());
             let (current, stop) = (Arc::clone(&current), Arc::clone(&stop));
-            let workload = workload.to_owned();
+            let workload = output::line(workload);
             move || redraw(&stop, &line, &progress, &current, &workload)
         });
         Self { line, progress, current, stop, redraw: Some(redraw) }
@@ -66,14 +66,14 @@ impl Gauge {
         if let Event::PhaseStarted { name, time } = event {
             let before = self.progress.snapshot().phase;
             *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
-                name: (*name).to_owned(),
+                name: output::line(name),
                 time: *time,
                 before,
                 since: Some(Instant::now()),
             };
         }
         if let Some(line) = line {
-            self.line.println(line);
+            self.line.println(output::plain(&line));
         }
         if matches!(event, Event::RunEnded { .. }) {
             self.clear();

@@ -3,6 +3,8 @@
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::units::is_command;
+
 /// Columns of the widest line.
 pub(super) fn width_of(text: &str) -> usize {
     text.lines().map(visible).max().unwrap_or(0)
@@ -120,9 +122,9 @@ fn style(text: &str) -> Option<(&str, &str)> {
 const STYLES: [&str; 4] = ["0", "1", "1;32", "1;33"];
 
 /// Lines in which nothing but our styles commands the terminal, and these only where they are
-/// wanted: control characters, and those that turn the direction of text, are shown as `�`, which
-/// is at least as wide. A style that is left open ends with the text.
-pub(super) fn harmless(line: &str, styles: bool) -> String {
+/// wanted: other characters of [`is_command`] are shown as `�`, which is at least as wide. A style
+/// that is left open ends with the text.
+pub fn harmless(line: &str, styles: bool) -> String {
     let mut text = String::with_capacity(line.len());
     let (mut rest, mut open) = (line, false);
     while let Some(c) = rest.chars().next() {
@@ -146,15 +148,7 @@ pub(super) fn harmless(line: &str, styles: bool) -> String {
 
 /// A character as the terminal gets it.
 fn shown(c: char) -> char {
-    if commands(c) { '\u{fffd}' } else { c }
-}
-
-/// Control characters but the end of a line, and the marks of direction of the Unicode
-/// bidirectional algorithm (UAX 9).
-fn commands(c: char) -> bool {
-    (c.is_control() && c != '\n')
-        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(c, '\u{2028}'..='\u{2029}' | '\u{2066}'..='\u{2069}')
+    if is_command(c) && c != '\n' { '\u{fffd}' } else { c }
 }
 
 #[cfg(test)]
