@@ -15,7 +15,7 @@ pub(crate) const TEXTS: [&str; 14] = [
     "<script>alert(1)</script>",
     "\"onmouseover=\"alert(1)",
     "'><img src=x onerror=alert(1)>",
-    "</script></style></title></svg>",
+    "</script></style></title></svg><style>*{display:none}</style> url(data:text/html,x)",
     "{{ 7 * 7 }} {% raw %} ]]> --> <!--",
     "=cmd|' /C calc'!A0",
     "+1",
@@ -181,10 +181,16 @@ fn table(text: &str) {
 /// A page without markup of others: only our own elements, and no attribute that is a program.
 fn page(html: &str) {
     assert_eq!(commands(html), Vec::<String>::new());
-    for markup in ["<script>alert", "<img", "<!-- ", "</script></style>"] {
+    for markup in ["<script>alert", "<img", "<!-- ", "</script></style>", "<style>*"] {
         assert!(!html.contains(markup), "{markup}");
     }
     assert!(html.contains("&lt;script&gt;") || html.contains("&#60;script&#62;"));
+    for scheme in ["javascript:", "data:text"] {
+        for attribute in ["href", "src", "action", "style"] {
+            assert!(!html.contains(&format!("{attribute}=\"{scheme}")), "{attribute} {scheme}");
+        }
+    }
+    assert!(html.contains("Content-Security-Policy\" content=\"default-src 'none'"));
     // Within any tag: no handler.
     let markup = html.split("<script").next().unwrap();
     for tag in markup.split('<').skip(1).filter_map(|rest| rest.split_once('>')) {

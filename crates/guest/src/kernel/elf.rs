@@ -33,7 +33,7 @@ const UML_SECTION: &[u8] = b".uml.setup.init";
 /// The note in which a kernel says where a virtual machine may enter it (`XEN_ELFNOTE_PHYS32_ENTRY`
 /// in `include/xen/interface/elfnote.h`), and its owner.
 const PVH_NOTE: (u32, &[u8]) = (18, b"Xen\0");
-/// Bytes of a table, or of a note segment, beyond which a file is not read: no kernel comes near.
+/// Bytes of a table, or of all note segments, beyond which a file is not read: no kernel comes near.
 const TABLE_MAX: u64 = 1 << 20;
 /// What a kernel says of itself, before its release (`linux_banner` in `init/version.c`).
 const BANNER: &[u8] = b"Linux version ";
@@ -65,9 +65,14 @@ pub(super) fn examine(file: &File) -> Result<Built, String> {
     let programs = programs.chunks_exact(PROGRAM);
     let segments = |kind| programs.clone().filter(move |entry| number32(entry, 0) == kind);
     if segments(PT_LOAD).any(|entry| number64(entry, 16) >= KERNEL_TEXT) {
-        let mut pvh = false;
+        let (mut pvh, mut left) = (false, TABLE_MAX);
         for entry in segments(PT_NOTE) {
-            let notes = bytes(file, number64(entry, 8), number64(entry, 32))?;
+            // Segments may overlap: together they may be larger than the file.
+            let length = number64(entry, 32);
+            left = left
+                .checked_sub(length)
+                .ok_or("is an ELF file with more notes than a kernel has")?;
+            let notes = bytes(file, number64(entry, 8), length)?;
             pvh |= has_note(&notes, PVH_NOTE);
         }
         return Ok(Built::Pc { pvh });

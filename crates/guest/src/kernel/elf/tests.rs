@@ -38,6 +38,33 @@ fn notes_of_others_are_no_entry() {
 }
 
 #[test]
+fn tables_of_absurd_lengths_are_not_read() {
+    let counted = |at: usize, count: u16, offset: usize| {
+        let mut bytes = uml("6.1");
+        bytes[at..at + 2].copy_from_slice(&count.to_le_bytes());
+        bytes[offset..offset + 8].copy_from_slice(&64_u64.to_le_bytes());
+        bytes.resize(2 << 20, 0);
+        built(&bytes).unwrap_err()
+    };
+    let long = "is an ELF file with a table of 4194240 bytes, which no kernel has";
+    assert_eq!(counted(60, u16::MAX, 40), long, "sections");
+    assert!(counted(56, u16::MAX, 32).contains("a table of 3669960 bytes"), "segments");
+    // Segments of notes that lie on each other, each of 1 MiB.
+    let count = u16::try_from(TABLE_MAX as usize / PROGRAM).unwrap();
+    let mut bytes = vmlinux("6.1", false);
+    bytes[56..58].copy_from_slice(&count.to_le_bytes());
+    let load = bytes[64..64 + PROGRAM].to_vec();
+    bytes.resize(64 + usize::from(count) * PROGRAM, 0);
+    bytes[64..64 + PROGRAM].copy_from_slice(&load);
+    for entry in bytes[64 + PROGRAM..].chunks_exact_mut(PROGRAM) {
+        entry[..4].copy_from_slice(&PT_NOTE.to_le_bytes());
+        entry[32..40].copy_from_slice(&TABLE_MAX.to_le_bytes());
+    }
+    bytes.resize(2 << 20, 0);
+    assert_eq!(built(&bytes).unwrap_err(), "is an ELF file with more notes than a kernel has");
+}
+
+#[test]
 fn the_release_is_what_has_a_number() {
     assert_eq!(said(&vmlinux("6.1.0-50-amd64", true)), Some("6.1.0-50-amd64".to_owned()));
     assert_eq!(

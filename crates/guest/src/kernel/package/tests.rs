@@ -105,6 +105,9 @@ fn packages_that_nobody_makes_are_refused() {
     huge.set_path("boot/vmlinuz").unwrap();
     huge.set_size(1 << 60);
     huge.set_cksum();
+    let mut absurd = huge.clone();
+    absurd.set_size(u64::MAX >> 1);
+    absurd.set_cksum();
     let mut wrong = entry(b"boot/vmlinuz", Kind::Regular, b"x");
     wrong[148] ^= 1;
     let mut headless = deb(b"x");
@@ -123,6 +126,8 @@ fn packages_that_nobody_makes_are_refused() {
         ended(entry(b"x", Kind::XHeader, size)),
         tar_of(&many),
         huge.as_bytes().to_vec(),
+        absurd.as_bytes().to_vec(),
+        one(b"lib/modules/6.1/kernel/fs/x.ko", Kind::Block),
         wrong,
         headless,
         b"!<arch>\n".to_vec(),
@@ -145,6 +150,8 @@ fn packages_that_nobody_makes_are_refused() {
         /package: has a file that is far too long
         /package: is refused: "boot/vmlinuz-4" in it is one kernel too many for a package
         /package: cannot be unpacked: unexpected EOF during skip
+        /package: cannot be unpacked: unexpected EOF during skip
+        /package: is refused: "lib/modules/6.1/kernel/fs/x.ko" in it is not a regular file
         /package: cannot be unpacked: archive header checksum mismatch
         /package: is damaged: a part of it has no header
         /package: ends too early; copy it anew
