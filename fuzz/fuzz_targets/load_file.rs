@@ -1,6 +1,4 @@
-//! The reader of load files, fed with anything: it refuses or accepts, and never panics.
+//! See [`engine::fuzz::load_file`].
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &[u8]| {
-    let _ = engine::check_load(text);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| engine::fuzz::load_file(bytes));

@@ -27,6 +27,8 @@ mod ceiling;
 mod clock;
 mod drive;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod io;
 mod layout;
 mod mapping;

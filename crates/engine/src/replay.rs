@@ -51,6 +51,7 @@ use crate::{
     run::{attend, results},
     tree::{Failure, probe},
 };
+pub(crate) use load::text_of;
 pub use load::{check_load, inspect_load, write_load};
 pub(crate) use program::Program;
 pub(crate) use root::{Identity, ROOT};

@@ -12,6 +12,8 @@
 pub mod build;
 pub mod cage;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod initramfs;
 pub mod inside;
 pub mod kernel;

@@ -23,6 +23,8 @@ mod figures;
 #[cfg(test)]
 mod fixture;
 mod formats;
+#[doc(hidden)]
+pub mod fuzz;
 mod html;
 mod plain;
 mod published;

@@ -24,6 +24,8 @@ mod cgroup;
 mod device;
 mod error;
 mod evidence;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod guard;
 pub mod host;
 mod instance;

@@ -10,6 +10,8 @@
 mod bonnie;
 mod dbench;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod iozone;
 mod metadata;
 mod recipes;

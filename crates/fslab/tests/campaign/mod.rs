@@ -5,6 +5,7 @@
 //! `FSLAB_CAMPAIGN`, runs all of them, and writes the tables to `docs/method/campaign.md`.
 
 mod kills;
+mod fuzz;
 mod inputs;
 
 use std::{ffi::OsString, fmt::Write as _, fs, path::Path, path::PathBuf, time::Instant};

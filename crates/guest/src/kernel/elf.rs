@@ -42,7 +42,7 @@ const RELEASE_MAX: usize = 64;
 
 /// What an ELF file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Built {
+pub(crate) enum Built {
     /// The kernel of a PC, and whether a virtual machine can enter it as it is.
     Pc {
         /// Whether it has the note that QEMU asks for.
@@ -53,7 +53,7 @@ pub(super) enum Built {
 }
 
 /// Tells what a file is; the error says why it is neither.
-pub(super) fn examine(file: &File) -> Result<Built, String> {
+pub(crate) fn examine(file: &File) -> Result<Built, String> {
     let header: [u8; 64] = bytes(file, 0, 64)?.try_into().map_err(|_| CUT.to_owned())?;
     if header[..4] != MAGIC || header[4..6] != CLASS || number16(&header, 18) != MACHINE {
         return Err("is not for x86-64; other processors are not emulated".to_owned());
@@ -92,7 +92,7 @@ const NEITHER: &str = "is a program, but neither a vmlinux (nothing in it is at 
      Linux (it has no section .uml.setup.init)";
 
 /// Looks for the release in the text that a kernel prints first; `None` without one.
-pub(super) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
+pub(crate) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
     let most = BANNER.len() + RELEASE_MAX + 1;
     let finder = memchr::memmem::Finder::new(BANNER);
     let mut window = Vec::with_capacity((1 << 20) + most);

@@ -35,17 +35,17 @@ const UML_CURE: &str = "install the package user-mode-linux, build one (fslab gu
 
 /// Finds one kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Finder<'a> {
+pub(crate) struct Finder<'a> {
     /// The root of what is installed.
-    pub(super) root: &'a Path,
+    pub(crate) root: &'a Path,
     /// Where programs are, as in `PATH`.
-    pub(super) path: &'a OsStr,
+    pub(crate) path: &'a OsStr,
     /// What the kernel has to be for.
-    pub(super) architecture: Architecture,
+    pub(crate) architecture: Architecture,
     /// Where to unpack.
-    pub(super) cache: &'a Cache,
+    pub(crate) cache: &'a Cache,
     /// Set by whoever wants to stop.
-    pub(super) interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a AtomicBool,
 }
 
 /// What a file is.
@@ -59,7 +59,7 @@ enum Kind {
 }
 
 impl Finder<'_> {
-    pub(super) fn find(self, named: Named<'_>) -> Result<Kernel, GuestError> {
+    pub(crate) fn find(self, named: Named<'_>) -> Result<Kernel, GuestError> {
         let wanted = match named {
             Named::Newest => None,
             Named::Text(text) => {

@@ -366,5 +366,20 @@ fn resident(host: &dyn Host) -> Option<Bytes> {
     Some(Bytes(pages.saturating_mul(page)))
 }
 
+/// The readers of `/proc`, sysfs, and the kernel log, fed with any text.
+pub(crate) fn fuzz(host: &dyn Host, text: &str) {
+    let _pressure = pressure::read(host);
+    let ticks = processors::Ticks::read(host);
+    let _spent = ticks.map(|ticks| ticks.since(processors::Ticks::default(), Nanos(1)));
+    let stack = Stack::of(host, &["sda".to_owned()]);
+    let _counters = devices::Counters::read(host, &stack);
+    let mut tasks = tasks::Tasks::find(host, stack.clone());
+    tasks.begin(host);
+    tasks.look(host, true);
+    let _others = tasks.others(host);
+    let records: Vec<String> = text.lines().map(str::to_owned).collect();
+    let _lines = log::select(&records, &stack, &devices::all(host));
+}
+
 #[cfg(test)]
 mod tests;

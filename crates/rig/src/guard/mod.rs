@@ -38,6 +38,11 @@ pub use self::{
     store::store_outside,
 };
 
+/// The table of mounts, fed with any bytes.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _mounts = mounts::parse(bytes, None);
+}
+
 /// Where the kernel tells of itself; tests put their own folders here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {

@@ -170,7 +170,7 @@ pub(super) fn unescape(field: &str) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-fn parse(text: &[u8], process: Option<u32>) -> Vec<Mount> {
+pub(super) fn parse(text: &[u8], process: Option<u32>) -> Vec<Mount> {
     String::from_utf8_lossy(text)
         .lines()
         .filter_map(|line| {

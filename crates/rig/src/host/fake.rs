@@ -8,7 +8,7 @@ mod stack;
 use std::{
     collections::{BTreeMap, VecDeque},
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -103,12 +103,11 @@ impl FakeHost {
         self
     }
 
-    /// The real path of one of this machine.
+    /// The real path of one of this machine. It is inside the root, even for a path with `..`.
     pub fn at(&self, path: &Path) -> PathBuf {
-        if path.starts_with(&self.root) {
-            return path.to_owned();
-        }
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        let inside = path.strip_prefix(&self.root).unwrap_or(path);
+        let names = inside.components().filter(|part| matches!(part, Component::Normal(_)));
+        self.root.join(names.collect::<PathBuf>())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,0 +1,133 @@
+//! Readers of untrusted input as fuzz targets: each takes any bytes, and must neither panic nor
+//! take unbounded time or memory.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use crate::{
+    Architecture, Cache, Named,
+    inside::Job,
+    kernel::{elf, finder::Finder, source::Source},
+    mailbox::{Header, Heartbeat, SECTOR},
+    modules::Index,
+};
+
+/// Bytes that a stream may unpack to.
+const LIMIT: u64 = 16 << 20;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A directory in memory that this process uses again for each input.
+fn directory() -> PathBuf {
+    let directory = PathBuf::from(format!("/dev/shm/fslab-fuzz-{}", std::process::id()));
+    let thread = format!("{:?}", std::thread::current().id());
+    directory.join(thread)
+}
+
+/// A kernel, named by a path: a package, an archive, a boot image, or an ELF file. Nothing is
+/// written outside the cache, and nothing but directories and regular files inside.
+///
+/// # Panics
+/// If something else was made.
+pub fn kernel(bytes: &[u8]) {
+    let directory = directory();
+    let (cache, file) = (directory.join("cache"), directory.join("file"));
+    let prepared = fs::create_dir_all(&directory).and_then(|()| fs::write(&file, bytes));
+    if prepared.is_err() {
+        return;
+    }
+    for architecture in [Architecture::Pc, Architecture::Uml] {
+        let finder = Finder {
+            root: &directory.join("none"),
+            path: OsStr::new(""),
+            architecture,
+            cache: &Cache::new(cache.clone()),
+            interrupt: &NEVER,
+        };
+        let _refused = finder.find(Named::Text(&file.to_string_lossy()));
+    }
+    let mut beside = names(&directory);
+    beside.retain(|name| !["cache", "file"].contains(&name.as_str()));
+    assert!(beside.is_empty(), "{beside:?}");
+    plain(&cache);
+    let _gone = fs::remove_dir_all(&directory);
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Checks that a tree has directories and regular files only.
+fn plain(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        assert!(kind.is_dir() || kind.is_file(), "{}", entry.path().display());
+        if kind.is_dir() {
+            plain(&entry.path());
+        }
+    }
+}
+
+/// A packed stream: gzip, xz, zstd, or lz4.
+///
+/// # Panics
+/// If more comes out than the limit.
+pub fn stream(bytes: &[u8]) {
+    let source = Source { path: Path::new("stream"), interrupt: &NEVER };
+    if let Ok(mut stream) = source.unpacked(bytes, LIMIT) {
+        let length = io::copy(&mut stream, &mut io::sink()).unwrap_or_default();
+        assert!(length <= LIMIT, "{length} bytes");
+    }
+}
+
+/// An ELF file, and the release that a kernel shows.
+pub fn elf(bytes: &[u8]) {
+    let Ok((file, _path)) = sys::input::in_memory(bytes) else { return };
+    let _kind = elf::examine(&file);
+    let _release = elf::release(&mut (&file).take(LIMIT));
+}
+
+/// A directory of modules: the first byte selects the file that the rest is.
+pub fn modules(bytes: &[u8]) {
+    const FILES: [&str; 6] = [
+        "kernel/a.ko",
+        "kernel/a.ko.xz",
+        "kernel/a.ko.zst",
+        "kernel/a.ko.gz",
+        "modules.builtin",
+        "modules.builtin.modinfo",
+    ];
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let name = FILES[usize::from(*first) % FILES.len()];
+    let directory = directory();
+    let made = fs::create_dir_all(directory.join("kernel/fs"));
+    if made.and_then(|()| fs::write(directory.join(name), rest)).is_err() {
+        return;
+    }
+    if let Ok(index) = Index::read(&directory, None) {
+        let _presence = index.has("ext4");
+        let _order = index.order(&["a", "fs-ext4"]);
+    }
+    let _gone = fs::remove_dir_all(&directory);
+}
+
+/// What a guest writes into the mailbox: a sector of a header or a heartbeat, and a payload; and
+/// the text of a job.
+pub fn mailbox(bytes: &[u8]) {
+    let mut sector = [0; SECTOR];
+    let length = bytes.len().min(SECTOR);
+    sector[..length].copy_from_slice(&bytes[..length]);
+    if let Some(header) = Header::of_sector(&sector) {
+        let _damaged = header.check(&bytes[length..]);
+    }
+    let _beat = Heartbeat::of_sector(&sector);
+    if let Ok(text) = str::from_utf8(bytes) {
+        let _job = Job::of_text(text);
+    }
+}
