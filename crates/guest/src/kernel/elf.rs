@@ -33,7 +33,8 @@ const UML_SECTION: &[u8] = b".uml.setup.init";
 /// The note in which a kernel says where a virtual machine may enter it (`XEN_ELFNOTE_PHYS32_ENTRY`
 /// in `include/xen/interface/elfnote.h`), and its owner.
 const PVH_NOTE: (u32, &[u8]) = (18, b"Xen\0");
-/// Bytes of a table, or of all note segments, beyond which a file is not read: no kernel comes near.
+/// Bytes of a table, or of all note segments, beyond which a file is not read: no kernel comes
+/// near.
 const TABLE_MAX: u64 = 1 << 20;
 /// What a kernel says of itself, before its release (`linux_banner` in `init/version.c`).
 const BANNER: &[u8] = b"Linux version ";
