@@ -344,8 +344,8 @@ fn the_number_of_cells_is_checked_before_any_is_made() {
     let axes = |file: usize, record: usize| {
         format!(
             "[storage]\nimage = \"1GiB\"\n[axes]\nscheduler = [\"none\", \"bfq\"]\n\
-             filesystem = [\"ext4\", \"xfs\"]\nworkload = [\n{{ suite = \"iozone\" }},\n\
-             {{ suite = \"iozone\", file = [{}], record = [{}] }}]",
+             filesystem = [\"ext4\", \"xfs\"]\nworkload = [\n{{ suite = \"toy\" }},\n\
+             {{ suite = \"toy\", file = [{}], record = [{}] }}]",
             sizes(file),
             sizes(record)
         )
