@@ -357,7 +357,7 @@ fn the_number_of_cells_is_checked_before_any_is_made() {
     let hint = "shorten its lists, or split the plan".to_owned();
     let message = "the plan has at least 16000004 cells, the limit is 10000: filesystem 2 × \
                    scheduler 2 × file 2000 × record 2000 in the largest of 2 workloads";
-    assert_eq!(refused(&axes(2000, 2000)), (7, message.to_owned(), hint));
+    assert_eq!(refused(&axes(2000, 2000)), (8, message.to_owned(), hint));
     let most = plan(&axes(50, 49)).cells(Scale::ONE, &|point| Ok(vec![point])).unwrap();
     assert_eq!(most.len(), 4 + 4 * 50 * 49);
     // A suite may make several points of one.
