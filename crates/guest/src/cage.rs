@@ -14,6 +14,9 @@
 //! prctl(2)). Where namespaces are refused, the keeper makes itself the one to whom orphans are
 //! given (`PR_SET_CHILD_SUBREAPER`), and kills until it has no children left.
 //!
+//! The machine has no network: its network namespace has no device. If fslab is root, the machine
+//! runs as `nobody`, without capabilities ([`Isolation`]).
+//!
 //! An [`Order`] enters. The console, which is all that the machine writes, leaves by a
 //! [`console::Console`]. Files that the machine needs are made after the keeper runs, and removed
 //! by it, so that they do not stay behind either. What the machine is, nobody here knows.
@@ -31,7 +34,7 @@ use std::{
     os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -39,6 +42,8 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::GuestError;
+pub use sys::child::Identity;
+
 use console::Console;
 pub use order::{Order, Way};
 
@@ -77,13 +82,56 @@ const PROBE: &str = "--probe";
 /// The exit status of a cage that could not do its work, as of `env` and its like.
 const FAILED: u8 = 125;
 
-/// Whether processes of this user may have namespaces of their own, with mounts; tried by a
-/// process of its own, in milliseconds.
+/// Isolation of a guest from the host, as far as the kernel allows it to this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Isolation {
+    /// It has a pid namespace, and can have a mount namespace.
+    pub namespaces: bool,
+    /// It has a network namespace, in which there is no device.
+    pub network: bool,
+    /// It runs as `nobody` if fslab runs as root.
+    pub identity: bool,
+}
+
+/// Words for the kinds of isolation, by which a probe reports them.
+const NAMESPACES: &str = "namespaces";
+const NETWORK: &str = "network";
+const IDENTITY: &str = "identity";
+
+impl Isolation {
+    /// That of guests of this process; tried once, by another process, in milliseconds.
+    #[must_use]
+    pub fn here() -> Self {
+        static TRIED: OnceLock<Isolation> = OnceLock::new();
+        *TRIED.get_or_init(|| {
+            let mut command = Command::new(THIS_PROGRAM);
+            command.args([COMMAND, PROBE]).stdin(Stdio::null()).stderr(Stdio::null());
+            let output = command.output().map(|output| output.stdout).unwrap_or_default();
+            let output = String::from_utf8_lossy(&output);
+            let has = |word| output.split(' ').any(|other| other == word);
+            let (namespaces, network) = (has(NAMESPACES), has(NETWORK));
+            Self { namespaces, network, identity: has(IDENTITY) }
+        })
+    }
+
+    /// The identity of a guest: none if it is that of this process.
+    #[must_use]
+    pub fn identity(self, further_group: Option<u32>) -> Option<Identity> {
+        self.identity.then(|| nobody(further_group))
+    }
+}
+
+/// `nobody`, which owns no files, has the id to which kernels map what they cannot represent
+/// (`DEFAULT_OVERFLOWUID` in include/linux/highuid.h). So every system has it.
+fn nobody(further_group: Option<u32>) -> Identity {
+    const OVERFLOW: u32 = 65534;
+    Identity { user: OVERFLOW, group: OVERFLOW, groups: further_group.into_iter().collect() }
+}
+
+/// Whether processes of this user may have namespaces of their own, with mounts.
 #[must_use]
 pub fn namespaces_allowed() -> bool {
-    let mut command = Command::new(THIS_PROGRAM);
-    command.args([COMMAND, PROBE]).stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    Isolation::here().namespaces
 }
 
 /// A cage, and the machine in it. Dropping it ends both.

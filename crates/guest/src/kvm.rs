@@ -8,11 +8,12 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::MetadataExt as _,
     path::Path,
     time::Duration,
 };
 
-use crate::GuestError;
+use crate::{GuestError, cage::Isolation};
 
 /// The time that the code has. A processor at 1 GHz needs 2 ms at worst; one that is interpreted,
 /// 4 s.
@@ -105,6 +106,25 @@ impl Verdict {
             _ => None,
         }
     }
+}
+
+/// The group through which a guest of root, which runs as another user, opens `/dev/kvm`; `None`
+/// if it needs none.
+///
+/// # Errors
+/// [`GuestError::Unusable`] if root alone can open it.
+pub fn group() -> Result<Option<u32>, GuestError> {
+    let facts = fs::metadata("/dev/kvm").map_err(GuestError::io("reading /dev/kvm"))?;
+    let allows = |bits| facts.mode() & bits == bits;
+    if !Isolation::here().identity || allows(0o006) {
+        return Ok(None);
+    }
+    if allows(0o060) && facts.gid() != 0 {
+        return Ok(Some(facts.gid()));
+    }
+    let why = "root alone can open /dev/kvm, and the guests of root run as nobody".to_owned();
+    let cure = "give /dev/kvm to a group (chgrp kvm /dev/kvm; chmod 660 /dev/kvm)".to_owned();
+    Err(GuestError::Unusable { engine: "kvm", why, cure })
 }
 
 /// Finds out what KVM is worth here, in at most about 0.3 s.

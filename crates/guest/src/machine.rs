@@ -6,15 +6,14 @@
 //! [`cage`](crate::cage), so that it ends when it is dropped, and when this process is killed.
 
 mod engine;
+mod files;
 mod launch;
 mod link;
 mod preflight;
 mod stacks;
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io::Write as _,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    fs,
     path::PathBuf,
     sync::{
         Arc,
@@ -27,8 +26,9 @@ use model::{Bytes, Environment, Nanos};
 
 use crate::{
     GuestError, Kernel,
-    cage::{Cage, Order},
-    mailbox::{Heartbeat, SIZE},
+    cage::{Cage, Isolation, Order},
+    kvm,
+    mailbox::Heartbeat,
 };
 use launch::Launch;
 use link::Link;
@@ -67,7 +67,9 @@ pub struct Wanted<'a> {
     pub append: Vec<String>,
     /// A directory for the files that it needs while it runs. It is made if it is not there, for
     /// this user alone, and removed at the end unless something else is in it. Images of disks may
-    /// be in it: they are the caller's, but are removed if this process is killed.
+    /// be in it: they are the caller's, but are removed if this process is killed. If root boots,
+    /// the guest runs as `nobody`, to whom images in the directory are given; images in other
+    /// directories need to be readable and writable for that user.
     pub directory: PathBuf,
 }
 
@@ -137,11 +139,15 @@ impl Machine {
         ready: &Ready,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Self, GuestError> {
-        let launch = Launch::of(wanted, ready)?;
+        let mut launch = Launch::of(wanted, ready)?;
+        let isolation = Isolation::here();
+        launch.facts.set("guest.isolation", files::isolation(isolation));
+        let group = if wanted.engine == Engine::Kvm { kvm::group()? } else { None };
         let mut order = Order {
             directory: wanted.directory.clone(),
-            machine: launch.arguments.clone(),
-            own: [INITRAMFS, MAILBOX, UML].map(PathBuf::from).to_vec(),
+            machine: files::arguments(wanted, isolation, launch.arguments),
+            own: [INITRAMFS, MAILBOX, UML, KERNEL].map(PathBuf::from).to_vec(),
+            identity: isolation.identity(group),
             // Only those in the directory: others were there before, and may be dear.
             orphans: wanted.disks.iter().map(|disk| disk.file.clone()).collect(),
             ..Order::default()
@@ -156,7 +162,7 @@ impl Machine {
             return Err(GuestError::Missing { what, cure });
         }
         let mut cage = Cage::spawn(&order)?;
-        let link = make_files(wanted, &order)?;
+        let link = files::make(wanted, &order)?;
         let start = Instant::now();
         cage.start()?;
         let mut machine = Self {
@@ -301,34 +307,9 @@ impl Machine {
 const INITRAMFS: &str = "initramfs";
 const MAILBOX: &str = "mailbox";
 const UML: &str = "uml";
+const KERNEL: &str = "kernel";
 /// The name of a machine of user-mode Linux, by which its directory in [`UML`] is called.
 const UML_NAME: &str = "guest";
-
-/// Makes them. The cage removes them, also if this fails.
-fn make_files(wanted: &Wanted<'_>, order: &Order) -> Result<Link, GuestError> {
-    let directory = &wanted.directory;
-    let make = |path: &std::path::Path| {
-        let what = format!("making the directory {}", path.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(GuestError::io(what))
-    };
-    make(directory)?;
-    if let Some(temporary) = &order.temporary {
-        make(&directory.join(temporary))?;
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    let initramfs = directory.join(INITRAMFS);
-    options
-        .open(&initramfs)
-        .and_then(|mut file| file.write_all(wanted.initramfs))
-        .map_err(GuestError::io(format!("writing {}", initramfs.display())))?;
-    let mailbox = directory.join(MAILBOX);
-    options
-        .open(&mailbox)
-        .and_then(|file| file.set_len(SIZE).map(|()| file))
-        .map(Link::new)
-        .map_err(GuestError::io(format!("making {}", mailbox.display())))
-}
 
 /// Whether a path is a regular file, for what is wanted before it is opened by others.
 fn is_file(path: &std::path::Path) -> bool {

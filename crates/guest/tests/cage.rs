@@ -15,7 +15,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::MetadataExt as _,
+        unix::fs::{MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use guest::cage::{self, Cage, Order, Way};
+use guest::cage::{self, Cage, Isolation, Order, Way};
 use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
@@ -69,8 +69,22 @@ fn tests() {
         a_dropped_cage_is_ended(way);
         a_supervisor_that_is_killed_leaves_no_files(way);
         a_machine_that_is_not_there_is_told(way);
+        a_directory_that_is_there_is_not_used_for_temporary_files(way);
+        nothing_is_removed_from_a_directory_of_another_user(way);
         nothing_outlives_a_killed_parent(name);
         println!("cages, {name}: ok");
+    }
+    if cage::namespaces_allowed() {
+        a_machine_has_no_network();
+    } else {
+        skipped("a_machine_has_no_network", "namespaces");
+    }
+    for way in [Way::Any, Way::Reaper] {
+        if Isolation::here().identity {
+            a_machine_of_root_has_no_rights(way);
+        } else {
+            skipped("a_machine_of_root_has_no_rights", "root");
+        }
     }
 }
 
@@ -191,6 +205,80 @@ fn a_machine_that_is_not_there_is_told(way: Way) {
     assert!(cage.ended_within(PATIENCE).is_some());
     let told = cage.console().telling();
     assert!(told.contains("starting /nowhere/machine: No such file"), "{told}");
+}
+
+fn a_machine_has_no_network() {
+    let (_place, directory) = place();
+    let order = order(Way::Any, &directory, "cat /proc/self/net/dev; readlink /proc/self/ns/net");
+    let text = all_it_writes(&order);
+    let mut lines = text.lines().skip(2);
+    assert!(lines.next().is_some_and(|line| line.trim().starts_with("lo:")), "{text}");
+    let ours = fs::read_link("/proc/self/ns/net").unwrap();
+    assert!(lines.next().is_some_and(|link| link != ours.as_os_str()), "{text}");
+    assert_eq!(lines.next(), None);
+}
+
+/// The file is one that root alone can read, and so are the environment and the memory of fslab.
+fn a_machine_of_root_has_no_rights(way: Way) {
+    let (place, directory) = place();
+    let secret = place.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let parent = std::process::id();
+    // A file like /dev/kvm, which is the group's.
+    let node = place.path().join("node");
+    fs::write(&node, "").unwrap();
+    fs::set_permissions(&node, fs::Permissions::from_mode(0o660)).unwrap();
+    std::os::unix::fs::chown(&node, None, Some(4242)).unwrap();
+    let script = format!(
+        "echo >{0} || echo not the group\n\
+         cat /proc/self/status; for file in {1} /proc/{parent}/environ /proc/{parent}/mem; do \
+         cat $file 2>/dev/null && echo read $file; done; \
+         touch tree/file 2>/dev/null && echo wrote tree; echo end",
+        node.display(),
+        secret.display()
+    );
+    let mut order = order(way, &directory, &script);
+    order.identity = Isolation::here().identity(Some(4242));
+    let text = all_it_writes(&order);
+    for line in ["Uid:\t65534\t65534\t65534\t65534", "Gid:\t65534\t65534\t65534\t65534"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(fs::read(&node).unwrap(), b"\n", "{text}");
+    assert!(text.contains("Groups:\t4242 \n") && text.contains("NoNewPrivs:\t1"), "{text}");
+    for set in ["Inh", "Prm", "Eff", "Bnd", "Amb"] {
+        assert!(text.contains(&format!("Cap{set}:\t0000000000000000")), "{text}");
+    }
+    let rest = text.lines().skip_while(|line| !line.starts_with("nonvoluntary")).skip(1);
+    assert_eq!(rest.collect::<Vec<_>>(), ["end"], "{text}");
+}
+
+fn a_directory_that_is_there_is_not_used_for_temporary_files(way: Way) {
+    let (place, directory) = place();
+    let temporary = place.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    fs::write(temporary.join("dear"), "").unwrap();
+    let mut order = order(way, &directory, "echo up");
+    order.temporary = Some(temporary.clone());
+    let mut cage = started(&order);
+    assert_eq!(cage.ended_within(PATIENCE).as_deref(), Some("its cage ended"));
+    let told = cage.console().telling();
+    assert!(told.contains("/temporary: File exists"), "{told}");
+    cage.end().unwrap();
+    assert!(temporary.join("dear").exists());
+}
+
+/// A link that another user could have made in a directory for all, before the cage's was made.
+fn nothing_is_removed_from_a_directory_of_another_user(way: Way) {
+    let (place, directory) = place();
+    let other = place.path().join("other");
+    fs::create_dir_all(other.join("tree")).unwrap();
+    fs::write(other.join("own"), "").unwrap();
+    std::os::unix::fs::symlink(&other, &directory).unwrap();
+    let cage = Cage::spawn(&order(way, &directory, "echo up")).unwrap();
+    drop(cage);
+    assert!(other.join("own").exists() && other.join("tree").exists());
 }
 
 fn a_private_memory_file_system_is_the_machines_alone() {

@@ -1,4 +1,5 @@
-//! Programs: that they do not outlive us, waiting for them, and what they used (wait4(2)).
+//! Programs: their user, that they do not outlive us, waiting for them, and what they used
+//! (wait4(2)).
 //!
 //! The standard library's wait tells the exit status only. `RUSAGE_CHILDREN` before and after would
 //! also count what other threads wait for meanwhile; wait4(2) tells of this one child alone.
@@ -9,6 +10,10 @@ use std::{
     process::{Child, Command, ExitStatus},
     time::Duration,
 };
+
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+
+use crate::checked;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +52,49 @@ pub fn dies_with_parent(command: &mut Command) {
             }
             Ok(())
         });
+    }
+}
+
+/// User and groups of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user id.
+    pub user: u32,
+    /// The group id.
+    pub group: u32,
+    /// The supplementary group ids.
+    pub groups: Vec<u32>,
+}
+
+/// Gives this process another identity and empties its bounding set of capabilities, which takes
+/// root's rights. If the user is not root, the kernel removes all other capabilities
+/// (capabilities(7)), and the signal of [`dies_with_parent`] has to be requested again.
+///
+/// # Errors
+/// The kernel's: `EPERM` without these rights, `EINVAL` if the user namespace lacks the ids. The
+/// identity may have changed in part then.
+pub fn become_identity(identity: &Identity) -> io::Result<()> {
+    let Identity { user, group, groups } = identity;
+    for number in 0..u64::BITS {
+        // Kernels lack the higher ones.
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    // SAFETY: the pointer is to as many live ids as the length says; the others take integers.
+    unsafe {
+        checked(libc::setgroups(groups.len(), groups.as_ptr()).into())?;
+        checked(libc::setresgid(*group, *group, *group).into())?;
+        checked(libc::setresuid(*user, *user, *user).into())?;
+    }
+    Ok(())
+}
+
+/// As [`become_identity`], for a program before it is started.
+pub fn starts_as(command: &mut Command, identity: Identity) {
+    // SAFETY: the closure runs between fork and exec and makes system calls only, which are
+    // async-signal-safe; it neither allocates nor takes locks.
+    unsafe {
+        command.pre_exec(move || become_identity(&identity));
     }
 }
 

@@ -12,6 +12,8 @@ use rustix::{
     process::{Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, wait},
 };
 
+use sys::child::become_identity;
+
 use super::{Order, within};
 
 /// Runs the machine, and ends as it does.
@@ -19,6 +21,10 @@ use super::{Order, within};
 /// # Errors
 /// The system's, if it cannot be started.
 pub(super) fn run(order: &Order) -> io::Result<ExitCode> {
+    if let Some(identity) = &order.identity {
+        become_identity(identity)?;
+    }
+    // After the change of identity, which would undo it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The keeper may have ended before that. It holds the other end of this pipe, and is not to be
     // asked by its number, since it is in another namespace.
@@ -49,7 +55,8 @@ pub(super) fn machine(order: &Order) -> io::Result<Command> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().current_dir(&order.directory);
+    // The keeper has moved to the directory, to which another user may have no way.
+    command.args(arguments).env_clear();
     if let Some(path) = &order.temporary {
         command.env("TMPDIR", within(&order.directory, path));
     }

@@ -1,21 +1,26 @@
 //! The keeper: starts the machine when told, and ends it with fslab.
 
 use std::{
+    env,
     ffi::CString,
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io::{self, Read as _, Write as _},
     os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::process::{CommandExt as _, ExitStatusExt as _},
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
+        unix::{
+            fs::{DirBuilderExt as _, chown},
+            process::{CommandExt as _, ExitStatusExt as _},
+        },
     },
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::{Child, Command, ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    mount::{MountFlags, UnmountFlags, mount, unmount},
+    fs::{Mode, OFlags, fstat, open},
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount},
     process::{
         Pid, PidfdFlags, Resource, Rlimit, getegid, geteuid, getrlimit, pidfd_open,
         set_child_subreaper, setrlimit,
@@ -24,7 +29,15 @@ use rustix::{
     thread::set_no_new_privs,
 };
 
-use super::{COMMAND, END, FIRST, GO, Order, THIS_PROGRAM, Way, first, sweep, within};
+use sys::{
+    child::{Identity, become_identity},
+    namespaces::Further,
+};
+
+use super::{
+    COMMAND, END, FIRST, GO, IDENTITY, NAMESPACES, NETWORK, Order, THIS_PROGRAM, Way, first,
+    nobody, sweep, within,
+};
 
 /// How often the machine is looked after where the kernel has no pidfd_open(2) (before 5.3).
 const LOOK: Duration = Duration::from_millis(100);
@@ -43,12 +56,22 @@ pub(super) fn run(order: &Order) -> io::Result<ExitCode> {
     told.map(|_| ExitCode::SUCCESS)
 }
 
-/// Enters namespaces and ends, with success if that is allowed here.
+/// Tries each kind of isolation, and writes the names of those that are allowed here.
 ///
 /// # Errors
-/// The kernel's, if it is not.
+/// The system's, if it cannot be written.
 pub(super) fn probe() -> io::Result<ExitCode> {
-    enter(true)?;
+    let mut allowed = Vec::new();
+    let root = geteuid().is_root();
+    match enter(true, !root) {
+        Ok(Network::Own) => allowed.extend([NAMESPACES, NETWORK]),
+        Ok(Network::OfHost) => allowed.push(NAMESPACES),
+        Err(_) => {}
+    }
+    if root && become_identity(&nobody(None)).is_ok() {
+        allowed.push(IDENTITY);
+    }
+    write!(io::stdout(), "{}", allowed.join(" "))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -65,19 +88,33 @@ enum Told {
 fn machine(order: &Order) -> io::Result<Told> {
     limits()?;
     let namespaces = order.way == Way::Any && {
-        let entered = enter(order.memory.is_some());
-        match entered {
+        // Root needs no user namespace, in which the machine's user would have no id.
+        match enter(order.memory.is_some(), order.identity.is_none()) {
             Err(error) if order.memory.is_some() => {
                 let what = "making namespaces for the guest's memory";
                 return Err(first::named(error, what));
             }
-            Ok(()) => true,
+            Ok(_) => true,
             Err(_) => false,
         }
     };
     if !namespaces {
         set_child_subreaper(Some(Pid::INIT))?;
     }
+    // Another user inherits the way to it.
+    env::set_current_dir(&order.directory)
+        .map_err(|error| first::named(error, "moving to the guest's directory"))?;
+    let temporary = temporary(order)?;
+    let told = held(order, namespaces);
+    if let Some(at) = temporary {
+        // A failure leaves files of a machine that is no more.
+        let _ = fs::remove_dir_all(at);
+    }
+    told
+}
+
+/// Starts the machine, and ends it.
+fn held(order: &Order, namespaces: bool) -> io::Result<Told> {
     let mounted = mounted(order)?;
     let mut child = spawn(order, namespaces)?;
     let told = watch(&mut child);
@@ -96,30 +133,74 @@ fn machine(order: &Order) -> io::Result<Told> {
     told
 }
 
+/// Makes the directory for temporary files, if one is wanted and it is not there; where it was
+/// made. Directories for all users are among the parents, so one that is there is used only within
+/// the machine's own.
+fn temporary(order: &Order) -> io::Result<Option<PathBuf>> {
+    let Some(path) = &order.temporary else { return Ok(None) };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_relative() => {
+            return Ok(None);
+        }
+        made => made.map_err(|error| first::named(error, &format!("making {}", path.display())))?,
+    }
+    if let Some(identity) = &order.identity {
+        chown(path, Some(identity.user), Some(identity.group))?;
+    }
+    Ok(Some(path.clone()))
+}
+
 /// Mounts the memory file system, if one is wanted. That is done here since a process that is not
 /// root's loses the rights over its namespace when it starts a program (capabilities(7)).
 fn mounted(order: &Order) -> io::Result<Option<PathBuf>> {
     let (Some(path), Some(size)) = (&order.temporary, order.memory) else {
         return Ok(None);
     };
-    let options = CString::new(format!("size={},mode=0700", size.0))?;
+    let mut options = format!("size={},mode=0700", size.0);
+    if let Some(Identity { user, group, .. }) = &order.identity {
+        options += &format!(",uid={user},gid={group}");
+    }
+    let options = CString::new(options)?;
     let at = within(&order.directory, path);
     mount("tmpfs", &at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, &*options)
         .map_err(|error| first::named(error.into(), "mounting memory for the guest"))?;
     Ok(Some(at))
 }
 
-/// Namespaces of its own, in which ids are what they were. What systems may refuse of it is left
-/// out where it is not needed: without a map, ids are shown as those of nobody.
-fn enter(mounts: bool) -> io::Result<()> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    sys::namespaces::enter(mounts)?;
+/// The network that a machine is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    /// A namespace without any device.
+    Own,
+    /// That of fslab, since the kernel allows no other.
+    OfHost,
+}
+
+/// New namespaces, in which ids are what they were. What systems may refuse of it is left out where
+/// it is not needed: without a map, ids are shown as those of nobody.
+fn enter(mounts: bool, user: bool) -> io::Result<Network> {
+    let (id, group) = (geteuid().as_raw(), getegid().as_raw());
+    let further = Further { user, mounts, network: true };
+    let network = match sys::namespaces::enter(further) {
+        Ok(()) => Network::Own,
+        Err(_) => {
+            sys::namespaces::enter(Further { network: false, ..further })?;
+            Network::OfHost
+        }
+    };
+    if !user {
+        // Otherwise a mount could be seen by others, and what they unmount would stay in use.
+        if mounts {
+            mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        }
+        return Ok(network);
+    }
     // A group may be mapped without rights only when groups cannot be dropped
     // (user_namespaces(7)).
     let maps = fs::write("/proc/self/setgroups", "deny")
-        .and_then(|()| fs::write("/proc/self/uid_map", format!("{user} {user} 1")))
+        .and_then(|()| fs::write("/proc/self/uid_map", format!("{id} {id} 1")))
         .and_then(|()| fs::write("/proc/self/gid_map", format!("{group} {group} 1")));
-    if mounts { maps } else { Ok(()) }
+    if mounts { maps.map(|()| network) } else { Ok(network) }
 }
 
 /// No core files (the abort of a guest's kernel would write its memory), files as long as allowed
@@ -142,6 +223,9 @@ fn spawn(order: &Order, namespaces: bool) -> io::Result<Child> {
     } else {
         let mut command = first::machine(order)?;
         command.process_group(0);
+        if let Some(identity) = &order.identity {
+            sys::child::starts_as(&mut command, identity.clone());
+        }
         sys::child::dies_with_parent(&mut command);
         command
     };
@@ -205,18 +289,27 @@ fn read() -> io::Result<Option<u8>> {
 /// Removes what the machine leaves, and what fslab would have removed. Files that were never made
 /// are no error, and others cannot be told anybody.
 pub(super) fn clean(order: &Order, orphaned: bool) {
-    for path in &order.own {
-        let path = within(&order.directory, path);
+    let Some(directory) = own_directory(&order.directory) else { return };
+    // By its number, so that nothing is removed from what may take its name.
+    let place = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    let orphans = order.orphans.iter().filter(|_| orphaned);
+    for path in order.own.iter().chain(orphans) {
+        let path = path.strip_prefix(&order.directory).unwrap_or(path);
+        let mut names = path.components();
+        let (Some(Component::Normal(name)), None) = (names.next(), names.next()) else { continue };
+        let path = place.join(name);
         if fs::remove_file(&path).is_err() {
             let _ = fs::remove_dir_all(&path);
         }
     }
-    if orphaned {
-        for path in &order.orphans {
-            let _ = fs::remove_file(within(&order.directory, path));
-        }
-    }
-    if order.directory != Path::new("") {
-        let _ = fs::remove_dir(&order.directory);
-    }
+    let _ = fs::remove_dir(&order.directory);
+}
+
+/// The machine's directory, if it is one and belongs to fslab's user: it may never have been made,
+/// and in a directory for all users, another one could have made what has its name.
+fn own_directory(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty()).ok()?;
+    let facts = fstat(&directory).ok()?;
+    (facts.st_uid == geteuid().as_raw()).then_some(directory)
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use model::Bytes;
+use sys::child::Identity;
 
 /// How a cage holds what is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,15 +28,18 @@ pub struct Order {
     pub directory: PathBuf,
     /// Program and arguments of the machine; its environment is empty but for `TMPDIR`.
     pub machine: Vec<OsString>,
-    /// The machine's `TMPDIR`.
+    /// The machine's `TMPDIR`. The cage makes it and then removes it with all in it, unless it is
+    /// there.
     pub temporary: Option<PathBuf>,
     /// If set, `temporary` is a directory to which a memory file system of this size is mounted
     /// that only the machine sees.
     pub memory: Option<Bytes>,
-    /// Files and directories, with all in them, that are removed at the end.
+    /// Files and directories in `directory`, with all in them, that are removed at the end.
     pub own: Vec<PathBuf>,
-    /// Files that are removed only if fslab ends without ending the cage.
+    /// Files in `directory` that are removed only if fslab ends without ending the cage.
     pub orphans: Vec<PathBuf>,
+    /// The identity of the machine, if it is not that of fslab.
+    pub identity: Option<Identity>,
     /// How it is held.
     pub way: Way,
 }
@@ -45,6 +49,7 @@ const TEMPORARY: &str = "--temporary";
 const MEMORY: &str = "--memory";
 const OWN: &str = "--own";
 const ORPHAN: &str = "--orphan";
+const IDENTITY: &str = "--identity";
 const REAPER: &str = "--reaper";
 const MACHINE: &str = "--";
 
@@ -61,6 +66,10 @@ impl Order {
         self.memory.iter().for_each(|size| add(MEMORY, size.0.to_string().as_ref()));
         self.own.iter().for_each(|path| add(OWN, path.as_os_str()));
         self.orphans.iter().for_each(|path| add(ORPHAN, path.as_os_str()));
+        if let Some(Identity { user, group, groups }) = &self.identity {
+            let ids = [user, group].into_iter().chain(groups).map(u32::to_string);
+            add(IDENTITY, ids.collect::<Vec<_>>().join(",").as_ref());
+        }
         if self.way == Way::Reaper {
             arguments.push(REAPER.into());
         }
@@ -87,6 +96,10 @@ impl Order {
                 }
                 Some(OWN) => order.own.push(value()?.into()),
                 Some(ORPHAN) => order.orphans.push(value()?.into()),
+                Some(IDENTITY) => {
+                    let ids = identity(value()?).ok_or_else(|| unknown(name))?;
+                    order.identity = Some(ids);
+                }
                 Some(REAPER) => order.way = Way::Reaper,
                 Some(MACHINE) => {
                     order.machine = rest.cloned().collect();
@@ -100,6 +113,14 @@ impl Order {
         }
         Ok(order)
     }
+}
+
+/// User, group, and further groups, divided by commas.
+fn identity(text: &OsStr) -> Option<Identity> {
+    let ids: Option<Vec<u32>> = text.to_str()?.split(',').map(|id| id.parse().ok()).collect();
+    let ids = ids?;
+    let [user, group, groups @ ..] = &*ids else { return None };
+    Some(Identity { user: *user, group: *group, groups: groups.to_vec() })
 }
 
 fn unknown(name: &OsStr) -> io::Error {

@@ -2,6 +2,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt as _, path::PathBuf};
 
 use model::Bytes;
 use proptest::{collection::vec, option, prelude::*};
+use sys::child::Identity;
 
 use super::{
     console::{Console, telling},
@@ -22,9 +23,11 @@ prop_compose! {
         directory in path(), machine in vec(word(), 1..5), temporary in option::of(path()),
         memory in option::of(any::<u64>().prop_map(Bytes)), own in vec(path(), 0..4),
         orphans in vec(path(), 0..4), reaper: bool,
+        ids in option::of((any::<u32>(), any::<u32>(), vec(any::<u32>(), 0..3))),
     ) -> Order {
+        let identity = ids.map(|(user, group, groups)| Identity { user, group, groups });
         let way = if reaper { Way::Reaper } else { Way::Any };
-        Order { directory, machine, temporary, memory, own, orphans, way }
+        Order { directory, machine, temporary, memory, own, orphans, identity, way }
     }
 }
 

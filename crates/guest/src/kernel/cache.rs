@@ -9,6 +9,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -24,6 +25,8 @@ use crate::GuestError;
 const FOLDER: &str = "kernels-1";
 /// Begins the names of folders that are not whole.
 const UNFINISHED: &str = ".unfinished-";
+/// The file that shows that an unfinished folder was made here: the folder's device and inode.
+const MADE: &str = ".made";
 /// The file in a folder that says what is in it.
 const CARD: &str = "card";
 /// Bytes of it that are read.
@@ -202,6 +205,9 @@ impl Unfinished {
             // name. A filesystem without locks cannot tell the dead, so nothing is removed there.
             let lock = flock(&folder, FlockOperation::NonBlockingLockExclusive);
             if lock != Err(rustix::io::Errno::WOULDBLOCK) && path.exists() {
+                identity(&folder)
+                    .and_then(|identity| fs::write(path.join(MADE), identity))
+                    .map_err(making())?;
                 return Ok(Self { path, folder, finished: false });
             }
         }
@@ -211,6 +217,7 @@ impl Unfinished {
     fn finish(mut self, card: &Card, whole: &Path) -> Result<(), GuestError> {
         let path = self.path.join(CARD);
         fs::write(&path, card.to_text())
+            .and_then(|()| fs::remove_file(self.path.join(MADE)))
             .map_err(GuestError::io(format!("writing {}", path.display())))?;
         // A name must not outlive a power failure that its contents did not.
         rustix::fs::syncfs(&self.folder)
@@ -236,7 +243,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes the folders that nobody is making any more.
+/// Removes the folders of processes that are no more. A name proves nothing: the folder has to be
+/// unlocked and to hold the record of its own making, or nothing.
 fn remove_unfinished(kernels: &Path) {
     let Ok(entries) = fs::read_dir(kernels) else { return };
     for entry in entries.flatten() {
@@ -244,14 +252,24 @@ fn remove_unfinished(kernels: &Path) {
             continue;
         }
         let path = entry.path();
-        if let Ok(folder) = File::open(&path)
-            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && let Err(error) = fs::remove_dir_all(&path)
+        let Ok(folder) = File::open(&path) else { continue };
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        let made = fs::read_to_string(path.join(MADE)).ok();
+        let ours = made.is_some() && made == identity(&folder).ok();
+        let removed = if ours { fs::remove_dir_all(&path) } else { fs::remove_dir(&path) };
+        if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!("cannot remove {}: {error}", path.display());
         }
     }
+}
+
+/// Device and inode of a folder.
+fn identity(folder: &File) -> io::Result<String> {
+    folder.metadata().map(|facts| format!("{}:{}", facts.dev(), facts.ino()))
 }
 
 /// The SHA-256 of a file, in hexadecimal.

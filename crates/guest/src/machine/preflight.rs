@@ -79,6 +79,7 @@ impl Engine {
             Self::Uml => uml::preflight(memory, cache_directory),
             Self::Kvm => {
                 kvm::probe(cache_directory).usable()?;
+                kvm::group()?;
                 emulator(self)
             }
             Self::Tcg | Self::Counted => emulator(self),
@@ -91,20 +92,12 @@ impl Ready {
     pub(super) fn place_memory(&self, order: &mut Order, memory: Bytes) {
         match &self.memory {
             Memory::Anonymous => {}
-            Memory::Tmpfs(at) => {
-                let own = own_directory(at);
-                order.temporary = Some(own.clone());
-                order.own.push(own);
-            }
+            Memory::Tmpfs(at) => order.temporary = Some(own_directory(at)),
             Memory::Private => {
                 order.temporary = Some("memory".into());
-                order.own.push("memory".into());
                 order.memory = Some(uml::room(memory));
             }
-            Memory::Disk => {
-                order.temporary = Some("memory".into());
-                order.own.push("memory".into());
-            }
+            Memory::Disk => order.temporary = Some("memory".into()),
         }
     }
 }

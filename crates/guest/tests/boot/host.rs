@@ -3,7 +3,8 @@
 
 use std::{
     env,
-    fs::File,
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt as _,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::{Command, ExitCode},
@@ -17,6 +18,7 @@ use std::{
 
 use guest::{
     Disk, Engine, GuestError, Kernel, Limits, Machine, Wanted,
+    cage::Isolation,
     initramfs::{self, Contents, Initramfs},
     inside::{Device, Job},
     kernel::{Architecture, Cache, Named},
@@ -41,7 +43,9 @@ const LANES: usize = 2;
 type Test = fn(&Host<'_>);
 
 /// What runs the guest of a test, and the test. Counted guests boot what emulated ones do.
-const TESTS: [(&str, Engine, Test); 7] = [
+const TESTS: [(&str, Engine, Test); 9] = [
+    ("a_guest_of_root_has_no_rights_on_the_host", Engine::Tcg, no_rights),
+    ("user_mode_linux_of_root_has_no_rights_on_the_host", Engine::Uml, no_rights),
     ("nine_filesystems_are_made_mounted_and_read", Engine::Tcg, nine_filesystems),
     ("nine_filesystems_in_user_mode_linux", Engine::Uml, nine_filesystems),
     ("a_panic_of_the_worker_is_told", Engine::Tcg, worker_panic),
@@ -109,6 +113,8 @@ impl Place {
         let directory =
             ["/dev/shm", "/var/tmp"].into_iter().find_map(|at| tempfile::tempdir_in(at).ok());
         let directory = directory.expect("a temporary directory");
+        // Guests of root are those of another user, who must have a way to the disks.
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).unwrap();
         // Whoever builds can keep what was unpacked; others unpack it each time.
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
         let keeps = std::fs::create_dir_all(&kept).is_ok() && tempfile::tempfile_in(&kept).is_ok();
@@ -229,6 +235,7 @@ impl Host<'_> {
     fn disk(&self) -> Disk {
         let file = self.place.directory.path().join(format!("disk-{}", self.engine.name()));
         File::create(&file).unwrap().set_len(Bytes::GIB).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
         // User-mode Linux gives space back in pieces of 32 KiB, which takes longer than the rest.
         Disk { file, synced: false, discards: self.engine != Engine::Uml }
     }
@@ -311,6 +318,48 @@ fn nine_filesystems(host: &Host<'_>) {
     let said = asked(&mut machine, "try-unknown nosuchfs");
     assert_eq!(said, format!("nosuchfs: {refused} refused"));
     println!("{}", asked(&mut machine, "booted"));
+    machine.halt().unwrap();
+}
+
+/// Reads from the host what the machine's processes may do: those in its directory that run another
+/// program than this one.
+fn no_rights(host: &Host<'_>) {
+    let isolation = Isolation::here();
+    if !isolation.identity {
+        return skipped(host.name, "root");
+    }
+    let machine = host.boot(&host.archive(&[], Device::None), vec![]);
+    let facts = machine.facts();
+    let fact = facts.get("guest.isolation").unwrap_or_default();
+    assert!(fact.starts_with("user nobody"), "{fact}");
+    assert_eq!(fact.ends_with("pid namespace, network namespace"), isolation.network, "{fact}");
+    let link = |process: &Path, name: &str| fs::read_link(process.join(name)).unwrap_or_default();
+    let (this, mut seen) = (Path::new("/proc/self"), 0);
+    for process in fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()) {
+        let own = link(&process, "exe") == link(this, "exe");
+        let place = host.place.directory.path();
+        if own || !link(&process, "cwd").starts_with(place) || link(&process, "exe") == *"" {
+            continue;
+        }
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        seen += 1;
+        for line in [
+            "Uid:\t65534\t65534\t65534\t65534",
+            "Groups:\t ",
+            "NoNewPrivs:\t1",
+            "CapInh:\t0000000000000000",
+            "CapPrm:\t0000000000000000",
+            "CapEff:\t0000000000000000",
+            "CapBnd:\t0000000000000000",
+            "CapAmb:\t0000000000000000",
+        ] {
+            assert!(status.lines().any(|other| other == line), "{line}\n{status}");
+        }
+        let differs = |name| link(&process, name) != link(this, name);
+        assert_eq!(differs("ns/pid"), isolation.namespaces);
+        assert_eq!(differs("ns/net"), isolation.network);
+    }
+    assert!(seen > 0, "no process of the machine was found");
     machine.halt().unwrap();
 }
 

@@ -313,13 +313,20 @@ impl Machines {
 
     /// The disks, made anew: a guest finds nothing on them.
     fn images(&self) -> anyhow::Result<Vec<Disk>> {
-        use std::os::unix::fs::DirBuilderExt;
+        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
         if self.engine == Engine::Counted {
             return Ok(Vec::new());
         }
         let directory = &self.directory;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.with_context(|| format!("making {}", directory.display()))?;
+        // Every user can make directories in `/dev/shm`, and links to others.
+        let facts = fs::symlink_metadata(directory)?;
+        anyhow::ensure!(
+            facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw(),
+            "{} is not a directory of this user; use another one (storage.image_directory)",
+            directory.display()
+        );
         let image = |number: u32| {
             let file = directory.join(format!("disk{number}.img"));
             // That of the boot before, or a link that was planted.

@@ -71,9 +71,12 @@ fn what_the_dead_left_is_removed_and_the_living_are_left_alone() {
     let kernels = cache.directory().join(FOLDER);
     let dead = kernels.join(format!("{UNFINISHED}1-2-3"));
     fs::create_dir_all(dead.join("modules")).unwrap();
+    fs::write(dead.join(MADE), identity(&File::open(&dead).unwrap()).unwrap()).unwrap();
+    let empty = kernels.join(format!("{UNFINISHED}4-5-6"));
+    fs::create_dir(&empty).unwrap();
     cache
         .folder("abc", |outer| {
-            assert!(!dead.exists());
+            assert!(!dead.exists() && !empty.exists());
             cache.folder("def", fill).unwrap();
             assert!(outer.exists());
             fill(outer)
@@ -82,6 +85,20 @@ fn what_the_dead_left_is_removed_and_the_living_are_left_alone() {
     let mut names = names(&cache);
     names.sort();
     assert_eq!(names, ["abc", "def"]);
+}
+
+#[test]
+fn a_folder_without_the_record_of_its_making_is_kept() {
+    let (_folder, cache) = place();
+    let kernels = cache.directory().join(FOLDER);
+    for (name, record) in [("a", None), ("b", Some("1:2"))] {
+        let path = kernels.join(format!("{UNFINISHED}{name}"));
+        fs::create_dir_all(path.join("dear")).unwrap();
+        record.map(|record| fs::write(path.join(MADE), record).unwrap());
+    }
+    cache.folder("abc", fill).unwrap();
+    assert!(kernels.join(format!("{UNFINISHED}a/dear")).exists());
+    assert!(kernels.join(format!("{UNFINISHED}b/dear")).exists());
 }
 
 #[test]

@@ -3,8 +3,6 @@
 
 use std::{
     env,
-    fs::{DirBuilder, remove_dir_all},
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -18,7 +16,8 @@ use rustix::{
 use super::{Memory, Ready, own_directory, words};
 use crate::{
     Engine, GuestError, build,
-    cage::{self, Cage, Order},
+    cage::{self, Cage, Isolation, Order},
+    machine::files,
 };
 
 const NAME: &str = "linux.uml";
@@ -159,13 +158,13 @@ fn try_checks(program: &Path, place: &Memory) -> Result<(), GuestError> {
     machine.extend(arguments.map(Into::into));
     machine.extend(["uml_dir=uml/".into(), "umid=guest".into()]);
     let temporary = Some("memory".into());
-    let own = vec!["uml".into(), "memory".into()];
+    let own = vec!["uml".into()];
     let memory = (*place == Memory::Private).then(|| Bytes::mib(64));
-    let directory = at.clone();
-    let order = Order { directory, machine, temporary, memory, own, ..Order::default() };
+    let (directory, identity) = (at.clone(), Isolation::here().identity(None));
+    let order = Order { directory, machine, temporary, memory, own, identity, ..Order::default() };
     let mut cage = Cage::spawn(&order)?;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(at.join("memory"));
-    made.map_err(GuestError::io(format!("making {}", at.display())))?;
+    files::directory(&at, order.identity.as_ref())?;
+    files::given(&at.join("uml"), order.identity.as_ref())?;
     cage.start()?;
     let start = Instant::now();
     let outcome = loop {
@@ -178,8 +177,6 @@ fn try_checks(program: &Path, place: &Memory) -> Result<(), GuestError> {
         }
     };
     cage.end()?;
-    // Empty, and gone, unless it was killed at a bad moment.
-    let _ = remove_dir_all(&at);
     outcome.map_err(|why| unusable(why, OTHERWISE))
 }
 
