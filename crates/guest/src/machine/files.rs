@@ -90,8 +90,8 @@ fn give(path: &Path, identity: Option<&Identity>) -> io::Result<()> {
 /// The copy of the kernel, as the machine's arguments name it.
 const OWN_KERNEL: &str = "./kernel";
 
-/// The arguments with a copy of the kernel in the place of one that the machine's user cannot reach:
-/// the cache of root, for one, and Ubuntu's kernels belong to root alone.
+/// The arguments with a copy of the kernel in the place of one that the machine's user cannot read:
+/// one in the cache of root, for example, or an installed kernel of Ubuntu.
 pub(super) fn arguments(
     wanted: &Wanted<'_>,
     isolation: Isolation,
