@@ -11,11 +11,11 @@ demo:                    ## measure the filesystems of this machine, and in a gu
 		target/release/fslab demo $${kernel:+--kernel "$$kernel"}
 
 test:                    ## the whole test suite; as root also what needs root
-	scripts/prepare --browser --guest --kernel 6.12,6.1 --kernel uml
+	scripts/prepare --browser --guest --targets --kernel 6.12,6.1 --kernel uml
 	scripts/test
 
 campaign:                ## kills, power loss, dangerous storage, hostile input; hours. SECTION=NAME runs one section
-	scripts/prepare --guest --kernel 6.1 --kernel uml
+	scripts/prepare --guest --targets --kernel 6.1 --kernel uml
 	scripts/campaign $(SECTION)
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes

@@ -8,7 +8,7 @@ use model::{
     record::{Outcome, TrialRecord},
 };
 
-use crate::support::{Bench, root, said, skipped};
+use crate::support::{Bench, on_path, root, said, skipped};
 
 const PLAN: &str = r#"
 profile = "quick"
@@ -27,7 +27,7 @@ const REPEATS_WITHIN: f64 = 0.01;
 
 /// A kernel package, of the oldest kernel there is: in `$FSLAB_KERNELS`, or where `scripts/prepare`
 /// puts them.
-fn package() -> Option<PathBuf> {
+pub(crate) fn package() -> Option<PathBuf> {
     let named = std::env::var_os("FSLAB_KERNELS").map(PathBuf::from);
     let folder = named.unwrap_or_else(|| root().join("target/kernels"));
     let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -421,11 +421,4 @@ fn runs_here(kind: &str) -> bool {
 /// Arguments, and further ones.
 fn with<'a>(arguments: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
     arguments.iter().copied().chain(more.iter().map(String::as_str)).collect()
-}
-
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where fslab looks as well.
-    let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
 }

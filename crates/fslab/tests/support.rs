@@ -185,3 +185,11 @@ pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
+
+/// Whether a program is installed.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where fslab looks as well.
+    let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
+}

@@ -7,6 +7,8 @@
 mod kills;
 mod fuzz;
 mod inputs;
+mod targets;
+mod vm;
 
 use std::{ffi::OsString, fmt::Write as _, fs, path::Path, path::PathBuf, time::Instant};
 
