@@ -7,6 +7,7 @@
 mod kills;
 mod fuzz;
 mod inputs;
+mod power;
 mod targets;
 mod vm;
 
