@@ -94,7 +94,9 @@ fn a_folder_without_the_record_of_its_making_is_kept() {
     for (name, record) in [("a", None), ("b", Some("1:2"))] {
         let path = kernels.join(format!("{UNFINISHED}{name}"));
         fs::create_dir_all(path.join("dear")).unwrap();
-        record.map(|record| fs::write(path.join(MADE), record).unwrap());
+        if let Some(record) = record {
+            fs::write(path.join(MADE), record).unwrap();
+        }
     }
     cache.folder("abc", fill).unwrap();
     assert!(kernels.join(format!("{UNFINISHED}a/dear")).exists());
