@@ -121,6 +121,7 @@ fn no_power_loss_loses_a_stored_trial() {
     if !needs_root(NAME) {
         return;
     }
+    let section = section();
     let (machine, start) = record();
     let log = Log::read(&machine.directory().join("log"));
     let place = machine.directory();
@@ -159,7 +160,20 @@ fn no_power_loss_loses_a_stored_trial() {
     // Otherwise the run did not do what it is to be judged by.
     let last = |place| log.entries.iter().rev().find_map(|entry| log.mark(entry, place));
     assert_eq!([0, 1].map(last), [Some(TRIALS); 2], "{}", machine.log);
-    outcomes.report(&log, flushes.len(), seed);
+    outcomes.report(section, &log, flushes.len(), seed);
+}
+
+fn section() -> Section {
+    Section::new(
+        2,
+        "power",
+        "Power loss",
+        "fslab runs as root in a virtual machine whose disk writes are recorded: four trials \
+             on an image file, and four on a directory with an interruption and `--resume`. Each \
+             state that a power loss could leave has to contain every stored trial, and each file \
+             of fslab has to be named by a journal.",
+        &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
+    )
 }
 
 /// Runs the machine; the disk before it, and the log of what it wrote, are in its directory.
@@ -292,18 +306,8 @@ impl Outcomes {
         self.orphans.extend(found.orphans.into_iter().map(named));
     }
 
-    fn report(self, log: &Log, flushes: usize, seed: u64) {
+    fn report(self, mut section: Section, log: &Log, flushes: usize, seed: u64) {
         let (lost, orphans) = (self.lost.len(), self.orphans.len());
-        let mut section = Section::new(
-            2,
-            "power",
-            "Power loss",
-            "fslab runs as root in a virtual machine whose disk writes are recorded: four trials \
-             on an image file, and four on a directory with an interruption and `--resume`. Each \
-             state that a power loss could leave has to contain every stored trial, and each file \
-             of fslab has to be named by a journal.",
-            &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
-        );
         let numbers = [log.entries.len(), flushes, self.states, lost, orphans];
         let cells = numbers.map(|number| number.to_string());
         section.row(cells.into_iter().chain([format!("{seed:#x}")]));
