@@ -15,7 +15,7 @@ test:                    ## the whole test suite; as root also what needs root
 	scripts/test
 
 campaign:                ## kills, power loss, dangerous storage, hostile input; hours. SECTION=NAME runs one section
-	scripts/prepare --guest --targets --kernel 6.1 --kernel uml
+	scripts/prepare --guest --targets --kernel 6.12,6.1 --kernel uml
 	scripts/campaign $(SECTION)
 
 bench:                   ## what the load generator costs, against bare loops and other programs; minutes
