@@ -115,15 +115,16 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// The run file [default: fslab-demo-TIME.fslab]; beside demo.fslab, what this kernel lacks
-    /// goes into demo-guest.fslab.
+    /// Run file of the times [default: fslab-demo-TIME.fslab]; with demo.fslab, that of the guest
+    /// is demo-guest.fslab.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure all filesystems in a throw-away machine, each once. Where one can be had, that
-    /// happens in any case: to all without root, else to what this kernel lacks.
+    /// Measure nine filesystems in a guest of this kind only. By default they are measured in a
+    /// guest that counts instructions, after the filesystems of the running kernel.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
-    /// The kernel that it boots: the version of an installed one, a package, or an image.
+    /// Kernel of the guest: version of an installed one, a package, or an image [default: the
+    /// newest].
     #[arg(long, value_name = "VERSION|FILE")]
     pub(crate) kernel: Vec<String>,
     #[command(flatten)]
@@ -304,7 +305,7 @@ pub(crate) struct Report {
     /// Print in this format instead of tables for the terminal.
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// Every test's ranking, not only the matrix.
+    /// Print everything after the first page as well.
     #[arg(long)]
     pub(crate) detail: bool,
 }

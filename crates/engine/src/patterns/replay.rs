@@ -31,8 +31,10 @@ impl List {
     /// [`Fault::ListFile`] when it cannot be read; [`Fault::List`] for its first line that is not
     /// as the module says; [`Fault::Memory`] when it does not fit into memory.
     pub(super) fn read(stream: &Stream, records: u64) -> Result<Self, Fault> {
-        let unreadable =
-            |error: io::Error| Fault::ListFile { errno: error.raw_os_error().unwrap_or(libc::EIO) };
+        // Only a file that is not a regular one has no number of its own.
+        let unreadable = |error: io::Error| Fault::ListFile {
+            errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+        };
         let file = sys::input::open(stream.list.as_ref()).map_err(unreadable)?;
         Self::parse(BufReader::new(file), Limits::of(stream, records), unreadable)
     }

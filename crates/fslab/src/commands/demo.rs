@@ -9,9 +9,12 @@ use std::{
 };
 
 use model::GuestKind;
-use rig::{Availability, Catalogue, Filesystem, RealHost, catalogue::Kind};
 
-use super::{guest, run::run_until, session};
+use super::{
+    guest,
+    run::{self, Finished, Measured},
+    session,
+};
 use crate::{
     cli::{Changes, Demo, Run},
     exit::{Exit, Failure},
@@ -20,76 +23,93 @@ use crate::{
 
 /// The filesystems of this kernel on image files.
 const NATIVE: &str = "demo";
-/// Many filesystems in a guest.
-const GUEST: &str = "demo-guest";
 /// The filesystem of the current directory, as it is.
 const DIRECTORY: &str = "demo-directory";
+/// Nine filesystems in a guest.
+const GUEST: &str = "demo-guest";
 
+/// Times of this machine, then instructions of a guest: numbers that are never in one table, so
+/// that there are two runs, on one page.
 pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     let interrupt = session::listen()?;
-    let possible = || guest::possible(GuestKind::Auto, &interrupt);
-    let auto = Some(GuestKind::Auto);
-    if demo.guest.is_some() || !demo.kernel.is_empty() {
-        return run_until(&interrupt, &plan(demo, GUEST, demo.guest.or(auto)), state);
+    let kind = demo.guest.unwrap_or(GuestKind::Counted);
+    let possible = guest::possible(kind, demo.kernel.first().map(String::as_str), &interrupt);
+    if demo.guest.is_some() {
+        possible?;
+        let part = part(demo, GUEST, Some(kind), demo.output.clone());
+        return ended(run::measure(&interrupt, &part, state)?, None);
     }
-    if rustix::process::geteuid().is_root() {
-        return as_root(demo, &interrupt, state);
-    }
-    if let Err(lacking) = possible() {
+    let root = rustix::process::geteuid().is_root();
+    let native = if root { NATIVE } else { DIRECTORY };
+    if !root {
         say(
             demo,
-            &format!(
-                "not root: no filesystem can be made or mounted here, so the demo measures the \
-                 filesystem\nof this directory as it is, without emptying all caches and without \
-                 its device's\ncounters. `sudo fslab demo` measures ext2, ext3, ext4, xfs, btrfs \
-                 and whatever else\nthis kernel has, side by side on image files. In a guest that \
-                 needs no root, but:\n{}",
-                lacking.text()
-            ),
+            "not root: the filesystem of this directory is measured as it is, without emptying all \
+             caches and\nwithout the counters of its device; `sudo fslab demo` formats and mounts \
+             the filesystems of this kernel\non image files",
         );
-        return run_until(&interrupt, &plan(demo, DIRECTORY, None), state);
     }
-    run_until(&interrupt, &plan(demo, GUEST, auto), state)
-}
-
-/// On image files what this kernel has, then in a guest what it lacks: their numbers never stand in
-/// one table, so there are two runs.
-fn as_root(demo: &Demo, interrupt: &Arc<AtomicBool>, state: &Path) -> Result<Exit, Failure> {
-    let first = plan(demo, NATIVE, None);
-    let lacking = lacking();
-    let names = lacking.join(", ");
-    let mut second = plan(demo, GUEST, Some(GuestKind::Auto));
-    second.output = first.output.as_deref().map(beside);
+    let first = part(demo, native, None, demo.output.clone());
+    let mut second = part(demo, GUEST, Some(kind), first.output.as_deref().map(beside));
     second.view.html = demo.view.html.as_deref().map(beside);
-    second.changes.set.push(("filesystem".into(), lacking.join(",")));
-    if !lacking.is_empty() {
+    if possible.is_ok() {
         // Not found out after minutes.
         second.output.as_deref().map_or(Ok(()), session::free)?;
     }
-    let ended = run_until(interrupt, &first, state)?;
-    let stopped = || interrupt.load(Ordering::Relaxed);
-    if lacking.is_empty() || ended == Exit::Interrupted || stopped() {
-        return Ok(ended);
+    let measured = run::measure(&interrupt, &first, state)?;
+    let Measured::Run(native) = measured else { return ended(measured, None) };
+    let in_guest = match possible {
+        _ if interrupt.load(Ordering::Relaxed) => None,
+        Ok(()) => in_guest(demo, &interrupt, &second, state),
+        Err(why) => {
+            say(demo, &format!("nine filesystems are not measured in a guest:\n{}", why.text()));
+            None
+        }
+    };
+    match in_guest {
+        Some(measured @ Measured::Run(_)) => ended(measured, Some(*native)),
+        // What was measured before is kept, and shown.
+        Some(Measured::Early(exit)) => {
+            run::show(&[&native])?;
+            Ok(exit)
+        }
+        None => ended(Measured::Run(native), None),
     }
-    if let Err(why) = guest::possible(GuestKind::Auto, interrupt) {
-        say(demo, &format!("{names} could be measured in a guest, but:\n{}", why.text()));
-        return Ok(ended);
-    }
-    say(demo, &format!("this kernel lacks {names}: they are measured in a guest"));
-    // What was measured before stands, whatever becomes of the guest.
-    match run_until(interrupt, &second, state) {
-        Ok(in_guest) if ended == Exit::Done || in_guest == Exit::Interrupted => Ok(in_guest),
-        Ok(_) => Ok(ended),
-        Err(why) if why.is_interrupted() => Err(why),
+}
+
+/// The second part. If it fails, the first one counts alone.
+fn in_guest(
+    demo: &Demo,
+    interrupt: &Arc<AtomicBool>,
+    part: &Run,
+    state: &Path,
+) -> Option<Measured> {
+    match run::measure(interrupt, part, state) {
+        Ok(measured) => Some(measured),
         Err(why) => {
             say(demo, &format!("not measured in a guest: {}", why.text()));
-            Ok(ended)
+            None
         }
     }
 }
 
-/// A run of a ready plan as it is.
-fn plan(demo: &Demo, name: &str, guest: Option<GuestKind>) -> Run {
+/// Shows what was measured, the earlier part first; the less good ending is that of the demo.
+fn ended(measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
+    let finished = match measured {
+        Measured::Early(exit) => return Ok(exit),
+        Measured::Run(finished) => finished,
+    };
+    let Some(earlier) = earlier else {
+        run::show(&[&finished])?;
+        return Ok(finished.exit());
+    };
+    run::show(&[&earlier, &finished])?;
+    Ok(if earlier.exit() == Exit::Done { finished.exit() } else { earlier.exit() })
+}
+
+/// A run of a built-in plan as it is.
+fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBuf>) -> Run {
+    let kernel = if guest.is_some() { demo.kernel.clone() } else { Vec::new() };
     Run {
         plan: Some(name.into()),
         changes: Changes {
@@ -97,13 +117,10 @@ fn plan(demo: &Demo, name: &str, guest: Option<GuestKind>) -> Run {
             profile: None,
             set: Vec::new(),
             guest,
-            kernel: demo.kernel.clone(),
+            kernel,
             filesystems: None,
         },
-        output: Some(match &demo.output {
-            Some(path) => path.clone(),
-            None => super::run::free_name("fslab-demo"),
-        }),
+        output: Some(output.unwrap_or_else(|| run::free_name("fslab-demo"))),
         resume: None,
         destroy: Vec::new(),
         reboot: false,
@@ -112,19 +129,6 @@ fn plan(demo: &Demo, name: &str, guest: Option<GuestKind>) -> Run {
         pilot: false,
         view: demo.view.clone(),
     }
-}
-
-/// The filesystems that this kernel lacks, and whose tools are here.
-fn lacking() -> Vec<String> {
-    let catalogue = Catalogue::embedded();
-    let lacks = |filesystem: &&Filesystem| {
-        let missing =
-            matches!(catalogue.availability(filesystem, &RealHost), Availability::Missing { .. });
-        let tools = filesystem.programs();
-        missing && !tools.is_empty() && catalogue.missing_tools(filesystem, &RealHost).is_none()
-    };
-    let of_blocks = catalogue.all().iter().filter(|filesystem| filesystem.kind == Kind::Block);
-    of_blocks.filter(lacks).map(|filesystem| filesystem.name.clone()).collect()
 }
 
 /// The same file of what is measured in a guest: beside `demo.fslab` it is `demo-guest.fslab`.

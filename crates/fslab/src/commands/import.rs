@@ -126,8 +126,7 @@ fn keep(path: &Path, run: &RunRecord, now: Nanos) -> Result<(), Failure> {
     }
     let making = || format!("making {}", path.display());
     let part = Fresh::name(path).with_context(making)?;
-    let mut store =
-        Store::create(&part, &run.info, &run.cells, &run.environment, &run.warnings)?;
+    let mut store = Store::create(&part, &run.info, &run.cells, &run.environment, &run.warnings)?;
     let made = Fresh::adopt(part, path).with_context(making)?;
     for trial in &run.trials {
         store.trial(trial, None)?;

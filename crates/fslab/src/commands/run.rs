@@ -27,15 +27,68 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
-    run_until(&session::listen()?, arguments, state)
+    match measure(&session::listen()?, arguments, state)? {
+        Measured::Early(exit) => Ok(exit),
+        Measured::Run(finished) => {
+            show(&[&finished])?;
+            Ok(finished.exit())
+        }
+    }
 }
 
-/// The same until somebody who listens for signals says that it is to end.
-pub(super) fn run_until(
+/// How a session ended.
+pub(super) enum Measured {
+    /// Without a report: nothing was left to do, it was interrupted, or it is to be resumed.
+    Early(Exit),
+    /// With one.
+    Run(Box<Finished>),
+}
+
+/// A run whose report is written as a page, and is yet to be shown on the terminal.
+pub(super) struct Finished {
+    view: View,
+    run_file: PathBuf,
+    html: PathBuf,
+    tally: Tally,
+}
+
+impl Finished {
+    /// The ending that the trials lead to.
+    pub(super) fn exit(&self) -> Exit {
+        match (self.tally.measured, self.tally.failed) {
+            (0, _) => Exit::Rig,
+            (_, 0) => Exit::Done,
+            _ => Exit::Incomplete,
+        }
+    }
+}
+
+/// Prints the first page of one or more runs, and where their files are.
+///
+/// # Errors
+/// When nothing can be printed.
+pub(super) fn show(finished: &[&Finished]) -> anyhow::Result<()> {
+    let views: Vec<&View> = finished.iter().map(|run| &run.view).collect();
+    let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
+    let mut text = output::legible(report::answer(&views, &options));
+    let shown = |path: &Path| output::line(&path.display().to_string());
+    for run in finished {
+        let (run_file, html) = (shown(&run.run_file), shown(&run.html));
+        text.push_str(&format!("\nreport {html}, run file {run_file}"));
+    }
+    output::styled(&text)?;
+    Ok(())
+}
+
+/// Measures a plan, or the rest of a run, until `interrupt` is set; writes the page of the report.
+///
+/// # Errors
+/// When something that it takes is missing or refused, or the report cannot be written.
+pub(super) fn measure(
     interrupt: &Arc<AtomicBool>,
     arguments: &Run,
     state: &Path,
-) -> Result<Exit, Failure> {
+) -> Result<Measured, Failure> {
     let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let surroundings = Surroundings {
@@ -58,7 +111,7 @@ pub(super) fn run_until(
         Some(path) if has_ended(path)? => {
             settle(path)?;
             output::message(&format!("{} has ended; nothing is left to do", path.display()));
-            return Ok(Exit::Done);
+            return Ok(Measured::Early(Exit::Done));
         }
         Some(path) => resume(path, arguments, &surroundings)?,
         None => start(arguments, &surroundings)?,
@@ -79,7 +132,7 @@ pub(super) fn run_until(
     let ended = session::conduct(prepared, &conducting)?;
     drop(screen);
     if ended.tally.awaits_boot {
-        return awaits_boot(&ended, arguments, state, host.as_ref());
+        return awaits_boot(&ended, arguments, state, host.as_ref()).map(Measured::Early);
     }
     if ended.tally.pilot {
         output::message(&format!(
@@ -88,7 +141,7 @@ pub(super) fn run_until(
             ended.keeping.place.display(),
             destroy_again(&ended.place)
         ));
-        return Ok(Exit::Done);
+        return Ok(Measured::Early(Exit::Done));
     }
     end(&ended.keeping.place, &ended.place, arguments, ended.tally)
 }
@@ -320,24 +373,20 @@ fn awaits_boot(
     Ok(Exit::Boot)
 }
 
-/// The report of a run that ended, and the ending it leads to.
-fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit, Failure> {
+/// The page of the report of a run that ended.
+fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Measured, Failure> {
     if tally.interrupted {
         output::message(&format!(
             "interrupted, and undone. Go on with: fslab run --resume {}{}",
             path.display(),
             destroy_again(place)
         ));
-        return Ok(Exit::Interrupted);
+        return Ok(Measured::Early(Exit::Interrupted));
     }
     let view = View::new(&super::report::read(path)?);
-    // The page first: a reader of stdout may have gone away.
+    // Before anything is printed: a reader of stdout may have gone away.
     let html = arguments.html(path)?;
     super::report::write(&html, report::html(&view).as_bytes())?;
-    let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
-    let shown = |path: &Path| output::line(&path.display().to_string());
-    let paths = format!("\nrun file  {}\nreport    {}", shown(path), shown(&html));
-    output::styled(&(output::legible(report::terminal(&view, &options)) + &paths))?;
     if tally.stopped {
         output::message(&format!(
             "stopped at the first failure. Go on with: fslab run --resume {}{}",
@@ -345,11 +394,7 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Exit
             destroy_again(place)
         ));
     }
-    match (tally.measured, tally.failed) {
-        (0, _) => Ok(Exit::Rig),
-        (_, 0) => Ok(Exit::Done),
-        _ => Ok(Exit::Incomplete),
-    }
+    Ok(Measured::Run(Box::new(Finished { view, run_file: path.into(), html, tally })))
 }
 
 impl Run {

@@ -4,9 +4,9 @@
 //! repeated with that seed. `make test` runs a share of the tries; `make campaign` sets
 //! `FSLAB_CAMPAIGN`, runs all of them, and writes the tables to `docs/method/campaign.md`.
 
-mod kills;
 mod fuzz;
 mod inputs;
+mod kills;
 mod power;
 mod targets;
 mod vm;

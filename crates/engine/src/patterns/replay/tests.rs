@@ -122,7 +122,7 @@ fn faults_of_a_list_name_it_its_line_and_the_cure() {
         "reading the list /nowhere/list; check that it is a file that this user may read"
     );
     plan.list = directory.path().to_str().unwrap().into();
-    assert_eq!(replay(&plan, 0), Err(Fault::ListFile { errno: libc::EISDIR }));
+    assert_eq!(replay(&plan, 0), Err(Fault::ListFile { errno: libc::EINVAL }));
 }
 
 proptest! {

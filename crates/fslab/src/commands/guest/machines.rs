@@ -373,10 +373,15 @@ impl Booted {
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub(super) fn possible(kind: GuestKind, interrupt: &AtomicBool) -> Result<(), Failure> {
+pub(super) fn possible(
+    kind: GuestKind,
+    kernel: Option<&str>,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
     let cache = Cache::new(Cache::default_directory());
     let engine = choose(kind, &cache, |_| MEMORY)?.engine;
-    Booted::find(None, engine.architecture(), &cache, interrupt).map(drop)
+    let kernel = kernel.map(str::to_owned);
+    Booted::find(kernel, engine.architecture(), &cache, interrupt).map(drop)
 }
 
 /// Gives kernels that call themselves the same names of their own.

@@ -65,12 +65,16 @@ pub(super) fn kind(chosen: &Chosen) -> Option<GuestKind> {
     chosen.plan.guest.or(kernels.then_some(GuestKind::Auto))
 }
 
-/// Whether a guest of a kind can be had with what this machine has installed.
+/// Checks that a guest of a kind can run here with the kernel that is named, or with the newest.
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub(super) fn possible(kind: GuestKind, interrupt: &AtomicBool) -> Result<(), Failure> {
-    machines::possible(kind, interrupt)
+pub(super) fn possible(
+    kind: GuestKind,
+    kernel: Option<&str>,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    machines::possible(kind, kernel, interrupt)
 }
 
 /// Makes a new run in guests ready: each kernel is booted once, to see what it can measure.
