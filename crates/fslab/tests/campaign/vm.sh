@@ -2,6 +2,8 @@
 export PATH=/usr/sbin:/usr/bin:/applets HOME=/root LC_ALL=C.UTF-8 DM_DISABLE_UDEV=1
 /bin/busybox mkdir -p /applets /mnt /etc/lvm /run /tmp
 /bin/busybox --install -s /applets
+# The root is a tmpfs that anyone may write to; root runs no program below such a directory.
+chmod 755 /
 mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev

@@ -1,6 +1,10 @@
 //! The kernel's own filesystems, where programs look for them.
 
-use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
 
 use rustix::mount::{MountFlags, mount};
 
@@ -45,6 +49,10 @@ const LAST: &[Own] = &[
 /// # Errors
 /// [`GuestError::Io`] when one is missing without which nothing works.
 pub(super) fn first() -> Result<Vec<String>, GuestError> {
+    // The root is a tmpfs on most kernels, which anyone may write to (`shmem_init_fs_context`,
+    // mm/shmem.c). Root runs no program below such a directory.
+    fs::set_permissions("/", fs::Permissions::from_mode(0o755))
+        .map_err(GuestError::io("setting the permissions of /"))?;
     all(FIRST)
 }
 
