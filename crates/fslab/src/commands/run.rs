@@ -199,6 +199,12 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
 /// is written back, and a run file in memory gets to its place.
 fn settle(path: &Path) -> anyhow::Result<()> {
     let working = Keeping::find(path);
+    let mut log = working.clone().into_os_string();
+    log.push("-wal");
+    let ended = store::read(&working).is_ok_and(|record| record.info.ended_unix.is_some());
+    if ended && !Path::new(&log).exists() && working == path {
+        return Ok(());
+    }
     // Closing the file writes the log back. What another process has open, that process closes.
     if let Ok((store, record)) = Store::resume(&working)
         && record.info.ended_unix.is_none()
