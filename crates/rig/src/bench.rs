@@ -3,6 +3,8 @@
 //! This is the only way in which the rest of the crate changes anything. Each method writes the
 //! journal, acts through the host, and appends a [`model::record::Action`].
 
+mod input;
+
 use std::{
     fmt::Display,
     io,
@@ -10,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use input::Input;
 use model::{Allocation, Bytes, Nanos, Warning, record::Action};
 
 use crate::{
@@ -24,33 +27,6 @@ use crate::{
 /// How often and how long a busy unmount is tried again.
 const TRIES: u32 = 50;
 const PAUSE: Nanos = Nanos(100_000_000);
-
-/// What a program is told on its standard input.
-#[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
-    /// The whole text.
-    pub(crate) text: &'a str,
-    /// The part of it that nobody is to read; empty for none.
-    pub(crate) secret: &'a str,
-}
-
-impl<'a> Input<'a> {
-    /// Nothing.
-    pub(crate) const NONE: Self = Self { text: "", secret: "" };
-
-    /// A text that anybody may read.
-    pub(crate) fn open(text: &'a str) -> Self {
-        Self { text, secret: "" }
-    }
-
-    /// A text without what nobody is to read.
-    fn veiled(&self, text: &str) -> String {
-        match self.secret {
-            "" => text.to_owned(),
-            secret => text.replace(secret, "(key)"),
-        }
-    }
-}
 
 /// The machine with the run's journal and record.
 #[derive(Debug)]

@@ -106,8 +106,15 @@ impl FakeHost {
     /// The real path of one of this machine. It is inside the root, even for a path with `..`.
     pub fn at(&self, path: &Path) -> PathBuf {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
-        let names = inside.components().filter(|part| matches!(part, Component::Normal(_)));
-        self.root.join(names.collect::<PathBuf>())
+        let mut names = PathBuf::new();
+        for part in inside.components() {
+            match part {
+                Component::Normal(name) => names.push(name),
+                Component::ParentDir => drop(names.pop()),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        self.root.join(names)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
