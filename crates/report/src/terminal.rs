@@ -4,10 +4,10 @@
 //! statements that the data support and the questions that they leave open, what the run says about
 //! itself, the warnings with their hints, the overview tables (filesystems × tests, the top group
 //! marked), and the ranked table of every test. Tables wider than the terminal are continued below
-//! under the same row headers, never cut; no line is longer than the terminal is wide. Small columns
-//! of letters show how a test runs over a swept parameter, and its repetitions one after the other.
-//! No text from outside reaches the terminal as a command; [`ascii()`] is for terminals that show
-//! nothing else.
+//! under the same row headers, never cut; no line is longer than the terminal is wide. Small
+//! columns of letters show how a test runs over a swept parameter, and its repetitions one after
+//! the other. No text from outside reaches the terminal as a command; [`ascii()`] is for terminals
+//! that show nothing else.
 
 mod answer;
 mod ascii;

@@ -1,6 +1,6 @@
 //! The first page of a report: the result in one sentence, one table, and a few findings.
 //!
-//! Everything here is chosen from a [`View`]; nothing is computed anew. The sentences rest on the
+//! Everything here is chosen from a [`View`], which has the statistics. The sentences rest on the
 //! rankings of the tests ([`Family`]), whose pairs are significant after Holm's adjustment over all
 //! pairs of a test.
 
@@ -466,18 +466,21 @@ fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     Trust { grade, reason: main.map(reason), hint: main.map(|(row, _)| row.cure) }
 }
 
-/// What was not measured, by reason. A reason is given without the name of the filesystem, and
-/// without what else would be needed after it.
+/// What was not measured, by reason. The reason of a filesystem that was skipped is given without
+/// its name, and without the hints after it.
 fn holes(view: &View) -> Vec<Hole> {
     let mut holes: Vec<Hole> = Vec::new();
     for missing in &view.missing {
         let name = missing.filesystem.as_str();
-        let first = missing.reason.split(';').next().unwrap_or_default().trim();
+        let failed = missing.what.contains("failed");
+        let first = match missing.reason.split_once(';') {
+            Some((first, _)) if !failed => first.trim(),
+            Some(_) | None => missing.reason.as_str(),
+        };
         let reason = match first.strip_suffix(name).and_then(|rest| rest.strip_suffix(" has no ")) {
             Some(kernel) => format!("not in {kernel}"),
             None => format!("{}: {first}", missing.what),
         };
-        let failed = missing.what.contains("failed");
         match holes.iter_mut().find(|hole| hole.reason == reason) {
             Some(hole) if hole.filesystems.iter().any(|other| other == name) => {}
             Some(hole) => hole.filesystems.push(name.to_owned()),
@@ -485,4 +488,82 @@ fn holes(view: &View) -> Vec<Hole> {
         }
     }
     holes
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{RunRecord, Warning};
+
+    use super::*;
+    use crate::{TerminalOptions, fixture, terminal::answer};
+
+    fn page(views: &[&View]) -> String {
+        answer(views, &TerminalOptions { width: 80, color: false, detail: false })
+    }
+
+    fn grade(record: &RunRecord) -> Grade {
+        Answer::new(&View::new(record)).trust.grade
+    }
+
+    fn warned(warning: &Warning, every: usize) -> RunRecord {
+        let mut record = fixture::record();
+        let trials = record.trials.iter_mut().filter(|trial| trial.cell % every == 0);
+        for trial in trials {
+            trial.warnings.push((None, warning.clone()));
+        }
+        record
+    }
+
+    #[test]
+    fn trust_is_graded_by_the_rule_of_the_documentation() {
+        assert_eq!(grade(&fixture::record()), Grade::Good);
+        let steal = Warning::Steal { share: model::Ratio(0.2) };
+        assert_eq!(grade(&warned(&steal, 100)), Grade::Good, "fewer than a quarter");
+        assert_eq!(grade(&warned(&steal, 1)), Grade::Limited);
+        let guest = Warning::InGuest { kind: model::GuestKind::Tcg, latency: None };
+        assert_eq!(grade(&warned(&guest, 1)), Grade::Poor, "all numbers have a blocking warning");
+        let mut few = fixture::record();
+        few.trials.retain(|trial| trial.repeat < 3);
+        assert_eq!(grade(&few), Grade::Poor, "no test has a comparison");
+        let answer = Answer::new(&View::new(&warned(&steal, 1)));
+        assert!(answer.trust.reason.is_some_and(|reason| reason.contains("numbers")));
+        assert!(answer.trust.hint.is_some());
+    }
+
+    #[test]
+    fn a_skipped_filesystem_has_no_column() {
+        let view = View::new(&fixture::record());
+        let answer = Answer::new(&view);
+        assert!(!answer.board.filesystems.contains(&"jfs".to_owned()));
+        let hole = answer.missing.iter().find(|hole| hole.filesystems == ["jfs"]).unwrap();
+        assert!(!hole.failed && hole.reason.starts_with("not in"), "{hole:?}");
+        assert!(page(&[&view]).contains("Not measured: jfs"));
+    }
+
+    #[test]
+    fn what_one_part_measured_is_not_missing() {
+        let native = View::new(&fixture::record());
+        let mut record = fixture::record();
+        for cell in &mut record.cells {
+            if cell.cell.filesystem.name == "ext4" {
+                cell.cell.filesystem.name = "jfs".into();
+            }
+        }
+        let guest = View::new(&record);
+        assert!(Answer::new(&guest).board.filesystems.contains(&"jfs".to_owned()));
+        assert!(!page(&[&native, &guest]).contains("Not measured: jfs"));
+    }
+
+    #[test]
+    fn ratios_are_to_the_next_or_to_the_best_and_largest_first() {
+        let answer = Answer::new(&View::new(&fixture::record()));
+        let effects: Vec<f64> = answer.findings.iter().map(|finding| finding.effect).collect();
+        assert!(effects.windows(2).all(|pair| pair[0] >= pair[1]), "{effects:?}");
+        let slowest = |finding: &&Finding| finding.text.contains("is the slowest");
+        let text = &answer.findings.iter().find(slowest).unwrap().text;
+        assert!(text.contains("(0.") && text.contains(" × xfs ["), "{text}");
+        let fastest = |finding: &&Finding| finding.text.contains("is the fastest");
+        let text = &answer.findings.iter().find(fastest).unwrap().text;
+        assert!(text.contains("(1."), "{text}");
+    }
 }
