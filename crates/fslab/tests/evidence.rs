@@ -107,7 +107,7 @@ fn compression_shows_in_what_the_device_wrote() {
     let amplification = values(&csv, "write_amplification");
     let amplification = amplification[&("btrfs-zstd".to_owned(), "write".to_owned())];
     assert!(amplification < 0.5, "{amplification}");
-    let said = bench.ends(0, &["report", "run.fslab"]).stdout;
+    let said = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
     assert!(said.contains("W-SHRUNK"), "{said}");
 }
 
@@ -138,6 +138,6 @@ fn others_that_use_the_processor_are_named() {
         &["bench", "randread-4k", ".", "--time", "1s", "--size", "16MiB", "-o", "run.fslab"],
     );
     drop(burner);
-    let said = bench.ends(0, &["report", "run.fslab"]).stdout;
+    let said = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
     assert!(said.contains("W-FOREIGN"), "{said}");
 }

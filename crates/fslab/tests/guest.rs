@@ -67,7 +67,7 @@ fn filesystems_are_measured_in_a_guest_by_anyone() {
         let mut names = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name());
         assert!(!names.any(|name| name.to_string_lossy().contains(&record.info.id)));
     }
-    let report = bench.ends(0, &["report", "run.fslab"]);
+    let report = bench.ends(0, &["report", "run.fslab", "--detail"]);
     assert!(report.stdout.contains("W-GUEST"), "{}", report.stdout);
 }
 
@@ -171,8 +171,9 @@ fn a_failing_disk_fails_its_own_trials_and_the_run_goes_on() {
         let (entries, end) = (number("entries"), number("end_bytes"));
         assert!(end > Some(16 << 20) && entries > Some(16), "{entries:?} {end:?}");
     }
-    let report = bench.ends(0, &["report", "run.fslab"]);
-    assert!(report.stdout.contains("Input/output error"), "{}", report.stdout);
+    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Failed: flakey") && words.contains("Input/output error"), "{report}");
 }
 
 /// The metadata is on sound blocks: they are at the front, and the file is larger than that.
@@ -298,7 +299,7 @@ fn a_guest_that_counts_tells_instructions_and_no_times() {
         };
         assert!(["mkfs", "mount", "umount"].into_iter().all(step));
     }
-    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    let report = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
     bench.ends(0, &["report", "run.fslab", "--html", "report.html"]);
     let page = fs::read_to_string(bench.path("report.html")).unwrap();
     for text in [&report, &page] {

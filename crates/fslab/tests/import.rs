@@ -30,7 +30,7 @@ fn records_are_imported_and_told_from_a_run_everywhere() {
     let said = bench.ends(0, &["import", "old.csv"]);
     assert!(said.stderr.contains("fslab report old.fslab"), "{}", said.stderr);
     let report = ["report", "old.fslab"];
-    let text = bench.ends(0, &report).stdout;
+    let text = bench.ends(0, &["report", "old.fslab", "--detail"]).stdout;
     for words in
         ["Imported, not measured by fslab: bonnie++ 1.96", "57.9", "- not told", "plus signs"]
     {
@@ -103,7 +103,7 @@ fn names_are_given_to_records_and_stdin_is_read() {
     let mut command = bench.command(&["import", "-", "--names", "tuned,tuned", "-o", "in.fslab"]);
     command.stdin(Stdio::from(fs::File::open(bench.path("old.csv")).unwrap()));
     assert!(command.status().unwrap().success());
-    let text = bench.ends(0, &["report", "in.fslab"]).stdout;
+    let text = bench.ends(0, &["report", "in.fslab", "--detail"]).stdout;
     assert!(text.contains("tuned") && text.contains("n = 2 repeats"), "{text}");
 }
 
@@ -153,7 +153,7 @@ fn a_run_of_the_suite_makes_a_record_for_each_repeat() {
     }
     fs::write(bench.path("again.csv"), records).unwrap();
     bench.ends(0, &["import", "again.csv"]);
-    let text = bench.ends(0, &["report", "again.fslab"]).stdout;
+    let text = bench.ends(0, &["report", "again.fslab", "--detail"]).stdout;
     assert!(text.contains("its record for bonnie++") && text.contains("n = 2 repeats"), "{text}");
 }
 

@@ -76,7 +76,7 @@ fn a_run_that_goes_on_without_boots_says_so_at_every_trial_but_the_first() {
     };
     let told: Vec<bool> = record(&bench).trials.iter().map(|trial| told(&trial.warnings)).collect();
     assert_eq!(told, [false, true, true]);
-    let report = bench.ends(0, &["report", "run.fslab"]).stdout;
+    let report = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
     assert!(report.contains("W-NOTREBOOTED"), "{report}");
 }
 
