@@ -115,8 +115,7 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Run file of the times [default: fslab-demo-TIME.fslab]; with demo.fslab, that of the guest
-    /// is demo-guest.fslab.
+    /// Run file [default: fslab-demo-TIME.fslab]; that of the guest is named demo-guest.fslab.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Measure nine filesystems in a guest of this kind only. By default they are measured in a

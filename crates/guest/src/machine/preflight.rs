@@ -14,8 +14,8 @@ use super::Engine;
 use crate::{GuestError, Kernel, cage::Order, kvm};
 pub(super) use uml::check_registers;
 
-/// Names the kinds of guests that are not used, divided by commas. Tests see with it what happens on
-/// machines that lack them.
+/// Names the kinds of guests that are not used, divided by commas. Tests see with it what happens
+/// on machines that lack them.
 const WITHOUT: &str = "FSLAB_WITHOUT_GUESTS";
 
 /// Where the memory of a guest is.
@@ -47,7 +47,8 @@ pub struct Ready {
 }
 
 impl Engine {
-    /// Whether a kernel runs on this CPU. Only user-mode Linux depends on the size of its registers.
+    /// Checks that a kernel runs on this CPU. Only user-mode Linux depends on the size of its
+    /// registers.
     ///
     /// # Errors
     /// [`GuestError::Unusable`] if it does not.
