@@ -54,10 +54,9 @@ pub fn machine(bytes: &[u8]) {
         proc: directory.join("proc"),
         dev: directory.join("dev"),
     };
-    let _image = fs::write(&image, b"").and_then(|()| {
+    let _image = fs::write(&image, b"").map(|()| {
         let permission = Permission::default();
         let _refused = guard::claim_image(&image, Bytes(1 << 20), &permission, &roots);
-        Ok(())
     });
     let host = FILES.iter().fold(FakeHost::new(&directory), |host, file| host.file(file, &text));
     evidence::fuzz(&host, &text);

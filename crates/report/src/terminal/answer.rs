@@ -106,9 +106,10 @@ impl Page {
                 if unit_width > 0 {
                     line.push_str(&format!(" {}{}", row.unit, pad(row.unit, unit_width - 1)));
                 }
-                for at in column..end {
-                    let text = right(&texts[at], at);
-                    let top = row.cells[at].as_ref().is_some_and(|cell| cell.top);
+                let cells = row.cells.iter().zip(texts).enumerate();
+                for (at, (cell, text)) in cells.take(end).skip(column) {
+                    let text = right(text, at);
+                    let top = cell.as_ref().is_some_and(|cell| cell.top);
                     line.push_str(&if top { self.styled("1", &text) } else { text });
                 }
                 self.line(&line);

@@ -259,9 +259,9 @@ fn root_does_not_resume_what_another_user_could_have_written() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    fs::set_permissions(&under.place(), fs::Permissions::from_mode(0o664)).unwrap();
+    fs::set_permissions(under.place(), fs::Permissions::from_mode(0o664)).unwrap();
     assert!(trusted(&under.place()).is_err());
-    fs::set_permissions(&under.place(), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(under.place(), fs::Permissions::from_mode(0o600)).unwrap();
     chown(under.place(), Some(65534), None).unwrap();
     let said = trusted(&under.place()).err().unwrap().text();
     assert!(said.contains("user 65534") && said.contains("chown root"), "{said}");
