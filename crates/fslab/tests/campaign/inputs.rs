@@ -193,6 +193,24 @@ fn tables(write: &dyn Fn(&str, &[u8])) {
     write("number.csv", format!("filesystem,value\na,{}\n", "9".repeat(4000)).as_bytes());
 }
 
+/// Plans, their files, and a part of the message that refuses them.
+const PLANS: [(&str, &str, &str); 14] = [
+    ("200,000 nested lists", "nested.toml", "cannot recurse further"),
+    ("80,000 nested tables", "tables.toml", "cannot recurse further"),
+    ("a key of 120,000 parts", "keys.toml", ""),
+    ("a title of 100 MiB", "long.toml", "more than 256 KiB"),
+    ("4 million cells", "cells.toml", "at least 4000000 cells, the limit is 10000"),
+    ("17 million cells", "product.toml", "at least 16777216 cells"),
+    ("14,000 workloads", "entries.toml", "at least 14000 cells"),
+    ("10,001 filesystems", "levels.toml", "at least 10001 cells"),
+    ("30,000 equal tests", "tests.toml", "listed twice"),
+    ("a number of 131,072 digits", "number.toml", ""),
+    ("NUL", "nul.toml", ""),
+    ("bytes that are not UTF-8", "bytes.toml", "it is not UTF-8"),
+    ("bare carriage returns", "cr.toml", ""),
+    ("every block is dust", "dust.toml", ""),
+];
+
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (class, command) in READERS {
@@ -218,22 +236,7 @@ fn cases() -> Vec<Case> {
             refused,
         ));
     }
-    for (name, file, refused) in [
-        ("200,000 nested lists", "nested.toml", "cannot recurse further"),
-        ("80,000 nested tables", "tables.toml", "cannot recurse further"),
-        ("a key of 120,000 parts", "keys.toml", ""),
-        ("a title of 100 MiB", "long.toml", "more than 256 KiB"),
-        ("4 million cells", "cells.toml", "at least 4000000 cells, the limit is 10000"),
-        ("17 million cells", "product.toml", "at least 16777216 cells"),
-        ("14,000 workloads", "entries.toml", "at least 14000 cells"),
-        ("10,001 filesystems", "levels.toml", "at least 10001 cells"),
-        ("30,000 equal tests", "tests.toml", "listed twice"),
-        ("a number of 131,072 digits", "number.toml", ""),
-        ("NUL", "nul.toml", ""),
-        ("bytes that are not UTF-8", "bytes.toml", "it is not UTF-8"),
-        ("bare carriage returns", "cr.toml", ""),
-        ("every block is dust", "dust.toml", ""),
-    ] {
+    for (name, file, refused) in PLANS {
         cases.push(case("plan", name, &["show", file], refused));
     }
     cases.push(case("plan", "path with ..", &["show", "dots.toml"], None));
