@@ -50,7 +50,7 @@ fn tables_of_absurd_lengths_are_not_read() {
     assert_eq!(counted(60, u16::MAX, 40), long, "sections");
     assert!(counted(56, u16::MAX, 32).contains("a table of 3669960 bytes"), "segments");
     // Segments of notes that lie on each other, each of 1 MiB.
-    let count = u16::try_from(TABLE_MAX as usize / PROGRAM).unwrap();
+    let count = u16::try_from(usize::try_from(TABLE_MAX).unwrap() / PROGRAM).unwrap();
     let mut bytes = vmlinux("6.1", false);
     bytes[56..58].copy_from_slice(&count.to_le_bytes());
     let load = bytes[64..64 + PROGRAM].to_vec();
