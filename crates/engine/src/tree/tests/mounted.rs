@@ -1,6 +1,6 @@
 //! Filesystems with a limit or a lack, which only root may mount.
 
-use std::{path::PathBuf, process::Command};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use super::*;
 
@@ -51,10 +51,21 @@ impl Mounted {
     }
 }
 
+/// Attempts to unmount, each after a pause that is longer than the one before.
+const UNMOUNTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
+
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(&self.point).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{}", self.point.display());
+        // The kernel closes the files of a ring some time after the ring (io_uring_setup(2)), and
+        // the filesystem is busy until then.
+        let mut umount = Command::new("umount");
+        umount.arg(&self.point);
+        let unmounted = (0..UNMOUNTS).any(|attempt| {
+            std::thread::sleep(PAUSE * attempt);
+            umount.status().is_ok_and(|status| status.success())
+        });
+        assert!(unmounted, "{}", self.point.display());
         drop(self.bench.take());
         drop(self.image.take());
     }
