@@ -338,8 +338,10 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
         ranked.all(|entry| entry.top)
     };
     if contests.iter().all(all_tied) {
+        let margin = view.facts.threshold.percent();
         return format!(
-            "{so_far}no significant difference between {measured} filesystems in {m} tests"
+            "{so_far}no significant difference of more than {margin} between {measured} \
+             filesystems in {m} tests"
         );
     }
     let best = (0..view.filesystems.len()).max_by_key(|it| (times(*it), usize::MAX - it));
@@ -414,7 +416,11 @@ fn findings(
     };
     let ties: Vec<String> = tests.iter().filter(tied).map(|named| named.title.clone()).collect();
     if !ties.is_empty() {
-        let text = format!("No significant difference between the filesystems in {}.", list(&ties));
+        let text = format!(
+            "No filesystem differs significantly from the best by more than {} in {}.",
+            view.facts.threshold.percent(),
+            list(&ties)
+        );
         findings.push(Finding { effect: 0.0, text });
     }
     findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
