@@ -155,17 +155,17 @@ impl Page {
         }
         let measured =
             |name: &String| answers.iter().any(|answer| answer.board.filesystems.contains(name));
-        let mut told: Vec<&String> = Vec::new();
+        let mut listed: Vec<&String> = Vec::new();
         let mut texts: Vec<String> = Vec::new();
         for hole in answers.iter().flat_map(|answer| &answer.missing).filter(|it| !it.failed) {
-            let missing = |name: &&String| !measured(name) && !told.contains(name);
+            let missing = |name: &&String| !measured(name) && !listed.contains(name);
             let names: Vec<&String> = hole.filesystems.iter().filter(missing).collect();
             if names.is_empty() {
                 continue;
             }
             let list: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
             texts.push(format!("{} ({})", list.join(", "), hole.reason));
-            told.extend(names);
+            listed.extend(names);
         }
         if !texts.is_empty() {
             self.wrapped("", "  ", &format!("Not measured: {}", texts.join("; ")));

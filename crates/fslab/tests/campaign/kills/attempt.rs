@@ -259,7 +259,7 @@ impl<'a> Attempt<'a> {
         self.words.extend(ids.map(str::to_owned));
     }
 
-    /// The trials of the run file; `None` if there is none. A file that cannot be read is told.
+    /// The trials of the run file; `None` if there is none. A file that cannot be read is an error.
     fn kept(&self) -> Option<Vec<Trial>> {
         let path = self.ground.working();
         if !path.exists() {
@@ -270,7 +270,7 @@ impl<'a> Attempt<'a> {
                 let trials = record.trials.iter();
                 Some(trials.map(|trial| (trial.cell, trial.repeat, trial.attempt)).collect())
             }
-            // Moved meanwhile.
+            // Moved in between.
             Err(store::StoreError::Open { .. }) if !path.exists() => self.kept(),
             Err(error) => panic!("the run file cannot be read: {error}"),
         }
