@@ -263,8 +263,8 @@ fn a_directory_that_is_there_is_not_used_for_temporary_files(way: Way) {
     order.temporary = Some(temporary.clone());
     let mut cage = started(&order);
     assert_eq!(cage.ended_within(PATIENCE).as_deref(), Some("its cage ended"));
-    let told = cage.console().telling();
-    assert!(told.contains("/temporary: File exists"), "{told}");
+    let console = cage.console().telling();
+    assert!(console.contains("/temporary: File exists"), "{console}");
     cage.end().unwrap();
     assert!(temporary.join("dear").exists());
 }

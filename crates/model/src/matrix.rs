@@ -44,7 +44,7 @@ struct Condition {
 }
 
 /// What differs between cells beside filesystem and workload, and is therefore in labels.
-struct Told {
+struct Varied {
     schedulers: bool,
     factors: Vec<Factor>,
 }
@@ -92,7 +92,7 @@ impl Plan {
         }
         let labels = labels(&named);
         let varied = |spec: &&FactorSpec| self.all_values(spec.factor).len() > 1;
-        let told = Told {
+        let varied = Varied {
             schedulers: self.all_schedulers().len() > 1,
             factors: FACTORS.iter().filter(varied).map(|spec| spec.factor).collect(),
         };
@@ -100,7 +100,7 @@ impl Plan {
         for filesystem in self.filesystems_at(scale) {
             for (Named { entry, point, .. }, label) in named.iter().zip(&labels) {
                 for Condition { scheduler, fullness, factors, suffix } in
-                    self.conditions(entry, &told)
+                    self.conditions(entry, &varied)
                 {
                     let cell = Cell {
                         filesystem: filesystem.clone(),
@@ -167,7 +167,7 @@ impl Plan {
 
     /// Every combination of scheduler, fullness, and factors of a workload, with what a label says
     /// of it: what is the same in all cells of the plan is not told.
-    fn conditions(&self, entry: &WorkloadEntry, told: &Told) -> Vec<Condition> {
+    fn conditions(&self, entry: &WorkloadEntry, varied: &Varied) -> Vec<Condition> {
         let levels = match self.fullness.as_slice() {
             [] => &[Fullness(0)],
             levels => levels,
@@ -176,7 +176,7 @@ impl Plan {
         for scheduler in self.schedulers(entry) {
             for fullness in levels {
                 let mut suffix = String::new();
-                if let (Some(name), true) = (&scheduler, told.schedulers) {
+                if let (Some(name), true) = (&scheduler, varied.schedulers) {
                     suffix += &format!(" scheduler={name}");
                 }
                 if levels.len() > 1 {
@@ -192,7 +192,7 @@ impl Plan {
         }
         for spec in FACTORS {
             let Some(values) = self.values_of(entry, spec.factor) else { continue };
-            let told = told.factors.contains(&spec.factor);
+            let told = varied.factors.contains(&spec.factor);
             let with = |condition: &Condition, value: &Value| {
                 let mut condition = condition.clone();
                 condition.factors.insert(spec.factor, value.clone());

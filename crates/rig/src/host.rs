@@ -282,7 +282,7 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory tree that fslab made: the one of that identity, or any if it is not
     /// known, whose marker ([`crate::undo::MARKER`]) holds this token. Nothing outside of it is
-    /// touched, even if the path is replaced by a link meanwhile; no mount point is crossed.
+    /// touched, even if the path is replaced by a link; no mount point is crossed.
     ///
     /// # Errors
     /// [`TreeRefusal`].

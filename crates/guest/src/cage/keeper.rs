@@ -105,12 +105,12 @@ fn machine(order: &Order) -> io::Result<Told> {
     env::set_current_dir(&order.directory)
         .map_err(|error| first::named(error, "moving to the guest's directory"))?;
     let temporary = temporary(order)?;
-    let told = held(order, namespaces);
+    let outcome = held(order, namespaces);
     if let Some(at) = temporary {
         // A failure leaves files of a machine that is no more.
         let _ = fs::remove_dir_all(at);
     }
-    told
+    outcome
 }
 
 /// Starts the machine, and ends it.

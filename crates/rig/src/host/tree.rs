@@ -49,7 +49,7 @@ pub enum TreeRefusal {
 }
 
 /// Mount of a directory: its device number, and the mount's own number (statx(2)) where the kernel
-/// has it, which tells bind mounts of one filesystem apart.
+/// has it, which differs between bind mounts of one filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mount {
     device: u64,
@@ -69,7 +69,7 @@ pub(super) fn remove(
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(TreeRefusal::Replaced);
     };
-    // Links above are followed: the identity tells whether they lead to the right place.
+    // Links above are followed: the identity shows if they lead to the right place.
     let of_path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = match openat(CWD, parent, of_path, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
@@ -181,9 +181,9 @@ fn marker(top: &OwnedFd) -> Result<String, Errno> {
 }
 
 fn mount_of(directory: &OwnedFd) -> Result<Mount, Errno> {
-    let told = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+    let found = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
     let has = |mask: u32| StatxFlags::from_bits_retain(mask).contains(StatxFlags::MNT_ID);
-    let id = told.ok().filter(|told| has(told.stx_mask)).map(|told| told.stx_mnt_id);
+    let id = found.ok().filter(|found| has(found.stx_mask)).map(|found| found.stx_mnt_id);
     Ok(Mount { device: fstat(directory)?.st_dev, id })
 }
 

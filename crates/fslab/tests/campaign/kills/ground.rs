@@ -51,8 +51,8 @@ impl Range {
     /// Leaves so many bytes free on one of the filesystems.
     pub(super) fn fill(&self, name: &str, free: u64) {
         let at = self.path(name);
-        let told = rustix::fs::statvfs(&at).unwrap();
-        let filler = (told.f_bavail * told.f_frsize).saturating_sub(free);
+        let space = rustix::fs::statvfs(&at).unwrap();
+        let filler = (space.f_bavail * space.f_frsize).saturating_sub(free);
         let file = fs::File::create(at.join("filler")).unwrap();
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, filler.max(1))
             .unwrap();

@@ -173,7 +173,7 @@ fn lane(seed: u64, lane: usize) -> Results {
             let ended = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|_| Ended::broken());
             hit += usize::from(ended.hit);
             failed += usize::from(!ended.problems.is_empty());
-            let line = told(subject, blow, number, reference, &ended);
+            let line = result(subject, blow, number, reference, &ended);
             let _ = writeln!(std::io::stderr(), "seed {seed:#x}: {line}");
             if !ended.problems.is_empty() {
                 results.failures.push(line);
@@ -190,7 +190,7 @@ fn lane(seed: u64, lane: usize) -> Results {
 }
 
 /// A try as a line, and its problems below.
-fn told(subject: Subject, blow: Blow, number: usize, of: &Reference, ended: &Ended) -> String {
+fn result(subject: Subject, blow: Blow, number: usize, of: &Reference, ended: &Ended) -> String {
     let (length, state) = (of.length.as_secs_f64(), if ended.hit { "hit" } else { "over" });
     let line = format!(
         "{}: {}: try {number}: at {:.3} of {length:.2} s, {state}, {}",

@@ -33,7 +33,7 @@ fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
 }
 
 /// Of a device that is gone, or is another one by now, nothing is to be made sound; what cannot be
-/// made so is told with the command.
+/// made in this way is reported with the command.
 #[test]
 fn faults_end_by_the_id_of_their_device() {
     let folder = tempfile::tempdir().unwrap();
