@@ -14,6 +14,7 @@ mod files;
 pub mod fuzz;
 mod iozone;
 mod metadata;
+mod overview;
 mod recipes;
 mod shared;
 mod smallfile;
@@ -48,6 +49,7 @@ pub const ALL: &[Suite] = &[
     files::SUITE,
     iozone::SUITE,
     metadata::SUITE,
+    overview::SUITE,
     smallfile::SUITE,
     stream::SUITE,
     tasks::SUITE,

@@ -1,5 +1,7 @@
 //! `fslab demo`: the shortest way to a real result.
 
+mod sizes;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -49,7 +51,12 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
              the filesystems of this kernel\non image files",
         );
     }
-    let first = part(demo, native, None, demo.output.clone());
+    let mut first = part(demo, native, None, demo.output.clone());
+    let place = if root { session::IMAGE_DIRECTORY } else { "." };
+    match sizes::Speed::measure(Path::new(place)) {
+        Ok(speed) => first.changes.set = speed.settings(root),
+        Err(error) => tracing::warn!("the demo has its default sizes: {place}: {error}"),
+    }
     let mut second = part(demo, GUEST, Some(kind), first.output.as_deref().map(beside));
     second.view.html = demo.view.html.as_deref().map(beside);
     if possible.is_ok() {

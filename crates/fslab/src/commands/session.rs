@@ -328,7 +328,7 @@ impl Surroundings<'_> {
             run_id: run_id.into(),
             destroy: self.destroy.to_vec(),
             store_file: std::path::absolute(store_file)?,
-            default_image_directory: "/var/tmp".into(),
+            default_image_directory: IMAGE_DIRECTORY.into(),
             interrupt: Arc::clone(self.interrupt),
         };
         let rig = Rig::open(Arc::clone(self.host), &chosen.storage, options);
@@ -398,6 +398,9 @@ impl Surroundings<'_> {
         environment
     }
 }
+
+/// The directory of image files if the plan names none.
+pub(super) const IMAGE_DIRECTORY: &str = "/var/tmp";
 
 /// Refuses a run file that is there already.
 ///

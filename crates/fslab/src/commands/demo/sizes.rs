@@ -1,0 +1,142 @@
+//! Sizes of the demo's workload: large enough for phases of about half a second on this machine,
+//! small enough for a demo of minutes.
+
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use model::Bytes;
+use rustix::fs::{Mode, OFlags};
+
+/// Time that each phase is to last at least.
+const PHASE: f64 = 0.5;
+
+/// Sizes of the file, in MiB. The largest image has room for it on most machines; below the
+/// smallest, half of it is less memory than a run needs.
+const FILE_MIB: (u64, u64) = (128, 1024);
+
+/// Messages delivered. A message takes three syncs: of the file, and two commits of the journal for
+/// the rename and the directory on most filesystems.
+const MESSAGES: (u64, u64) = (40, 4000);
+const SYNCS_PER_MESSAGE: f64 = 3.0;
+
+/// Bytes that the probe writes to measure throughput, and the size and number of its small writes.
+const WRITTEN: u64 = 64 << 20;
+const CALL: usize = 1 << 20;
+const SMALL: usize = 16 << 10;
+const SYNCS: u32 = 32;
+
+/// The probe ends after this time with what it has.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Speed of the storage below a directory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Speed {
+    /// Bytes per second that are written and synced, in large calls.
+    bytes: f64,
+    /// Small writes per second, each synced.
+    syncs: f64,
+}
+
+impl Speed {
+    /// Measures by a file without a name (open(2), O_TMPFILE), which a killed process does not
+    /// leave behind.
+    ///
+    /// # Errors
+    /// When the filesystem has no such files, or the write fails.
+    pub(super) fn measure(directory: &Path) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut block = vec![0_u8; CALL];
+        fastrand::fill(&mut block);
+        let start = Instant::now();
+        let mut written = 0_u64;
+        while written < WRITTEN && start.elapsed() < LIMIT {
+            file.write_all(&block)?;
+            written += CALL as u64;
+        }
+        file.sync_data()?;
+        #[allow(clippy::cast_precision_loss, reason = "less than 2^53")]
+        let bytes = written as f64 / start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut syncs = 0;
+        while syncs < SYNCS && start.elapsed() < LIMIT {
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&block[..SMALL])?;
+            file.sync_data()?;
+            syncs += 1;
+        }
+        Ok(Self { bytes, syncs: f64::from(syncs) / start.elapsed().as_secs_f64() })
+    }
+
+    /// Settings of the demo's plan. Sizes are powers of two, and numbers of messages have one digit
+    /// that is not zero, so that two demos of one machine mostly have the same.
+    /// Those of an image only for the plan with one.
+    pub(super) fn settings(self, image: bool) -> Vec<(String, String)> {
+        let wanted = whole(self.bytes * PHASE / f64::from(1 << 20));
+        let nearest = (wanted * 3 / 4).max(1).next_power_of_two();
+        let file = nearest.clamp(FILE_MIB.0, FILE_MIB.1);
+        let messages = whole(self.syncs * PHASE / SYNCS_PER_MESSAGE);
+        let digit = 10_u64.pow(messages.max(1).ilog10());
+        let messages = (messages.div_ceil(digit) * digit).clamp(MESSAGES.0, MESSAGES.1);
+        let memory = Bytes::mib((file / 2).min(128));
+        // The log and the small files take less than 512 MiB.
+        let size = Bytes::mib(file + 512);
+        let mut settings = vec![
+            ("file_size", Bytes::mib(file).to_string()),
+            ("messages", messages.to_string()),
+        ];
+        if image {
+            settings.extend([("image", size.to_string()), ("memory", memory.to_string())]);
+        }
+        settings.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates are positive and far below 2^63; a cast saturates"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(bytes: f64, syncs: f64) -> String {
+        let settings = Speed { bytes, syncs }.settings(true);
+        settings.iter().map(|(key, value)| format!("{key}={value} ")).collect()
+    }
+
+    #[test]
+    fn sizes_follow_the_speed_of_the_storage_within_bounds() {
+        assert_eq!(
+            settings(1.0e9, 2_000.0),
+            "file_size=512MiB messages=400 image=1GiB memory=128MiB "
+        );
+        assert_eq!(
+            settings(100.0e6, 80.0),
+            "file_size=128MiB messages=40 image=640MiB memory=64MiB "
+        );
+        assert_eq!(
+            settings(20.0e9, 1.0e6),
+            "file_size=1GiB messages=4000 image=1536MiB memory=128MiB "
+        );
+        let directory = Speed { bytes: 1.0e9, syncs: 80.0 }.settings(false);
+        assert_eq!(directory.len(), 2, "a directory has no image and no memory limit");
+    }
+
+    #[test]
+    fn the_speed_of_a_directory_is_measured_without_leaving_a_file() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let speed = Speed::measure(directory.path()).unwrap();
+        assert!(speed.bytes > 0.0 && speed.syncs > 0.0, "{speed:?}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}
