@@ -1,5 +1,4 @@
-//! Tells the program which commit and compiler it was built from. Absent when there is no
-//! repository.
+//! Passes commit and compiler to the program. The commit is missing without a repository.
 
 use std::process::Command;
 

@@ -1,10 +1,9 @@
-//! The reader of run files, fed with anything: it refuses or accepts, and never panics; and what it
-//! accepts, a report can be made of. Start from a sound run: a corpus of nothing finds the header
-//! late.
+//! Parser of run files: rejects or accepts any input without a panic, and a report can be generated
+//! from accepted input. Start from a valid run: an empty corpus rarely produces a valid header.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    // One file for each process, in memory: SQLite reads files only.
+    // One file per process, in memory, because SQLite reads files only.
     let path = format!("/dev/shm/fslab-fuzz-{}.fslab", std::process::id());
     if std::fs::write(&path, bytes).is_ok()
         && let Ok(mut record) = store::read(path.as_ref())

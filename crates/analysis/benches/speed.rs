@@ -1,23 +1,23 @@
-//! What a large campaign costs: `cargo bench -p analysis --bench speed`. 1,000,000 values in 10,000
-//! cells (1000 tests of 10 filesystems, 100 repeats each) are summarized, compared in all 45 pairs
-//! of each test, checked, and ranked with Holm's correction and resampled places, by two threads.
-//! It prints seconds and the most memory the process ever held. Meant: below 5 s and 300 MB on two
-//! idle cores. Seeds are fixed, so the same work is done each time.
+//! Cost of analyzing a large campaign: `cargo bench -p analysis --bench speed`. 1,000,000 values in
+//! 10,000 cells (1000 tests of 10 filesystems, 100 repetitions each) are summarized, compared in
+//! all 45 pairs of each test, checked, and ranked with Holm's adjustment and resampled ranks, by
+//! two threads. It prints seconds and the peak memory of the process. Target: below 5 s and 300 MB
+//! on two idle cores. Seeds are fixed, so the same work is done each time.
 #![expect(clippy::print_stdout, reason = "its output is for people")]
 #![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails may stop")]
 
 use std::time::Instant;
 
-use analysis::{Comparer, Ranking, Repeat, Summary, ranks};
+use analysis::{Comparer, Ranking, Repetition, Summary, ranks};
 use fastrand::Rng;
 use model::{Ratio, metric::Better};
 
 const TESTS: usize = 1000;
 const FILESYSTEMS: usize = 10;
-const REPEATS: u32 = 100;
+const REPETITIONS: u32 = 100;
 
-type Test = Vec<Vec<Repeat>>;
+type Test = Vec<Vec<Repetition>>;
 
 fn main() {
     let start = Instant::now();
@@ -40,16 +40,16 @@ fn main() {
     println!("{:6.0} MB of memory at most", status("VmHWM:") / 1024.0);
 }
 
-/// Ten filesystems within some percent of each other, measured in blocks.
+/// Ten filesystems within a few percent of each other, measured in blocks.
 fn test(rng: &mut Rng) -> Test {
-    let blocks: Vec<f64> = (0..REPEATS).map(|_| 1.0 + 0.01 * normal(rng)).collect();
+    let blocks: Vec<f64> = (0..REPETITIONS).map(|_| 1.0 + 0.01 * normal(rng)).collect();
     let cell = |rng: &mut Rng| {
         let (center, spread) = (1e5 * (1.0 + 0.05 * normal(rng)), 0.01 + 0.05 * rng.f64());
-        let repeat = |(block, factor): (u32, &f64)| Repeat {
+        let repetition = |(block, factor): (u32, &f64)| Repetition {
             block: Some(block),
             value: center * factor * (spread * normal(rng)).exp(),
         };
-        (0..REPEATS).zip(&blocks).map(repeat).collect()
+        (0..REPETITIONS).zip(&blocks).map(repetition).collect()
     };
     (0..FILESYSTEMS).map(|_| cell(rng)).collect()
 }
@@ -64,11 +64,11 @@ fn analyze(tests: &[Test]) -> Outcome {
     let mut outcome = Outcome { summaries: Vec::new(), rankings: Vec::new() };
     for test in tests {
         for cell in test {
-            let values: Vec<f64> = cell.iter().map(|repeat| repeat.value).collect();
+            let values: Vec<f64> = cell.iter().map(|repetition| repetition.value).collect();
             outcome.summaries.push(Summary::new(&values).unwrap());
         }
-        let cells: Vec<&[Repeat]> = test.iter().map(Vec::as_slice).collect();
-        let ranking = ranks::rank_repeats(&mut comparer, &cells, Better::Higher, Ratio(0.05));
+        let cells: Vec<&[Repetition]> = test.iter().map(Vec::as_slice).collect();
+        let ranking = ranks::rank_repetitions(&mut comparer, &cells, Better::Higher, Ratio(0.05));
         outcome.rankings.push(ranking.unwrap());
     }
     outcome
@@ -79,15 +79,15 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// A number of kB of `/proc/self/status`.
+/// Value in kB from `/proc/self/status`.
 fn status(name: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// What the process used of the processors, from fields 14 and 15 of `/proc/self/stat`
-/// (proc_pid_stat(5)), in ticks of which Linux reports 100 a second.
+/// CPU time of the process, from fields 14 and 15 of `/proc/self/stat` (proc_pid_stat(5)), in ticks
+/// of which Linux reports 100 per second.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let (_, after_name) = text.rsplit_once(')').unwrap();

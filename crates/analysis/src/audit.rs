@@ -1,21 +1,21 @@
-//! Whether printed tables and sentences agree with each other and with themselves.
+//! Audit of printed tables and statements: checks them for errors and contradictions.
 //!
-//! Numbers that somebody has printed enter as [`Cell`]s: coordinates, the text, and a value if
-//! somebody has read the text already. A [`Layout`] says which coordinates tell *what* a number is
-//! (filesystem, test) and which only *where* it stands (table). What leaves are values:
+//! Printed numbers are [`Cell`]s: coordinates, the text, and a value if the text has been read
+//! already. A [`Layout`] defines which coordinates identify a quantity (filesystem, test) and which
+//! only its location (table). Results are values:
 //!
-//! - [`tables`] gives [`Finding`]s: texts that are no well-formed numbers ([`number`]), one thing
-//!   printed twice with different values, cells that repeat the value of another, holes of a grid,
-//!   and last digits that tell of how many readings the numbers are means.
-//! - [`statements`] gives [`Judgment`]s of sentences that were written down as data
-//!   ([`Statement`]): holds, in part, contradicted, or not testable, with the numbers that decide.
+//! - [`tables`] returns [`Finding`]s: malformed numbers ([`number`]), conflicting values,
+//!   duplicated cells, missing cells of a grid, and last digits that reveal the number of readings
+//!   behind the means.
+//! - [`statements`] returns [`Judgment`]s of statements given as data ([`Statement`]): holds, in
+//!   part, contradicted, or not testable, with the deciding numbers.
 //!
-//! Cells are named by their index in the slice that entered. Nothing is corrected and nothing is
-//! formatted for people. What is equal by chance and what was copied cannot be told apart for
-//! certain: [`Chance`] says how often cells are equal where nobody would have copied.
+//! Cells are referred to by their index in the input. Nothing is corrected or formatted. Chance and
+//! copying cannot be distinguished with certainty: [`Chance`] states the rate of equal cells that
+//! are certainly not copies.
 //!
-//! Cost: n log n in the number of cells, and for each statement linear in the cells and quadratic
-//! in the levels of the axis it speaks of.
+//! Cost: n log n in the number of cells, and per statement linear in the cells and quadratic in the
+//! levels of its axis.
 
 mod digits;
 mod estimate;
@@ -35,191 +35,191 @@ use model::metric::Better;
 
 pub use digits::Parts;
 pub use statement::{
-    AtPlace, By, Claim, End, Fact, Judged, Judgment, NOISE, Need, Part, Ruling, Statement, Way, Who,
+    By, ChangeKind, Claim, End, Fact, Judged, Judgment, LocationResult, NOISE, Need, Part, Ruling,
+    Statement, Who,
 };
 
 use printed::Printed;
 
-/// Coordinates with the levels that a statement is about; one level or several.
+/// Coordinates with the levels that a statement covers, one or several.
 pub type Filter = BTreeMap<String, Vec<String>>;
 /// Coordinates and their levels.
-pub type Place = BTreeMap<String, String>;
+pub type Location = BTreeMap<String, String>;
 
-/// One printed number.
+/// Printed number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Its coordinates: what it is and where it stands.
-    pub at: Place,
-    /// The text as printed.
+    /// Coordinates: quantity and location.
+    pub at: Location,
+    /// Text as printed.
     pub printed: String,
-    /// What somebody has read it as; without it the text is read by [`number::read`].
+    /// Value if the text has been read already; otherwise [`number::read`] reads it.
     pub value: Option<f64>,
 }
 
-/// What the coordinates of a set of cells mean.
+/// Meaning of the coordinates of a set of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Coordinates that only say where a number stands, such as the table. All others together are
-    /// what it is.
+    /// Coordinates that only describe the location of a number, such as the table. All others
+    /// identify the quantity.
     pub place: Vec<String>,
-    /// The coordinate that tells means and deviations of one thing apart.
+    /// Coordinate that distinguishes means and deviations of a quantity.
     pub statistic: Option<String>,
-    /// Its level for means, which statements speak of.
+    /// Level for means, which statements refer to.
     pub mean: Option<String>,
-    /// Its level for standard deviations.
+    /// Level for standard deviations.
     pub deviation: Option<String>,
-    /// Of how many runs the means and deviations are.
+    /// Number of runs behind the means and deviations.
     pub runs: Option<u32>,
-    /// Sets of coordinates, cells that share which are looked at for repeated values.
+    /// Sets of coordinates; cells with the same levels are checked for duplicate values.
     pub repeats: Vec<Vec<String>>,
-    /// Which way is better, where a statement does not say.
+    /// Direction of the numbers, unless a statement sets it.
     pub better: Better,
 }
 
-/// What is odd about printed numbers.
+/// Anomaly of printed numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// A text is no well-formed number.
+    /// The text is not a well-formed number.
     Malformed {
-        /// The cell.
+        /// Cell.
         cell: usize,
-        /// What is wrong with it.
+        /// Errors of the text.
         faults: Vec<number::Fault>,
-        /// What it is taken for: the value that came with it, else what the other cell prints, else
-        /// all its digits; `None` if it cannot be read.
+        /// Assumed value: the given value, else that printed in the other cell, else all digits;
+        /// `None` if it cannot be read.
         reading: Option<f64>,
-        /// What else it may mean, likeliest first.
+        /// Other possible values, most likely first.
         others: Vec<f64>,
-        /// A cell for the same thing that prints one of the readings.
+        /// Cell of the same quantity that prints one of the readings.
         confirmed: Option<usize>,
     },
-    /// One thing is printed twice with different values.
-    Differs {
-        /// The cell that comes first.
+    /// A quantity is printed twice with different values.
+    Conflicting {
+        /// First cell.
         first: usize,
-        /// The later one.
+        /// Later cell.
         second: usize,
         /// (second - first) / first.
         difference: f64,
-        /// How that may have come about.
-        why: Why,
+        /// Possible cause.
+        reason: Cause,
     },
-    /// Two cells for different things have one value, though it has many digits.
-    Repeats {
-        /// The cell that comes first.
+    /// Cells of two quantities have the same value with many digits.
+    Duplicated {
+        /// First cell.
         first: usize,
-        /// The other.
+        /// Other cell.
         second: usize,
-        /// The set of coordinates that both share, by its index in [`Layout::repeats`].
+        /// Common set of coordinates, by its index in [`Layout::repeats`].
         shared: usize,
-        /// Whether every statistic of both things is the same, as when a whole cell was copied.
+        /// True if every statistic of both quantities is equal, as if a whole cell was copied.
         whole: bool,
     },
-    /// How often cells of one statistic are equal, where they share coordinates and where not.
-    Repeated(Chance),
+    /// Rate of equal cells of one statistic, with and without common coordinates.
+    DuplicateTest(Chance),
     /// The grid of all levels has no cell here.
-    Hole {
-        /// The coordinates of what is missing.
-        at: Place,
+    MissingCell {
+        /// Coordinates of the missing cell.
+        at: Location,
     },
-    /// All numbers of a statistic end as means of so many whole numbers do.
+    /// All numbers of a statistic have endings of means of a few integers.
     Granular {
         /// Level of the statistic; empty without one.
         statistic: String,
-        /// What the endings are.
+        /// Endings.
         parts: Parts,
-        /// How many numbers were looked at.
+        /// Number of values checked.
         values: usize,
     },
 }
 
-/// How one thing may have come to have two values.
+/// Possible cause of two values of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// One digit is another.
+pub enum Cause {
+    /// One digit differs.
     OneDigit {
-        /// Its position among the digits, from the left, from 0.
+        /// Position among the digits, from the left, from 0.
         position: usize,
     },
     /// Two neighboring digits are swapped.
     Swapped {
-        /// Position of the first of the two.
+        /// Position of the first one.
         position: usize,
     },
-    /// The later value is that of a cell for something else.
+    /// The later value is that of a cell of another quantity.
     SecondIsOf {
         /// That cell.
         cell: usize,
     },
-    /// The first value is itself that of a cell for something else, so the later one is likely the
-    /// right one.
+    /// The first value is that of a cell of another quantity, so the later one is probably right.
     FirstIsOf {
         /// That cell.
         cell: usize,
     },
-    /// Nothing that can be seen.
+    /// Unknown cause.
     Unknown,
 }
 
-/// Equal values of one statistic among pairs of cells, each thing counted once.
+/// Equal values of one statistic among pairs of cells; each quantity counts once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
     /// Level of the statistic; empty without one.
     pub statistic: String,
-    /// The set of coordinates, by its index in [`Layout::repeats`].
+    /// Set of coordinates, by its index in [`Layout::repeats`].
     pub shared: usize,
-    /// Equal pairs, and all pairs, among those that share the coordinates.
+    /// Equal pairs, and all pairs, with common coordinates.
     pub sharing: (u64, u64),
-    /// The same among those that do not.
+    /// Equal pairs, and all pairs, without common coordinates.
     pub apart: (u64, u64),
-    /// Different values that stand in more than one cell of those that share the coordinates: what
-    /// one value in many cells says is said once.
+    /// Distinct values that occur in more than one cell with common coordinates; a value counts
+    /// once, regardless of the number of cells.
     pub values: u64,
-    /// How many of the sharing pairs would be equal by chance. The larger of two estimates: as many
-    /// in proportion as of the pairs that do not share the coordinates; and as many as those pairs
-    /// say that are within 1 % of each other, since values of one filesystem or test are alike.
+    /// Expected number of equal pairs with common coordinates. The larger of two estimates: the
+    /// rate of pairs without common coordinates, and the rate extrapolated from pairs within 1 % of
+    /// each other, because values of one filesystem or test are similar.
     pub expected: f64,
-    /// Probability of at least so many repeated values where so many equal pairs are expected
-    /// (Poisson), corrected by Holm's method for all statistics and sets of coordinates looked at.
-    /// Values are not independent of each other, so it is an estimate.
+    /// Probability of at least this many repeated values given the expected number of equal pairs
+    /// (Poisson), Holm-adjusted over all statistics and sets of coordinates. Values are not
+    /// independent, so it is an estimate.
     pub p: f64,
 }
 
-/// What is equal less likely than this by chance is told as repeated.
+/// p-value below which equal values are reported as duplicates.
 pub const CHANCE: f64 = 0.01;
 
 impl Finding {
-    /// Whether it speaks against the numbers. Endings and counts only describe them; values that
-    /// repeat no more than chance would are told by the caller, who knows the [`Chance`].
+    /// True if the finding is evidence against the numbers. Endings and counts only describe them;
+    /// duplicates that chance explains are left to the caller, who has the [`Chance`].
     pub fn doubtful(&self) -> bool {
         match self {
             Self::Malformed { .. }
-            | Self::Differs { .. }
-            | Self::Repeats { .. }
-            | Self::Hole { .. } => true,
-            Self::Repeated(_) | Self::Granular { .. } => false,
+            | Self::Conflicting { .. }
+            | Self::Duplicated { .. }
+            | Self::MissingCell { .. } => true,
+            Self::DuplicateTest(_) | Self::Granular { .. } => false,
         }
     }
 }
 
-/// Looks for everything that can be seen in the numbers alone: malformed texts, values that differ,
-/// values that repeat (with their [`Chance`]; only those that chance does not explain, by
-/// [`CHANCE`]), holes, and endings; in this order, and within each in that of the cells.
+/// Checks the numbers: malformed texts, conflicting values, duplicates (with their [`Chance`]; only
+/// those that chance does not explain, by [`CHANCE`]), missing cells, and endings, in this order,
+/// and each in the order of the cells.
 pub fn tables(cells: &[Cell], layout: &Layout) -> Vec<Finding> {
     let printed = Printed::new(cells, layout);
     let repeats = repeats::find(&printed);
     let mut findings = printed.malformed.clone();
     findings.extend(repeats::differing(&printed, &repeats.found));
     findings.extend(repeats.found);
-    findings.extend(repeats.chances.into_iter().map(Finding::Repeated));
-    findings.extend(printed.holes().into_iter().map(|at| Finding::Hole { at }));
+    findings.extend(repeats.chances.into_iter().map(Finding::DuplicateTest));
+    findings.extend(printed.missing_cells().into_iter().map(|at| Finding::MissingCell { at }));
     findings.extend(digits::granular(&printed));
     findings
 }
 
-/// Judges statements by the cells, where one thing is printed twice by its first value. Cells that
-/// are wholly those of another thing neither contradict nor confirm. What comes to something else
-/// with another reading of a malformed cell cannot be tested.
+/// Checks statements against the cells. The first value of a quantity counts. Cells that duplicate
+/// those of another quantity neither contradict nor confirm. A statement whose result depends on
+/// the reading of a malformed cell cannot be tested.
 pub fn statements(cells: &[Cell], layout: &Layout, statements: &[Statement]) -> Vec<Judgment> {
     let printed = Printed::new(cells, layout);
     let repeats = repeats::find(&printed);

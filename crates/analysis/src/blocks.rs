@@ -1,68 +1,71 @@
-//! What a block did to all of its trials, taken out of two cells.
+//! Alignment by block: removes the common effect of a block from two cells.
 //!
-//! The repeats of all cells of a run enter; those of two leave, aligned. A block is a pass over all
-//! cells, so a machine that is slower for a while is slower for a whole block. In each block the
-//! others tell by how much: the block's effect is the median, over the other cells, of how far
-//! their logarithm lies from the cell's own median. It is taken from both cells alike.
+//! Input is the repetitions of all cells of a run; the result is the aligned repetitions of two. A
+//! block is a pass over all cells, so a machine that is slower for a while is slower for a whole
+//! block. The effect of a block is the median, over the other cells, of the distance between their
+//! logarithm and the cell's own median. It is subtracted from both cells alike.
 //!
-//! The two cells themselves do not take part in finding it. With an ordinary fit, in which they do,
-//! rank tests gave 8 to 16 % false positives with three cells in a block; without them at most 4.4
-//! %. The others are centered on the blocks that are looked at, so an effect is one against these
-//! blocks: cells are compared after alignment in the same blocks only, two of them by [`align`], a
-//! family by [`align_family`].
+//! The two cells are excluded from the estimate. With an ordinary fit that includes them, rank
+//! tests had 8 to 16 % false positives with three cells per block; without them at most 4.4 %. The
+//! others are centered on the evaluated blocks, so an effect is relative to these blocks: after
+//! alignment, cells are compared in the same blocks only, two of them by [`align`], a family by
+//! [`align_family`].
 //!
-//! When to use it: only where the run as a whole drifted (by a test, p < 1 %), and that is for the
-//! caller to decide, who sees the whole run. Without drift, alignment only adds the noise of the
-//! others; with it, twelve cells of 8 repeats regained a power of 95 % from 87 %. Left unaligned,
-//! random order keeps the test valid and makes it merely conservative. A ranking is of raw values
-//! ([`crate::ranks::rank_repeats`]): each pair would be aligned by other cells, and the medians
-//! that order them would not belong to the same values any more.
+//! Use alignment only if the run as a whole drifted (by a test, p < 1 %); the caller decides,
+//! because only it has the whole run. Without drift, alignment only adds the noise of the others;
+//! with drift, the power of twelve cells of 8 repetitions rose from 87 to 95 %. Without alignment,
+//! random order keeps the test valid and drift makes it conservative. A ranking uses raw values
+//! ([`crate::ranks::rank_repetitions`]): otherwise each pair would be aligned by other cells, and
+//! the medians that order them would belong to different values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     median,
     summary::{LEVEL, needed},
-    trend::Repeat,
+    trend::Repetition,
 };
 
-/// Fewer other cells than this are too few to tell what a block did: with two to four of them power
-/// was lost on bimodal data.
+/// Minimum number of other cells that estimate the effect of a block: with two to four of them,
+/// bimodal data lost power.
 pub const OTHERS_MIN: usize = 8;
 
-/// The repeats of two of the cells with the effect of their blocks divided out, by block. Only
-/// blocks that both have are kept, and only cells that have all of these tell their effect, so that
-/// each block is judged by the same cells. Several repeats of a cell in one block become their
+/// Repetitions of two cells with the block effects divided out, by block. Only common blocks are
+/// kept, and only cells that have all of these estimate the effects, so that each block is
+/// estimated from the same cells. Several repetitions of a cell in one block are replaced by their
 /// geometric mean.
 ///
-/// `None` where fewer than [`OTHERS_MIN`] other cells have these blocks, where the two have none in
-/// common or are the same, or where a repeat of either has no block or no logarithm; comparing raw
-/// values then says what is wrong with them.
+/// `None` if fewer than [`OTHERS_MIN`] other cells have these blocks, if the two cells have no
+/// common block or are the same, or if a repetition of either has no block or no logarithm; a
+/// comparison of raw values then returns the error.
 pub fn align(
-    cells: &[Vec<Repeat>],
+    cells: &[Vec<Repetition>],
     first: usize,
     second: usize,
-) -> Option<(Vec<Repeat>, Vec<Repeat>)> {
+) -> Option<(Vec<Repetition>, Vec<Repetition>)> {
     let (one, other) = (logarithms(cells.get(first)?)?, logarithms(cells.get(second)?)?);
     let shared: Vec<u32> = one.keys().filter(|block| other.contains_key(block)).copied().collect();
     if first == second || shared.is_empty() {
         return None;
     }
-    let apart = |(index, _): &(usize, &Vec<Repeat>)| *index != first && *index != second;
+    let apart = |(index, _): &(usize, &Vec<Repetition>)| *index != first && *index != second;
     let others = cells.iter().enumerate().filter(apart).map(|(_, cell)| cell.as_slice());
     let effects = effects(others, &shared)?;
     Some((without(&one, &effects)?, without(&other, &effects)?))
 }
 
-/// The repeats of a family of cells with the effect of their blocks divided out, by block, as
-/// [`align`] does for two. Only blocks that all of them have are kept ([`shared`]), and the same
-/// others tell of the same blocks for each: were every cell aligned in its own blocks, what the
-/// machine did between the earlier ones and the later ones would stay as a difference between a
-/// cell that was closed early and one that was not.
+/// Repetitions of a family of cells with the block effects divided out, by block, like [`align`]
+/// for two cells. Only blocks common to all of them are kept ([`shared`]), with the same other
+/// cells for each: if every cell were aligned in its own blocks, the drift between earlier and
+/// later blocks would remain as a difference between a cell that was closed early and one that was
+/// not.
 ///
-/// `None` where too few blocks are shared, fewer than [`OTHERS_MIN`] others have all of these, or a
-/// repeat has no logarithm.
-pub fn align_family(cells: &[&[Repeat]], others: &[Vec<Repeat>]) -> Option<Vec<Vec<Repeat>>> {
+/// `None` if too few blocks are common, fewer than [`OTHERS_MIN`] others have all of these, or a
+/// repetition has no logarithm.
+pub fn align_family(
+    cells: &[&[Repetition]],
+    others: &[Vec<Repetition>],
+) -> Option<Vec<Vec<Repetition>>> {
     let logs: Vec<BTreeMap<u32, f64>> =
         shared(cells)?.iter().map(|cell| logarithms(cell)).collect::<Option<_>>()?;
     let blocks: Vec<u32> = logs.first()?.keys().copied().collect();
@@ -70,9 +73,9 @@ pub fn align_family(cells: &[&[Repeat]], others: &[Vec<Repeat>]) -> Option<Vec<V
     logs.iter().map(|own| without(own, &effects)).collect()
 }
 
-/// What each of some blocks did, by those of the others that have all of them.
+/// Effects of the given blocks, estimated from the other cells that have all of them.
 fn effects<'a>(
-    others: impl Iterator<Item = &'a [Repeat]>,
+    others: impl Iterator<Item = &'a [Repetition]>,
     blocks: &[u32],
 ) -> Option<Vec<(u32, f64)>> {
     let residuals: Vec<Vec<f64>> =
@@ -84,23 +87,23 @@ fn effects<'a>(
     Some(blocks.iter().enumerate().map(|(at, block)| (*block, effect(at))).collect())
 }
 
-/// A cell without the effects of its blocks.
-fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repeat>> {
+/// Cell without the effects of its blocks.
+fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repetition>> {
     let block = |(block, effect): &(u32, f64)| {
-        Some(Repeat { block: Some(*block), value: crate::bounded(logs.get(block)? - effect).0 })
+        Some(Repetition { block: Some(*block), value: crate::bounded(logs.get(block)? - effect).0 })
     };
     effects.iter().map(block).collect()
 }
 
-/// The repeats of some cells in those blocks that all of them have, by block: what a machine that
-/// drifted did to the later blocks of one cell, it did not do to a cell that was closed before, and
-/// that difference is none of theirs. With a drift of 6 % in ten blocks and a scatter of 4 %, one
-/// in six equal pairs whose repeats ended at different looks was called different, and one in
-/// twenty by shared blocks alone (`docs/method/calibration.md`).
+/// Repetitions of the cells in the blocks common to all of them, by block: a drift affects the
+/// later blocks only, which a cell that was closed before does not have. With a drift of 6 % over
+/// ten blocks and a scatter of 4 %, one in six equal pairs whose repetitions ended at different
+/// interim analyses differed significantly, and one in twenty with common blocks only
+/// (`docs/method/calibration.md`).
 ///
-/// `None` where fewer than an interval takes are shared, or a block is unknown.
-pub fn shared(cells: &[&[Repeat]]) -> Option<Vec<Vec<Repeat>>> {
-    let of = |cell: &&[Repeat]| cell.iter().map(|repeat| repeat.block).collect();
+/// `None` if there are fewer common blocks than an interval needs, or a block is unknown.
+pub fn shared(cells: &[&[Repetition]]) -> Option<Vec<Vec<Repetition>>> {
+    let of = |cell: &&[Repetition]| cell.iter().map(|repetition| repetition.block).collect();
     let every: Vec<BTreeSet<Option<u32>>> = cells.iter().map(of).collect();
     let mut blocks = every.first()?.clone();
     every.iter().for_each(|own| blocks.retain(|block| own.contains(block)));
@@ -108,40 +111,42 @@ pub fn shared(cells: &[&[Repeat]]) -> Option<Vec<Vec<Repeat>>> {
     if !known || crate::count(blocks.len()) < needed(LEVEL) {
         return None;
     }
-    let kept = |cell: &&[Repeat]| {
-        cell.iter().filter(|repeat| blocks.contains(&repeat.block)).copied().collect()
+    let kept = |cell: &&[Repetition]| {
+        cell.iter().filter(|repetition| blocks.contains(&repetition.block)).copied().collect()
     };
     Some(cells.iter().map(kept).collect())
 }
 
-/// The repeats of some cells as they may be compared: all of them, or, where the run may have
-/// drifted ([`crate::drift::Drift::suspected`]) and the cells do not have the same blocks, those of
-/// [`shared`]. `None` where these are too few; no comparison is fair then.
-pub fn comparable(cells: &[&[Repeat]], suspected: bool) -> Option<Vec<Vec<Repeat>>> {
+/// Repetitions of the cells that can be compared: all of them, or, if the run may have drifted
+/// ([`crate::drift::Drift::suspected`]) and the cells have different blocks, those of [`shared`].
+/// `None` if these are too few, because no comparison is then valid.
+pub fn comparable(cells: &[&[Repetition]], suspected: bool) -> Option<Vec<Vec<Repetition>>> {
     if suspected && unequal(cells) {
         return shared(cells);
     }
     Some(cells.iter().map(|cell| cell.to_vec()).collect())
 }
 
-/// Whether a block is known that not all of the cells have.
-pub fn unequal(cells: &[&[Repeat]]) -> bool {
-    let of = |cell: &[Repeat]| cell.iter().map(|repeat| repeat.block).collect::<BTreeSet<_>>();
+/// True if a known block is missing in one of the cells.
+pub fn unequal(cells: &[&[Repetition]]) -> bool {
+    let of = |cell: &[Repetition]| {
+        cell.iter().map(|repetition| repetition.block).collect::<BTreeSet<_>>()
+    };
     cells.windows(2).any(|two| of(two[0]) != of(two[1]))
 }
 
-/// The mean logarithm of each block.
-fn logarithms(cell: &[Repeat]) -> Option<BTreeMap<u32, f64>> {
+/// Mean logarithm of each block.
+fn logarithms(cell: &[Repetition]) -> Option<BTreeMap<u32, f64>> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for repeat in cell {
-        let sound = repeat.value.is_finite() && repeat.value > 0.0;
-        blocks.entry(repeat.block.filter(|_| sound)?).or_default().push(repeat.value.ln());
+    for repetition in cell {
+        let sound = repetition.value.is_finite() && repetition.value > 0.0;
+        blocks.entry(repetition.block.filter(|_| sound)?).or_default().push(repetition.value.ln());
     }
     let mean = |logs: Vec<f64>| crate::compare::sum(logs.iter().copied()) / logs.len() as f64;
     Some(blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect())
 }
 
-/// How far a cell lies from its own median in each of these blocks; `None` if it lacks one.
+/// Distance of a cell from its own median in each of these blocks; `None` if it lacks one.
 fn residuals(logs: &BTreeMap<u32, f64>, blocks: &[u32]) -> Option<Vec<f64>> {
     let own: Vec<f64> =
         blocks.iter().map(|block| logs.get(block).copied()).collect::<Option<_>>()?;
@@ -149,7 +154,7 @@ fn residuals(logs: &BTreeMap<u32, f64>, blocks: &[u32]) -> Option<Vec<f64>> {
     Some(own.into_iter().map(|log| log - center).collect())
 }
 
-/// The median of finite values in any order; there is at least one.
+/// Median of finite values in any order; at least one.
 fn middle(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -1,35 +1,35 @@
-//! Resampling of blocks: how much a figure would vary if the run were made again.
+//! Block bootstrap: variation of a statistic if the run were repeated.
 //!
-//! Levels of a [`Sweep`] (or lists of repeats) enter; each draw leaves as a weight for every
-//! repeat, which says how often that repeat is in the resample. Blocks are drawn with replacement
-//! and taken whole, so that what a block did to all its trials stays in the resample (Davison and
-//! Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). Without blocks the
-//! repeats of each level are drawn on their own.
+//! Input is the levels of a [`Sweep`] or lists of repetitions; each draw is a weight per
+//! repetition, the number of times it is in the resample. Blocks are drawn with replacement and
+//! taken whole, which keeps the common effect of a block on its trials (Davison and Hinkley,
+//! "Bootstrap Methods and their Application", 1997, section 3.8). Without blocks, the repetitions
+//! of each level are drawn separately.
 //!
-//! A resample in which a level has no repeat at all is drawn again. That is rare, since nothing is
-//! resampled unless every level was measured in as many blocks as an interval of a median takes.
+//! A resample in which a level has no repetition is drawn again. That is rare, because resampling
+//! requires as many blocks per level as an interval of a median needs.
 
-pub(crate) mod beside;
 pub(crate) mod halves;
+pub(crate) mod paired;
 
 use std::collections::BTreeMap;
 
 use crate::{
-    Absent, Interval, count,
+    Interval, NotEstimable, count,
     summary::{LEVEL, needed},
-    trend::{Repeat, Sweep},
+    trend::{Repetition, Sweep},
 };
 
-/// Resamples behind an interval.
+/// Resamples per interval.
 pub(crate) const RESAMPLES: u32 = 4000;
 
-/// How often each repeat of each level is in a resample.
+/// Number of times each repetition of each level is in a resample.
 pub(crate) type Weights = Vec<Vec<u32>>;
 
 /// Draws resamples of one or more sweeps together.
 pub(crate) struct Resampler {
-    /// Units that replace each other: all blocks, or the repeats of one level. A unit lists the
-    /// level and repeat of its values.
+    /// Exchangeable units: all blocks, or the repetitions of one level. A unit lists the level and
+    /// repetition of its values.
     strata: Vec<Vec<Vec<(usize, usize)>>>,
     weights: Weights,
     least: u32,
@@ -37,42 +37,48 @@ pub(crate) struct Resampler {
 }
 
 impl Resampler {
-    /// One for the levels of all sweeps, one sweep after the other; blocks of the same number are
-    /// the same block.
+    /// Resampler for the levels of all sweeps in sequence; blocks of the same number are the same
+    /// block.
     ///
     /// # Errors
-    /// [`Absent::Repeats`] when a level has too few blocks (or repeats, where blocks are unknown).
-    pub(crate) fn new(sweeps: &[&Sweep], seed: u64) -> Result<Self, Absent> {
+    /// [`NotEstimable::Repetitions`] if a level has too few blocks (or repetitions, if blocks are
+    /// unknown).
+    pub(crate) fn new(sweeps: &[&Sweep], seed: u64) -> Result<Self, NotEstimable> {
         let of_sweep = |sweep: &&'_ Sweep| {
             let blocked = sweep.blocked();
-            sweep.levels().iter().map(|level| (level.repeats.clone(), blocked)).collect::<Vec<_>>()
+            sweep
+                .levels()
+                .iter()
+                .map(|level| (level.repetitions.clone(), blocked))
+                .collect::<Vec<_>>()
         };
-        let lists: Vec<(Vec<Repeat>, bool)> = sweeps.iter().flat_map(of_sweep).collect();
+        let lists: Vec<(Vec<Repetition>, bool)> = sweeps.iter().flat_map(of_sweep).collect();
         let run = |blocked: bool| blocked.then_some(0);
         Self::of_lists(lists.iter().map(|(list, blocked)| (list.as_slice(), run(*blocked))), seed)
     }
 
-    /// One for lists of repeats, each with the run that its blocks are of, or `None` if they are
-    /// unknown or do not count; weights follow the order given. Blocks of the same run and number
-    /// are the same block; those of each run replace each other alone, so that a resample has as
-    /// many of each run as there were.
+    /// Resampler for lists of repetitions, each with the run of its blocks, or `None` if they are
+    /// unknown or ignored; weights are in the given order. Blocks of the same run and number are
+    /// the same block. The blocks of each run are drawn among themselves, so that a resample has as
+    /// many of each run as the data.
     ///
     /// # Errors
     /// As [`Resampler::new`], for a list.
     pub(crate) fn of_lists<'a>(
-        lists: impl Iterator<Item = (&'a [Repeat], Option<u8>)>,
+        lists: impl Iterator<Item = (&'a [Repetition], Option<u8>)>,
         seed: u64,
-    ) -> Result<Self, Absent> {
+    ) -> Result<Self, NotEstimable> {
         let mut runs: BTreeMap<u8, BTreeMap<u32, Vec<(usize, usize)>>> = BTreeMap::new();
         let mut strata = Vec::new();
         let mut weights = Vec::new();
         let mut least = usize::MAX;
-        for (repeats, run) in lists {
+        for (repetitions, run) in lists {
             let at = weights.len();
-            weights.push(vec![0; repeats.len()]);
+            weights.push(vec![0; repetitions.len()]);
             if let Some(run) = run {
                 let blocks = runs.entry(run).or_default();
-                let mut seen: Vec<u32> = repeats.iter().filter_map(|repeat| repeat.block).collect();
+                let mut seen: Vec<u32> =
+                    repetitions.iter().filter_map(|repetition| repetition.block).collect();
                 for (index, block) in seen.iter().enumerate() {
                     blocks.entry(*block).or_default().push((at, index));
                 }
@@ -80,24 +86,24 @@ impl Resampler {
                 seen.dedup();
                 least = least.min(seen.len());
             } else {
-                least = least.min(repeats.len());
-                strata.push((0..repeats.len()).map(|index| vec![(at, index)]).collect());
+                least = least.min(repetitions.len());
+                strata.push((0..repetitions.len()).map(|index| vec![(at, index)]).collect());
             }
         }
         let (least, needed) = (count(least), needed(LEVEL));
         if least < needed {
-            return Err(Absent::Repeats { least, needed });
+            return Err(NotEstimable::Repetitions { least, needed });
         }
         strata.extend(runs.into_values().map(|blocks| blocks.into_values().collect()));
         Ok(Self { strata, weights, least, rng: fastrand::Rng::with_seed(seed) })
     }
 
-    /// The fewest blocks of a level, or repeats where blocks are unknown.
+    /// Fewest blocks of a level, or repetitions if blocks are unknown.
     pub(crate) fn least(&self) -> u32 {
         self.least
     }
 
-    /// Shows [`RESAMPLES`] draws to a function, one after the other.
+    /// Passes [`RESAMPLES`] draws to a function, one after the other.
     pub(crate) fn each(mut self, mut see: impl FnMut(&Weights)) {
         for _ in 0..RESAMPLES {
             self.draw();
@@ -120,19 +126,19 @@ impl Resampler {
     }
 }
 
-/// The interval between the percentiles that leave out as much on either side, for figures made of
-/// medians. The values need no order; there is at least one.
+/// Interval between symmetric percentiles, for statistics made of medians. The values are in any
+/// order; at least one.
 pub(crate) fn percentile_interval(values: Vec<f64>) -> Interval {
     between(values, (1.0 - LEVEL) / 2.0)
 }
 
-/// The interval between percentiles further out, for figures that every value moves, such as
-/// slopes. With n blocks the spread of resamples is sqrt((n - 1) / n) of what it should be, and the
-/// normal tail has to be Student's: percentiles at Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %))
-/// (Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69,
-/// 2015, "expanded percentile").
+/// Interval between wider percentiles, for statistics that depend on every value, such as slopes.
+/// With n blocks the spread of resamples is too small by sqrt((n - 1) / n), and the normal tail has
+/// to be Student's: percentiles at Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What
+/// Teachers Should Know About the Bootstrap", The American Statistician 69, 2015, "expanded
+/// percentile").
 pub(crate) fn expanded_interval(values: Vec<f64>, blocks: u32) -> Interval {
-    /// These shares for 6 to 40 blocks; above, that of 40 is on the side of caution. From
+    /// These fractions for 6 to 40 blocks; for more, the value for 40 is conservative. From
     /// `scipy.stats`: `norm.cdf(-(n / (n - 1)) ** 0.5 * t.ppf(0.975, n - 1))`.
     const TAILS: [f64; 35] = [
         0.00243, 0.00411, 0.00574, 0.00722, 0.00855, 0.00972, 0.01076, 0.01167, 0.01248, 0.01321,
@@ -149,27 +155,27 @@ fn between(mut values: Vec<f64>, tail: f64) -> Interval {
     Interval { low: quantile(&values, tail), high: quantile(&values, 1.0 - tail), level: LEVEL }
 }
 
-/// The quantile of ascending values, between neighbors by line: type 7 of Hyndman and Fan, "Sample
+/// Quantile of ascending values with linear interpolation: type 7 of Hyndman and Fan, "Sample
 /// Quantiles in Statistical Packages", The American Statistician 50, 1996.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "within the slice, since the share is within 0..=1"
+        reason = "within the slice, because the share is from 0 to 1"
     )]
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let part = place - place.floor();
-    // Not by a difference, which is no number between two infinities.
+    // A difference between two infinities is not a number.
     if part == 0.0 || sorted[below] == sorted[above] {
         return sorted[below];
     }
     sorted[below] * (1.0 - part) + sorted[above] * part
 }
 
-/// The median of `total` ascending values, each as often as its weight says, when so many of the
-/// lower half were passed already.
+/// Median of ascending weighted values of the given total weight, continued after part of the lower
+/// half was passed.
 pub(crate) fn weighted_median(
     sorted: impl Iterator<Item = (f64, u32)>,
     mut passed: u64,
@@ -192,12 +198,15 @@ pub(crate) fn weighted_median(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trend::{Level, Repeat};
+    use crate::trend::{Level, Repetition};
 
     fn sweep(blocks: &[Option<u32>]) -> Sweep {
         let level = |at: f64| Level {
             at,
-            repeats: blocks.iter().map(|block| Repeat { block: *block, value: at }).collect(),
+            repetitions: blocks
+                .iter()
+                .map(|block| Repetition { block: *block, value: at })
+                .collect(),
         };
         Sweep::new(vec![level(1.0), level(2.0)]).unwrap()
     }
@@ -228,7 +237,7 @@ mod tests {
     fn five_blocks_are_too_few() {
         let blocks: Vec<_> = (0..10).map(|i| Some(i / 2)).collect();
         let refused = Resampler::new(&[&sweep(&blocks)], 1).err();
-        assert_eq!(refused, Some(Absent::Repeats { least: 5, needed: 6 }));
+        assert_eq!(refused, Some(NotEstimable::Repetitions { least: 5, needed: 6 }));
     }
 
     #[test]
@@ -240,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_and_medians_by_hand() {
+    fn quantiles_and_medians_match_manual_results() {
         assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.75), 3.0);
         assert_eq!(quantile(&[1.0, f64::INFINITY, f64::INFINITY], 0.9), f64::INFINITY);
         assert_eq!(

@@ -1,57 +1,57 @@
-//! Where a series of versions or dates changed its level.
+//! Change points of a series of versions or dates.
 //!
-//! Points enter in their order, one for each version: the median over trials of ln y. [`Change`]s
-//! leave, each with the index of its first point. What a point stands for, whether an unchanged
-//! program changed alike, and how large the change is on the trials themselves is not known here.
+//! Input is one point per version in order: the median over trials of ln y. The result is
+//! [`Change`]s with the index of the first point of the new level. The meaning of a point, changes
+//! of an unchanged program, and the size of the change on the trials are outside of this module.
 //!
 //! # Candidates: the divergence of both sides
 //!
-//! Within a window, a segment of n points is split into τ and m = n - τ where
+//! Within a window, a segment of n points is split into τ and m = n - τ at the maximum of
 //!
 //! ```text
 //! Q = (τ m / n) (2/(τ m) ΣΣ |x(i) - y(j)| - mean |x(i) - x(k)| - mean |y(j) - y(k)|)
 //! ```
 //!
-//! is largest, with means over pairs (Matteson and James, "A Nonparametric Approach for Multiple
-//! Change Point Analysis of Multivariate Data", Journal of the American Statistical Association
-//! 109, 2014, with α = 1 and both sides reaching to the ends of the segment). Of all segments the
-//! one with the largest Q is split first, and as long as Student's t-test tells its sides apart at
-//! ten times the level of the search.
+//! with means over pairs (Matteson and James, "A Nonparametric Approach for Multiple Change Point
+//! Analysis of Multivariate Data", Journal of the American Statistical Association 109, 2014, with
+//! α = 1 and both sides reaching to the ends of the segment). The segment with the largest Q is
+//! split first, as long as Student's t-test between its sides is significant at ten times the level
+//! of the search.
 //!
-//! # Which of them stay
+//! # Selection
 //!
-//! Windows follow each other by half their length, or start at the last candidate. The candidates
-//! of all windows are then tested again, each between its neighbors, and the weakest is merged away
-//! until all are below the level; then the smallest, until all are at least as large as asked for.
-//! Windows, the test in place of random permutations, and the merging are changes of Fleming,
-//! Kołaczkowski, and others, "Hunter: Using Change Point Detection to Hunt for Performance
-//! Regressions", ICPE 2023, as Apache Otava has them. With them the answer is deterministic.
+//! Windows overlap by half their length, or start at the last candidate. The candidates of all
+//! windows are tested again, each between its neighbors. The weakest is merged until all are below
+//! the level, then the smallest until all have the requested size. Windows, the test in place of
+//! random permutations, and the merging are changes of Fleming, Kołaczkowski, and others, "Hunter:
+//! Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023, as implemented in
+//! Apache Otava. They make the result deterministic.
 //!
-//! The p-value is that of a test at a place chosen by looking for a difference, so it is too small
-//! by itself: that is why the level is 0.001 and not 0.05. `docs/method/statistics.md` has how
-//! often series without a change show one.
+//! The p-value belongs to a test at a position chosen for its difference, so it is too small by
+//! itself; the level is therefore 0.001 instead of 0.05. `docs/method/statistics.md` lists the rate
+//! of false change points.
 
 use model::Ratio;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::{Absent, count};
+use crate::{NotEstimable, count};
 
-/// Shorter series are compared version by version.
+/// Minimum length of a series. Shorter series are compared version by version.
 pub const POINTS_MIN: usize = 20;
 
-/// A candidate has to pass so many times the level of the search.
+/// Factor of the level that a candidate has to pass.
 const WEAK: f64 = 10.0;
 
-/// What counts as a change.
+/// Criteria for a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The level of the t-test, within 0..1.
+    /// Level of the t-test, between 0 and 1.
     pub p: f64,
-    /// The least size, 0.05 for 5 % more or a 1.05th of it.
+    /// Minimum size; 0.05 means 5 % more, or less by a factor of 1.05.
     pub least_change: Ratio,
-    /// The least number of points on either side of a change; at least 2 are taken.
+    /// Minimum number of points on either side of a change; at least 2 are used.
     pub least_side: usize,
-    /// The length of a window; at least two sides are taken.
+    /// Length of a window; at least two sides are used.
     pub window: usize,
 }
 
@@ -62,15 +62,15 @@ impl Default for Options {
     }
 }
 
-/// A change of level.
+/// Change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Index of the first point at the new level. The point before it is the last at the old one,
-    /// so the change came between the two.
+    /// Index of the first point at the new level. The change happened between this point and the
+    /// previous one.
     pub at: usize,
     /// p-value of Student's t-test between the two levels, up to the next changes.
     pub p: f64,
-    /// How many times the metric was before what it is after, 1.1 for 10 % more.
+    /// Ratio of the metric after the change to before it, 1.1 for 10 % more.
     pub size: Ratio,
     /// Mean of the points of the old level, a logarithm.
     pub before: f64,
@@ -78,21 +78,24 @@ pub struct Change {
     pub after: f64,
 }
 
-/// Finds the changes of a series, ascending. Cost: points times the square of the window, at most.
+/// Finds the changes of a series, ascending. Cost: at most points times the square of the window.
 ///
 /// # Errors
-/// [`Absent::Points`] below [`POINTS_MIN`] points, and [`Absent::NotFinite`].
-pub fn find(points: &[f64], options: Options) -> Result<Vec<Change>, Absent> {
+/// [`NotEstimable::Points`] below [`POINTS_MIN`] points, and [`NotEstimable::NotFinite`].
+pub fn find(points: &[f64], options: Options) -> Result<Vec<Change>, NotEstimable> {
     if points.len() < POINTS_MIN {
-        return Err(Absent::Points { points: count(points.len()), needed: count(POINTS_MIN) });
+        return Err(NotEstimable::Points {
+            points: count(points.len()),
+            needed: count(POINTS_MIN),
+        });
     }
     if let Some(index) = points.iter().position(|point| !point.is_finite()) {
-        return Err(Absent::NotFinite { index });
+        return Err(NotEstimable::NotFinite { index });
     }
-    // Around zero, so that equal points have a variance of exactly zero.
+    // Centered, so that equal points have a variance of exactly zero.
     let centered: Vec<f64> = points.iter().map(|point| point - points[0]).collect();
     let side = options.least_side.max(2);
-    // A level that is no number lets nothing pass.
+    // With a level that is not a number, nothing passes.
     let options = Options { p: options.p.max(0.0), ..options };
     let mut changes =
         candidates(&centered, side, options.window.max(side.saturating_mul(2)), options.p * WEAK);
@@ -108,8 +111,8 @@ pub fn find(points: &[f64], options: Options) -> Result<Vec<Change>, Absent> {
     Ok(changes.into_iter().zip(tests).map(change).collect())
 }
 
-/// The candidates of all windows, ascending, each once: a window starts where the last one found
-/// something, or behind it.
+/// Candidates of all windows, ascending and unique: a window starts at the last candidate of the
+/// previous one, or after it.
 fn candidates(points: &[f64], side: usize, window: usize, level: f64) -> Vec<usize> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -123,12 +126,12 @@ fn candidates(points: &[f64], side: usize, window: usize, level: f64) -> Vec<usi
     found
 }
 
-/// The candidates of one window, ascending.
+/// Candidates of one window, ascending.
 fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
     let mut ends = vec![0, points.len()];
     let mut found = vec![best(points, side)];
     loop {
-        // The segment that gains most by being split.
+        // The segment that gains most from a split.
         let gains = found.iter().enumerate().filter_map(|(at, split)| Some((at, (*split)?)));
         let Some((at, (split, _))) = gains.max_by(|a, b| a.1.1.total_cmp(&b.1.1)) else { break };
         let (from, to) = (ends[at], ends[at + 1]);
@@ -143,18 +146,18 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
     ends[1..ends.len() - 1].to_vec()
 }
 
-/// The place of the largest Q of a segment, and that Q; `None` if the segment is too short or does
-/// not vary. Where Q grows further towards an end than a side may be short, the change lies there,
-/// and a place beside it would be the wrong one: there is a candidate once the side is long enough.
+/// Position and value of the largest Q of a segment; `None` if the segment is too short or does not
+/// vary. If Q still grows towards an end beyond the minimum side, the change is there, and another
+/// position would be wrong; it becomes a candidate once the side is long enough.
 fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     let n = points.len();
-    // Sums of distances within the left side, within the right one, and all.
+    // Sums of distances within the left side, within the right side, and overall.
     let distances =
         |of: f64, others: &[f64]| -> f64 { others.iter().map(|x| (x - of).abs()).sum() };
     let all: f64 = (1..n).map(|at| distances(points[at], &points[..at])).sum();
     let (mut left, mut right) = (0.0, all);
     let mean = |sum: f64, n: f64| if n > 1.0 { sum / (n * (n - 1.0) / 2.0) } else { 0.0 };
-    // Q of each split, and nothing at both ends.
+    // Q of each split, zero at both ends.
     let mut divergence = vec![0.0; n + 1];
     for split in 1..n {
         // The point before the split changes sides.
@@ -175,7 +178,7 @@ fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     best.map(|at| (at, divergence[at]))
 }
 
-/// Takes candidates away until all that are left pass.
+/// Removes candidates until all remaining ones pass.
 fn merge(points: &[f64], changes: &mut Vec<usize>, options: Options) {
     let least = options.least_change.0.ln_1p();
     let weakest = |tests: &[Test]| {
@@ -196,7 +199,7 @@ fn merge(points: &[f64], changes: &mut Vec<usize>, options: Options) {
     }
 }
 
-/// Each change tested between its neighbors.
+/// Test of each change between its neighbors.
 fn tests(points: &[f64], changes: &[usize]) -> Vec<Test> {
     let bounds: Vec<usize> =
         [0].into_iter().chain(changes.iter().copied()).chain([points.len()]).collect();
@@ -204,7 +207,7 @@ fn tests(points: &[f64], changes: &[usize]) -> Vec<Test> {
     bounds.windows(3).map(of).collect()
 }
 
-/// Two levels and how surely they differ.
+/// Two levels and the significance of their difference.
 #[derive(Clone, Copy)]
 struct Test {
     before: f64,
@@ -212,8 +215,9 @@ struct Test {
     p: f64,
 }
 
-/// Student's t-test with a common variance, two-sided. A common one, since a new level of a few
-/// points could hardly be told otherwise. Without variance, levels that differ do so for certain.
+/// Student's t-test with a common variance, two-sided. The variance is common because a new level
+/// of a few points would rarely be significant otherwise. Without variance, different levels differ
+/// with p = 0.
 fn test(left: &[f64], right: &[f64]) -> Test {
     let mean = |own: &[f64]| own.iter().sum::<f64>() / own.len() as f64;
     let (before, after) = (mean(left), mean(right));

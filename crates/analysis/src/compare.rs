@@ -1,48 +1,46 @@
-//! Two cells against each other: a ratio, its interval, and one of the verdicts a reader can act
-//! on.
+//! Comparison of two cells: ratio, confidence interval, and verdict.
 //!
-//! Two lists of positive values of one metric enter; a [`Comparison`] leaves, oriented so that a
-//! ratio above 1 means "the second is better", whichever way the metric points. What the method
-//! needs and does not do: values are taken as they are, without block alignment, which random order
-//! keeps valid and drift makes merely conservative.
+//! Input is two lists of positive values of one metric. The [`Comparison`] is oriented so that a
+//! ratio above 1 means "the second is better", for metrics of either direction. Values are not
+//! aligned by block: random order keeps the test valid, and drift only makes it conservative.
 //!
 //! # Estimate, test, interval
 //!
-//! On logarithms. The ratio is Hodges–Lehmann's: the median of all ln b(j) - ln a(i). The test is
-//! the Brunner–Munzel statistic against its permutation distribution. The interval is the test
-//! turned around: all ratios r for which a and b/r are not told apart. The statistic is a step
-//! function of ln r whose steps stand at the pairwise differences. It need not fall all the way to
-//! the estimate, so bisection could end at the wrong step; instead the gaps between neighboring
-//! differences are gone through from both ends inwards until one is not rejected. The answer is the
-//! hull of what is not rejected: exact, and never narrower than the test allows. Gaps that cannot
-//! be the end, as a bound on the statistic tells (`null::Split`), are not looked at, so that a
-//! hundred values against a hundred take some tens of looks and not thousands. No list of all
-//! differences is made (`differences`).
+//! All on logarithms. The ratio is the Hodges–Lehmann estimate, the median of all ln b(j) - ln
+//! a(i). The test is the Brunner–Munzel statistic with its permutation distribution. The interval
+//! inverts the test: all ratios r for which a and b/r do not differ significantly. The statistic is
+//! a step function of ln r with steps at the pairwise differences. It is not necessarily monotonic
+//! up to the estimate, so bisection could end at the wrong step; instead, the gaps between
+//! neighboring differences are tested from both ends inwards until one is not rejected. The result
+//! is the hull of all ratios that are not rejected: exact, and never narrower than the test allows.
+//! Gaps that a bound on the statistic rules out (`null::Split`) are skipped, so that 100 against
+//! 100 values take tens of evaluations instead of thousands. The differences are never listed
+//! (`differences`).
 //!
-//! Cells were repeated until their own intervals were narrow, which they are more often when they
-//! are wrong, so the interval of the ratio is built at 96 % to hold 95 %, as those of cells are
-//! ([`crate::summary::BUILT`]), and that for equivalence at 92 % to hold 90 %. Built at 95 %, equal
-//! cells were called different in up to 6.9 % of simulated runs (`docs/method/calibration.md`). The
-//! p-value is that of the test alone.
+//! The number of repetitions depends on the width of the cells' own intervals, which favors
+//! intervals that miss. The interval of the ratio is therefore built at 96 % to cover 95 %, like
+//! those of cells ([`crate::summary::BUILT`]), and the equivalence interval at 92 % to cover 90 %.
+//! Built at 95 %, equal cells differed in up to 6.9 % of simulated runs
+//! (`docs/method/calibration.md`). The p-value is that of the test alone.
 //!
 //! # Verdict
 //!
-//! [L, U] is the 95 % interval, δ the practical threshold. First matching row, mirrored for worse:
+//! [L, U] is the 95 % interval, δ the equivalence margin. The first matching row applies, mirrored
+//! for worse:
 //!
 //! | condition | verdict |
 //! | --- | --- |
 //! | L > 1 + δ | better, by at least δ |
 //! | 1 < L <= 1 + δ < U | better, size uncertain |
 //! | 1 < L and U <= 1 + δ | better, negligible |
-//! | the 90 % interval lies inside 1/(1+δ) ..= 1+δ | equivalent (two one-sided tests at 5 %) |
-//! | otherwise | inconclusive; n ≈ 2.1 (2.8 s / ln(1+δ))² would decide |
+//! | 1/(1+δ) <= 90 % interval <= 1+δ | equivalent (two one-sided tests at 5 %) |
+//! | otherwise | inconclusive; n ≈ 2.1 (2.8 s / ln(1+δ))² would suffice |
 //!
-//! A comparison with fewer than six values on a side is inconclusive whatever its interval. Where
-//! the ratio of medians disagrees with the estimate by more than δ, or with blocks one of the other
-//! ways to compare does ([`Check`]), no one ratio tells the difference. If all of them still point
-//! to the same side, that costs the size only: a difference that the test finds is of uncertain
-//! size, and nothing is equivalent. If one points to the other side, the comparison is
-//! inconclusive.
+//! A comparison with fewer than six values on a side is always inconclusive. If the ratio of
+//! medians differs from the estimate by more than δ, or, with blocks, another method disagrees
+//! ([`Check`]), no single ratio describes the difference. If all methods still point to the same
+//! side, only the size is affected: a significant difference has uncertain size, and nothing is
+//! equivalent. If one points to the other side, the comparison is inconclusive.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -54,20 +52,20 @@ use self::{checks::checks, differences::Differences};
 use crate::{
     Error, bounded, count,
     null::{Critical, Null, statistic},
-    ranks::standing::Standing,
+    ranks::rank_bootstrap::RankBootstrap,
     summary::{BUILT, Interval, LEVEL, needed},
-    trend::Repeat,
+    trend::Repetition,
 };
 
 mod checks;
 pub(crate) mod differences;
 mod sample;
 
-/// The level at which the interval is built that shows equivalence at 90 %, by two one-sided tests
-/// at 5 % each, for the same reason as [`BUILT`].
+/// Nominal level of the interval for equivalence, which covers 90 % (two one-sided tests at 5 %
+/// each) for the same reason as [`BUILT`].
 const EQUIVALENCE_BUILT: f64 = 0.92;
 
-/// Which of the two is better.
+/// Side that is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The second is better than the first.
@@ -76,74 +74,74 @@ pub enum Side {
     Worse,
 }
 
-/// How large a difference is against the practical threshold δ.
+/// Size of a difference relative to the equivalence margin δ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The whole interval lies beyond δ.
+    /// The whole interval is beyond δ.
     AtLeast,
-    /// There is a difference; the interval lies on both sides of δ, or ways to compare that agree
-    /// about the side disagree about the size ([`Comparison::sizes_agree`]).
+    /// Significant difference; the interval includes δ, or methods that agree about the side
+    /// disagree about the size ([`Comparison::sizes_agree`]).
     Uncertain,
-    /// There is a difference; the whole interval lies within δ.
+    /// Significant difference; the whole interval is within δ.
     Negligible,
 }
 
-/// What may be said of two cells.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They differ.
+    /// Significantly different.
     Differs {
-        /// Which way.
+        /// Side of the second cell.
         side: Side,
-        /// By how much.
+        /// Size of the difference.
         size: Size,
     },
-    /// They are the same within δ.
+    /// Equivalent within δ.
     Equivalent,
-    /// The data do not say.
+    /// Neither a difference nor equivalence is shown.
     Inconclusive {
-        /// About how many repeats of each would decide a difference of δ.
+        /// Approximate repetitions per cell that would detect a difference of δ.
         needed: u32,
     },
 }
 
-/// The second of two cells against the first.
+/// Second of two cells relative to the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Hodges–Lehmann ratio, oriented: above 1 means that the second is better.
     pub ratio: Ratio,
-    /// Its 95 % interval, oriented alike; `None` if a side has too few values to be tested at all.
+    /// 95 % interval, oriented alike; `None` if a side has too few values for the test.
     pub interval: Option<Interval>,
-    /// Two-sided p-value of "no difference", not corrected for the number of comparisons.
+    /// Two-sided p-value of "no difference", not adjusted for multiple comparisons.
     pub p: f64,
-    /// Ratio of the medians, oriented alike; a cross-check.
+    /// Ratio of the medians, oriented alike, as a cross-check.
     pub ratio_of_medians: Ratio,
-    /// Whether both ratios agree within δ. If not, the shapes of the two differ so much that no one
-    /// ratio tells the size of the difference, and further repeats will not change that.
+    /// True if both ratios agree within δ. If not, the two distributions have such different shapes
+    /// that no single ratio describes the difference, and more repetitions will not change that.
     pub ratios_agree: bool,
-    /// Values on the first side.
+    /// Number of values of the first cell.
     pub n_first: u32,
-    /// Values on the second side.
+    /// Number of values of the second cell.
     pub n_second: u32,
-    /// What may be said.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Other ways to compare the two; of [`Comparer::compare_repeats`] and rankings of repeats
-    /// only, and of those only that the values allow.
+    /// Results of other methods, as far as the values allow. Only [`Comparer::compare_repetitions`]
+    /// and rankings of repetitions fill them.
     pub checks: Vec<Check>,
-    /// [`Warning::Few`] for a side too small to carry a claim, [`Warning::Disagree`] for a check
-    /// that disagrees.
+    /// [`Warning::TooFewRepetitions`] for a side with too few values,
+    /// [`Warning::EstimatesDisagree`] for a check that disagrees.
     pub warnings: Vec<Warning>,
 }
 
 impl Comparison {
-    /// Whether all ways to compare come to the same ratio within δ. If not, no size of the
-    /// difference may be told.
+    /// True if all methods agree about the ratio within δ. If not, the size of the difference is
+    /// not reported.
     pub fn sizes_agree(&self) -> bool {
         self.ratios_agree && self.checks.iter().all(|check| !check.disagrees)
     }
 
-    /// Whether the ratio of the medians, and every check that disagrees, point to the same side as
-    /// the ratio does.
+    /// True if the ratio of medians and every disagreeing check point to the same side as the
+    /// ratio.
     fn one_side(&self) -> bool {
         let log = self.ratio.0.ln();
         let along = |ratio: Ratio| log * ratio.0.ln() > 0.0;
@@ -152,14 +150,13 @@ impl Comparison {
     }
 }
 
-/// Makes comparisons, and keeps the reference distributions that they share.
+/// Compares cells and caches the reference distributions that comparisons share.
 ///
-/// Cost: the first comparison of two sizes fills a table (some 10 ms and 1.5 MB for 10 against 10,
-/// the dearest of those that visit all splits; 160 kB and some 20 ms for 100 against 100); each
-/// further one takes some 5 µs at 10 against 10 and below 0.1 ms at 100 against 100. The draws for
-/// larger sizes come from a fixed seed, so comparisons depend neither on the order in which they
-/// are made nor on which `Comparer` makes them: threads take one each. A clone shares the tables
-/// that were filled before.
+/// Cost: the first comparison of two sizes fills a table (about 10 ms and 1.5 MB for 10 against 10,
+/// the largest that enumerates all splits; 160 kB and about 20 ms for 100 against 100); each
+/// further one takes about 5 µs at 10 against 10 and below 0.1 ms at 100 against 100. The draws for
+/// larger sizes come from a fixed seed, so results depend neither on the order of comparisons nor
+/// on the `Comparer`: use one per thread. A clone shares the tables filled before.
 #[derive(Clone, Default)]
 pub struct Comparer {
     nulls: BTreeMap<(usize, usize), Arc<Null>>,
@@ -172,52 +169,53 @@ impl std::fmt::Debug for Comparer {
 }
 
 impl Comparer {
-    /// One without any table yet.
+    /// New comparer without tables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Compares the second list with the first, at the practical threshold δ (0.05 for 5 %). A
-    /// metric without direction is read as "higher is better"; its verdict then only says which is
+    /// Compares the second list with the first at the equivalence margin δ (0.05 for 5 %). A metric
+    /// without direction is treated as "higher is better"; its verdict then only states which is
     /// larger.
     ///
     /// # Errors
-    /// [`Error`] when a list is empty or holds a value that is not finite and positive.
+    /// [`Error`] if a list is empty or has a value that is not finite and positive.
     pub fn compare(
         &mut self,
         first: &[f64],
         second: &[f64],
         better: Better,
-        threshold: Ratio,
+        margin: Ratio,
     ) -> Result<Comparison, Error> {
         let (a, b) = (Sample::of_values(first, better)?, Sample::of_values(second, better)?);
-        Ok(self.judge(&a, &b, threshold, None))
+        Ok(self.judge(&a, &b, margin, None))
     }
 
-    /// Compares as [`Comparer::compare`], and checks the outcome in other ways ([`Check`]). Blocks
-    /// pair what was measured close together; where any is unknown, that check is left out. Cost:
-    /// 4000 resamples, 1 to 2 ms at 100 against 100.
+    /// Compares as [`Comparer::compare`] and checks the result with other methods ([`Check`]).
+    /// Blocks pair values that were measured close together; if any block is unknown, that check is
+    /// omitted. Cost: 4000 resamples, 1 to 2 ms at 100 against 100.
     ///
     /// # Errors
-    /// [`Error`] when a list is empty or holds a value that is not finite and positive.
-    pub fn compare_repeats(
+    /// [`Error`] if a list is empty or has a value that is not finite and positive.
+    pub fn compare_repetitions(
         &mut self,
-        first: &[Repeat],
-        second: &[Repeat],
+        first: &[Repetition],
+        second: &[Repetition],
         better: Better,
-        threshold: Ratio,
+        margin: Ratio,
     ) -> Result<Comparison, Error> {
-        let (a, b) = (Sample::of_repeats(first, better)?, Sample::of_repeats(second, better)?);
-        let p_of_medians = Standing::new(&[&a, &b]).p(0, 1);
-        Ok(self.judge(&a, &b, threshold, Some(p_of_medians)))
+        let (a, b) =
+            (Sample::of_repetitions(first, better)?, Sample::of_repetitions(second, better)?);
+        let p_of_medians = RankBootstrap::new(&[&a, &b]).p(0, 1);
+        Ok(self.judge(&a, &b, margin, Some(p_of_medians)))
     }
 
-    /// The interval of the ratio alone, oriented alike, at any level within 0..1: for lists of what
-    /// was found ([`crate::family::Screening::level`]) and one-sided bounds. `None` if no ratio can
-    /// be rejected at that level with so few values.
+    /// Interval of the ratio alone, oriented alike, at any level between 0 and 1: for lists of
+    /// found differences ([`crate::family::Screening::level`]) and one-sided bounds. `None` if too
+    /// few values make rejection impossible at that level.
     ///
     /// # Errors
-    /// [`Error`] when a list is empty or holds a value that is not finite and positive.
+    /// [`Error`] if a list is empty or has a value that is not finite and positive.
     pub fn interval(
         &mut self,
         first: &[f64],
@@ -234,18 +232,18 @@ impl Comparer {
         Ok(critical.map(|critical| ends(&a, &b, critical, estimate, level)))
     }
 
-    /// Compares, and with the p-value of the ratio of medians also checks.
+    /// Compares two samples. If the p-value of the ratio of medians is given, also runs the checks.
     pub(crate) fn judge(
         &mut self,
         a: &Sample,
         b: &Sample,
-        threshold: Ratio,
+        margin: Ratio,
         p_of_medians: Option<f64>,
     ) -> Comparison {
         let pairs = Differences::new(&a.logs, &b.logs);
         let estimate = pairs.median();
         let medians = b.median() - a.median();
-        let delta = (1.0 + threshold.0).ln();
+        let delta = (1.0 + margin.0).ln();
         let ratios_agree = (medians - estimate).abs() <= delta;
         let checks = match p_of_medians {
             Some(_) => checks((a, b), p_of_medians, estimate, delta),
@@ -253,7 +251,7 @@ impl Comparer {
         };
         let sides = [count(a.logs.len()), count(b.logs.len())];
         let few = sides.into_iter().filter(|n| *n < needed(LEVEL));
-        let few = few.map(|n| Warning::Few { n, needed: needed(LEVEL) });
+        let few = few.map(|n| Warning::TooFewRepetitions { n, needed: needed(LEVEL) });
         let mut comparison = Comparison {
             ratio: bounded(estimate),
             interval: None,
@@ -262,7 +260,7 @@ impl Comparer {
             ratios_agree,
             n_first: sides[0],
             n_second: sides[1],
-            verdict: Verdict::Inconclusive { needed: repeats_needed(a, b, threshold) },
+            verdict: Verdict::Inconclusive { needed: repetitions_needed(a, b, margin) },
             warnings: few.chain(checks.iter().filter_map(Check::warning)).collect(),
             checks,
         };
@@ -276,7 +274,7 @@ impl Comparer {
         if let Some(wide) = comparison.interval
             && sides.into_iter().all(|n| n >= needed(LEVEL))
         {
-            let limit = 1.0 + threshold.0;
+            let limit = 1.0 + margin.0;
             let found = differs(wide, limit);
             let verdict = match comparison.sizes_agree() {
                 true => found.or_else(|| {
@@ -298,7 +296,7 @@ impl Comparer {
     }
 }
 
-/// The rows of the verdict table that tell a difference.
+/// Rows of the verdict table for a significant difference.
 fn differs(wide: Interval, limit: f64) -> Option<Verdict> {
     let size_of = |low: f64, high: f64| match () {
         () if low > limit => Some(Size::AtLeast),
@@ -311,7 +309,7 @@ fn differs(wide: Interval, limit: f64) -> Option<Verdict> {
     better.or_else(worse).map(|(side, size)| Verdict::Differs { side, size })
 }
 
-/// The same, of a difference about whose size ways to compare disagree.
+/// Replaces the size by `Uncertain`, because methods disagree about it.
 fn of_uncertain_size(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Differs { side, .. } => Verdict::Differs { side, size: Size::Uncertain },
@@ -319,8 +317,8 @@ fn of_uncertain_size(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Whether the interval for equivalence lies within the limit on both sides. Its ends are only
-/// looked for while it still may.
+/// True if the equivalence interval is within the limit on both sides. The second end is computed
+/// only if the first one is within the limit.
 fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) -> bool {
     let Some(critical) = null.critical(1.0 - EQUIVALENCE_BUILT) else {
         return false;
@@ -331,8 +329,8 @@ fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) ->
         && inside(upper(a, b, critical, estimate))
 }
 
-/// The p-value at ratio 1. Values equal across the samples put 1 on a step; the largest of the
-/// p-values before, on and after the step is taken, the side of caution.
+/// p-value at ratio 1. If values are equal across the samples, 1 is on a step; the largest of the
+/// p-values before, on, and after the step is used, which is conservative.
 fn p_of_equality(null: &Null, a: &Sample, b: &Sample) -> f64 {
     let pairs = Differences::new(&a.logs, &b.logs);
     let p = null.p(pairs.after(0.0).statistic());
@@ -342,28 +340,29 @@ fn p_of_equality(null: &Null, a: &Sample, b: &Sample) -> f64 {
     p.max(null.p(statistic(&a.logs, &b.logs, 0.0))).max(null.p(pairs.before(0.0).statistic()))
 }
 
-/// The least logarithm of a ratio that the test does not reject.
+/// Smallest logarithm of a ratio that the test does not reject.
 fn lower(a: &Sample, b: &Sample, critical: Critical, estimate: f64) -> f64 {
     Differences::new(&a.logs, &b.logs).lower_end(critical, estimate)
 }
 
-/// The greatest; differences the other way round are the same with the other sign, to the bit.
+/// Largest logarithm that is not rejected. Swapped differences are bit-identical with the opposite
+/// sign.
 fn upper(a: &Sample, b: &Sample, critical: Critical, estimate: f64) -> f64 {
     -Differences::new(&b.logs, &a.logs).lower_end(critical, -estimate)
 }
 
-/// The interval of all ratios that the test does not reject.
+/// Interval of all ratios that the test does not reject.
 fn ends(a: &Sample, b: &Sample, critical: Critical, estimate: f64, level: f64) -> Interval {
     let (low, high) = (lower(a, b, critical, estimate), upper(a, b, critical, estimate));
     Interval { low: bounded(low).0, high: bounded(high).0, level }
 }
 
 /// n ≈ 2 · 1.05 · (2.8 s / ln(1+δ))² with the pooled standard deviation s of the logarithms:
-/// repeats of each at which a difference of δ is found with 80 % power at 5 %. Never fewer than one
-/// more than there are, since those did not decide.
-fn repeats_needed(a: &Sample, b: &Sample, threshold: Ratio) -> u32 {
+/// repetitions per cell that detect a difference of δ with 80 % power at 5 %. At least one more
+/// than measured, because the measured ones were inconclusive.
+fn repetitions_needed(a: &Sample, b: &Sample, margin: Ratio) -> u32 {
     let pooled = f64::midpoint(a.variance, b.variance).sqrt();
-    let needed = 2.1 * (2.8 * pooled / (1.0 + threshold.0).ln()).powi(2);
+    let needed = 2.1 * (2.8 * pooled / (1.0 + margin.0).ln()).powi(2);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,33 +1,33 @@
-//! What differed between the conditions of two runs, apart from their numbers.
+//! Differences between the conditions of two runs.
 //!
-//! Two [`RunRecord`]s enter; a [`Conditions`] leaves: every fact that is not the same in both, the
-//! gravest first, and which cells both have. What always differs says nothing and is left out:
-//! names and times of runs, seeds, what was measured of the clock and the generator, and the
-//! numbers of loop devices, which are told by their place instead (`device.loop[0].…`).
+//! From two [`RunRecord`]s, lists every fact that differs, the most severe first, and the common
+//! cells. Facts that always differ are omitted: names and times of runs, seeds, measurements of the
+//! clock and the generator, and the numbers of loop devices, which are identified by position
+//! instead (`device.loop[0].…`).
 //!
-//! Two numbers of different runs may be compared as far as nothing severe differs, or as far as all
-//! that does belongs to one [`Way`]; [`crate::runs`] does that.
+//! Numbers of different runs are comparable if no severe difference exists, or if all severe
+//! differences belong to one [`Aspect`]; [`crate::runs`] compares them.
 
-mod way;
+mod aspect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{FilesystemLevel, RunRecord, record::CellRecord};
 
-use way::Condition;
-pub use way::Way;
+pub use aspect::Aspect;
+use aspect::Condition;
 
-/// How much a difference does to a comparison.
+/// Severity of a difference for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// A difference between the numbers may come from it alone.
+    /// The difference alone can affect the results.
     Severe,
-    /// Worth knowing.
+    /// Informational.
     Other,
 }
 
 impl Severity {
-    /// One word for tables and files.
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Severe => "severe",
@@ -36,37 +36,44 @@ impl Severity {
     }
 }
 
-/// One condition that is not the same in both runs.
+/// Condition that differs between the runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// How much it does.
+    /// Severity.
     pub severity: Severity,
-    /// What differs: the name of a fact, or words.
+    /// Name of a fact, or a description.
     pub what: String,
-    /// How it was in the first run; `None` where that does not tell.
+    /// Value in the first run; `None` if not recorded.
     pub first: Option<String>,
-    /// How it was in the second run; `None` where that does not tell.
+    /// Value in the second run; `None` if not recorded.
     pub second: Option<String>,
-    /// The way of differing that it belongs to; `None` if it is not severe.
-    pub way: Option<Way>,
+    /// Aspect of the condition; `None` if the difference is not severe.
+    pub aspect: Option<Aspect>,
 }
 
-/// What two runs have in common, and what not.
+impl Difference {
+    /// Filesystem and name of a fact of one filesystem: `filesystem.FILESYSTEM.NAME`.
+    pub fn filesystem_fact(&self) -> Option<(&str, &str)> {
+        self.what.strip_prefix("filesystem.").and_then(|rest| rest.rsplit_once('.'))
+    }
+}
+
+/// Common and different conditions of two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// What differed, severe differences first, then by name.
+    /// Differences, severe ones first, then by name.
     pub differences: Vec<Difference>,
     /// Cells of both runs, in the order of the first.
     pub shared: Vec<String>,
-    /// Cells of the first run alone.
+    /// Cells only in the first run.
     pub only_first: Vec<String>,
-    /// Cells of the second run alone.
+    /// Cells only in the second run.
     pub only_second: Vec<String>,
 }
 
 impl Conditions {
-    /// Compares two runs.
-    pub fn of(first: &RunRecord, second: &RunRecord) -> Self {
+    /// Compares the conditions of two runs.
+    pub fn between(first: &RunRecord, second: &RunRecord) -> Self {
         let (before, after) = (facts(first), facts(second));
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = |name: &str| before.get(name) != after.get(name);
@@ -74,7 +81,7 @@ impl Conditions {
         let mut differences: Vec<Difference> = names
             .into_iter()
             .filter(|name| changed(name))
-            // A filesystem that only one run has shows in the cells.
+            // A filesystem that only one run has is listed among the cells.
             .filter(|name| {
                 let both = before.contains_key(*name) && after.contains_key(*name);
                 both || !name.starts_with("filesystem.")
@@ -88,8 +95,8 @@ impl Conditions {
                     directories,
                     changed: &changed,
                 };
-                let way = condition.way();
-                Difference { severity: way.into(), what: name.clone(), first, second, way }
+                let aspect = condition.aspect();
+                Difference { severity: aspect.into(), what: name.clone(), first, second, aspect }
             })
             .collect();
         differences.sort();
@@ -106,13 +113,13 @@ impl Conditions {
         }
     }
 
-    /// The ways in which the runs differ, each once, in the order of [`Way`].
-    pub fn ways(&self) -> BTreeSet<Way> {
-        self.differences.iter().filter_map(|difference| difference.way).collect()
+    /// Aspects in which the runs differ, each once, in the order of [`Aspect`].
+    pub fn aspects(&self) -> BTreeSet<Aspect> {
+        self.differences.iter().filter_map(|difference| difference.aspect).collect()
     }
 
-    /// The differences of one severity.
-    pub fn at(&self, severity: Severity) -> impl Iterator<Item = &Difference> {
+    /// Differences of one severity.
+    pub fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Difference> {
         self.differences.iter().filter(move |difference| difference.severity == severity)
     }
 }
@@ -121,7 +128,7 @@ pub(crate) fn named(cell: &CellRecord) -> String {
     format!("{} · {}", cell.cell.filesystem.name, cell.label)
 }
 
-/// Facts that differ between any two runs, or name what a run made for itself.
+/// True for facts that differ between any two runs, or that identify something the run created.
 fn always_differs(name: &str) -> bool {
     let measured = ["generator.", "boot.id", "clock.cost_ns", "clock.resolution_ns"];
     measured.iter().any(|prefix| name.starts_with(prefix))
@@ -130,7 +137,7 @@ fn always_differs(name: &str) -> bool {
         || matches!(name, "backing.usable_bytes" | "backing.device" | "program")
 }
 
-/// Every condition of a run by name.
+/// All conditions of a run by name.
 fn facts(run: &RunRecord) -> BTreeMap<String, String> {
     let info = &run.info;
     let mut facts = BTreeMap::new();
@@ -140,57 +147,61 @@ fn facts(run: &RunRecord) -> BTreeMap<String, String> {
             facts.insert(places.place(name), value.clone());
         }
     }
-    let repeats = info.repeats.map_or_else(|| "as the profile has it".into(), |n| n.to_string());
-    let words = [
+    let repetitions =
+        info.repetitions.map_or_else(|| "as the profile has it".into(), |n| n.to_string());
+    let text = [
         ("run.program", info.program.clone()),
         ("run.profile", info.profile.name().to_owned()),
         ("run.scale", info.scale.to_string()),
-        ("run.repeats", repeats),
+        ("run.repetitions", repetitions),
         ("run.storage", info.storage.clone()),
     ];
-    facts.extend(words.map(|(name, value)| (name.to_owned(), value)));
-    for (key, value) in info.amendments.iter().filter(|(key, _)| !told_apart(key)) {
+    facts.extend(text.map(|(name, value)| (name.to_owned(), value)));
+    for (key, value) in info.overrides.iter().filter(|(key, _)| !is_cell_setting(key)) {
         facts.insert(format!("set.{key}"), value.clone());
     }
     for cell in &run.cells {
         let level = &cell.cell.filesystem;
-        facts.insert(format!("filesystem.{}.options", level.name), asked(level));
+        facts.insert(format!("filesystem.{}.options", level.name), level_options(level));
     }
     facts.extend(mounted(run));
     facts
 }
 
-/// What a plan asks of a filesystem, in words.
-fn asked(level: &FilesystemLevel) -> String {
+/// Text of a filesystem's options in the plan.
+fn level_options(level: &FilesystemLevel) -> String {
     let mkfs = if level.mkfs.is_empty() { "defaults".into() } else { level.mkfs.join(" ") };
     let mount = if level.mount.is_empty() { "defaults" } else { &level.mount };
-    let mut words = format!("{}, mkfs {mkfs}, mount {mount}", level.base);
+    let mut text = format!("{}, mkfs {mkfs}, mount {mount}", level.fs_type);
     let further = [
         level.devices.map(|devices| format!("on {devices} devices")),
         (!level.layers.is_empty()).then(|| format!("layers {:?}", level.layers)),
         (!level.setup.is_empty()).then(|| format!("then {:?}", level.setup)),
-        level.becomes.as_ref().map(|becomes| format!("becomes {becomes}")),
+        level.converted_to.as_ref().map(|becomes| format!("becomes {becomes}")),
     ];
     for part in further.into_iter().flatten() {
-        words.push_str(", ");
-        words.push_str(&part);
+        text.push_str(", ");
+        text.push_str(&part);
     }
-    words
+    text
 }
 
-/// Settings that show elsewhere: in the cells, or under a name of their own.
-fn told_apart(key: &str) -> bool {
-    matches!(key, "seed" | "repeats" | "profile" | "filesystem" | "image" | "device" | "directory")
+/// True for settings that appear in the cells or under another name.
+fn is_cell_setting(key: &str) -> bool {
+    matches!(
+        key,
+        "seed" | "repetitions" | "profile" | "filesystem" | "image_size" | "device" | "directory"
+    )
 }
 
-/// Facts of trials that are told by filesystem, and under which names.
+/// Facts of trials that are grouped by filesystem, with their names here.
 const OF_TRIALS: [(&str, &str); 3] = [
     ("mount.options", "mounted"),
     ("filesystem.features", "features"),
     ("filesystem.nilfs2.cleaner", "cleaner"),
 ];
 
-/// The mount options in force and what the filesystems were made with: all that their trials had.
+/// Effective mount options and filesystem parameters: those common to all trials of a filesystem.
 fn mounted(run: &RunRecord) -> BTreeMap<String, String> {
     let mut seen: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &run.trials {
@@ -205,8 +216,8 @@ fn mounted(run: &RunRecord) -> BTreeMap<String, String> {
     seen.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// The devices of a run by their place: loop devices in the order of their numbers, and the one
-/// that holds images or the directory. Others keep their names.
+/// Devices of a run by position: loop devices in the order of their numbers, and the device that
+/// holds images or the directory. Others keep their names.
 struct Places(BTreeMap<String, String>);
 
 impl Places {
@@ -234,13 +245,14 @@ impl Places {
     }
 }
 
-/// Part by which sizes of memory may differ: the kernel keeps a little more or less for itself from
-/// one boot to the next.
+/// Relative difference of memory sizes that counts as the same: the memory that the kernel reserves
+/// varies slightly between boots.
 const SAME_MEMORY: f64 = 0.01;
 
-/// Whether a run measured whatever is mounted at a directory, and nothing else.
+/// True if a run measured mounted directories only.
 fn of_directories(run: &RunRecord) -> bool {
-    !run.cells.is_empty() && run.cells.iter().all(|cell| cell.cell.filesystem.base == "directory")
+    !run.cells.is_empty()
+        && run.cells.iter().all(|cell| cell.cell.filesystem.fs_type == "directory")
 }
 
 #[cfg(test)]

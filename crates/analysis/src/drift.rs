@@ -1,18 +1,18 @@
-//! Whether all cells of a run moved together: over its blocks, over time, or after one another.
+//! Drift: trends common to all cells of a run, over blocks, over time, or after a group.
 //!
-//! The values of the cells enter with the place of their trials in the run, a [`Drift`] leaves. It
-//! is about the run, not about any cell: what it finds is the machine warming up, the disk filling
-//! up, or one filesystem leaving work behind for the next.
+//! Input is the values of the cells with the position of their trials in the run; the result is a
+//! [`Drift`]. It describes the run, not a cell: the machine warms up, the disk fills up, or one
+//! filesystem leaves work behind for the next.
 //!
 //! # Residuals
 //!
-//! ln y less the cell's median, turned so that above zero is better. What several cells (phases)
-//! measured in one trial is no independent evidence, so a trial counts once, with the median of its
+//! ln y less the cell's median, signed so that above zero is better. Several cells (phases)
+//! measured in one trial are not independent, so a trial counts once, with the median of its
 //! residuals.
 //!
 //! # Tests
 //!
-//! All on the ranks of residuals over the whole run (aligned ranks: Hodges and Lehmann, "Rank
+//! All use the ranks of residuals over the whole run (aligned ranks: Hodges and Lehmann, "Rank
 //! Methods for Combination of Independent Experiments in Analysis of Variance", Annals of
 //! Mathematical Statistics 33, 1962):
 //!
@@ -20,17 +20,17 @@
 //!   of the American Statistical Association 47, 1952);
 //! - over the order of trials Spearman's ρ (American Journal of Psychology 15, 1904);
 //! - after each group (filesystem) the sum of ranks, against the trials after any other group, with
-//!   Holm's correction over the groups.
+//!   Holm's adjustment over the groups.
 //!
-//! Their reference is the permutation of residuals among the trials of each cell. The tables of H
-//! and ρ would be wrong here: the median was taken out of each cell, so its residuals hang
-//! together. With three blocks the χ² table told blocks apart at 5 % in 12 % of runs without drift.
-//! Where each block has one trial only, H says nothing (p is 1), and ρ has to do.
+//! The reference distribution permutes residuals among the trials of each cell. The tables of H and
+//! ρ would be wrong: residuals of a cell are correlated, because its median was subtracted. With
+//! three blocks, the χ² table found block differences at 5 % in 12 % of runs without drift. If each
+//! block has one trial only, H has no information (p is 1), and only ρ applies.
 //!
 //! # Size
 //!
-//! Theil and Sen's slope of the medians of the blocks (see [`crate::trend`]), times the way from
-//! the first block to the last. Its interval resamples blocks.
+//! Theil–Sen slope of the medians of the blocks (see [`crate::trend`]), times the distance from the
+//! first block to the last. Its interval resamples blocks.
 
 use std::collections::BTreeMap;
 
@@ -38,81 +38,81 @@ use model::{Ratio, metric::Better};
 use rayon::prelude::*;
 
 use crate::{
-    Absent, Interval,
+    Interval, NotEstimable,
     bootstrap::{RESAMPLES, expanded_interval, weighted_median},
     count, holm,
     summary::{LEVEL, needed},
 };
 
-/// Below this p-value the blocks of a run are called apart.
-pub const FIRES: f64 = 0.01;
-/// Below this p-value a drift is suspected.
+/// Significance level of block differences.
+pub const SIGNIFICANCE: f64 = 0.01;
+/// p-value below which a drift is suspected.
 const SUSPECTED: f64 = 0.25;
-/// Blocks it takes to speak of drift.
+/// Minimum number of blocks for an analysis.
 const LEAST_BLOCKS: u32 = 3;
-/// Permutations at most, and at least; in between as many as make [`WORK`] steps.
+/// Maximum and minimum number of permutations; in between, as many as make [`WORK`] steps.
 const DRAWS: usize = 4999;
 const LEAST_DRAWS: usize = 399;
 const WORK: usize = 4_000_000;
-/// Permutations are drawn in so many streams of their own, which run side by side on any number of
-/// processors and come to the same.
+/// Independent random streams of permutations. They run in parallel on any number of CPUs with the
+/// same result.
 const STREAMS: usize = 8;
 
-/// One value and where in the run it was measured.
+/// Value with its position in the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
-    /// The block of the trial.
+pub struct PositionedValue {
+    /// Block of the trial.
     pub block: u32,
-    /// Which trial of the run it was; values of one trial have the same.
+    /// Index of the trial in the run; values of one trial have the same.
     pub order: usize,
-    /// The group (filesystem) of the trial before, below the number of groups; `None` if there was
-    /// none, or nothing can carry over from it.
+    /// Group (filesystem) of the previous trial, below the number of groups; `None` if there was
+    /// none, or if carry-over is impossible.
     pub after: Option<usize>,
-    /// The value in its base unit.
+    /// Value in its base unit.
     pub value: f64,
 }
 
-/// The values of one cell and phase.
+/// Values of one cell and phase.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfCell {
-    /// Which values are good.
+pub struct CellSeries {
+    /// Direction of the metric.
     pub better: Better,
-    /// The values, in any order.
-    pub repeats: Vec<Placed>,
+    /// Values, in any order.
+    pub repetitions: Vec<PositionedValue>,
 }
 
-/// How the cells of a run moved together.
+/// Common trend of the cells of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drift {
-    /// Blocks that were looked at.
+    /// Blocks evaluated.
     pub blocks: u32,
-    /// How far from the first block to the last, as a share: -0.03 where all got 3 % worse.
+    /// Relative change from the first block to the last: -0.03 if all got 3 % worse.
     pub size: Ratio,
-    /// Its 95 % interval; `None` with too few blocks for one.
+    /// 95 % interval of the change; `None` with too few blocks.
     pub interval: Option<Interval>,
-    /// p-value of "blocks do not matter".
+    /// p-value of "blocks do not differ".
     pub p: f64,
-    /// Residuals over the order of trials.
+    /// Correlation of residuals with the order of trials.
     pub order: Spearman,
-    /// One for each group that enough trials came after, by group.
-    pub carry: Vec<Carry>,
+    /// Carry-over of each group with enough trials after it, by group.
+    pub carry_over: Vec<CarryOver>,
 }
 
 impl Drift {
-    /// Whether blocks differ by more than chance has them (p below [`FIRES`]), and by enough to
-    /// matter: more than half of the working threshold.
-    pub fn fires(&self, threshold: Ratio) -> bool {
-        self.p < FIRES && self.size.0.abs() > threshold.0 / 2.0
+    /// True if blocks differ significantly (p below [`SIGNIFICANCE`]) by more than half of the
+    /// effective margin.
+    pub fn is_detected(&self, margin: Ratio) -> bool {
+        self.p < SIGNIFICANCE && self.size.0.abs() > margin.0 / 2.0
     }
 }
 
 impl Drift {
-    /// Whether the run may have drifted, so that blocks which only one of two cells has may not
-    /// count for it. Blocks or order of trials have a p-value below 25 %: a test that decides
-    /// whether values may be pooled has to be made at a level far above the usual ones (Bancroft,
-    /// "On biases in estimation due to the use of preliminary tests of significance", The Annals of
-    /// Mathematical Statistics 15, 1944). Of runs that did not drift, some four in ten are
-    /// suspected, and lose what their longer cells know beyond their shorter ones.
+    /// True if the run may have drifted, so that blocks that only one of two cells has must not
+    /// count. Blocks or order of trials have a p-value below 25 %: a preliminary test that decides
+    /// about pooling needs a level far above the usual ones (Bancroft, "On biases in estimation due
+    /// to the use of preliminary tests of significance", The Annals of Mathematical Statistics 15,
+    /// 1944). About four in ten runs without drift are suspected; there, longer cells lose the
+    /// repetitions that shorter ones lack.
     pub fn suspected(&self) -> bool {
         self.p < SUSPECTED || self.order.p < SUSPECTED
     }
@@ -121,78 +121,81 @@ impl Drift {
 /// Spearman's rank correlation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spearman {
-    /// Within -1..=1; above zero where results got better.
+    /// Coefficient from -1 to 1; above zero if results improved.
     pub rho: f64,
     /// Two-sided p-value of "order does not matter".
     pub p: f64,
 }
 
-/// What trials right after one group were like, against those after any other.
+/// Trials right after one group relative to those after any other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carry {
-    /// The group that had been measured before.
+pub struct CarryOver {
+    /// Group measured before.
     pub group: usize,
-    /// By how much trials after it differ, as a share: -0.03 where they are 3 % worse.
+    /// Relative difference of the trials after it: -0.03 if they are 3 % worse.
     pub size: Ratio,
-    /// Two-sided p-value of "no difference", by Holm over the groups.
+    /// Two-sided p-value of "no difference", Holm-adjusted over the groups.
     pub p: f64,
 }
 
-/// Looks for drift in a run of so many groups. The seed settles all draws.
+/// Tests a run with this many groups for drift. The seed determines all draws.
 ///
-/// A cell with a single value, or with one that has no logarithm, takes no part.
+/// A cell with a single value, or with a value that has no logarithm, is skipped.
 ///
 /// # Errors
-/// [`Absent::Repeats`] below 3 blocks or 6 trials, [`Absent::Constant`] if no value differs from
-/// its cell's median.
-pub fn of_run(cells: &[OfCell], groups: usize, seed: u64) -> Result<Drift, Absent> {
+/// [`NotEstimable::Repetitions`] below 3 blocks or 6 trials, [`NotEstimable::Constant`] if no value
+/// differs from its cell's median.
+pub fn of_run(cells: &[CellSeries], groups: usize, seed: u64) -> Result<Drift, NotEstimable> {
     let trials = trials(cells);
     let blocks = by_block(&trials);
     if count(blocks.len()) < LEAST_BLOCKS {
-        return Err(Absent::Repeats { least: count(blocks.len()), needed: LEAST_BLOCKS });
+        return Err(NotEstimable::Repetitions { least: count(blocks.len()), needed: LEAST_BLOCKS });
     }
     if count(trials.len()) < needed(LEVEL) {
-        return Err(Absent::Repeats { least: count(trials.len()), needed: needed(LEVEL) });
+        return Err(NotEstimable::Repetitions {
+            least: count(trials.len()),
+            needed: needed(LEVEL),
+        });
     }
     let residuals: Vec<f64> = trials.iter().map(|trial| trial.residual).collect();
     let ranks = ranks(&residuals);
-    let (tests, ranks) = Tests::new(&trials, groups, &ranks).ok_or(Absent::Constant)?;
+    let (tests, ranks) = Tests::new(&trials, groups, &ranks).ok_or(NotEstimable::Constant)?;
     let found = tests.statistics(&ranks);
     let p = permuted(&tests, &found, &ranks, seed);
     let slopes = Slopes::new(&blocks);
-    let carry: Vec<(usize, f64)> =
+    let carry_over: Vec<(usize, f64)> =
         tests.tested.iter().copied().zip(p[2..].iter().copied()).collect();
-    let corrected = holm(&carry.iter().map(|(_, p)| *p).collect::<Vec<f64>>());
+    let corrected = holm(&carry_over.iter().map(|(_, p)| *p).collect::<Vec<f64>>());
     Ok(Drift {
         blocks: count(blocks.len()),
         size: Ratio(slopes.size()),
         interval: slopes.interval(seed),
         p: p[0],
         order: Spearman { rho: tests.rho(found[1]), p: p[1] },
-        carry: carry
+        carry_over: carry_over
             .par_iter()
             .zip(corrected)
-            .map(|((group, _), p)| Carry { group: *group, size: after(&trials, *group), p })
+            .map(|((group, _), p)| CarryOver { group: *group, size: after(&trials, *group), p })
             .collect(),
     })
 }
 
-/// A trial with the median of its residuals.
+/// Trial with the median of its residuals.
 #[derive(Clone, Debug)]
 struct Trial {
-    /// The first cell that was measured in it: trials of the same are exchangeable.
+    /// First cell measured in it: trials of the same cell are exchangeable.
     cell: usize,
     block: u32,
     after: Option<usize>,
     residual: f64,
 }
 
-/// The trials in the order of the run.
-fn trials(cells: &[OfCell]) -> Vec<Trial> {
+/// Trials in the order of the run.
+fn trials(cells: &[CellSeries]) -> Vec<Trial> {
     let mut trials: Vec<(usize, Trial)> = Vec::new();
     for (cell, of_cell) in cells.iter().enumerate() {
-        let values = of_cell.repeats.iter().map(|repeat| repeat.value);
-        if of_cell.repeats.len() < 2 || !values.clone().all(|v| v.is_finite() && v > 0.0) {
+        let values = of_cell.repetitions.iter().map(|repetition| repetition.value);
+        if of_cell.repetitions.len() < 2 || !values.clone().all(|v| v.is_finite() && v > 0.0) {
             continue;
         }
         let sign = match of_cell.better {
@@ -202,8 +205,8 @@ fn trials(cells: &[OfCell]) -> Vec<Trial> {
         let logs: Vec<f64> = values.map(f64::ln).collect();
         let center = middle(logs.clone());
         let residuals = logs.iter().map(|log| sign * (log - center));
-        trials.extend(of_cell.repeats.iter().zip(residuals).map(|(repeat, residual)| {
-            let Placed { block, order, after, .. } = *repeat;
+        trials.extend(of_cell.repetitions.iter().zip(residuals).map(|(repetition, residual)| {
+            let PositionedValue { block, order, after, .. } = *repetition;
             (order, Trial { cell, block, after, residual })
         }));
     }
@@ -215,7 +218,7 @@ fn trials(cells: &[OfCell]) -> Vec<Trial> {
     trials.chunk_by(|one, other| one.0 == other.0).map(settled).collect()
 }
 
-/// The median of values in any order, of which there is at least one.
+/// Median of values in any order; at least one.
 fn middle(mut values: Vec<f64>) -> f64 {
     let (upper, odd) = (values.len() / 2, !values.len().is_multiple_of(2));
     let (lower, upper, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
@@ -226,7 +229,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The median residual of each block.
+/// Median residual of each block.
 fn by_block(trials: &[Trial]) -> Vec<(f64, f64)> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -235,7 +238,7 @@ fn by_block(trials: &[Trial]) -> Vec<(f64, f64)> {
     blocks.into_iter().map(|(block, residuals)| (f64::from(block), middle(residuals))).collect()
 }
 
-/// How much better trials after a group are than those after any other, as a share.
+/// Relative difference of trials after a group to those after any other; positive is better.
 fn after(trials: &[Trial], group: usize) -> Ratio {
     let of = |own: bool| {
         let trials = trials.iter().filter(|t| t.after.is_some_and(|g| (g == group) == own));
@@ -244,10 +247,10 @@ fn after(trials: &[Trial], group: usize) -> Ratio {
     Ratio((of(true) - of(false)).exp_m1())
 }
 
-/// The ranks of values, from 1, the mean of their places where they are equal.
+/// Ranks of values, from 1; equal values have their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
-    // The order of equal ones does not matter.
+    // The order of equal values does not matter.
     order.par_sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut ranks = vec![0.0; values.len()];
     let mut from = 0;
@@ -259,39 +262,39 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// What is computed again for each permutation. Trials stand cell by cell, so that what is permuted
-/// lies together.
+/// Data that every permutation uses. Trials are sorted by cell, so that a permutation affects
+/// contiguous ranges.
 struct Tests {
-    /// What is known of each trial but its rank.
-    trials: Vec<Place>,
-    /// How many trials each cell has.
+    /// Trials without their ranks.
+    trials: Vec<TrialPosition>,
+    /// Number of trials per cell.
     cells: Vec<usize>,
-    /// The number of trials in each block.
+    /// Number of trials per block.
     sizes: Vec<f64>,
-    /// The groups that are tested: those with enough trials after them, and after any other.
+    /// Groups tested: those with enough trials after them, and after any other.
     tested: Vec<usize>,
-    /// For each of them, and for all other trials, the sum of ranks about their middle to expect.
+    /// Expected rank sum relative to the middle rank, for each tested group and for all other
+    /// trials.
     expected: Vec<f64>,
-    /// Half-way along the order, and among the ranks.
+    /// Middle of the order and of the ranks.
     center: f64,
-    /// The sum of squares of ranks about their mean.
+    /// Sum of squares of ranks about their mean.
     squares: f64,
 }
 
-/// Where a trial was measured.
+/// Position of a trial.
 #[derive(Clone, Copy)]
-struct Place {
-    /// In the order of the run, from its middle.
+struct TrialPosition {
+    /// Order in the run, relative to its middle.
     order: f64,
-    /// The place of its block among the blocks.
+    /// Index of its block.
     block: usize,
-    /// The place, among the groups that are tested, of that which it came after; their number if it
-    /// came after none of them.
+    /// Index, among the tested groups, of the group before it; their number if there is none.
     after: usize,
 }
 
 impl Tests {
-    /// The tests, and the ranks in the order of their trials. `None` if all ranks are equal.
+    /// Tests, and the ranks in the order of their trials. `None` if all ranks are equal.
     fn new(trials: &[Trial], groups: usize, ranks: &[f64]) -> Option<(Self, Vec<f64>)> {
         let n = trials.len() as f64;
         let center = f64::midpoint(n, 1.0);
@@ -307,7 +310,7 @@ impl Tests {
             let after = trial.after.and_then(|group| tested.iter().position(|own| *own == group));
             let block = names.partition_point(|name| *name < trial.block);
             let order = *at as f64 + 1.0 - center;
-            Place { order, block, after: after.unwrap_or(tested.len()) }
+            TrialPosition { order, block, after: after.unwrap_or(tested.len()) }
         };
         let cells = by_cell.chunk_by(|one, other| trials[*one].cell == trials[*other].cell);
         let cells: Vec<usize> = cells.map(<[usize]>::len).collect();
@@ -335,8 +338,8 @@ impl Tests {
         (squares > 0.0).then_some((tests, ranks))
     }
 
-    /// H, the covariance with the order, and for each group that is tested how far its
-    /// sum of ranks is from what is to be expected.
+    /// H, the covariance with the order, and the deviation of the rank sum from its expectation for
+    /// each tested group.
     fn statistics(&self, ranks: &[f64]) -> Vec<f64> {
         let mut blocks = vec![0.0; self.sizes.len()];
         let mut after = vec![0.0; self.tested.len() + 1];
@@ -353,8 +356,8 @@ impl Tests {
         [h, covariance].into_iter().chain(groups.map(|(sum, expected)| sum - expected)).collect()
     }
 
-    /// In how many of so many permutations within cells each statistic is at least as far from zero
-    /// as found.
+    /// Number of permutations within cells in which each statistic is at least as far from zero as
+    /// observed.
     fn as_far(&self, found: &[f64], mut ranks: Vec<f64>, draws: usize, seed: u64) -> Vec<u32> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut as_far = vec![0; found.len()];
@@ -368,7 +371,7 @@ impl Tests {
             for ((as_far, found), drawn) in
                 as_far.iter_mut().zip(found).zip(self.statistics(&ranks))
             {
-                // Sums in another order end in other last digits.
+                // Sums in another order differ in the last digits.
                 *as_far += u32::from(drawn.abs() >= found.abs() * (1.0 - 1e-9));
             }
         }
@@ -382,7 +385,7 @@ impl Tests {
     }
 }
 
-/// The groups that enough trials came after, as well as after any other.
+/// Groups with enough trials after them and after any other.
 fn tested(trials: &[Trial], groups: usize) -> Vec<usize> {
     let mut after = vec![0; groups];
     for group in trials.iter().filter_map(|trial| trial.after) {
@@ -395,7 +398,7 @@ fn tested(trials: &[Trial], groups: usize) -> Vec<usize> {
     (0..groups).filter(|group| enough(after[*group]) && enough(known - after[*group])).collect()
 }
 
-/// The share of permutations within cells, the one found among them, in which each statistic is at
+/// Fraction of permutations within cells, including the observed one, in which each statistic is at
 /// least as far from zero.
 fn permuted(tests: &Tests, found: &[f64], ranks: &[f64], seed: u64) -> Vec<f64> {
     let draws = (WORK / ranks.len()).clamp(LEAST_DRAWS, DRAWS);
@@ -411,16 +414,16 @@ fn permuted(tests: &Tests, found: &[f64], ranks: &[f64], seed: u64) -> Vec<f64> 
     (0..found.len()).map(share).collect()
 }
 
-/// Slopes between the medians of all pairs of blocks, ascending, with the places of both.
+/// Slopes between the medians of all pairs of blocks, ascending, with the indexes of both.
 struct Slopes {
     slopes: Vec<(f64, usize, usize)>,
     blocks: usize,
-    /// From the first block to the last.
-    way: f64,
+    /// Distance from the first block to the last.
+    aspect: f64,
 }
 
 impl Slopes {
-    /// The blocks ascend and are at least two.
+    /// At least two blocks, ascending.
     fn new(blocks: &[(f64, f64)]) -> Self {
         let mut slopes = Vec::new();
         for (to, (x, y)) in blocks.iter().enumerate() {
@@ -428,12 +431,12 @@ impl Slopes {
             slopes.extend(blocks[..to].iter().enumerate().map(slope));
         }
         slopes.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Self { slopes, blocks: blocks.len(), way: blocks[blocks.len() - 1].0 - blocks[0].0 }
+        Self { slopes, blocks: blocks.len(), aspect: blocks[blocks.len() - 1].0 - blocks[0].0 }
     }
 
     fn size(&self) -> f64 {
         let each = self.slopes.iter().map(|(slope, ..)| (*slope, 1));
-        (weighted_median(each, 0, self.slopes.len() as u64) * self.way).exp_m1()
+        (weighted_median(each, 0, self.slopes.len() as u64) * self.aspect).exp_m1()
     }
 
     fn interval(&self, seed: u64) -> Option<Interval> {
@@ -448,10 +451,10 @@ impl Slopes {
             let weigh =
                 |(slope, from, to): &(f64, usize, usize)| (*slope, weights[*from] * weights[*to]);
             let total = self.slopes.iter().map(|slope| u64::from(weigh(slope).1)).sum();
-            // A resample of one block alone, one in 7776 with six, has no slope.
+            // A resample of a single block (one in 7776 with six blocks) has no slope.
             if total > 0 {
                 let median = weighted_median(self.slopes.iter().map(weigh), 0, total);
-                sizes.push((median * self.way).exp_m1());
+                sizes.push((median * self.aspect).exp_m1());
             }
         }
         Some(expanded_interval(sizes, count(self.blocks)))

@@ -1,9 +1,9 @@
-//! Which factor matters: how the variance of a metric divides among factors, their interactions,
-//! blocks, and chance.
+//! Analysis of variance: fractions of the variance of a metric explained by factors, their
+//! interactions, blocks, and chance.
 //!
-//! Factors that were varied together and one value for each trial enter; a [`Factorial`] leaves,
-//! or the [`Refusal`] that says what the data lack. Nothing here says which level is best; what it
-//! says is whether that may be asked without naming the level of another factor.
+//! Input is the factors that were varied together and one value per trial; the result is a
+//! [`Factorial`], or a [`Refusal`] with what the data lack. The analysis does not rank levels; it
+//! shows whether they can be ranked without naming the level of another factor.
 //!
 //! # The model
 //!
@@ -13,37 +13,37 @@
 //!
 //! Interactions of three and more are part of the error. Each term has its type II sum of squares:
 //! what it explains beyond all terms that do not contain it (Langsrud, "ANOVA for unbalanced data:
-//! Use Type II instead of Type III sums of squares", Statistics and Computing 13, 2003). Its share
-//! of the variance is
+//! Use Type II instead of Type III sums of squares", Statistics and Computing 13, 2003). Its
+//! fraction of the variance is
 //!
 //! ```text
 //! ω² = (SS - df MS) / (SS total + MS)      MS = residual sum of squares / residual df
 //! ```
 //!
-//! (Hays, "Statistics for Psychologists", 1963), which chance alone keeps at 0 on average. With
-//! equal repeats the shares of all terms, blocks, and the residual, N MS / (SS total + MS), add up
-//! to 1.
+//! (Hays, "Statistics for Psychologists", 1963), which is 0 on average without an effect. With
+//! equal repetitions the fractions of all terms, blocks, and the residual, N MS / (SS total + MS),
+//! add up to 1.
 //!
 //! # p and interval
 //!
 //! p by permutation of residuals (Freedman and Lane, "A Nonstochastic Interpretation of Reported
 //! Significance Levels", Journal of Business & Economic Statistics 1, 1983): the model without the
-//! term is fitted, its residuals change places within blocks, and F is computed anew; 20,000 draws.
-//! The interval resamples whole blocks, 4000 times (1000 above 40 effects). A resample has the
-//! chance of the data and that of resampling in it, so that shares come out too large; the interval
-//! is moved back by the mean excess.
+//! term is fitted, its residuals are permuted within blocks, and F is recomputed; 20,000 draws. The
+//! interval resamples whole blocks, 4000 times (1000 above 40 effects). A resample includes the
+//! randomness of the data and of resampling, which biases fractions upwards; the interval is
+//! shifted back by the mean excess.
 //!
-//! # How it is computed
+//! # Computation
 //!
-//! Levels are coded by columns that sum to zero, the block means are taken off, and what is left is
-//! small and well conditioned: normal equations by Cholesky's decomposition. A term's
-//! sum of squares is then the squared length of its part of the solution, when its columns come
-//! directly after those of the terms that do not contain it.
+//! Levels are coded by columns that sum to zero, and the block means are subtracted. The remaining
+//! problem is small and well conditioned: normal equations by Cholesky's decomposition. If the
+//! columns of a term come directly after those of the terms that do not contain it, its sum of
+//! squares is the squared length of its part of the solution.
 
 use model::Ratio;
 
 use crate::{
-    Absent, Error, Interval,
+    Error, Interval, NotEstimable,
     bootstrap::{RESAMPLES, expanded_interval},
     count,
     summary::{LEVEL, needed},
@@ -53,106 +53,107 @@ use crate::{
 mod design;
 use design::{Cholesky, Design, Sums};
 
-/// Factors of one analysis.
+/// Allowed number of factors.
 const FACTORS: std::ops::RangeInclusive<usize> = 2..=6;
-/// Levels of one factor.
+/// Allowed number of levels of one factor.
 const LEVELS: std::ops::RangeInclusive<usize> = 2..=20;
-/// Effects of all terms together, so that an analysis takes seconds.
+/// Maximum number of effects of all terms, so that an analysis takes seconds.
 const EFFECTS_MAX: usize = 100;
-/// Above so many effects fewer resamples are drawn.
+/// Number of effects above which fewer resamples are drawn.
 const EFFECTS_MANY: usize = 40;
-/// How many then.
+/// Resamples in that case.
 const RESAMPLES_FEW: u32 = 1000;
-/// Share of explained variance above which an interaction blocks unconditional claims.
+/// Fraction of explained variance above which an interaction prevents unconditional findings.
 pub const CONDITIONAL: f64 = 0.10;
-/// Share of the variance above which a residual makes the whole mostly noise.
+/// Fraction of the variance above which a residual makes the result mostly noise.
 pub const NOISE: f64 = 0.50;
 
-/// One factor that was varied.
+/// Factor that was varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Its name, such as `filesystem`.
+    /// Name, such as `filesystem`.
     pub name: String,
-    /// Its levels, 2 to 20, such as `ext4` and `xfs`.
+    /// Levels, 2 to 20, such as `ext4` and `xfs`.
     pub levels: Vec<String>,
 }
 
-/// The value of one trial.
+/// Value of one trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// The level of each factor, by index, in the order of the factors.
+    /// Index of the level of each factor, in the order of the factors.
     pub levels: Vec<usize>,
-    /// The block the trial belongs to; `None` if unknown, and then all blocks count as unknown.
+    /// Block of the trial; if `None`, all blocks count as unknown.
     pub block: Option<u32>,
-    /// Its value, above zero, in the base unit of the metric.
+    /// Value above zero in the base unit of the metric.
     pub value: f64,
 }
 
-/// Why factors cannot be analyzed together.
+/// Reason that factors cannot be analyzed together.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// A value is not sound.
+    /// A value is invalid.
     #[error(transparent)]
     Values(#[from] Error),
-    /// Not 2 to 6 factors.
-    #[error("{0} factors; give 2 to 6")]
+    /// The number of factors is not 2 to 6.
+    #[error("{0} factors; use 2 to 6")]
     Factors(usize),
-    /// A factor has not 2 to 20 levels.
-    #[error("factor {factor} has {levels} levels; give 2 to 20")]
+    /// The number of levels of a factor is not 2 to 20.
+    #[error("factor {factor} has {levels} levels; use 2 to 20")]
     Levels {
         /// Name of the factor.
         factor: String,
-        /// How many it has.
+        /// Number of its levels.
         levels: usize,
     },
     /// An observation does not name one existing level of each factor.
     #[error("observation {0} does not have one level of each factor; correct its levels")]
     Observation(usize),
-    /// Two levels never met, so the effects cannot be told apart.
-    #[error("{first} was never measured at {second}; cross the factors fully")]
+    /// Two levels were never combined, so their effects cannot be separated.
+    #[error("{first} was never measured with {second}; measure all combinations")]
     NotCrossed {
         /// `factor=level`.
         first: String,
         /// `factor=level`.
         second: String,
     },
-    /// Which of the model's effects is meant cannot be told from the combinations measured.
-    #[error("the effect of {0} cannot be told from others; cross the factors fully")]
+    /// The measured combinations do not determine all effects of the model.
+    #[error("the effect of {0} is confounded with others; measure all combinations")]
     Confounded(String),
     /// Too few values for the number of effects.
-    #[error("{values} values are too few for {effects} effects; measure more repeats")]
+    #[error("{values} values for {effects} effects; measure more repetitions")]
     TooFew {
-        /// How many values there are.
+        /// Number of values.
         values: usize,
-        /// How many effects the model has, blocks included.
+        /// Number of effects of the model, blocks included.
         effects: usize,
     },
-    /// More effects than are worth fitting.
-    #[error("{effects} effects are more than {max}; vary fewer factors or levels at once")]
+    /// Too many effects to fit.
+    #[error("{effects} effects, at most {max} allowed; vary fewer factors or levels")]
     TooMany {
-        /// How many effects the model has, blocks not counted.
+        /// Number of effects of the model, without blocks.
         effects: usize,
-        /// How many it may have.
+        /// Maximum number of effects.
         max: usize,
     },
     /// All values are equal.
-    #[error("all values are equal, so no factor matters; look at another metric")]
+    #[error("all values are equal; analyze another metric")]
     Constant,
 }
 
-/// What a share of variance belongs to.
+/// Source of variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// A factor, by index.
+    /// Factor, by index.
     Main(usize),
-    /// Two factors together, by index, the smaller first: the effect of one depends on the other.
+    /// Interaction of two factors, by index, the smaller first: the effect of one depends on the
+    /// other.
     Interaction(usize, usize),
 }
 
 /// One term of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// What it is.
+    /// Source of variance.
     pub source: Source,
     /// Degrees of freedom.
     pub freedom: u32,
@@ -160,55 +161,56 @@ pub struct Term {
     pub squares: f64,
     /// Mean square over the residual mean square; infinite without residual.
     pub f: f64,
-    /// p-value of "no effect", by permuting residuals within blocks (Freedman and Lane).
+    /// p-value of "no effect", from permutations of residuals within blocks (Freedman and Lane).
     pub p: f64,
-    /// ω²: its share of the variance of ln y, corrected for chance; below 0 by chance alone.
+    /// ω²: fraction of the variance of ln y, corrected for chance; below 0 by chance alone.
     pub share: f64,
-    /// The 95 % interval of the share by resampling blocks; absent without blocks or with few.
-    pub interval: Result<Interval, Absent>,
+    /// 95 % interval of the fraction by resampling blocks; not estimable without blocks or with
+    /// few.
+    pub interval: Result<Interval, NotEstimable>,
 }
 
-/// Which share of the variance belongs to which factor.
+/// Variance explained by each factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorial {
-    /// Names and levels as they were given.
+    /// Names and levels as given.
     pub factors: Vec<Factor>,
-    /// Mains in the order of the factors, then interactions.
+    /// Main effects in the order of the factors, then interactions.
     pub terms: Vec<Term>,
-    /// Why there are no interactions among the terms, if there are none: single repeats.
-    pub interactions: Result<(), Absent>,
+    /// Error if the terms include no interactions, because combinations were not repeated.
+    pub interactions: Result<(), NotEstimable>,
     /// ω² of blocks, the drift of the machine; `None` if blocks are unknown.
     pub block_share: Option<f64>,
-    /// What neither terms nor blocks explain, as a share of the variance, within 0..=1.
+    /// Fraction of the variance, 0 to 1, that neither terms nor blocks explain.
     pub residual_share: f64,
     /// Degrees of freedom of the residual.
     pub residual_freedom: u32,
-    /// Values.
+    /// Number of values.
     pub n: u32,
-    /// Blocks; 0 if unknown.
+    /// Number of blocks; 0 if unknown.
     pub blocks: u32,
-    /// The fewest and the most values of a combination that was measured.
-    pub repeats: (u32, u32),
-    /// Combinations of levels that were not measured.
+    /// Smallest and largest number of values of a measured combination.
+    pub repetitions: (u32, u32),
+    /// Number of combinations of levels that were not measured.
     pub missing: u32,
 }
 
-/// An interaction of a factor, against everything that is explained.
+/// Interaction of a factor relative to the explained variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
     /// Index of the other factor.
     pub other: usize,
-    /// ω² of the interaction over the sum of ω² of all terms, negative ones counted as 0.
+    /// ω² of the interaction over the sum of ω² of all terms; negative ones count as 0.
     pub share: Ratio,
     /// p-value of the interaction.
     pub p: f64,
 }
 
-/// Analyzes factors that were varied together. The seed settles all draws; the order of
+/// Analyzes factors that were varied together. The seed determines all draws; the order of
 /// observations does not matter.
 ///
 /// # Errors
-/// [`Refusal`] when the data cannot carry the model.
+/// [`Refusal`] if the data do not support the model.
 pub fn analyze(
     factors: &[Factor],
     observations: &[Observation],
@@ -241,15 +243,15 @@ pub fn analyze(
             f: mean / (squares.residual / freedom as f64),
             p: p(&design, &sums, at, &mut rng),
             share: squares.share(squares.terms[at], df),
-            interval: intervals.as_ref().map(|all| all[at]).map_err(|why| *why),
+            interval: intervals.as_ref().map(|all| all[at]).map_err(|reason| *reason),
         }
     });
-    let repeats = design.repeats();
+    let repetitions = design.repetitions();
     Ok(Factorial {
         factors: factors.to_vec(),
         terms: terms.collect(),
-        interactions: if repeats.0 < 2 {
-            Err(Absent::Repeats { least: repeats.0, needed: 2 })
+        interactions: if repetitions.0 < 2 {
+            Err(NotEstimable::Repetitions { least: repetitions.0, needed: 2 })
         } else {
             Ok(())
         },
@@ -261,7 +263,7 @@ pub fn analyze(
         residual_freedom: count(freedom),
         n: count(values),
         blocks: if design.blocked() { count(design.blocks()) } else { 0 },
-        repeats,
+        repetitions,
         missing: design.missing(),
     })
 }
@@ -307,18 +309,18 @@ fn check(factors: &[Factor], observations: &[Observation]) -> Result<(), Refusal
 
 /// Sums of squares of one fit.
 struct Squares {
-    /// Type II, of each term.
+    /// Type II sum of each term.
     terms: Vec<f64>,
-    /// What is left.
+    /// Residual sum.
     residual: f64,
-    /// Around the mean.
+    /// Sum about the mean.
     total: f64,
-    /// Degrees of freedom of what is left; of a resample they may be none.
+    /// Residual degrees of freedom; may be zero for a resample.
     freedom: f64,
 }
 
 impl Squares {
-    /// Mean square of what is left.
+    /// Residual mean square.
     fn mean(&self) -> f64 {
         self.residual / self.freedom
     }
@@ -329,10 +331,10 @@ impl Squares {
     }
 }
 
-/// All sums of squares.
+/// Computes all sums of squares.
 ///
 /// # Errors
-/// The index of a term that cannot be told from others.
+/// Index of a term that is confounded with others.
 fn squares(design: &Design, sums: &Sums) -> Result<Squares, usize> {
     let mut terms = Vec::new();
     let mut residual = sums.within;
@@ -341,7 +343,7 @@ fn squares(design: &Design, sums: &Sums) -> Result<Squares, usize> {
         let solution = Cholesky::new(&sums.gram, &order).ok_or(at)?.solve(&order, &sums.right);
         terms.push(length(&solution[own]));
         if at + 1 == design.sources().len() {
-            // Nothing contains the last term, so it comes after all others.
+            // No term contains the last one, so it comes after all others.
             residual = (sums.within - length(&solution)).max(0.0);
         }
     }
@@ -373,36 +375,36 @@ fn p(design: &Design, sums: &Sums, term: usize, rng: &mut fastrand::Rng) -> f64 
         design.right_into(&residuals, &mut right);
         cholesky.solve_into(&order, &right, &mut solution);
         let (drawn, left) = ratio(&solution);
-        // Multiplied out, since the rest may be 0; equal but for rounding counts as beyond.
+        // Multiplied out, because the rest may be 0; equal up to rounding counts as beyond.
         beyond += u32::from(drawn * rest >= term_squares * left * (1.0 - 1e-9));
     }
     f64::from(beyond) / f64::from(DRAWS + 1)
 }
 
-/// Intervals of all shares by resampling blocks.
-fn intervals(design: &Design, own: &Squares, seed: u64) -> Result<Vec<Interval>, Absent> {
+/// Intervals of all fractions by resampling blocks.
+fn intervals(design: &Design, own: &Squares, seed: u64) -> Result<Vec<Interval>, NotEstimable> {
     if !design.blocked() {
-        return Err(Absent::Blocks);
+        return Err(NotEstimable::Blocks);
     }
     let (least, needed) = (design.least_blocks(), needed(LEVEL));
     if least < needed {
-        return Err(Absent::Repeats { least, needed });
+        return Err(NotEstimable::Repetitions { least, needed });
     }
     let resamples = if design.effects() > EFFECTS_MANY { RESAMPLES_FEW } else { RESAMPLES };
     let parts = design.parts();
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut shares: Vec<Vec<f64>> = vec![Vec::new(); design.sources().len()];
-    // A resample in which effects cannot be told apart is drawn again; with six blocks for every
-    // combination that hardly happens.
+    // A resample with confounded effects is drawn again; with six blocks per combination that is
+    // rare.
     let mut left = 4 * resamples;
     while count(shares[0].len()) < resamples {
         if left == 0 {
-            return Err(Absent::Repeats { least, needed: least + 1 });
+            return Err(NotEstimable::Repetitions { least, needed: least + 1 });
         }
         left -= 1;
         let drawn = (0..parts.len()).map(|_| &parts[rng.usize(0..parts.len())]);
         let sums = Sums::of(drawn);
-        // Blocks of few values may leave nothing to tell the rest by.
+        // Blocks with few values may leave no residual degrees of freedom.
         if let Ok(squares) = squares(design, &sums)
             && squares.freedom >= 1.0
         {
@@ -422,8 +424,8 @@ fn intervals(design: &Design, own: &Squares, seed: u64) -> Result<Vec<Interval>,
 }
 
 impl Factorial {
-    /// Interactions of a factor as shares of explained variance, largest first; empty if there are
-    /// none among the terms, or if nothing is explained.
+    /// Interactions of a factor as fractions of explained variance, largest first; empty if the
+    /// terms include none, or if nothing is explained.
     pub fn interaction_of(&self, factor: usize) -> Vec<Dependence> {
         let explained: f64 = self.terms.iter().map(|term| term.share.max(0.0)).sum();
         let mut all: Vec<Dependence> = self
@@ -443,15 +445,15 @@ impl Factorial {
         all
     }
 
-    /// The interactions that forbid claims about a factor that do not name a level of the other:
-    /// those above 10 % of explained variance, whatever their p-value, the side of caution.
+    /// Interactions that prevent findings about a factor without naming a level of the other: those
+    /// above 10 % of explained variance, regardless of their p-value, which is conservative.
     pub fn conditional_on(&self, factor: usize) -> Vec<Dependence> {
         let mut all = self.interaction_of(factor);
         all.retain(|dependence| dependence.share.0 > CONDITIONAL);
         all
     }
 
-    /// Whether more than half of the variance is explained by nothing.
+    /// True if more than half of the variance is unexplained.
     pub fn mostly_noise(&self) -> bool {
         self.residual_share > NOISE
     }

@@ -1,28 +1,27 @@
-//! Many comparisons at once: p-values that hold for the whole family, and what to make of those
-//! that were found.
+//! Adjustment of p-values for multiple comparisons.
 //!
-//! p-values of one family enter, in any order, and leave in that order. A family is all that one
-//! sentence or table talks about, also what looked boring. Holm's correction is for headlines
-//! ("best", "regressed"): the chance that *any* of the claims is false stays below the level.
-//! Benjamini and Hochberg's is for lists to look through: of what is found, at most a share q is
-//! false on average. A p-value that is no number counts as 1, one outside 0..=1 as the nearer end.
+//! p-values of one family are given in any order and returned in that order. A family is everything
+//! that one finding or table covers, including results of no interest. Holm's adjustment is for
+//! headlines ("best", "regressed"): the probability that *any* finding is false stays below the
+//! level. Benjamini–Hochberg is for lists: on average at most a fraction q of the listed results is
+//! false. A p-value that is NaN counts as 1, one outside 0 to 1 as the nearer end.
 
-/// What a search through a family found.
+/// Result of a search through a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screening {
-    /// Whether each is found.
+    /// True for each result found.
     pub found: Vec<bool>,
-    /// The least share q at which each is found.
+    /// Smallest q at which each is found.
     pub adjusted: Vec<f64>,
-    /// The confidence level at which intervals of what was found have to be shown, so that on
-    /// average at most a share q of them misses: 1 - k q / m with k of m found (Benjamini and
-    /// Yekutieli, "False discovery rate-adjusted multiple confidence intervals for selected
-    /// parameters", Journal of the American Statistical Association 100, 2005). 1 if none is found.
+    /// Confidence level of the intervals of the found results, such that on average at most a
+    /// fraction q of them does not cover: 1 - k q / m with k of m found (Benjamini and Yekutieli,
+    /// "False discovery rate-adjusted multiple confidence intervals for selected parameters",
+    /// Journal of the American Statistical Association 100, 2005). 1 if none is found.
     pub level: f64,
 }
 
-/// p-values after Holm's step-down correction: the i-th smallest of m is multiplied by m - i + 1,
-/// and none may fall below a smaller one's.
+/// p-values after Holm's step-down adjustment: the i-th smallest of m is multiplied by m - i + 1,
+/// and none is below that of a smaller one.
 ///
 /// Source: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
 /// Statistics 6, 1979.
@@ -37,8 +36,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Which of a family are found at a false discovery rate q, within 0..=1: with the p-values
-/// ascending, the first k for the largest k with p(k) <= k q / m.
+/// Results found at a false discovery rate q from 0 to 1: with the p-values ascending, the first k
+/// for the largest k with p(k) <= k q / m.
 ///
 /// Source: Benjamini and Hochberg, "Controlling the false discovery rate: a practical and powerful
 /// approach to multiple testing", Journal of the Royal Statistical Society B 57, 1995.

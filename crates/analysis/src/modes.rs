@@ -1,8 +1,9 @@
-//! Whether the repeats of a cell gather around two values.
+//! Bimodality: detects cells whose repetitions cluster near two values.
 //!
-//! The values of one cell enter in any order, and [`Modes`] leave if there are two: which repeats
-//! belong to which, so that a view can look for what the repeats of one mode have in common. The
-//! median of such a cell says little, which is for the reader to be told ([`Warning::Modes`]).
+//! Takes the values of one cell in any order and returns [`Modes`] if there are two: the
+//! repetitions of each mode, so that a report can look for what those of one mode have in common.
+//! The median of such a cell represents neither mode, which the reader is warned of
+//! ([`Warning::Bimodal`]).
 //!
 //! # The split
 //!
@@ -23,38 +24,37 @@
 //!
 //! with T the sum of squares about the mean of all. The second is the likelihood of the values
 //! *and* of their groups (Celeux and Govaert, "Gaussian parsimonious clustering models", Pattern
-//! Recognition 28, 1995); without the middle term any even spread would split, since cutting a
-//! normal distribution in two leaves 36 % of its variance. Two modes are told where the gain is
-//! above 10, "very strong" for Kass and Raftery ("Bayes Factors", Journal of the American
-//! Statistical Association 90, 1995). A variance counts as at least (0.001)², so that values that
-//! differ in their last digits only are one mode.
+//! Recognition 28, 1995); without the middle term any even spread would split, because cutting a
+//! normal distribution in two leaves 36 % of its variance. A cell is bimodal if the gain is above
+//! 10, "very strong" for Kass and Raftery ("Bayes Factors", Journal of the American Statistical
+//! Association 90, 1995). A variance is at least (0.001)², so that values that differ in their last
+//! digits only are one mode.
 //!
-//! [`Warning::Modes`]: model::Warning::Modes
+//! [`Warning::Bimodal`]: model::Warning::Bimodal
 
 use model::Ratio;
 
 use crate::{count, median, outliers::LEAST_DEVIATION};
 
-/// The values that a mode has at least.
+/// Minimum number of values of a mode.
 const LEAST_SIDE: usize = 3;
-/// The gain of the criterion above which two modes are told.
+/// Gain of the criterion above which a cell is bimodal.
 const GAIN: f64 = 10.0;
 
-/// Two values that repeats gather around.
+/// Two values near which the repetitions cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
-    /// Places of the values around the lower one, ascending, as they were given.
+    /// Indexes of the values near the lower one, ascending, as given.
     pub lower: Vec<usize>,
-    /// Places of those around the higher one.
+    /// Indexes of the values near the higher one.
     pub higher: Vec<usize>,
-    /// The median of the higher over that of the lower, above 1.
+    /// Median of the higher mode relative to the lower one, above 1.
     pub ratio: Ratio,
-    /// By how much the criterion prefers two to one, above 10.
+    /// Gain of the criterion of two modes over one, above 10.
     pub gain: f64,
 }
 
-/// The two modes of a cell; `None` if there is one, fewer than 6 values, or a value without
-/// logarithm.
+/// Modes of a cell; `None` if there is one mode, fewer than 6 values, or a value without logarithm.
 pub fn find(values: &[f64]) -> Option<Modes> {
     if values.len() < 2 * LEAST_SIDE || !values.iter().all(|v| v.is_finite() && *v > 0.0) {
         return None;
@@ -79,7 +79,8 @@ pub fn find(values: &[f64]) -> Option<Modes> {
     })
 }
 
-/// How many of the ascending logarithms are in the lower group, and the sum of squares within both.
+/// Number of the ascending logarithms in the lower group, and the sum of squares within both
+/// groups.
 fn best_cut(logs: &[f64]) -> Option<(usize, f64)> {
     let cuts = LEAST_SIDE..=logs.len() - LEAST_SIDE;
     let apart = cuts.filter(|cut| logs[cut - 1] < logs[*cut]);
@@ -87,13 +88,13 @@ fn best_cut(logs: &[f64]) -> Option<(usize, f64)> {
     within.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The sum of squares about the mean.
+/// Sum of squares about the mean.
 fn squares(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / f64::from(count(values.len()));
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// The criterion of one normal less that of two.
+/// Criterion of one normal minus that of two.
 fn gain(logs: &[f64], cut: usize, within: f64) -> f64 {
     let n = f64::from(count(logs.len()));
     let fit = |squares: f64| n * (squares / n).max(LEAST_DEVIATION.powi(2)).ln();

@@ -4,45 +4,44 @@
 //!
 //! For samples x (n values) and y (m values) let P(k) be the number of y below x(k), a tie counting
 //! one half, and Q(l) the number of x below y(l). These placements are overall rank minus rank
-//! within the own sample, so with their means and variances (divisor n - 1 and m - 1)
+//! within the same sample, so with their means and variances (divisor n - 1 and m - 1)
 //!
 //! ```text
 //! W = n m (mean rank of y - mean rank of x) / ((n + m) sqrt(n var P + m var Q))
 //! ```
 //!
 //! (Brunner and Munzel, "The nonparametric Behrens–Fisher problem", Biometrical Journal 42, 2000.)
-//! Samples that do not overlap have no variance; W is then infinite, the most extreme value there
-//! is.
+//! Samples that do not overlap have no variance; W is then infinite, the most extreme value.
 //!
-//! # Its reference
+//! # Reference distribution
 //!
 //! W is referred to all splits of the pooled values (Neubert and Brunner, "A studentized
 //! permutation test for the non-parametric Behrens–Fisher problem", Computational Statistics & Data
 //! Analysis 51, 2007). Without ties W depends on ranks alone, so one distribution serves every pair
-//! of samples of the same two sizes and every shift of them: it is made once for each pair of sizes
-//! and then only looked up. That is what makes inverting the test affordable. Ties inside one
-//! sample leave W as it is; the reference then is that of ties broken at random, which is still
-//! exact. |W| of x and y is |W| of y and x, so one table serves both orders of two sizes.
+//! of samples of the same two sizes and every shift of them: it is computed once per pair of sizes
+//! and then looked up, which makes inverting the test affordable. Ties inside one sample do not
+//! change W; the reference then is that of randomly broken ties, which is still exact. |W| of x and
+//! y is |W| of y and x, so one table serves both orders of two sizes.
 
 use std::cmp::Ordering;
 
-/// Up to so many splits all of them are visited.
+/// Maximum number of splits that are enumerated.
 const SPLITS_MAX: u64 = 200_000;
-/// Above, so many splits are drawn.
+/// Splits drawn if there are more.
 const DRAWS: u64 = 20_000;
-/// Two values of |W| that differ by less than this share are the same but for rounding.
+/// Relative difference of two values of |W| that is due to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// The distribution of |W| over splits for two sample sizes.
+/// Distribution of |W| over splits for two sample sizes.
 pub(crate) struct Null {
-    /// |W| of every split visited, ascending.
+    /// |W| of every evaluated split, ascending.
     sizes: Vec<f64>,
-    /// Whether all splits were visited.
+    /// True if all splits were enumerated.
     exact: bool,
 }
 
 impl Null {
-    /// The distribution for samples of `n` and `m` values, at least 2 each.
+    /// Distribution for samples of `n` and `m` values, at least 2 each.
     pub(crate) fn new(n: usize, m: usize, seed: u64) -> Self {
         let splits = binomial(n + m, n);
         let mut sizes = Vec::new();
@@ -66,7 +65,7 @@ impl Null {
         Self { sizes, exact: splits.is_some_and(|splits| splits <= SPLITS_MAX) }
     }
 
-    /// The two-sided p-value of an observed W. With drawn splits the observed one counts as one of
+    /// Two-sided p-value of an observed W. With drawn splits the observed one counts as one of
     /// them, so that p is never zero and the test keeps its level.
     pub(crate) fn p(&self, statistic: f64) -> f64 {
         let size = statistic.abs() * (1.0 - ROUNDING);
@@ -76,7 +75,7 @@ impl Null {
         self.share(beyond, total)
     }
 
-    /// The |W| above which p is at most `error`: [`Null::p`] turned around. `None` where no W is
+    /// Critical |W| above which p is at most `error`, the inverse of [`Null::p`]. `None` if no W is
     /// extreme enough.
     pub(crate) fn critical(&self, error: f64) -> Option<Critical> {
         let total = self.sizes.len() as f64;
@@ -90,7 +89,7 @@ impl Null {
                 refused = middle;
             }
         }
-        // At most so many splits may be as extreme as W, so W lies above the next one.
+        // This many splits may be as extreme as W, so W is above the next one.
         let next = self.sizes.len().checked_sub(allowed? + 1)?;
         let size = self.sizes[next];
         size.is_finite().then_some(Critical(size))
@@ -101,53 +100,50 @@ impl Null {
     }
 }
 
-/// A |W| above which a difference is told.
+/// Critical value of |W|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Critical(f64);
 
 impl Critical {
-    /// One for tests, without a table.
+    /// Critical value for tests, without a table.
     #[cfg(test)]
     pub(crate) fn of(size: f64) -> Self {
         Self(size)
     }
 
-    /// Whether this W lies above.
+    /// True if W exceeds the critical value.
     pub(crate) fn rejects(self, statistic: f64) -> bool {
         statistic.abs() * (1.0 - ROUNDING) > self.0
     }
 }
 
-/// Two samples of n and m values without ties across them, by what W is made of: the number of
-/// their pairs in which y lies below x, and the variance under the root. See the module.
+/// Two samples of n and m values without ties across them, reduced to the terms of W: the number of
+/// pairs in which y is below x, and the variance under the root. See the module.
 ///
-/// # How far W can be known from one place
+/// # Bounds of W near a known point
 ///
-/// When one more pair turns, one P grows from p to p + 1 and one n - Q from r to r + 1, with
-/// p < m and r < n. Of the sums of squared deviations the first thus grows by at most
-/// 2m - 1 - (2g + 1) / n when g pairs lie below, and the second by at most 2n - 1 - (2g + 1) / m;
-/// both bounds fall as g grows. So a W that is far enough above what would be rejected still is
-/// after a known number of further pairs, in whatever order they turn, and those places need not be
-/// looked at.
+/// When one more pair turns, one P grows from p to p + 1 and one n - Q from r to r + 1, with p < m
+/// and r < n. Of the sums of squared deviations the first thus grows by at most 2m - 1 - (2g + 1) /
+/// n when g pairs are below, and the second by at most 2n - 1 - (2g + 1) / m; both bounds fall as g
+/// grows. A W that is far enough above the critical value therefore stays above it for a known
+/// number of further pairs, in any order, and those points can be skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     n: usize,
     m: usize,
-    /// Pairs in which y lies below x.
+    /// Pairs in which y is below x.
     pub(crate) below: usize,
     statistic: f64,
-    /// The variance under the root, of doubled placements.
+    /// Variance under the root, of doubled placements.
     variance: f64,
 }
 
 impl Split {
-    /// Two samples, each sorted ascending: a pair counts as y below x when the difference y - x is
-    /// one that `turned` says has turned; that has to hold for all below one that has. Linear in
-    /// the lengths.
+    /// From two ascending samples: a pair counts as y below x if `turned` is true for y - x; it has
+    /// to be true for all differences below one for which it is true. Linear in the lengths.
     pub(crate) fn new(x: &[f64], y: &[f64], turned: impl Fn(f64) -> bool) -> Self {
         let (n, m) = (x.len(), y.len());
-        // Whole numbers until the end: sums of them do not wait for each other as those of reals
-        // do.
+        // Integers until the end: their sums are associative, which allows parallel execution.
         let (mut of_x, mut of_y) = ((0, 0), (0, 0));
         let mut below = 0;
         for (index, own) in x.iter().enumerate() {
@@ -168,13 +164,13 @@ impl Split {
         Self { n, m, below: pairs, statistic: studentized(n, m, of_x, of_y), variance }
     }
 
-    /// W.
+    /// Statistic W.
     pub(crate) fn statistic(self) -> f64 {
         self.statistic
     }
 
-    /// How many further pairs may turn, in any order, and W still be above the critical value. Only
-    /// where less than half of the pairs have turned; otherwise 0.
+    /// Number of further pairs that can turn, in any order, with W still above the critical value.
+    /// 0 unless less than half of the pairs have turned.
     pub(crate) fn ahead(self, critical: Critical) -> usize {
         let (n, m, below) = (self.n as f64, self.m as f64, self.below as f64);
         let growth = n / (n - 1.0) * (2.0 * m - 1.0 - (2.0 * below + 1.0) / n)
@@ -183,15 +179,15 @@ impl Split {
         let above = |further: usize| {
             let excess = n * m - 2.0 * (below + further as f64);
             let root = critical.0 * (self.variance + further as f64 * growth).sqrt();
-            // Twice the rounding, so that no place is skipped that lies on the border.
+            // Twice the rounding, so that no point on the border is skipped.
             excess * (1.0 - 2.0 * ROUNDING) > root
         };
         last_true((self.n * self.m / 2).saturating_sub(self.below), above)
     }
 
-    /// How many pairs may have turned, whatever the data, and W still be above the critical value:
-    /// placements of x lie within 0..=m, so their squares sum up to at most m times their sum, and
-    /// those of y alike.
+    /// Number of pairs that can have turned, for any data, with W still above the critical value:
+    /// placements of x are between 0 and m, so their squares sum up to at most m times their sum;
+    /// likewise for y.
     pub(crate) fn certain(n: usize, m: usize, critical: Critical) -> usize {
         let (x, y) = (n as f64, m as f64);
         let above = |turned: usize| {
@@ -204,8 +200,7 @@ impl Split {
     }
 }
 
-/// The largest number up to `most` at which something holds that holds up to there and not after;
-/// 0 is taken to hold.
+/// Largest number up to `most` for which a monotonic condition is true; assumed to be true for 0.
 fn last_true(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut yes, mut no) = (0, most + 1);
     while yes + 1 < no {
@@ -215,8 +210,8 @@ fn last_true(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     yes
 }
 
-/// W of two samples, each sorted ascending, after `shift` is added to every x. Positive when y
-/// tends to be larger. Both have at least 2 values. Linear in their lengths.
+/// W of two ascending samples after `shift` is added to every x. Positive if y tends to be larger.
+/// Both have at least 2 values. Linear in their lengths.
 pub(crate) fn statistic(x: &[f64], y: &[f64], shift: f64) -> f64 {
     let shifted = |value: &f64| value + shift;
     let of_x = Moments::of(x, y, |a, b| shifted(a).total_cmp(b));
@@ -224,7 +219,7 @@ pub(crate) fn statistic(x: &[f64], y: &[f64], shift: f64) -> f64 {
     studentized(x.len(), y.len(), of_x, of_y)
 }
 
-/// Sum and sum of squares of doubled placements, so that halves stay whole.
+/// Sum and sum of squares of doubled placements, so that halves stay integers.
 #[derive(Clone, Copy)]
 struct Moments {
     sum: f64,
@@ -250,13 +245,13 @@ impl Moments {
         moments
     }
 
-    /// Their variance with divisor n - 1.
+    /// Variance with divisor n - 1.
     fn variance(self, n: f64) -> f64 {
         ((self.squares - self.sum * self.sum / n) / (n - 1.0)).max(0.0)
     }
 }
 
-/// What is under the root of W, of doubled placements.
+/// Term under the root of W, of doubled placements.
 fn pooled(n: f64, m: f64, of_x: Moments, of_y: Moments) -> f64 {
     n * of_x.variance(n) + m * of_y.variance(m)
 }
@@ -266,7 +261,7 @@ fn studentized(n: usize, m: usize, of_x: Moments, of_y: Moments) -> f64 {
     // Mean ranks differ by the mean placements and by half the difference of the sizes.
     let difference = of_y.sum / m - of_x.sum / n + (m - n);
     let variance = pooled(n, m, of_x, of_y);
-    // Placements are doubled: below 1e-6 only rounding is left of a variance.
+    // Placements are doubled: a variance below 1e-6 is rounding error.
     if variance > 1e-6 {
         n * m * difference / ((n + m) * variance.sqrt())
     } else if difference.abs() < ROUNDING {
@@ -276,7 +271,7 @@ fn studentized(n: usize, m: usize, of_x: Moments, of_y: Moments) -> f64 {
     }
 }
 
-/// W when x stands at these positions (ascending) among n + m distinct values in order.
+/// W with x at these positions (ascending) among n + m distinct values in order.
 fn of_split(positions: &[usize], m: usize) -> f64 {
     let mut of_x = Moments { sum: 0.0, squares: 0.0 };
     let mut of_y = of_x;
@@ -298,7 +293,7 @@ fn of_split(positions: &[usize], m: usize) -> f64 {
     studentized(positions.len(), m, of_x, of_y)
 }
 
-/// The next set of positions in lexical order; `false` after the last.
+/// Next set of positions in lexical order; `false` after the last.
 fn advance(positions: &mut [usize], total: usize) -> bool {
     let n = positions.len();
     let Some(at) = (0..n).rev().find(|at| positions[*at] < total - n + at) else {
@@ -311,7 +306,7 @@ fn advance(positions: &mut [usize], total: usize) -> bool {
     true
 }
 
-/// A random set of positions, each equally likely (selection sampling).
+/// Random set of positions, each equally likely (selection sampling).
 fn draw(positions: &mut [usize], total: usize, rng: &mut fastrand::Rng) {
     let n = positions.len();
     let mut taken = 0;

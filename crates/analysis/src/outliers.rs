@@ -1,17 +1,17 @@
-//! Values that lie far from the others of their cell: labeled, never left out.
+//! Labels for outliers. Values are never removed.
 //!
-//! The values of one cell enter in any order, a [`Label`] for each leaves. A label colors a point
-//! and asks for a look at the trial; no estimate changes, since medians and ranks resist a few wild
-//! values anyway, and what is far out may well be what the filesystem does.
+//! Takes the values of one cell in any order and returns a [`Label`] for each. A label colors a
+//! point and suggests to inspect the trial; estimates do not change, because medians and ranks
+//! resist a few extreme values, and these may be genuine behavior of the filesystem.
 //!
 //! # The score
 //!
 //! On logarithms: u = 0.6745 (ln y - median) / MAD, with the median absolute deviation in place of
-//! a standard deviation, which an outlier would widen until it hides. Above 3.5 a value is called
-//! an outlier by Iglewicz and Hoaglin ("How to Detect and Handle Outliers", 1993); that is *mild*
-//! here, and *severe* begins at 10. The MAD counts as at least 0.001, or as the resolution of the
-//! clock over the time measured if that is coarser: where most values are equal, a difference that
-//! nobody can read off is no outlier.
+//! a standard deviation, which an outlier would inflate until it hides. Iglewicz and Hoaglin ("How
+//! to Detect and Handle Outliers", 1993) label a value above 3.5 as an outlier; that is *mild*
+//! here, and *severe* begins at 10. The MAD is at least 0.001, or the resolution of the clock
+//! relative to the measured time if that is coarser: if most values are equal, a difference below
+//! the resolution is not an outlier.
 
 use model::Ratio;
 
@@ -20,31 +20,31 @@ use crate::{
     summary::{LEVEL, needed},
 };
 
-/// Above this score a value is a mild outlier.
+/// Score above which a value is a mild outlier.
 const MILD: f64 = 3.5;
-/// Above this score it is a severe one.
+/// Score above which a value is a severe outlier.
 const SEVERE: f64 = 10.0;
-/// The MAD of a normal distribution in standard deviations, as Iglewicz and Hoaglin round it.
+/// MAD of a normal distribution in standard deviations, rounded as by Iglewicz and Hoaglin.
 const MAD_OF_NORMAL: f64 = 0.6745;
-/// The least deviation of logarithms that is taken seriously, a thousandth of the value.
+/// Smallest deviation of logarithms that counts, 0.1 % of the value.
 pub(crate) const LEAST_DEVIATION: f64 = 0.001;
 
-/// How far a value lies from the others.
+/// Distance of a value from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// Among the others, or not judged.
+    /// Not an outlier, or not labeled.
     Ordinary,
     /// More than 3.5 robust standard deviations away.
     Mild,
-    /// More than 10 of them.
+    /// More than 10 robust standard deviations away.
     Severe,
 }
 
-/// Labels the values of one cell, in the order given.
+/// Labels the values of one cell, in the given order.
 ///
-/// `resolution` is the smallest difference the measurement can tell, relative to a value. Nothing
-/// is labeled with fewer values than an interval takes (6), since their deviations say little. A
-/// value without logarithm (not finite, zero, or negative) takes no part and is not judged.
+/// `resolution` is the smallest measurable difference relative to a value. With fewer values than
+/// an interval needs (6), no value is labeled, because the deviations are unreliable. A value
+/// without logarithm (not finite, zero, or negative) is skipped.
 pub fn label(values: &[f64], resolution: Option<Ratio>) -> Vec<Label> {
     let scores = scores(values, resolution);
     let label = |score: f64| match score.abs() {
@@ -55,7 +55,7 @@ pub fn label(values: &[f64], resolution: Option<Ratio>) -> Vec<Label> {
     scores.into_iter().map(|score| score.map_or(Label::Ordinary, label)).collect()
 }
 
-/// The score of each value; `None` for what is not judged.
+/// Score of each value; `None` for skipped ones.
 fn scores(values: &[f64], resolution: Option<Ratio>) -> Vec<Option<f64>> {
     let log = |value: &f64| (value.is_finite() && *value > 0.0).then(|| value.ln());
     let logs: Vec<Option<f64>> = values.iter().map(log).collect();
@@ -69,7 +69,7 @@ fn scores(values: &[f64], resolution: Option<Ratio>) -> Vec<Option<f64>> {
     };
     let center = middle(&mut known);
     let deviation = middle(&mut known.iter().map(|log| (log - center).abs()).collect());
-    // A resolution that is no number loses against the least deviation.
+    // A resolution that is NaN loses against the minimum deviation.
     let least = LEAST_DEVIATION.max(resolution.map_or(0.0, |resolution| resolution.0));
     let unit = deviation.max(least) / MAD_OF_NORMAL;
     logs.into_iter().map(|log| Some((log? - center) / unit)).collect()

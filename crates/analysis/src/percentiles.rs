@@ -1,36 +1,36 @@
-//! Percentiles of latency: one of each run, summarized over the runs.
+//! Latency percentiles: one per run, summarized over the runs.
 //!
-//! Histograms enter, one for each run of a cell; a [`Summary`] in nanoseconds leaves. Operations of
-//! one run wait for each other and for the same flushes, so a run counts as one observation, with
-//! its own percentile. An interval from the operations as if they were independent would be too
-//! narrow by orders of magnitude.
+//! Takes one histogram per run of a cell and returns a [`Summary`] in nanoseconds. Operations of
+//! one run wait for each other and for the same flushes, so a run is one observation with its own
+//! percentile. An interval that treats operations as independent would be too narrow by orders of
+//! magnitude.
 
 use model::Histogram;
 
 use crate::{
-    Absent, Summary,
+    NotEstimable, Summary,
     summary::{LEVEL, needed},
 };
 
-/// Operations that have to lie beyond a percentile.
+/// Operations that have to exceed a percentile.
 const BEYOND: f64 = 10.0;
 
-/// Whether so many operations carry the percentile `q` (0.99 for p99): at least ten of them lie
-/// beyond it. p99 takes 1000, p99.9 takes 10,000.
+/// True if the number of operations supports the percentile `q` (0.99 for p99): at least ten of
+/// them exceed it. p99 needs 1000, p99.9 needs 10,000.
 pub fn enough(count: u64, q: f64) -> bool {
-    // A share such as 0.999 lies beside itself, by less than that.
+    // The tolerance covers the rounding of fractions such as 0.999.
     count as f64 * (1.0 - q) >= BEYOND - 1e-6
 }
 
-/// The percentile `q` of each run, in nanoseconds, summarized over the runs.
+/// Percentile `q` of each run, in nanoseconds, summarized over the runs.
 ///
 /// # Errors
-/// [`Absent::Operations`] if any run has too few operations for it, and [`Absent::Repeats`] without
-/// runs.
+/// [`NotEstimable::Operations`] if any run has too few operations for it, and
+/// [`NotEstimable::Repetitions`] without runs.
 pub fn over_runs<'a>(
     runs: impl IntoIterator<Item = &'a Histogram>,
     q: f64,
-) -> Result<Summary, Absent> {
+) -> Result<Summary, NotEstimable> {
     let mut values = Vec::new();
     let mut least: Option<u64> = None;
     for run in runs {
@@ -41,12 +41,12 @@ pub fn over_runs<'a>(
         }
     }
     if let Some(least) = least {
-        return Err(Absent::Operations { least, needed: operations(q) });
+        return Err(NotEstimable::Operations { least, needed: operations(q) });
     }
-    Summary::new(&values).map_err(|_| Absent::Repeats { least: 0, needed: needed(LEVEL) })
+    Summary::new(&values).map_err(|_| NotEstimable::Repetitions { least: 0, needed: needed(LEVEL) })
 }
 
-/// The operations that a percentile takes; `u64::MAX` for the maximum, which none carry.
+/// Operations needed for a percentile; `u64::MAX` for the maximum, which no number supports.
 fn operations(q: f64) -> u64 {
     let operations = (BEYOND / (1.0 - q) - 1e-6).ceil();
     #[expect(
@@ -92,9 +92,9 @@ mod tests {
     fn one_short_run_withholds_the_percentile() {
         let runs = [run(10_000, 100), run(900, 100), run(950, 100)];
         let refused = over_runs(&runs, 0.99);
-        assert_eq!(refused, Err(Absent::Operations { least: 900, needed: 1000 }));
+        assert_eq!(refused, Err(NotEstimable::Operations { least: 900, needed: 1000 }));
         assert!(over_runs(&runs, 0.9).is_ok());
-        assert!(matches!(over_runs(&[], 0.5), Err(Absent::Repeats { least: 0, .. })));
-        assert!(matches!(over_runs(&runs, f64::NAN), Err(Absent::Operations { .. })));
+        assert!(matches!(over_runs(&[], 0.5), Err(NotEstimable::Repetitions { least: 0, .. })));
+        assert!(matches!(over_runs(&runs, f64::NAN), Err(NotEstimable::Operations { .. })));
     }
 }

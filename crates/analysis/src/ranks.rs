@@ -1,73 +1,73 @@
-//! A family of cells in order, with ties where the data do not separate them.
+//! Ranking of a family of cells, with ties if cells do not differ significantly.
 //!
-//! One list of values for each cell enters; a [`Ranking`] leaves. Cells are ordered by median; all
-//! pairs are compared and corrected together, so a claim about the family holds for the family. A
-//! single winner exists only when the top group has one member. Ranks are never averaged over
-//! workloads, and no points are given.
+//! Input is one list of values per cell; the result is a [`Ranking`]. Cells are ordered by median;
+//! all pairs are compared and adjusted together, so findings hold for the whole family. There is a
+//! single winner only if the top group has one member. Ranks are never averaged over workloads, and
+//! no points are awarded.
 //!
-//! Values are taken as they are: alignment of blocks ([`crate::blocks`]) is a matter of single
-//! pairs and of data that drift, and the caller knows whether they do.
+//! Values are not aligned: alignment by blocks ([`crate::blocks`]) applies to single pairs of data
+//! that drift, and the caller knows whether they do.
 //!
-//! Families do not depend on each other, nor on the [`Comparer`] that compares them, so many of
-//! them may be ranked in threads, each with a `Comparer` of its own, with the same outcome.
+//! Families do not depend on each other nor on the [`Comparer`], so threads with one `Comparer`
+//! each can rank them with the same result.
 
 use model::{Ratio, metric::Better};
 
-use self::{letters::letters, standing::Standing};
+use self::{letters::letters, rank_bootstrap::RankBootstrap};
 use crate::{
     Error, blocks,
     compare::{Comparer, Comparison, Sample, Side, Size, Verdict},
     family::holm,
     median, sorted,
-    trend::Repeat,
+    trend::Repetition,
 };
 
 mod letters;
-pub(crate) mod standing;
+pub(crate) mod rank_bootstrap;
 
-/// Family-wise error rate of the claims about one family.
+/// Family-wise error rate of the findings about one family.
 pub const FAMILY_ERROR: f64 = 0.05;
 
-/// Two cells of a family.
+/// Comparison of two cells of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// Index of the better cell by median.
+    /// Index of the cell with the better median.
     pub better: usize,
-    /// Index of the other.
+    /// Index of the other cell.
     pub other: usize,
-    /// The better against the other: a ratio above 1 is in favor of `better`.
+    /// `better` relative to `other`: a ratio above 1 favors `better`.
     pub comparison: Comparison,
-    /// p-value after Holm's correction for all pairs of the family.
+    /// p-value after Holm's adjustment over all pairs of the family.
     pub p_holm: f64,
 }
 
 impl Pair {
-    /// Whether the two are told apart: at [`FAMILY_ERROR`], and by a verdict that says so. A small
-    /// p-value alone is not enough where too few values or ratios on both sides of 1 forbid a
-    /// verdict; ratios that only disagree about the size forbid none.
-    pub fn separated(&self) -> bool {
+    /// True if the two differ significantly: the adjusted p-value is below [`FAMILY_ERROR`] and the
+    /// verdict is a difference. A small p-value is not sufficient with too few values, or if ratios
+    /// on both sides of 1 prevent a verdict. Ratios that disagree about the size only do not
+    /// prevent one.
+    pub fn is_significant(&self) -> bool {
         let differs = matches!(self.comparison.verdict, Verdict::Differs { .. });
         differs && self.p_holm <= FAMILY_ERROR
     }
 
-    /// Whether the better by median is told apart from the other as the better one, by a difference
-    /// that may matter.
+    /// True if `better` is significantly better by a difference that may exceed δ.
     fn beats(&self) -> bool {
         let matters = matches!(
             self.comparison.verdict,
             Verdict::Differs { side: Side::Better, size: Size::AtLeast | Size::Uncertain }
         );
-        matters && self.separated()
+        matters && self.is_significant()
     }
 
-    /// Whether the two are told apart against the order: the better by median is the worse one.
-    /// Nothing may be said then that rests on the order of the two.
-    pub fn reversed(&self) -> bool {
+    /// True if the two differ significantly against the order: the cell with the better median is
+    /// the worse one. No finding may then depend on their order.
+    pub fn is_contradictory(&self) -> bool {
         let worse = matches!(self.comparison.verdict, Verdict::Differs { side: Side::Worse, .. });
-        worse && self.separated()
+        worse && self.is_significant()
     }
 
-    /// The other of the two, if this is a pair of that cell.
+    /// Other cell of the pair, if the given cell is one of the two.
     fn with(&self, cell: usize) -> Option<usize> {
         match () {
             () if self.better == cell => Some(self.other),
@@ -77,31 +77,33 @@ impl Pair {
     }
 }
 
-/// The family in order. Indexes are those of the slice that was ranked.
+/// Ranked family. Indexes refer to the ranked slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// All cells, best median first; equal medians keep their order.
     pub order: Vec<usize>,
-    /// The best cell, all not told apart from it, and all that differ from it by less than δ for
-    /// certain (equivalent, or a negligible difference); best first.
+    /// Top group: the best cell, all cells that do not differ significantly from it, and all that
+    /// differ by less than δ (equivalent or negligible); best first.
     pub top: Vec<usize>,
-    /// The worst cell, all not told apart from it, and all that differ from it by less than δ for
-    /// certain; worst first. A single worst exists only when this has one member.
+    /// Bottom group: the worst cell, all cells that do not differ significantly from it, and all
+    /// that differ by less than δ; worst first. There is a single worst cell only if this has one
+    /// member.
     pub bottom: Vec<usize>,
-    /// Compact letters of each cell, by its index: cells that share a letter were not told apart.
+    /// Compact letters of each cell, by its index: cells that share a letter do not differ
+    /// significantly.
     pub letters: Vec<String>,
-    /// How often each cell has the best median, by its index, when blocks are drawn anew with
-    /// replacement: 4000 seeded resamples, the same blocks for all cells. Where a block is unknown
-    /// the repeats of each cell are drawn on their own. Ties share the win.
+    /// Probability that each cell has the best median, by its index: 4000 seeded resamples of
+    /// blocks with replacement, the same blocks for all cells. If a block is unknown, the
+    /// repetitions of each cell are resampled separately. Ties share the win.
     pub first: Vec<Ratio>,
-    /// The places of each cell, from 1, by its index: the middle 90 % over the same resamples.
+    /// 90 % interval of the rank of each cell, from 1, by its index, over the same resamples.
     pub places: Vec<(u32, u32)>,
-    /// All pairs; the better cell by median comes first in each.
+    /// All pairs, the cell with the better median first.
     pub pairs: Vec<Pair>,
 }
 
 impl Ranking {
-    /// The pair of two cells, in whichever order it is kept.
+    /// Pair of two cells, in either order.
     pub fn pair(&self, one: usize, other: usize) -> Option<&Pair> {
         let wanted =
             |pair: &&Pair| [(one, other), (other, one)].contains(&(pair.better, pair.other));
@@ -109,106 +111,105 @@ impl Ranking {
     }
 }
 
-/// Ranks cells by the values of one metric, at the practical threshold δ. Lists of equal length are
-/// resampled jointly, value i of each being the same block of the run; of lists of different
-/// lengths no block is known. No [`crate::Check`] is made; [`rank_repeats`] makes them.
+/// Ranks cells by the values of one metric at the equivalence margin δ. Lists of equal length are
+/// resampled jointly: value i of each belongs to the same block. With different lengths, blocks are
+/// unknown. No [`crate::Check`] is made; [`rank_repetitions`] makes them.
 ///
 /// # Errors
-/// [`Error`] when a list is empty or holds a value that is not finite and positive.
+/// [`Error`] if a list is empty or has a value that is not finite and positive.
 pub fn rank(
     comparer: &mut Comparer,
     cells: &[&[f64]],
     better: Better,
-    threshold: Ratio,
+    margin: Ratio,
 ) -> Result<Ranking, Error> {
     let joint = cells.windows(2).all(|two| two[0].len() == two[1].len());
-    let repeat = |(index, value): (usize, &f64)| Repeat {
+    let repetition = |(index, value): (usize, &f64)| Repetition {
         block: u32::try_from(index).ok().filter(|_| joint),
         value: *value,
     };
-    let lists: Vec<Vec<Repeat>> =
-        cells.iter().map(|values| values.iter().enumerate().map(repeat).collect()).collect();
-    let lists: Vec<&[Repeat]> = lists.iter().map(Vec::as_slice).collect();
-    ranked(comparer, &lists, better, threshold, Checks::None)
+    let lists: Vec<Vec<Repetition>> =
+        cells.iter().map(|values| values.iter().enumerate().map(repetition).collect()).collect();
+    let lists: Vec<&[Repetition]> = lists.iter().map(Vec::as_slice).collect();
+    ranked(comparer, &lists, better, margin, Checks::None)
 }
 
-/// Ranks cells by repeats that know their blocks, and holds other ways to compare against each pair
-/// ([`crate::Check`]); a pair of which one disagrees and points to the other side is not told
-/// apart. Values are taken as they are, see the module. Cost: for 10 cells of 100 repeats some 5
-/// ms, a third of it for the resamples.
+/// Ranks cells by repetitions with known blocks and checks each pair with other methods
+/// ([`crate::Check`]); a pair for which one method points to the other side does not differ
+/// significantly. Values are not aligned, see the module. Cost: about 5 ms for 10 cells of 100
+/// repetitions, a third of it for the resamples.
 ///
 /// # Errors
-/// [`Error`] when a list is empty or holds a value that is not finite and positive.
-pub fn rank_repeats(
+/// [`Error`] if a list is empty or has a value that is not finite and positive.
+pub fn rank_repetitions(
     comparer: &mut Comparer,
-    cells: &[&[Repeat]],
+    cells: &[&[Repetition]],
     better: Better,
-    threshold: Ratio,
+    margin: Ratio,
 ) -> Result<Ranking, Error> {
-    ranked(comparer, cells, better, threshold, Checks::All)
+    ranked(comparer, cells, better, margin, Checks::All)
 }
 
-/// Ranks as [`rank_repeats`], but compares each pair in those blocks that both have
-/// ([`crate::blocks::shared`]), as a run takes that may have drifted
-/// ([`crate::drift::Drift::suspected`]): what it did to the later blocks of one cell it did not do
-/// to another that was closed before. Order, P(first), and places are of the blocks that all cells
-/// of the family have, so that they rest on what the comparisons rest on; where these are too few,
-/// of all values. A pair that shares more blocks than the family does may still be told apart
-/// against the order ([`Pair::reversed`]).
+/// Ranks as [`rank_repetitions`], but compares each pair in its common blocks only
+/// ([`crate::blocks::shared`]). Required for a run that may have drifted
+/// ([`crate::drift::Drift::suspected`]): a drift in the later blocks affects only the cells still
+/// open then. Order, P(first), and rank intervals use the blocks common to all cells of the family,
+/// like the comparisons, or all values if these are too few. A pair with more common blocks than
+/// the family may still differ significantly against the order ([`Pair::is_contradictory`]).
 ///
 /// # Errors
-/// [`Error`] when a list is empty or holds a value that is not finite and positive.
+/// [`Error`] if a list is empty or has a value that is not finite and positive.
 pub fn rank_shared(
     comparer: &mut Comparer,
-    cells: &[&[Repeat]],
+    cells: &[&[Repetition]],
     better: Better,
-    threshold: Ratio,
+    margin: Ratio,
 ) -> Result<Ranking, Error> {
-    ranked(comparer, cells, better, threshold, Checks::AllInSharedBlocks)
+    ranked(comparer, cells, better, margin, Checks::AllInSharedBlocks)
 }
 
-/// How the pairs of a family are compared.
+/// Checks applied to the pairs of a family.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checks {
-    /// By the test alone.
+    /// The test only.
     None,
-    /// With other ways held against it.
+    /// The test and the other methods.
     All,
-    /// So, too, and each pair in the blocks that both have.
+    /// The test and the other methods, each pair in its common blocks.
     AllInSharedBlocks,
 }
 
 fn ranked(
     comparer: &mut Comparer,
-    cells: &[&[Repeat]],
+    cells: &[&[Repetition]],
     better: Better,
-    threshold: Ratio,
+    margin: Ratio,
     checks: Checks,
 ) -> Result<Ranking, Error> {
-    let of = |cell: &&[Repeat]| Sample::of_repeats(cell, better);
+    let of = |cell: &&[Repetition]| Sample::of_repetitions(cell, better);
     let samples = cells.iter().map(of).collect::<Result<Vec<Sample>, Error>>()?;
     let shared = checks == Checks::AllInSharedBlocks && blocks::unequal(cells);
     let family = shared.then(|| blocks::shared(cells)).flatten();
-    let ordered: Vec<&[Repeat]> = match &family {
+    let ordered: Vec<&[Repetition]> = match &family {
         Some(family) => family.iter().map(Vec::as_slice).collect(),
         None => cells.to_vec(),
     };
     let order = order(&ordered, better)?;
-    let standing = Standing::new(&samples.iter().collect::<Vec<_>>());
+    let rank_bootstrap = RankBootstrap::new(&samples.iter().collect::<Vec<_>>());
     let placed = family.is_some().then(|| ordered.iter().map(of).collect::<Result<Vec<_>, _>>());
-    let placed = placed.transpose()?.map(|own| Standing::new(&own.iter().collect::<Vec<_>>()));
-    let placed = placed.as_ref().unwrap_or(&standing);
+    let placed = placed.transpose()?.map(|own| RankBootstrap::new(&own.iter().collect::<Vec<_>>()));
+    let placed = placed.as_ref().unwrap_or(&rank_bootstrap);
     let mut pairs = Vec::new();
     for (place, &first) in order.iter().enumerate() {
         for &other in &order[place + 1..] {
             let own = shared.then(|| unequal(cells[other], cells[first])).flatten();
             let comparison = match own {
                 Some([other, first]) => {
-                    comparer.compare_repeats(&other, &first, better, threshold)?
+                    comparer.compare_repetitions(&other, &first, better, margin)?
                 }
                 None => {
-                    let p = (checks != Checks::None).then(|| standing.p(other, first));
-                    comparer.judge(&samples[other], &samples[first], threshold, p)
+                    let p = (checks != Checks::None).then(|| rank_bootstrap.p(other, first));
+                    comparer.judge(&samples[other], &samples[first], margin, p)
                 }
             };
             let p_holm = comparison.p;
@@ -221,7 +222,7 @@ fn ranked(
     }
     let apart: Vec<(usize, usize)> = pairs
         .iter()
-        .filter(|pair| pair.separated())
+        .filter(|pair| pair.is_significant())
         .map(|pair| (pair.better, pair.other))
         .collect();
     Ok(Ranking {
@@ -235,17 +236,17 @@ fn ranked(
     })
 }
 
-/// The repeats of two cells in the blocks that both have, where they do not have the same.
-fn unequal(one: &[Repeat], other: &[Repeat]) -> Option<[Vec<Repeat>; 2]> {
+/// Repetitions of two cells in their common blocks, if their blocks differ.
+fn unequal(one: &[Repetition], other: &[Repetition]) -> Option<[Vec<Repetition>; 2]> {
     let pair = [one, other];
     let shared = blocks::unequal(&pair).then(|| blocks::shared(&pair)).flatten()?;
-    <[Vec<Repeat>; 2]>::try_from(shared).ok()
+    <[Vec<Repetition>; 2]>::try_from(shared).ok()
 }
 
-/// The cells by their medians, best first.
-fn order(cells: &[&[Repeat]], better: Better) -> Result<Vec<usize>, Error> {
-    let of = |cell: &&[Repeat]| {
-        let values: Vec<f64> = cell.iter().map(|repeat| repeat.value).collect();
+/// Cells by median, best first.
+fn order(cells: &[&[Repetition]], better: Better) -> Result<Vec<usize>, Error> {
+    let of = |cell: &&[Repetition]| {
+        let values: Vec<f64> = cell.iter().map(|repetition| repetition.value).collect();
         Ok(median(&sorted(&values)?))
     };
     let medians = cells.iter().map(of).collect::<Result<Vec<f64>, Error>>()?;
@@ -257,7 +258,7 @@ fn order(cells: &[&[Repeat]], better: Better) -> Result<Vec<usize>, Error> {
     Ok(order)
 }
 
-/// The first of an order and all that are not shown to differ from it by what may matter.
+/// First cell of an order and all that do not differ from it by more than δ.
 fn beside(mut order: impl Iterator<Item = usize>, pairs: &[Pair]) -> Vec<usize> {
     let Some(end) = order.next() else {
         return Vec::new();

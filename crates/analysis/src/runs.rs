@@ -1,103 +1,103 @@
-//! Runs against each other: which of their cells belong together, what differed beside them, and
-//! what their numbers say.
+//! Comparison of runs: pairs their cells, lists differences in conditions, and tests the numbers.
 //!
-//! [`RunRecord`]s enter in order; a [`Chain`] of adjacent comparisons leaves, two runs being the
-//! shortest chain. Each step is a [`Paired`]: what differed by [`Way`], every paired test with its
-//! comparison, what was not paired and why, and whether claims may be made at all. Nothing is
-//! formatted here beyond the reasons, and no run is read.
+//! [`RunRecord`]s are compared in order, each with its predecessor; the result is a [`Chain`], for
+//! two runs with one step. A step is a [`Paired`]: differences by [`Aspect`], every paired test
+//! with its comparison, unpaired cells with the reason, and obstacles to findings. Only the reasons
+//! are formatted here.
 //!
-//! # What is paired
+//! # Pairing
 //!
-//! Filesystems that [`Pairs::rename`] names, then cells of the same identity, then the same
-//! workload under the same conditions with the filesystem of the same name made with other options,
-//! and, where each run has a single filesystem, the same workload. Twins pair with nothing.
+//! Filesystems that [`CompareOptions::rename`] names come first, then cells of the same identity,
+//! then the same workload under the same conditions with the filesystem of the same name and other
+//! options, and, if each run has a single filesystem, the same workload. A/A duplicates are not
+//! paired.
 //!
-//! # What may be claimed
+//! # Findings
 //!
-//! What two runs differ in must belong to one way; it is then what the numbers compare. Where they
-//! differ in two ways at once, a difference of numbers is one of both together, and is claimed only
-//! if [`Pairs::allow`] names them all. No way is a repeat of the same. Runs share no blocks, so
-//! values are taken as they are, and a machine that was slower on one of the two days looks like a
-//! slower filesystem. What guards against that is the [`Anchor`]: tests that what differed cannot
-//! have touched.
+//! The differences between two runs must belong to one aspect, which is then the subject of the
+//! comparison. If they differ in two aspects, a difference of numbers may be due to either, and is
+//! a finding only if [`CompareOptions::allow`] names them all. Without differences, the runs are
+//! repetitions of each other. Runs have no common blocks, so values are not aligned, and a machine
+//! that was slower on one of the two days looks like a slower filesystem. [`NegativeControls`]
+//! guard against that: tests that the differences cannot have affected.
 //!
-//! # How many comparisons
+//! # Multiple comparisons
 //!
-//! The family is all tests of all steps that may be claimed of, boring ones included. The list is
-//! screened by Benjamini and Hochberg, and its intervals are widened to the level at which the
-//! share of listed intervals that miss is kept (Benjamini and Yekutieli, "False discovery
+//! The family is all tests of all steps that may yield findings, including unremarkable ones. The
+//! list is screened by Benjamini–Hochberg, and its intervals are widened to the level that bounds
+//! the fraction of listed intervals that do not cover (Benjamini and Yekutieli, "False discovery
 //! rate-adjusted multiple confidence intervals for selected parameters", Journal of the American
-//! Statistical Association 100, 2005). What is said of a single test, and what the gate says, is
-//! corrected by Holm.
+//! Statistical Association 100, 2005). Findings about single tests, and the gate, are
+//! Holm-adjusted.
 
-mod anchor;
 mod cells;
 mod family;
 mod guards;
 mod history;
 mod missing;
+mod negative_controls;
 mod numbers;
 
 use model::{Metric, Profile, Ratio, RunRecord, Warning};
 
-pub use crate::conditions::Way;
-pub use anchor::{Anchor, MachineFact, Untouched};
-pub use cells::{By, Lone, Why};
+pub use crate::conditions::Aspect;
+pub use cells::{PairedBy, Unpaired, UnpairedReason};
 pub use family::{AtGate, Family, Gate, GateVerdict};
 pub use guards::Withheld;
-pub use history::{Doubted, History};
+pub use history::{History, WithheldChange};
 pub use missing::Missing;
+pub use negative_controls::{MachineFact, NegativeControls, UnaffectedTests};
 
 use crate::{
     Comparer, Comparison, Conditions, Interval, Summary,
+    aa::{self, AaNoise},
     aggregate::{self, Aggregate, Pairing},
     conditions::Difference,
-    trend::Repeat,
-    twins::{self, Noise},
+    trend::Repetition,
 };
 
-/// What to compare, and what to leave undecided.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pairs {
+pub struct CompareOptions {
     /// Filesystems by name: that of the first run is compared with that of the second.
     pub rename: Vec<(String, String)>,
-    /// Which metrics of each test.
+    /// Metrics to compare.
     pub metrics: Metrics,
-    /// The practical threshold δ; `None`: the larger of those of the runs' profiles.
-    pub threshold: Option<Ratio>,
-    /// Ways that may differ together.
-    pub allow: Vec<Way>,
-    /// The gate, if there is one.
+    /// Equivalence margin δ; `None`: the larger of those of the runs' profiles.
+    pub margin: Option<Ratio>,
+    /// Aspects that may differ together.
+    pub allow: Vec<Aspect>,
+    /// Gate, if any.
     pub gate: Option<GateRule>,
 }
 
-/// What a gate lets through.
+/// Rule of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateRule {
-    /// How much worse is too much: 0.05 for 5 %.
-    pub threshold: Ratio,
-    /// Whether every test has to be shown not worse, instead of none shown worse.
+    /// Largest allowed regression: 0.05 for 5 %.
+    pub margin: Ratio,
+    /// True if every test must be non-inferior, instead of none significantly worse.
     pub strict: bool,
 }
 
-/// Which metrics of a test are compared.
+/// Metrics of a test that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metrics {
-    /// The one it is judged by.
+    /// Primary metric.
     #[default]
     Primary,
-    /// This one, where it was measured.
+    /// This metric, if measured.
     One(Metric),
-    /// Every one that has a direction.
+    /// Every metric with a direction.
     All,
 }
 
-/// The first or the second of two runs.
+/// First or second of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
-    /// The first.
+    /// First run.
     First,
-    /// The second.
+    /// Second run.
     Second,
 }
 
@@ -110,217 +110,220 @@ impl std::fmt::Display for Which {
     }
 }
 
-/// Why runs are not compared at all.
+/// Reason that runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// A single run has nothing to be compared with.
-    #[error("there is only one run; name at least two")]
+pub enum CompareError {
+    /// Only one run.
+    #[error("only one run given; name at least two")]
     One,
-    /// A filesystem to be paired is not there.
-    #[error("{which} has no filesystem `{name}`; it has {known}")]
+    /// A filesystem to be paired does not exist.
+    #[error("{which} has no filesystem `{name}`; use one of {known}")]
     NoSuchFilesystem {
-        /// The name.
+        /// Name.
         name: String,
-        /// Which run lacks it.
+        /// Run that lacks it.
         which: Which,
-        /// What it has, separated by commas.
+        /// Filesystems of that run, comma-separated.
         known: String,
     },
     /// A filesystem is to be paired with two others.
-    #[error("`{name}` of {which} is named in two pairs; a filesystem is compared with one other")]
+    #[error("`{name}` of {which} is in two pairs; use each filesystem in one --pair only")]
     PairedTwice {
-        /// The name.
+        /// Name.
         name: String,
-        /// Which run it is of.
+        /// Run it belongs to.
         which: Which,
     },
-    /// They are one run, and none of its filesystems is compared with another.
+    /// Both are the same run, and none of its filesystems is compared with another.
     #[error(
-        "the same run twice ({id}), which says nothing about itself; --pair A=B compares two of \
-         its filesystems"
+        "both runs are {id}; use two different runs, or compare two filesystems of one run with \
+         --pair A=B"
     )]
     Same {
-        /// The name of the run.
+        /// Name of the run.
         id: String,
     },
-    /// No test has values of the metric that was asked for.
-    #[error("no test of these runs has values of {}", .0.name())]
+    /// No test has values of the requested metric.
+    #[error("no test of these runs has values of {}; use another --metric", .0.name())]
     NoValues(Metric),
 }
 
-/// What differed in one way.
+/// Differences in one aspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WayDiffers {
-    /// The way.
-    pub way: Way,
-    /// The conditions, at least one, the one that names the way best first.
+pub struct AspectDifference {
+    /// Aspect.
+    pub aspect: Aspect,
+    /// Conditions, at least one, the most descriptive one first.
     pub differences: Vec<Difference>,
 }
 
-/// Why nothing may be claimed of two runs.
+/// Reason that two runs yield no findings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum NoClaim {
-    /// They differ in several ways at once.
+pub enum FindingsObstacle {
+    /// The runs differ in several aspects.
     #[error(
-        "they differ in {} ways at once ({}), so that every difference is one of all together",
-        ways.len(),
-        names(ways)
+        "the runs differ in {} aspects ({}); differences cannot be attributed to one of them",
+        aspects.len(),
+        names(aspects)
     )]
-    Ways {
-        /// The ways.
-        ways: Vec<Way>,
+    Aspects {
+        /// Aspects.
+        aspects: Vec<Aspect>,
     },
-    /// One was not measured by this program.
-    #[error("{which} was imported from {program}, and its conditions are not known")]
+    /// One run was imported.
+    #[error("{which} was imported from {program}; its conditions are unknown")]
     Imported {
-        /// Which of the two.
+        /// Imported run.
         which: Which,
-        /// The program that measured it.
+        /// Program that measured it.
         program: String,
     },
-    /// One bears a warning that blocks claims.
-    #[error("{which} bears {}: {}", warning.code(), warning.message())]
+    /// One run has a blocking warning.
+    #[error("{which} has the warning {}: {}", warning.code(), warning.message())]
     Warned {
-        /// Which of the two.
+        /// Run with the warning.
         which: Which,
-        /// The warning.
+        /// Warning.
         warning: Warning,
     },
-    /// What could not have changed has changed.
+    /// The negative controls changed.
     #[error(
-        "the tests that what differed cannot have touched changed as well (×{:.3}), by more than {:.1} %: \
-         measure both anew, close together",
+        "the negative controls changed, too (×{:.3}, more than {:.1} %); measure both runs again in \
+         close succession",
         ratio.0,
-        threshold.0 * 100.0
+        margin.0 * 100.0
     )]
-    AnchorMoved {
-        /// By how much: the geometric mean of their ratios.
+    NegativeControlsChanged {
+        /// Geometric mean of their ratios.
         ratio: Ratio,
-        /// The threshold it was held against.
-        threshold: Ratio,
+        /// Margin exceeded.
+        margin: Ratio,
     },
 }
 
-/// Names of ways, separated by commas, as `--allow` takes them.
-fn names(ways: &[Way]) -> String {
-    ways.iter().map(|way| way.name()).collect::<Vec<_>>().join(",")
+/// Comma-separated names of aspects, as for `--allow-differences`.
+fn names(aspects: &[Aspect]) -> String {
+    aspects.iter().map(|aspect| aspect.name()).collect::<Vec<_>>().join(",")
 }
 
-/// One test of two paired cells.
+/// Test of two paired cells.
 #[derive(Clone, Debug)]
 pub struct TestPair {
     /// Index of the cell in the first run.
     pub first: usize,
     /// Index of the cell in the second run.
     pub second: usize,
-    /// By what the cells were paired.
-    pub by: By,
-    /// Names of the filesystem in either run.
+    /// Criterion by which the cells were paired.
+    pub by: PairedBy,
+    /// Name of the filesystem in each run.
     pub filesystems: (String, String),
-    /// The workload, with the conditions that the plan sets beside it.
+    /// Workload, with the conditions that the plan sets.
     pub label: String,
-    /// The phase.
+    /// Phase.
     pub phase: String,
-    /// What is compared.
+    /// Metric compared.
     pub metric: Metric,
-    /// Whether what differed can have touched it; if not, it is part of the anchor.
-    pub touched: bool,
-    /// The values in the first run, if there are any.
+    /// True if the differences can have affected the test; otherwise it is a negative control.
+    pub affected: bool,
+    /// Values in the first run, if any.
     pub before: Option<Summary>,
-    /// The values in the second run, likewise.
+    /// Values in the second run, if any.
     pub after: Option<Summary>,
-    /// The second against the first, or why there is no comparison.
+    /// Second run relative to the first, or the reason for withholding the comparison.
     pub comparison: Result<Comparison, Withheld>,
-    /// The interval of the ratio: at 95 %, and widened where the test was found.
+    /// Interval of the ratio: at 95 %, wider if the test is listed.
     pub interval: Option<Interval>,
-    /// Whether screening found a difference. Always false where no claims may be made.
+    /// True if screening found a difference. Always false if the runs yield no findings.
     pub found: bool,
-    /// p-value after Holm's correction for the family; 1 for what is in none.
+    /// p-value after Holm's adjustment over the family; 1 for tests in no family.
     pub p_holm: f64,
-    /// What it is at the gate; `None` without a gate or outside the family.
+    /// Result at the gate; `None` without a gate or outside the family.
     pub gate: Option<AtGate>,
-    /// Whether totals take it: what the test is judged by, or the metric that was asked for, and
-    /// with a direction.
+    /// True if totals include it: the primary or the requested metric, with a direction.
     pub pooled: bool,
-    /// The repeats with their blocks, for what is computed of several tests.
-    repeats: (Vec<Repeat>, Vec<Repeat>),
+    /// Repetitions with their blocks, for totals over several tests.
+    repetitions: (Vec<Repetition>, Vec<Repetition>),
 }
 
-/// How the tests of a comparison ended; all counts add up to the tests of the family.
+/// Numbers of tests by result; they add up to the size of the family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Told apart as better, by a difference that may matter.
+    /// Significantly better, by a difference that may exceed the margin.
     pub better: u32,
-    /// Told apart as worse, likewise.
+    /// Significantly worse, likewise.
     pub worse: u32,
     /// Equivalent.
-    pub same: u32,
-    /// Different, but by less than the threshold for certain.
-    pub small: u32,
-    /// Everything else.
-    pub open: u32,
+    pub equivalent: u32,
+    /// Significantly different, but by less than the margin.
+    pub negligible: u32,
+    /// All others.
+    pub inconclusive: u32,
 }
 
-/// Two runs, compared.
+/// Comparison of two runs.
 #[derive(Clone, Debug)]
 pub struct Paired {
-    /// What differed between their conditions.
+    /// Differences between their conditions.
     pub conditions: Conditions,
-    /// The ways in which they differed; a single one is what the numbers compare.
-    pub ways: Vec<WayDiffers>,
-    /// Why no claims may be made; empty if they may.
-    pub refused: Vec<NoClaim>,
-    /// Whether single tests may be spoken of: not of a first look.
+    /// Aspects in which they differ; a single one is the subject of the comparison.
+    pub aspects: Vec<AspectDifference>,
+    /// Obstacles to findings; empty if there are none.
+    pub obstacles: Vec<FindingsObstacle>,
+    /// True if single tests yield findings: not for profile quick.
     pub headlines: bool,
-    /// The practical threshold δ that was asked for.
-    pub threshold: Ratio,
-    /// The threshold that is used, δ′: raised to what the twins differ by if they are shown to.
-    pub working: Ratio,
-    /// What the twins of both runs differ by, if there are enough.
-    pub noise: Option<Noise>,
-    /// The paired tests in the order of the first run.
+    /// Nominal equivalence margin δ.
+    pub margin: Ratio,
+    /// Effective margin δ′, raised to the A/A noise if the duplicates differ significantly.
+    pub effective_margin: Ratio,
+    /// A/A noise of both runs, with enough duplicates.
+    pub noise: Option<AaNoise>,
+    /// Paired tests in the order of the first run.
     pub tests: Vec<TestPair>,
-    /// The family that its tests belong to.
+    /// Family of its tests.
     pub family: Family,
-    /// How its tests ended.
+    /// Numbers of tests by result.
     pub tally: Tally,
-    /// All touched tests together, each by one metric; `None` if it cannot be told, or no claims
-    /// may be made.
+    /// Total over all affected tests, each by one metric; `None` if it cannot be estimated, or if
+    /// the runs yield no findings.
     pub total: Option<Aggregate>,
-    /// What should not have changed.
-    pub anchor: Anchor,
-    /// Cells of the first run that are paired with none.
-    pub only_first: Vec<Lone>,
-    /// Cells of the second run that are paired with none.
-    pub only_second: Vec<Lone>,
+    /// Negative controls.
+    pub negative_controls: NegativeControls,
+    /// Unpaired cells of the first run.
+    pub only_first: Vec<Unpaired>,
+    /// Unpaired cells of the second run.
+    pub only_second: Vec<Unpaired>,
 }
 
-/// Runs in order, each compared with the one before it.
+/// Runs in order, each compared with its predecessor.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The comparisons, one fewer than runs.
+    /// Comparisons, one fewer than runs.
     pub steps: Vec<Paired>,
-    /// What the gate says of all of them, if there is one.
+    /// Result of the gate over all of them, if any.
     pub gate: Option<Gate>,
-    /// Where tests changed over many runs; empty below twenty.
+    /// Change points of tests over many runs; empty below twenty.
     pub histories: Vec<History>,
 }
 
 /// Compares two runs.
 ///
 /// # Errors
-/// [`Refused::NoSuchFilesystem`].
-pub fn pair(first: &RunRecord, second: &RunRecord, how: &Pairs) -> Result<Paired, Refused> {
-    chain(&[first, second], how)?.steps.pop().ok_or(Refused::One)
+/// [`CompareError::NoSuchFilesystem`].
+pub fn pair(
+    first: &RunRecord,
+    second: &RunRecord,
+    how: &CompareOptions,
+) -> Result<Paired, CompareError> {
+    chain(&[first, second], how)?.steps.pop().ok_or(CompareError::One)
 }
 
-/// Compares runs in the order given, each with the one before it.
+/// Compares runs in the given order, each with its predecessor.
 ///
 /// # Errors
-/// [`Refused`].
-pub fn chain(runs: &[&RunRecord], how: &Pairs) -> Result<Chain, Refused> {
+/// [`CompareError`].
+pub fn chain(runs: &[&RunRecord], how: &CompareOptions) -> Result<Chain, CompareError> {
     if runs.len() < 2 {
-        return Err(Refused::One);
+        return Err(CompareError::One);
     }
     let mut comparer = Comparer::new();
     let steps = runs.windows(2).map(|two| step(two[0], two[1], how, &mut comparer));
@@ -329,7 +332,7 @@ pub fn chain(runs: &[&RunRecord], how: &Pairs) -> Result<Chain, Refused> {
         let mut tests = steps.iter().flat_map(|step| &step.tests).peekable();
         let known = |test: &TestPair| test.before.is_some() || test.after.is_some();
         if tests.peek().is_some() && !tests.any(known) {
-            return Err(Refused::NoValues(metric));
+            return Err(CompareError::NoValues(metric));
         }
     }
     family::screen(&mut steps, quick(runs), &mut comparer);
@@ -337,61 +340,62 @@ pub fn chain(runs: &[&RunRecord], how: &Pairs) -> Result<Chain, Refused> {
         step.tally = family::tally(step);
     }
     let gate = how.gate.map(|rule| family::gate(&mut steps, rule, &mut comparer));
-    let working = steps.iter().map(|step| step.working.0).fold(0.0, f64::max);
+    let working = steps.iter().map(|step| step.effective_margin.0).fold(0.0, f64::max);
     let histories = history::histories(runs, how, Ratio(working), &steps);
     Ok(Chain { steps, gate, histories })
 }
 
-/// Whether one of the runs was a first look.
+/// True if one of the runs used profile quick.
 fn quick(runs: &[&RunRecord]) -> bool {
     runs.iter().any(|run| run.info.profile == Profile::Quick)
 }
 
-/// One comparison without what depends on the family.
+/// One comparison, without the parts that depend on the family.
 fn step(
     first: &RunRecord,
     second: &RunRecord,
-    how: &Pairs,
+    how: &CompareOptions,
     comparer: &mut Comparer,
-) -> Result<Paired, Refused> {
+) -> Result<Paired, CompareError> {
     let one = first.info.id == second.info.id;
     if one && how.rename.is_empty() {
-        return Err(Refused::Same { id: first.info.id.clone() });
+        return Err(CompareError::Same { id: first.info.id.clone() });
     }
-    let mut conditions = Conditions::of(first, second);
+    let mut conditions = Conditions::between(first, second);
     let matched = cells::matched(first, second, how)?;
     conditions.shared = matched.shared(first);
-    let ways = ways(&conditions, &matched);
-    let profile = |run: &RunRecord| run.info.profile.threshold().0;
-    let threshold = how.threshold.unwrap_or(Ratio(profile(first).max(profile(second))));
-    let mut controls = numbers::twins(first);
+    let aspects = aspects(&conditions, &matched);
+    let profile = |run: &RunRecord| run.info.profile.equivalence_margin().0;
+    let margin = how.margin.unwrap_or(Ratio(profile(first).max(profile(second))));
+    let mut controls = numbers::aa_duplicates(first);
     if !one {
-        controls.extend(numbers::twins(second));
+        controls.extend(numbers::aa_duplicates(second));
     }
-    let noise = twins::of_cells(&controls, comparer, threshold).ok();
-    let working = twins::shown_threshold(threshold, noise.as_ref());
-    let only_options = matches!(&ways[..], [one] if one.way == Way::Filesystem);
-    let untouched = |pair: &cells::Match| only_options && pair.untouched(first, &conditions);
-    let tests = guards::tests(first, second, &matched.pairs, how.metrics, &untouched);
+    let noise = aa::of_cells(&controls, comparer, margin).ok();
+    let effective_margin = aa::shown_margin(margin, noise.as_ref());
+    let only_options = matches!(&aspects[..], [one] if one.aspect == Aspect::Filesystem);
+    let unaffected = |pair: &cells::Match| only_options && pair.unaffected(first, &conditions);
+    let tests = guards::tests(first, second, &matched.pairs, how.metrics, &unaffected);
     let mut tests: Vec<TestPair> = tests;
     for test in &mut tests {
-        guards::compare(test, working, comparer);
+        guards::compare(test, effective_margin, comparer);
     }
-    let anchor = anchor::anchor(first, second, &tests, working);
-    let mut refused = no_claims(first, second, &ways, how);
-    refused.extend(anchor.refusal(working));
-    let touched = || tests.iter().filter(|test| test.touched);
+    let negative_controls =
+        negative_controls::negative_controls(first, second, &tests, effective_margin);
+    let mut obstacles = obstacles_to_findings(first, second, &aspects, how);
+    obstacles.extend(negative_controls.obstacle(effective_margin));
+    let affected = || tests.iter().filter(|test| test.affected);
     Ok(Paired {
         headlines: !quick(&[first, second]),
-        total: refused.is_empty().then(|| total(touched(), one)).flatten(),
-        refused,
+        total: obstacles.is_empty().then(|| total(affected(), one)).flatten(),
+        obstacles,
         conditions,
-        ways,
-        threshold,
-        working,
+        aspects,
+        margin,
+        effective_margin,
         noise,
         tests,
-        anchor,
+        negative_controls,
         family: Family::default(),
         tally: Tally::default(),
         only_first: matched.only_first,
@@ -399,53 +403,53 @@ fn step(
     })
 }
 
-/// What differed, by way. Filesystems that are compared with others count as differing.
-fn ways(conditions: &Conditions, matched: &cells::Matched) -> Vec<WayDiffers> {
+/// Differences by aspect. Filesystems that are compared with others count as differences.
+fn aspects(conditions: &Conditions, matched: &cells::Matched) -> Vec<AspectDifference> {
     let mut differences: Vec<Difference> = matched.renamed();
     differences.extend(conditions.differences.iter().cloned());
-    let of = |way: Way| {
-        let own = differences.iter().filter(|difference| difference.way == Some(way));
+    let of = |aspect: Aspect| {
+        let own = differences.iter().filter(|difference| difference.aspect == Some(aspect));
         let mut own: Vec<Difference> = own.cloned().collect();
-        // The release tells more of a kernel than what it was built with.
+        // The release describes a kernel better than its build does.
         own.sort_by_key(|difference| !LEADING.contains(&difference.what.as_str()));
-        (!own.is_empty()).then_some(WayDiffers { way, differences: own })
+        (!own.is_empty()).then_some(AspectDifference { aspect, differences: own })
     };
-    Way::ALL.into_iter().filter_map(of).collect()
+    Aspect::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Conditions that name their way best.
+/// Conditions that describe their aspect best.
 const LEADING: [&str; 6] =
     ["kernel.release", "cpu.model", "run.storage", "filesystem", "backing.fstype", "run.program"];
 
-fn no_claims(
+fn obstacles_to_findings(
     first: &RunRecord,
     second: &RunRecord,
-    ways: &[WayDiffers],
-    how: &Pairs,
-) -> Vec<NoClaim> {
+    aspects: &[AspectDifference],
+    how: &CompareOptions,
+) -> Vec<FindingsObstacle> {
     let mut refused = Vec::new();
-    let own: Vec<Way> = ways.iter().map(|differs| differs.way).collect();
-    if own.len() > 1 && !own.iter().all(|way| how.allow.contains(way)) {
-        refused.push(NoClaim::Ways { ways: own });
+    let own: Vec<Aspect> = aspects.iter().map(|differs| differs.aspect).collect();
+    if own.len() > 1 && !own.iter().all(|aspect| how.allow.contains(aspect)) {
+        refused.push(FindingsObstacle::Aspects { aspects: own });
     }
     for (which, run) in [(Which::First, first), (Which::Second, second)] {
         refused.extend(run.warnings.iter().filter_map(|warning| {
             if let Warning::Imported { program } = warning {
-                return Some(NoClaim::Imported { which, program: program.clone() });
+                return Some(FindingsObstacle::Imported { which, program: program.clone() });
             }
             let blocks = guards::blocks(warning);
-            blocks.then(|| NoClaim::Warned { which, warning: warning.clone() })
+            blocks.then(|| FindingsObstacle::Warned { which, warning: warning.clone() })
         }));
     }
     refused
 }
 
-/// The geometric mean over tests that have values on both sides; `one` if both are of one run.
+/// Geometric mean over tests with values on both sides; `one` if both are of one run.
 fn total<'a>(tests: impl Iterator<Item = &'a TestPair>, one: bool) -> Option<Aggregate> {
     let pairing = |test: &TestPair| Pairing {
         name: format!("{} · {} · {}", test.filesystems.1, test.label, test.phase),
-        first: test.repeats.0.clone(),
-        second: test.repeats.1.clone(),
+        first: test.repetitions.0.clone(),
+        second: test.repetitions.1.clone(),
         better: test.metric.spec().better,
     };
     let tests = tests.filter(|test| test.comparison.is_ok() && test.pooled);
@@ -455,7 +459,7 @@ fn total<'a>(tests: impl Iterator<Item = &'a TestPair>, one: bool) -> Option<Agg
     mean(&pairings, SEED).ok()
 }
 
-/// What the draws of the totals start from.
+/// Seed of the draws of totals.
 const SEED: u64 = 2_11;
 
 #[cfg(test)]

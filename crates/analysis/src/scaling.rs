@@ -1,47 +1,47 @@
-//! How a rate grows with the number of clients: up to where more of them pay, and what then.
+//! Scaling of a rate with the number of clients: saturation, efficiency, and drops.
 //!
-//! The values of one filesystem at several numbers of clients enter as a [`Curve`]; a [`Scaling`]
-//! leaves. The data speak first: medians, the level that saturates, rise and fall by the comparison
-//! of [`crate::compare`], efficiency. A law is fitted beside them ([`law`]) and may be shown only
-//! where it is admissible. Two filesystems are compared by the difference of their efficiency at
-//! the same number of clients, since coefficients of laws depend on each other.
+//! Takes the values of one filesystem at several numbers of clients as a [`Curve`] and returns a
+//! [`Scaling`]. It is based on the data: medians, the saturation level, rise and fall by the
+//! comparison of [`crate::compare`], efficiency. In addition a law is fitted ([`law`]), which may
+//! be shown only if it is admissible. Two filesystems are compared by the difference of their
+//! efficiency at the same number of clients, because coefficients of laws depend on each other.
 //!
 //! # Rise and fall
 //!
-//! The peak is the level with the best median. *Rise* is the peak against the first level, *fall*
-//! the last level against the peak. Since the peak was chosen as the best of k levels, either
-//! counts as shown only if its p-value times k - 1 is at most 5 % (Bonferroni), and if the verdict
-//! at the working threshold δ′ is that it may matter.
+//! The peak is the level with the best median. *Rise* is the peak relative to the first level,
+//! *fall* the last level relative to the peak. Because the peak was chosen as the best of k levels,
+//! either is significant only if its p-value times k - 1 is at most 5 % (Bonferroni), and if the
+//! verdict at the effective margin δ′ is a difference that may exceed it.
 //!
 //! # Saturation
 //!
-//! The smallest level whose median reaches 95 % of the best. Its range over resampled blocks tells
-//! how far that level is settled: a flat top leaves it wide.
+//! The smallest level whose median reaches 95 % of the best. Its range over resampled blocks is its
+//! uncertainty: a flat top makes it wide.
 
 use model::{Ratio, metric::Better};
 
 use crate::{
-    Absent, Comparer, Comparison, Error, Interval, Side, Size, Summary, Verdict,
+    Comparer, Comparison, Error, Interval, NotEstimable, Side, Size, Summary, Verdict,
     bootstrap::{Resampler, Weights, percentile_interval, weighted_median},
     count, median,
     ranks::FAMILY_ERROR,
     summary::{LEVEL, needed},
-    trend::{self, Repeat, Sweep, Trend},
+    trend::{self, Repetition, Sweep, Trend},
 };
 
 pub mod law;
 pub use law::{Fit, Law, Laws, Peak};
 
-/// Part of the best median that counts as reaching it.
+/// Fraction of the best median that counts as reaching it.
 pub const SATURATED: f64 = 0.95;
 
-/// The values measured at one number of clients.
+/// Values measured at one number of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// How many clients, at least 1.
+    /// Number of clients, at least 1.
     pub clients: u32,
-    /// Its trials, at least one, in any order.
-    pub repeats: Vec<Repeat>,
+    /// Trials, at least one, in any order.
+    pub repetitions: Vec<Repetition>,
 }
 
 /// One metric of one filesystem over numbers of clients.
@@ -52,85 +52,85 @@ pub struct Curve {
     better: Better,
 }
 
-/// What a curve tells.
+/// Scaling analysis of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaling {
-    /// The levels, ascending by clients; never empty.
+    /// Levels, ascending by clients; never empty.
     pub points: Vec<Point>,
     /// Index of the best median; of equal ones the fewest clients.
     pub peak: usize,
-    /// Index of the smallest level whose median reaches 95 % of the best (with a metric of which
-    /// less is better, whose best is 95 % of its median).
+    /// Index of the smallest level whose median reaches 95 % of the best (if lower is better, whose
+    /// median times 95 % is at most the best).
     pub saturation: usize,
-    /// The 95 % range of that level in clients, by resampling blocks.
-    pub saturation_range: Result<(u32, u32), Absent>,
-    /// The peak against the first level, ratio above 1; `None` if the peak is the first.
+    /// 95 % range of that level in clients, by resampling blocks.
+    pub saturation_range: Result<(u32, u32), NotEstimable>,
+    /// Peak relative to the first level, ratio above 1; `None` if the peak is the first.
     pub rise: Option<Comparison>,
-    /// The last level against the peak, so that a ratio below 1 is the fall; `None` if the peak is
+    /// Last level relative to the peak, so that a ratio below 1 is the fall; `None` if the peak is
     /// the last.
     pub fall: Option<Comparison>,
-    /// The shape in one word; absent where repeats are too few or nothing is decided.
-    pub course: Result<Course, Absent>,
-    /// Whether the metric rises or falls over all levels.
-    pub trend: Result<Trend, Absent>,
-    /// The clients that efficiency refers to: the smallest level, which should be 1.
+    /// Shape of the curve; not estimable with too few repetitions or if inconclusive.
+    pub shape: Result<ScalingShape, NotEstimable>,
+    /// Trend of the metric over all levels.
+    pub trend: Result<Trend, NotEstimable>,
+    /// Number of clients that efficiency refers to: the smallest level, which should be 1.
     pub base: u32,
-    /// Linear, Amdahl's, and the universal scalability law; absent where they cannot be fitted.
-    pub laws: Result<Laws, Absent>,
+    /// Linear, Amdahl's, and the universal scalability law, if they can be fitted.
+    pub laws: Result<Laws, NotEstimable>,
 }
 
 /// One number of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// How many clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Its values.
+    /// Summary of its values.
     pub summary: Summary,
-    /// Efficiency; absent when the metric is no rate.
-    pub efficiency: Result<Efficiency, Absent>,
+    /// Efficiency; not estimable if the metric is not a rate.
+    pub efficiency: Result<Efficiency, NotEstimable>,
 }
 
-/// E(N) = X(N) N0 / (N X(N0)) of the medians, with the smallest level N0, which should be 1: which
-/// part of N times the rate of one client is reached.
+/// E(N) = X(N) N0 / (N X(N0)) of the medians, with the smallest level N0, which should be 1:
+/// fraction of N times the rate of one client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
-    /// The estimate; exactly 1 at the smallest level.
+    /// Estimate; exactly 1 at the smallest level.
     pub value: Ratio,
-    /// Its 95 % interval by resampling blocks; from 6 repeats on.
-    pub interval: Result<Interval, Absent>,
+    /// 95 % interval by resampling blocks; needs 6 repetitions.
+    pub interval: Result<Interval, NotEstimable>,
 }
 
-/// The shape of a curve. A rise or fall is one that the comparison at δ′ tells apart, after
-/// Bonferroni's correction for the levels among which the peak was chosen.
+/// Shape of a curve. Rise and fall are significant in the comparison at δ′, after Bonferroni's
+/// adjustment for the levels among which the peak was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
-    /// Up to the last level tested: [`Scaling::saturation`] is the last.
+pub enum ScalingShape {
+    /// Rises up to the last level tested: [`Scaling::saturation`] is the last.
     Rises,
-    /// Up to [`Scaling::saturation`], and no fall is shown until the last.
+    /// Rises up to [`Scaling::saturation`], without a significant fall up to the last level.
     Saturates,
-    /// Up to [`Scaling::peak`], then down by [`Scaling::fall`].
+    /// Rises up to [`Scaling::peak`], then falls by [`Scaling::fall`].
     RisesAndFalls,
-    /// Down from the start, or from a level that is no better than it by what matters.
+    /// Falls from the start, or from a level that is not better than it by more than δ′.
     Falls,
-    /// Neither: first and last level are within δ′ of the peak. More clients do not pay.
+    /// Neither: the first and the last level are within δ′ of the peak.
     Flat,
 }
 
 /// Two curves at one number of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// How many clients.
+    /// Number of clients.
     pub clients: u32,
     /// Efficiency of the second minus that of the first: 0.1 for 10 percentage points.
-    pub difference: Result<f64, Absent>,
-    /// Its 95 % interval by resampling blocks, which are the same for both curves where both name
-    /// them. The two are told apart where it excludes 0.
-    pub interval: Result<Interval, Absent>,
+    pub difference: Result<f64, NotEstimable>,
+    /// 95 % interval by resampling blocks, jointly for common blocks of both curves. The difference
+    /// is significant if it excludes 0.
+    pub interval: Result<Interval, NotEstimable>,
 }
 
 impl Curve {
-    /// Checks the levels, in any order. Levels of the same number of clients become one. A metric
-    /// without direction is read as "higher is better", and has no efficiency and no law.
+    /// Checks the levels, in any order. Levels of the same number of clients are merged. A metric
+    /// without direction is treated as "higher is better", and has no efficiency and no law.
     ///
     /// # Errors
     /// As [`Sweep::new`].
@@ -138,21 +138,22 @@ impl Curve {
         let mut clients: Vec<u32> = levels.iter().map(|level| level.clients).collect();
         clients.sort_unstable();
         clients.dedup();
-        let place =
-            |level: Level| trend::Level { at: f64::from(level.clients), repeats: level.repeats };
+        let place = |level: Level| trend::Level {
+            at: f64::from(level.clients),
+            repetitions: level.repetitions,
+        };
         let sweep = Sweep::new(levels.into_iter().map(place).collect())?;
         Ok(Self { sweep, clients, better })
     }
 
-    /// Everything that can be told of the curve, at the working threshold δ′ (0.05 for 5 %). The
-    /// seed settles all draws.
+    /// Analyzes the curve at the effective margin δ′ (0.05 for 5 %). The seed determines all draws.
     ///
     /// # Errors
-    /// None that [`Curve::new`] has not refused already.
+    /// Only those that [`Curve::new`] excludes.
     pub fn scaling(
         &self,
         comparer: &mut Comparer,
-        threshold: Ratio,
+        margin: Ratio,
         seed: u64,
     ) -> Result<Scaling, Error> {
         let values: Vec<Vec<f64>> = self.sweep.levels().iter().map(trend::Level::values).collect();
@@ -161,7 +162,7 @@ impl Curve {
         let last = values.len() - 1;
         let mut compare = |first: usize, second: usize| {
             (first != second)
-                .then(|| comparer.compare(&values[first], &values[second], self.better, threshold))
+                .then(|| comparer.compare(&values[first], &values[second], self.better, margin))
                 .transpose()
         };
         let (rise, fall) = (compare(0, peak)?, compare(peak, last)?);
@@ -171,7 +172,8 @@ impl Curve {
             .enumerate()
             .map(|(at, values)| {
                 let value = Ratio(self.efficiency(&medians, at));
-                let interval = resampled.as_ref().map(|r| r.efficiency(at)).map_err(|why| *why);
+                let interval =
+                    resampled.as_ref().map(|r| r.efficiency(at)).map_err(|reason| *reason);
                 Ok(Point {
                     clients: self.clients[at],
                     summary: Summary::new(values)?,
@@ -184,7 +186,7 @@ impl Curve {
             peak,
             saturation,
             saturation_range: resampled.map(|r| r.saturation(&self.clients)),
-            course: self.course([peak, saturation], rise.as_ref(), fall.as_ref()),
+            shape: self.shape([peak, saturation], rise.as_ref(), fall.as_ref()),
             rise,
             fall,
             trend: self.sweep.trend(seed),
@@ -193,9 +195,9 @@ impl Curve {
         })
     }
 
-    /// How much more efficient the second curve is than the first at each number of clients of
+    /// Difference in efficiency of the second curve to the first at each number of clients of
     /// either, ascending. Curves are compared by this, never by coefficients of fitted laws. Blocks
-    /// of the same number are taken to be the same block, so both have to come from one run.
+    /// of the same number are the same block, so both have to come from one run.
     pub fn efficiency_differences(first: &Self, second: &Self, seed: u64) -> Vec<Difference> {
         let mut clients: Vec<u32> = first.clients.iter().chain(&second.clients).copied().collect();
         clients.sort_unstable();
@@ -204,14 +206,17 @@ impl Curve {
         let common = if first.clients[0] == second.clients[0] {
             first.a_rate().and_then(|()| second.a_rate())
         } else {
-            Err(Absent::NotShared)
+            Err(NotEstimable::NotShared)
         };
-        let places: Vec<Result<[usize; 2], Absent>> = clients
+        let places: Vec<Result<[usize; 2], NotEstimable>> = clients
             .iter()
             .map(|clients| {
                 common?;
                 let place = |curve: &Self| curve.clients.binary_search(clients).ok();
-                place(first).zip(place(second)).map(<[usize; 2]>::from).ok_or(Absent::NotShared)
+                place(first)
+                    .zip(place(second))
+                    .map(<[usize; 2]>::from)
+                    .ok_or(NotEstimable::NotShared)
             })
             .collect();
         let sorted = curves.map(Self::values_by_level);
@@ -234,10 +239,11 @@ impl Curve {
                 }
             });
         });
-        let difference = |((clients, place), drawn): ((u32, Result<[usize; 2], Absent>), _)| {
-            let interval = place.and(resampled).map(|()| percentile_interval(drawn));
-            Difference { clients, difference: place.map(|at| of(&own, at)), interval }
-        };
+        let difference =
+            |((clients, place), drawn): ((u32, Result<[usize; 2], NotEstimable>), _)| {
+                let interval = place.and(resampled).map(|()| percentile_interval(drawn));
+                Difference { clients, difference: place.map(|at| of(&own, at)), interval }
+            };
         clients.into_iter().zip(places).zip(drawn).map(difference).collect()
     }
 
@@ -245,15 +251,15 @@ impl Curve {
         self.sweep.levels().iter().map(trend::Level::values).collect()
     }
 
-    /// Whether efficiency and laws have a meaning.
-    fn a_rate(&self) -> Result<(), Absent> {
+    /// Checks that efficiency and laws have a meaning.
+    fn a_rate(&self) -> Result<(), NotEstimable> {
         match self.better {
             Better::Higher => Ok(()),
-            Better::Lower | Better::Neither => Err(Absent::NotARate),
+            Better::Lower | Better::Neither => Err(NotEstimable::NotARate),
         }
     }
 
-    /// Indexes of the peak and of the level that saturates, from the medians of all levels.
+    /// Indexes of the peak and of the saturation level, from the medians of all levels.
     fn tops(&self, medians: &[f64]) -> (usize, usize) {
         let score = |value: f64| match self.better {
             Better::Lower => value.recip(),
@@ -274,39 +280,40 @@ impl Curve {
         medians[at] / medians[0] * share
     }
 
-    fn course(
+    fn shape(
         &self,
         [peak, saturation]: [usize; 2],
         rise: Option<&Comparison>,
         fall: Option<&Comparison>,
-    ) -> Result<Course, Absent> {
+    ) -> Result<ScalingShape, NotEstimable> {
         let levels = self.sweep.levels();
         let last = levels.len() - 1;
         if last == 0 {
-            return Err(Absent::Levels { levels: 1, needed: 2 });
+            return Err(NotEstimable::Levels { levels: 1, needed: 2 });
         }
-        let least = [0, peak, last].map(|at| count(levels[at].repeats.len())).into_iter().min();
+        let least = [0, peak, last].map(|at| count(levels[at].repetitions.len())).into_iter().min();
         let (least, needed) = (least.unwrap_or(0), needed(LEVEL));
         if least < needed {
-            return Err(Absent::Repeats { least, needed });
+            return Err(NotEstimable::Repetitions { least, needed });
         }
         let rises = rise.is_some_and(|rise| shown(rise, Side::Better, last));
         let falls = fall.is_some_and(|fall| shown(fall, Side::Worse, last));
         match (rises, falls) {
-            (true, true) => Ok(Course::RisesAndFalls),
-            (true, false) if saturation == last => Ok(Course::Rises),
-            (true, false) => Ok(Course::Saturates),
-            // Where the best is not the first, a rise may be there that was not shown.
-            (false, true) if peak == 0 || rise.is_some_and(negligible) => Ok(Course::Falls),
+            (true, true) => Ok(ScalingShape::RisesAndFalls),
+            (true, false) if saturation == last => Ok(ScalingShape::Rises),
+            (true, false) => Ok(ScalingShape::Saturates),
+            // If the best is not the first, there may be an undetected rise.
+            (false, true) if peak == 0 || rise.is_some_and(negligible) => Ok(ScalingShape::Falls),
             (false, false) if [rise, fall].into_iter().flatten().all(negligible) => {
-                Ok(Course::Flat)
+                Ok(ScalingShape::Flat)
             }
-            (false, true | false) => Err(Absent::Undecided),
+            (false, true | false) => Err(NotEstimable::Inconclusive),
         }
     }
 }
 
-/// Whether a comparison with the best of so many other levels shows a difference that may matter.
+/// True if a comparison with the best of this many other levels shows a difference that may exceed
+/// the margin.
 fn shown(comparison: &Comparison, wanted: Side, levels: usize) -> bool {
     match comparison.verdict {
         Verdict::Differs { side, size: Size::AtLeast | Size::Uncertain } => {
@@ -318,7 +325,7 @@ fn shown(comparison: &Comparison, wanted: Side, levels: usize) -> bool {
     }
 }
 
-/// Whether a comparison shows that there is no difference that matters.
+/// True if a comparison shows that a difference does not exceed the margin.
 fn negligible(comparison: &Comparison) -> bool {
     match comparison.verdict {
         Verdict::Equivalent | Verdict::Differs { size: Size::Negligible, .. } => true,
@@ -326,7 +333,7 @@ fn negligible(comparison: &Comparison) -> bool {
     }
 }
 
-/// The median of each level in one resample; values ascend within their level.
+/// Median of each level in one resample; values ascend within their level.
 fn medians(values: &[Vec<f64>], weights: &[Vec<u32>]) -> Vec<f64> {
     let of_level = |(values, weights): (&Vec<f64>, &Vec<u32>)| {
         let total = weights.iter().copied().map(u64::from).sum();
@@ -337,14 +344,14 @@ fn medians(values: &[Vec<f64>], weights: &[Vec<u32>]) -> Vec<f64> {
 
 /// Efficiency and saturation over resampled blocks.
 struct Resampled {
-    /// The efficiencies of each level.
+    /// Efficiencies of each level.
     efficiencies: Vec<Vec<f64>>,
-    /// How often each level was the one that saturates.
+    /// Number of resamples in which each level is the saturation level.
     saturations: Vec<u32>,
 }
 
 impl Resampled {
-    fn new(curve: &Curve, seed: u64) -> Result<Self, Absent> {
+    fn new(curve: &Curve, seed: u64) -> Result<Self, NotEstimable> {
         let resampler = Resampler::new(&[&curve.sweep], seed)?;
         let values = curve.values_by_level();
         let mut own = Self {
@@ -365,7 +372,7 @@ impl Resampled {
         percentile_interval(self.efficiencies[at].clone())
     }
 
-    /// The fewest and the most clients after at most 2.5 % are left out on either side.
+    /// Smallest and largest number of clients with at most 2.5 % beyond on either side.
     fn saturation(&self, clients: &[u32]) -> (u32, u32) {
         let tail = (1.0 - LEVEL) / 2.0 * f64::from(self.saturations.iter().sum::<u32>());
         let end = |places: &mut dyn Iterator<Item = usize>| {

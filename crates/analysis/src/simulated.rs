@@ -1,26 +1,26 @@
-//! Draws for tests that hold a method against what is known of its data.
+//! Simulated data with known properties for tests.
 
 use fastrand::Rng;
 
-/// A standard normal value (Box and Muller, "A Note on the Generation of Random Normal Deviates",
+/// Standard normal value (Box and Muller, "A Note on the Generation of Random Normal Deviates",
 /// Annals of Mathematical Statistics 29, 1958).
 pub(crate) fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// A draw as a whole number.
+/// Draw as an integer.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "draws of operations")]
 pub(crate) fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Values around 100 with a standard deviation of so many percent.
+/// Values around 100 with the given standard deviation in percent.
 pub(crate) fn around_100(rng: &mut Rng, n: usize, percent: f64) -> Vec<f64> {
     (0..n).map(|_| 100.0 * (percent / 100.0 * normal(rng)).exp()).collect()
 }
 
-/// Values that no measurement should give, for tests of every method.
+/// Invalid values for tests of every method.
 pub(crate) fn hostile() -> Vec<Vec<f64>> {
     let n = |value: f64, n: usize| vec![value; n];
     let mut all =

@@ -1,50 +1,50 @@
-//! Whether the rate of a phase that is bound by time had settled.
+//! Steady state of the rate of a time-based phase.
 //!
-//! The work of the phase over time enters, a [`Drift`] leaves, to be held against the [`limits`] of
-//! a profile. Only the counted part is judged, so a ramp-up that was long enough is none of it.
+//! Computes the [`Drift`] of the operations over time for comparison with the [`limits`] of a
+//! profile. Only the measured part is evaluated, so a sufficiently long ramp-up is excluded.
 //!
 //! The criterion is that of the SNIA Solid State Storage Performance Test Specification (v2.0.1,
 //! 2.1.24): over five consecutive rounds the values stay within 20 % of their mean, and the line
-//! fitted to them moves by at most 10 % of it. There a round is a run of its own; here the counted
-//! time of one run is cut into five, which judges what the number is made of. The drift is bounded
-//! over the whole window, so a longer run may not drift further.
+//! fitted to them changes by at most 10 % of it. There a round is a separate run; here the measured
+//! time of one run is divided into five. The drift is bounded over the whole window, so a longer
+//! run may not drift further.
 
 use model::{Profile, Ratio, phase::Series};
 
-/// Rounds that are compared.
+/// Rounds compared.
 const ROUNDS: usize = 5;
 
-/// Intervals there must be at least, so that what is cut off at the ends of rounds is little.
+/// Minimum number of intervals, so that the part cut off at the ends of rounds is small.
 const LEAST_INTERVALS: usize = 10;
 
-/// Operations there must be, a hundred for each of those intervals. A round then has 200, whose
-/// count scatters by 7 % if operations take times as irregular as those of a memoryless server, and
-/// by less if they do not.
+/// Minimum number of operations, a hundred per interval. A round then has 200, whose count scatters
+/// by 7 % if operations take times like those of a memoryless server, and less if they are more
+/// regular.
 const LEAST_OPS: u64 = 100 * LEAST_INTERVALS as u64;
 
-/// Nanoseconds that all rounds must last together. What is shorter is a burst: it shows the
-/// scheduler, and nothing of what a filesystem does every few seconds.
+/// Minimum duration of all rounds in nanoseconds. A shorter burst shows the scheduler, not the
+/// periodic work of a filesystem.
 const LEAST_TIME: u64 = 1_000_000_000;
 
-/// How a rate moved.
+/// Change of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Largest round less smallest, over the mean.
+    /// Largest round minus smallest, over the mean.
     pub range: Ratio,
-    /// How far the least-squares line moves from the first round to the last, over the mean;
-    /// negative where the rate fell.
+    /// Change of the least-squares line from the first round to the last, over the mean; negative
+    /// if the rate fell.
     pub slope: Ratio,
 }
 
 impl Drift {
-    /// Whether both are within limits.
+    /// True if both are within limits.
     pub fn within(self, limits: Self) -> bool {
         self.range <= limits.range && self.slope.0.abs() <= limits.slope.0
     }
 }
 
-/// How far a rate may move and still be called steady: as the specification has it, and half of it
-/// where differences of 2 % are to be told.
+/// Limits for a steady state: those of the specification, or half of them for profiles with a
+/// margin of 2 %.
 pub fn limits(profile: Profile) -> Drift {
     match profile {
         Profile::Quick | Profile::Standard => Drift { range: Ratio(0.20), slope: Ratio(0.10) },
@@ -52,11 +52,11 @@ pub fn limits(profile: Profile) -> Drift {
     }
 }
 
-/// How the rate of operations moved over the counted time; `None` where that is too short, or the
-/// operations too few, to say.
+/// Drift of the rate of operations over the measured time; `None` if the time is too short or the
+/// operations are too few.
 ///
-/// The last interval is left out, since it may be cut short, and so is at the beginning what does
-/// not fill five rounds of whole intervals.
+/// The last interval is omitted, because it may be incomplete, and so is a remainder at the
+/// beginning that does not fill five rounds of whole intervals.
 pub fn drift(series: &Series) -> Option<Drift> {
     let (_, whole) = series.ops.split_last()?;
     let each = whole.len() / ROUNDS;
@@ -69,7 +69,7 @@ pub fn drift(series: &Series) -> Option<Drift> {
     moved(&rounds)
 }
 
-/// Range and slope of rounds of equal length; `None` where nothing was done in them.
+/// Range and slope of rounds of equal length; `None` if nothing was done in them.
 fn moved(rounds: &[f64]) -> Option<Drift> {
     let places = || (0u32..).map(f64::from).zip(rounds);
     let n = f64::from(crate::count(rounds.len()));
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A series with intervals of so many milliseconds.
+    /// Series with intervals of the given milliseconds.
     fn series(millis: u64, ops: Vec<u64>) -> Series {
         let bytes = vec![0; ops.len()];
         Series { start: Nanos(0), interval: Nanos(millis * 1_000_000), ops, bytes }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_falls_is_told_by_its_slope() {
+    fn a_falling_rate_is_detected_by_its_slope() {
         // Five rounds of 100 intervals: 1200, 1100, 1000, 900, 800.
         let ops: Vec<u64> = (0..501).map(|at| 1200 - at / 100 * 100).collect();
         let drift = drift(&series(4, ops)).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dip_in_the_middle_is_told_by_its_range() {
+    fn a_dip_in_the_middle_is_detected_by_its_range() {
         let rounds = [1000, 1000, 700, 1000, 1000];
         let ops: Vec<u64> = (0..501).map(|at| rounds[(at / 100).min(4)]).collect();
         let drift = drift(&series(4, ops)).unwrap();

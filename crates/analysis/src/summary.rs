@@ -1,7 +1,7 @@
-//! One cell in numbers: the median over its trials and an interval for it.
+//! Summary of one cell: the median over its trials with a confidence interval.
 //!
-//! Values enter in any order; the [`Summary`] leaves with its warnings. It does not decide whether
-//! the interval is narrow enough ([`crate::stop`]) nor compare ([`crate::compare`]).
+//! Values may be in any order; the [`Summary`] includes warnings. [`crate::stop`] decides whether
+//! the interval is narrow enough, and [`crate::compare`] compares cells.
 //!
 //! # The interval
 //!
@@ -13,7 +13,7 @@
 //! γ(k) = 1 - 2 P(Bin(n, 1/2) <= k - 1)
 //! ```
 //!
-//! whatever the distribution. For the largest k with γ(k) >= level, the ends move inwards:
+//! for every distribution. For the largest k with γ(k) >= level, the ends move inwards:
 //!
 //! ```text
 //! I     = (γ(k) - level) / (γ(k) - γ(k+1))
@@ -22,63 +22,64 @@
 //! upper = (1 - λ) x(n-k+1) + λ x(n-k)
 //! ```
 //!
-//! With k + 1 > n/2 there is nothing to move to, and the order statistics themselves are used. At
-//! 95 % six values are needed: five reach 93.75 %.
+//! With k + 1 > n/2 there is no inner order statistic, so the order statistics themselves are used.
+//! At 95 %, six values are needed: five reach 93.75 %.
 //!
-//! Worked example, n = 10, level 95 %: γ(2) = 1002/1024 = 0.9785, γ(3) = 912/1024 = 0.8906, so
-//! k = 2, I = 0.3244, λ = 8 · 0.3244 / (2 + 6 · 0.3244) = 0.6577; for the values 1, 2 … 10 the
-//! interval is [2.658, 8.342].
+//! Worked example, n = 10, level 95 %: γ(2) = 1002/1024 = 0.9785, γ(3) = 912/1024 = 0.8906, so k =
+//! 2, I = 0.3244, λ = 8 · 0.3244 / (2 + 6 · 0.3244) = 0.6577; for the values 1, 2 … 10 the interval
+//! is [2.658, 8.342].
 
 use model::{Ratio, Warning};
 
 use crate::{Error, count, median, sorted};
 
-/// The confidence level of every interval that is shown.
+/// Confidence level of every reported interval.
 pub const LEVEL: f64 = 0.95;
 
-/// The level at which the interval of a cell is built to hold [`LEVEL`]: the stop rule looks at it
-/// several times and stops when it is narrow, which it is more often when it is wrong. Of simulated
-/// intervals built at 95 %, 90.5 to 95.4 % held the truth in the end; of those built at 96 %, 92.1
-/// to 96.8 % do, with and without the rule (`docs/method/calibration.md`).
+/// Nominal level of the interval of a cell, chosen so that its coverage is [`LEVEL`]. The stopping
+/// rule evaluates the interval several times and stops when it is narrow, which favors intervals
+/// that miss. Of simulated intervals built at 95 %, 90.5 to 95.4 % cover the true value at the end;
+/// of those built at 96 %, 92.1 to 96.8 % do, with and without the rule
+/// (`docs/method/calibration.md`).
 pub const BUILT: f64 = 0.96;
 
-/// An interval that covers the true value with a given probability.
+/// Confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end, in the unit of the values.
     pub low: f64,
     /// Upper end, in the unit of the values.
     pub high: f64,
-    /// The confidence level, within 0..1.
+    /// Confidence level, between 0 and 1.
     pub level: f64,
 }
 
 impl Interval {
-    /// Whether a value lies inside; the ends belong to the interval.
+    /// True if the value is in the closed interval.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 }
 
-/// The values of one metric over the trials of one cell.
+/// Summary of one metric over the trials of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// How many values, at least 1.
+    /// Number of values, at least 1.
     pub n: u32,
-    /// Their median, in the unit of the values.
+    /// Median, in the unit of the values.
     pub median: f64,
-    /// Interval of the median; `None` when there are too few values for the level.
+    /// Confidence interval of the median; `None` with too few values for the level.
     pub interval: Option<Interval>,
-    /// The smallest value.
+    /// Smallest value.
     pub min: f64,
-    /// The largest value.
+    /// Largest value.
     pub max: f64,
-    /// [`Warning::Few`] when there is no interval.
+    /// [`Warning::TooFewRepetitions`] when there is no interval.
     pub warnings: Vec<Warning>,
 }
 
 impl Summary {
-    /// Summarizes the values of a cell: its interval is built at [`BUILT`] and holds [`LEVEL`].
+    /// Summarizes the values of a cell. The interval is built at [`BUILT`] and covers [`LEVEL`].
     /// Cost: one sort.
     ///
     /// # Errors
@@ -91,19 +92,19 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Summarizes values with an interval of exactly this level, within 0..1 exclusive, for values
-    /// whose number did not depend on them.
+    /// Summarizes values with an interval of exactly this level, between 0 and 1 exclusive. Use it
+    /// if the number of values did not depend on the values.
     ///
     /// # Errors
     /// [`Error::Empty`] and [`Error::NotFinite`].
     ///
     /// # Panics
-    /// If the level is not within 0..1.
+    /// If the level is not between 0 and 1.
     pub fn at_level(values: &[f64], level: f64) -> Result<Self, Error> {
         assert!(level > 0.0 && level < 1.0, "a confidence level lies within 0..1");
         let sorted = sorted(values)?;
         let interval = interval(&sorted, level);
-        let few = Warning::Few { n: count(sorted.len()), needed: needed(level) };
+        let few = Warning::TooFewRepetitions { n: count(sorted.len()), needed: needed(level) };
         Ok(Self {
             n: count(sorted.len()),
             median: median(&sorted),
@@ -114,8 +115,8 @@ impl Summary {
         })
     }
 
-    /// The longer side of the interval relative to the median: what a profile's target is held
-    /// against. `None` without an interval, or when the median is not positive.
+    /// Longer side of the interval relative to the median, compared with the target of the profile.
+    /// `None` without an interval, or if the median is not positive.
     pub fn half_width(&self) -> Option<Ratio> {
         let interval = self.interval?;
         let side = (interval.high - self.median).max(self.median - interval.low);
@@ -123,7 +124,7 @@ impl Summary {
     }
 }
 
-/// The least number of values at which an interval of the median exists: 1 - 2^(1-n) >= level.
+/// Smallest number of values for which an interval of the median exists: 1 - 2^(1-n) >= level.
 pub fn needed(level: f64) -> u32 {
     let mut n = 1;
     let mut tail = 1.0;
@@ -134,7 +135,8 @@ pub fn needed(level: f64) -> u32 {
     n
 }
 
-/// The interpolated interval; see the module. The values are sorted ascending and not empty.
+/// Interpolated interval as defined in the module docs. The values are in ascending order and not
+/// empty.
 fn interval(sorted: &[f64], level: f64) -> Option<Interval> {
     let n = sorted.len();
     let (k, reached, next) = order(n, level)?;
@@ -153,9 +155,9 @@ fn interval(sorted: &[f64], level: f64) -> Option<Interval> {
     })
 }
 
-/// The largest k with γ(k) >= level, with γ(k) and γ(k+1); `None` if even γ(1) falls short.
+/// Largest k with γ(k) >= level, with γ(k) and γ(k+1); `None` if γ(1) is below the level.
 ///
-/// The binomial terms are stepped as logarithms, since 2^-n leaves the range of `f64` at n = 1075.
+/// The binomial terms are computed as logarithms, because 2^-n underflows `f64` at n = 1075.
 fn order(n: usize, level: f64) -> Option<(usize, f64, f64)> {
     let mut ln_term = -(n as f64) * std::f64::consts::LN_2;
     let mut tail = ln_term.exp();

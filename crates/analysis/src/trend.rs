@@ -1,18 +1,18 @@
-//! A metric over a swept parameter: does it rise or fall, how surely, and how much per doubling.
+//! Trend of a metric over a swept parameter: direction, significance, and change per doubling.
 //!
-//! The levels of a sweep enter as [`Level`]s, one value for each trial; a [`Trend`] leaves. Nothing
-//! here knows which way the metric points, nor whether the curve has a peak ([`crate::scaling`]).
+//! Takes the levels of a sweep as [`Level`]s with one value per trial and returns a [`Trend`]. The
+//! direction of the metric is ignored, and so is a possible peak of the curve ([`crate::scaling`]).
 //!
-//! # Whether: Jonckheere–Terpstra, within blocks
+//! # Significance: Jonckheere–Terpstra, within blocks
 //!
 //! J counts the pairs of values of two levels in which the higher level has the higher value, a tie
 //! one half (Jonckheere, "A distribution-free k-sample test against ordered alternatives",
 //! Biometrika 41, 1954; Terpstra, Indagationes Mathematicae 14, 1952). Its reference is the
-//! permutation of values within each block, which stays right whatever the machine did from block
-//! to block: all permutations up to 200,000, else 20,000 draws. The p-value is twice the smaller
-//! tail, since with unequal blocks J is not symmetric.
+//! permutation of values within each block, which is valid for any differences between blocks: all
+//! permutations up to 200,000, else 20,000 draws. The p-value is twice the smaller tail, because
+//! with unequal blocks J is not symmetric.
 //!
-//! # How much: τ_b and Theil–Sen
+//! # Effect size: τ_b and Theil–Sen
 //!
 //! Kendall's τ_b follows from J: (2 J - P) / sqrt(P Q), with P pairs of different levels and Q
 //! pairs of different values (Kendall, "The treatment of ties in ranking problems", Biometrika 33,
@@ -20,8 +20,8 @@
 //! levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
 //! Journal of the American Statistical Association 63, 1968), so that it is a ratio per doubling.
 //!
-//! How far the levels lie apart is [`Sensitivity`], what the curve looks like is [`Form`], and
-//! [`mann_kendall`] is for levels with one value each.
+//! [`Sensitivity`] is the spread of the levels, [`Form`] the shape of the curve, and
+//! [`mann_kendall`] applies to levels with one value each.
 
 mod kendall;
 mod sensitivity;
@@ -37,43 +37,43 @@ use std::collections::BTreeMap;
 use model::{Ratio, metric::Better};
 
 use crate::{
-    Absent, Comparer, Comparison, Error, Interval,
+    Comparer, Comparison, Error, Interval, NotEstimable,
     bootstrap::{Resampler, expanded_interval, weighted_median},
     count,
 };
 
-/// Up to so many permutations all of them are visited.
+/// Maximum number of permutations that are enumerated.
 const PERMUTATIONS_MAX: u64 = 200_000;
-/// Above, so many are drawn.
+/// Permutations drawn if there are more.
 pub(crate) const DRAWS: u32 = 20_000;
 
-/// The value of one trial.
+/// Value of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Repeat {
-    /// The block the trial belongs to; trials of one block were measured close together. `None` if
-    /// unknown, and then the blocks of the whole sweep count as unknown.
+pub struct Repetition {
+    /// Block of the trial; trials of one block were measured close together. `None` if unknown; the
+    /// blocks of the whole sweep then count as unknown.
     pub block: Option<u32>,
-    /// Its value, above zero, in the base unit of the metric.
+    /// Value above zero in the base unit of the metric.
     pub value: f64,
 }
 
-/// One level of what was swept.
+/// Level of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Where it lies, above zero: clients, bytes, or whatever was swept.
+    /// Position above zero: clients, bytes, or any other swept parameter.
     pub at: f64,
-    /// Its trials, at least one, in any order.
-    pub repeats: Vec<Repeat>,
+    /// Trials, at least one, in any order.
+    pub repetitions: Vec<Repetition>,
 }
 
 impl Level {
-    /// The values, ascending once the level is part of a [`Sweep`].
+    /// Values, ascending once the level is part of a [`Sweep`].
     pub fn values(&self) -> Vec<f64> {
-        self.repeats.iter().map(|repeat| repeat.value).collect()
+        self.repetitions.iter().map(|repetition| repetition.value).collect()
     }
 }
 
-/// Levels that have been checked: ascending, each once, with values that are finite and above zero.
+/// Checked levels: ascending and unique, with values that are finite and above zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     levels: Vec<Level>,
@@ -81,13 +81,13 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Checks levels and puts them and their repeats in an order of their own, so that the order
-    /// in which they come does not matter. Levels at the same place become one.
+    /// Checks and sorts levels and their repetitions, so that the input order is irrelevant. Levels
+    /// at the same position are merged.
     ///
     /// # Errors
-    /// [`Error::Empty`] without levels or with an empty one, [`Error::Place`] for a level that does
-    /// not lie above zero, [`Error::NotFinite`] and [`Error::NotPositive`] for values; an index
-    /// counts levels, or values within their level.
+    /// [`Error::Empty`] without levels or with an empty one, [`Error::NotPositiveLevel`] for a
+    /// level that is not above zero, [`Error::NotFinite`] and [`Error::NotPositive`] for values; an
+    /// index counts levels, or values within their level.
     pub fn new(levels: Vec<Level>) -> Result<Self, Error> {
         if levels.is_empty() {
             return Err(Error::Empty);
@@ -95,44 +95,46 @@ impl Sweep {
         let mut own: Vec<Level> = Vec::new();
         for (index, level) in levels.into_iter().enumerate() {
             if !(level.at.is_finite() && level.at > 0.0) {
-                return Err(Error::Place { index, at: level.at });
+                return Err(Error::NotPositiveLevel { index, at: level.at });
             }
-            positive(level.repeats.iter().map(|repeat| repeat.value))?;
+            positive(level.repetitions.iter().map(|repetition| repetition.value))?;
             match own.iter_mut().find(|other| other.at.total_cmp(&level.at).is_eq()) {
-                Some(other) => other.repeats.extend(level.repeats),
+                Some(other) => other.repetitions.extend(level.repetitions),
                 None => own.push(level),
             }
         }
         own.sort_by(|a, b| a.at.total_cmp(&b.at));
         for level in &mut own {
-            level.repeats.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.block.cmp(&b.block)));
+            level
+                .repetitions
+                .sort_by(|a, b| a.value.total_cmp(&b.value).then(a.block.cmp(&b.block)));
         }
-        let mut repeats = own.iter().flat_map(|level| &level.repeats);
-        let blocked = repeats.all(|repeat| repeat.block.is_some());
+        let mut repetitions = own.iter().flat_map(|level| &level.repetitions);
+        let blocked = repetitions.all(|repetition| repetition.block.is_some());
         Ok(Self { levels: own, blocked })
     }
 
-    /// The levels, ascending; the repeats of each ascend by value.
+    /// Levels, ascending; the repetitions of each ascend by value.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// Whether every repeat says its block.
+    /// True if every repetition has a block.
     pub fn blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Whether the metric rises or falls with the level. The seed settles all draws.
+    /// Trend of the metric over the levels. The seed determines all draws.
     ///
     /// # Errors
-    /// [`Absent::Levels`] below 2 levels.
-    pub fn trend(&self, seed: u64) -> Result<Trend, Absent> {
+    /// [`NotEstimable::Levels`] below 2 levels.
+    pub fn trend(&self, seed: u64) -> Result<Trend, NotEstimable> {
         if self.levels.len() < 2 {
-            return Err(Absent::Levels { levels: count(self.levels.len()), needed: 2 });
+            return Err(NotEstimable::Levels { levels: count(self.levels.len()), needed: 2 });
         }
         let mut order = Order::new(self);
         let doubled = order.doubled_j();
-        let tau_b = order.tau_b(doubled).ok_or(Absent::Constant);
+        let tau_b = order.tau_b(doubled).ok_or(NotEstimable::Constant);
         let (p, exact) = order.p(doubled, seed);
         let slopes = Slopes::new(self);
         Ok(Trend {
@@ -145,26 +147,27 @@ impl Sweep {
         })
     }
 
-    /// The last level against the first, at the practical threshold δ (0.05 for 5 %). With
-    /// [`Better::Higher`] the ratio is that of the last over the first, whatever is better.
+    /// Last level relative to the first, at the equivalence margin δ (0.05 for 5 %). With
+    /// [`Better::Higher`] the ratio is that of the last over the first, regardless of the metric's
+    /// direction.
     ///
     /// # Errors
-    /// None that a checked sweep can have; those of [`Comparer::compare_repeats`].
+    /// Those of [`Comparer::compare_repetitions`], which a checked sweep does not cause.
     pub fn ends(
         &self,
         comparer: &mut Comparer,
         better: Better,
-        threshold: Ratio,
+        margin: Ratio,
     ) -> Result<Comparison, Error> {
         let (Some(first), Some(last)) = (self.levels.first(), self.levels.last()) else {
             return Err(Error::Empty);
         };
-        comparer.compare_repeats(&first.repeats, &last.repeats, better, threshold)
+        comparer.compare_repetitions(&first.repetitions, &last.repetitions, better, margin)
     }
 }
 
-/// Whether a metric rises or falls with the level, and how much. Nothing here is turned by the
-/// direction of the metric: a rising latency has a positive τ.
+/// Trend of a metric over the levels. The direction of the metric is ignored: a rising latency has
+/// a positive τ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trend {
     /// Jonckheere–Terpstra's J: pairs of values of two levels in which the higher level has the
@@ -172,17 +175,17 @@ pub struct Trend {
     pub statistic: f64,
     /// Two-sided p-value of "no trend", by permutation within blocks.
     pub p: f64,
-    /// Whether all permutations were visited; otherwise p comes from 20,000 draws.
+    /// True if all permutations were enumerated; otherwise p comes from 20,000 draws.
     pub exact: bool,
-    /// Kendall's τ_b of values and levels, within -1..=1; absent if all values are equal.
-    pub tau_b: Result<f64, Absent>,
-    /// Theil–Sen: how many times the metric is at twice the level, 1.1 for 10 % more.
+    /// Kendall's τ_b of values and levels, -1 to 1; not estimable if all values are equal.
+    pub tau_b: Result<f64, NotEstimable>,
+    /// Theil–Sen: ratio of the metric at twice the level, 1.1 for 10 % more.
     pub per_doubling: Ratio,
-    /// Its 95 % interval by resampling blocks.
-    pub per_doubling_interval: Result<Interval, Absent>,
+    /// 95 % interval of that ratio by resampling blocks.
+    pub per_doubling_interval: Result<Interval, NotEstimable>,
 }
 
-/// Whether there are values, all finite and above zero.
+/// Checks that there are values, all finite and above zero.
 pub(crate) fn positive(values: impl Iterator<Item = f64>) -> Result<(), Error> {
     let mut none = true;
     for (index, value) in values.enumerate() {
@@ -197,15 +200,15 @@ pub(crate) fn positive(values: impl Iterator<Item = f64>) -> Result<(), Error> {
     if none { Err(Error::Empty) } else { Ok(()) }
 }
 
-/// All values of a sweep in ascending order, of which only levels, ties, and blocks are kept.
+/// Sorted values of a sweep, reduced to levels, ties, and blocks.
 struct Order {
-    /// The level of each value.
+    /// Level of each value.
     labels: Vec<usize>,
     /// Ends of runs of equal values.
     runs: Vec<usize>,
-    /// Places of the values of each block.
+    /// Indexes of the values of each block.
     blocks: Vec<Vec<usize>>,
-    /// How many values of each level were passed; kept to save allocations.
+    /// Number of values of each level passed so far; kept to save allocations.
     passed: Vec<u64>,
 }
 
@@ -213,7 +216,12 @@ impl Order {
     fn new(sweep: &Sweep) -> Self {
         let mut all: Vec<(f64, usize, Option<u32>)> = Vec::new();
         for (label, level) in sweep.levels.iter().enumerate() {
-            all.extend(level.repeats.iter().map(|repeat| (repeat.value, label, repeat.block)));
+            all.extend(
+                level
+                    .repetitions
+                    .iter()
+                    .map(|repetition| (repetition.value, label, repetition.block)),
+            );
         }
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
         let mut runs: Vec<usize> =
@@ -231,7 +239,7 @@ impl Order {
         }
     }
 
-    /// 2 J, which is whole. Cost: values times levels.
+    /// 2 J, an integer. Cost: values times levels.
     fn doubled_j(&mut self) -> u64 {
         self.passed.fill(0);
         let (mut from, mut doubled) = (0, 0);
@@ -260,7 +268,7 @@ impl Order {
         (size > 0.0).then(|| ((doubled as f64 - levels) / size).clamp(-1.0, 1.0))
     }
 
-    /// The two-sided p-value of an observed 2 J, and whether it is exact.
+    /// Two-sided p-value of an observed 2 J, and whether it is exact.
     fn p(&mut self, observed: u64, seed: u64) -> (f64, bool) {
         let (mut below, mut above, mut total) = (0u32, 0u32, 0u32);
         let mut see = |drawn: u64| {
@@ -277,7 +285,7 @@ impl Order {
                     block.iter().zip(labels).for_each(|(at, label)| self.labels[*at] = *label);
                 }
                 see(self.doubled_j());
-                // The first block that has a next order; those before begin anew.
+                // The first block that has a next order; those before it restart.
                 let Some(at) = labels.iter_mut().position(|block| advance(block)) else { break };
                 labels[..at].iter_mut().for_each(|block| block.sort_unstable());
             }
@@ -301,13 +309,12 @@ impl Order {
         self.blocks.iter().map(labels).collect()
     }
 
-    /// How many different orders of labels there are within blocks; `None` above
-    /// [`PERMUTATIONS_MAX`].
+    /// Number of distinct orders of labels within blocks; `None` above [`PERMUTATIONS_MAX`].
     fn permutations(&self) -> Option<u64> {
         let mut product = 1u64;
         for block in self.by_block() {
             let mut seen = vec![0u64; self.passed.len()];
-            // A multinomial coefficient, one value at a time; it is whole and never shrinks.
+            // A multinomial coefficient, one value at a time; it is an integer and never shrinks.
             for (index, label) in block.iter().enumerate() {
                 seen[*label] += 1;
                 product = product.checked_mul(index as u64 + 1)? / seen[*label];
@@ -320,7 +327,7 @@ impl Order {
     }
 }
 
-/// The next order of labels by dictionary; `false` after the last.
+/// Next order of labels, lexicographically; `false` after the last.
 fn advance(labels: &mut [usize]) -> bool {
     let Some(at) = (1..labels.len()).rev().find(|at| labels[at - 1] < labels[*at]) else {
         return false;
@@ -335,20 +342,20 @@ fn advance(labels: &mut [usize]) -> bool {
 /// Slopes between all pairs of values of different levels, ascending.
 struct Slopes {
     slopes: Vec<Slope>,
-    /// A value of each unit that is drawn as a whole, by level and repeat: a block, or a value.
+    /// Value of each unit that is drawn as a whole, by level and repetition: a block, or a value.
     units: Vec<(usize, usize)>,
 }
 
 struct Slope {
     /// Difference of ln y over the difference of log2 x.
     slope: f64,
-    /// The units of both values.
+    /// Units of both values.
     units: [u32; 2],
 }
 
-/// Slopes of which only their number for each pair of units is looked at, all at once.
+/// Number of slopes that are counted at once by pair of units.
 const CHUNK: usize = 512;
-/// Up to so many units that pays.
+/// Maximum number of units for which counting is faster.
 const UNITS_MAX: usize = 64;
 
 impl Slopes {
@@ -358,14 +365,14 @@ impl Slopes {
         let mut points: Vec<(f64, Vec<(f64, u32)>)> = Vec::new();
         for (at, level) in sweep.levels.iter().enumerate() {
             let mut own = Vec::new();
-            for (index, repeat) in level.repeats.iter().enumerate() {
+            for (index, repetition) in level.repetitions.iter().enumerate() {
                 let next = count(units.len());
-                let block = repeat.block.filter(|_| sweep.blocked);
+                let block = repetition.block.filter(|_| sweep.blocked);
                 let unit = block.map_or(next, |block| *known.entry(block).or_insert(next));
                 if unit == next {
                     units.push((at, index));
                 }
-                own.push((repeat.value.ln(), unit));
+                own.push((repetition.value.ln(), unit));
             }
             points.push((level.at.log2(), own));
         }
@@ -390,17 +397,17 @@ impl Slopes {
         weighted_median(each, 0, self.slopes.len() as u64)
     }
 
-    /// The interval of the ratio per doubling. A slope counts as often as both of its values do,
-    /// so the slopes are sorted only once; and values of one unit count equally often, so that the
-    /// number of slopes below the median is found from numbers for each pair of units.
-    fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, Absent> {
+    /// Interval of the ratio per doubling. A slope is weighted by both of its values, so the slopes
+    /// are sorted only once; values of one unit have equal weight, so the number of slopes below
+    /// the median follows from counts per pair of units.
+    fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, NotEstimable> {
         let resampler = Resampler::new(&[sweep], seed)?;
         let blocks = resampler.least();
         let medians = self.medians(resampler, &self.counts());
         Ok(expanded_interval(medians.into_iter().map(f64::exp).collect(), blocks))
     }
 
-    /// The median slope of each resample. Without counts all slopes are passed one by one.
+    /// Median slope of each resample. Without counts all slopes are passed one by one.
     fn medians(&self, resampler: Resampler, counts: &[Vec<u32>]) -> Vec<f64> {
         let width = self.units.len();
         let mut medians = Vec::new();
@@ -428,8 +435,7 @@ impl Slopes {
         medians
     }
 
-    /// How many slopes there are before each chunk, for each pair of units; nothing if there are
-    /// too many units.
+    /// Number of slopes before each chunk, per pair of units; empty if there are too many units.
     fn counts(&self) -> Vec<Vec<u32>> {
         let width = self.units.len();
         if width > UNITS_MAX {

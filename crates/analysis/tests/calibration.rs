@@ -1,6 +1,6 @@
-//! A small version of `make calibrate`, with bounds: a change that spoils coverage or error rates
+//! A small version of `make calibrate` with bounds: a change that breaks coverage or error rates
 //! fails here. Seeds are fixed, so the rates are the same each time; bounds are two points wider
-//! than what is asked for, as rates of some hundred runs scatter.
+//! than required, because rates of a few hundred runs scatter.
 #![expect(clippy::unwrap_used, reason = "a simulation that fails may stop")]
 #![allow(dead_code, reason = "the simulations are those of the benchmark, which uses more of them")]
 
@@ -32,8 +32,8 @@ fn intervals_of_a_fixed_number_hold_the_truth() {
 fn intervals_hold_the_truth_after_the_stop_rule() {
     for shape in [Shape::Normal(0.04), Shape::LeftTail] {
         for profile in [Profile::Quick, Profile::Standard] {
-            let told = coverage::stopped(shape, profile, 600);
-            let covered = told.coverage;
+            let result = coverage::stopped(shape, profile, 600);
+            let covered = result.coverage;
             assert!((0.91..=0.99).contains(&covered), "{shape:?}, {profile:?}: {covered}");
         }
     }
@@ -43,18 +43,21 @@ fn intervals_hold_the_truth_after_the_stop_rule() {
 fn equal_cells_are_seldom_called_different() {
     for shape in [Shape::Normal(0.04), Shape::Bimodal] {
         for machine in Machine::ALL {
-            let told = verdicts::told([shape, shape], 1.0, machine, 150);
-            assert!(told.different <= 0.08, "{shape:?}, {machine:?}: {told:?}");
+            let result = verdicts::result([shape, shape], 1.0, machine, 150);
+            assert!(result.different <= 0.08, "{shape:?}, {machine:?}: {result:?}");
         }
     }
 }
 
 #[test]
 fn a_difference_of_five_percent_is_found_and_not_called_equivalent() {
-    let told = verdicts::told([Shape::Normal(0.02); 2], 1.05, Machine::Still, 150);
-    assert!(told.different >= 0.95 && told.worse == 0.0 && told.equivalent <= 0.07, "{told:?}");
-    let told = verdicts::told([Shape::Bimodal; 2], 1.05, Machine::Still, 150);
-    assert!(told.different >= 0.80, "{told:?}");
+    let result = verdicts::result([Shape::Normal(0.02); 2], 1.05, Machine::Still, 150);
+    assert!(
+        result.different >= 0.95 && result.worse == 0.0 && result.equivalent <= 0.07,
+        "{result:?}"
+    );
+    let result = verdicts::result([Shape::Bimodal; 2], 1.05, Machine::Still, 150);
+    assert!(result.different >= 0.80, "{result:?}");
 }
 
 #[test]

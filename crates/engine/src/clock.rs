@@ -1,7 +1,7 @@
-//! Time: the monotonic clock, what reading it costs, and what a worker uses.
+//! Time: the monotonic clock, its overhead, and the resource usage of a worker.
 //!
-//! [`now`] serves everywhere; [`Clock`] tells the same time at about half of the cost to loops
-//! whose operations are system calls.
+//! [`now`] can be used everywhere. [`Clock`] returns the same time at about half of the cost in
+//! loops whose operations are system calls.
 #![expect(unsafe_code, reason = "getrusage(2) has no safe form")]
 
 use std::time::Duration;
@@ -16,8 +16,8 @@ mod ticks;
 
 pub(crate) use ticks::Clock;
 
-/// CLOCK_MONOTONIC, in nanoseconds since an arbitrary start that all processes of one boot share;
-/// read through the vDSO, without a system call (clock_gettime(2), vdso(7)).
+/// CLOCK_MONOTONIC in nanoseconds since an arbitrary start that all processes of one boot share.
+/// Read through the vDSO, without a system call (clock_gettime(2), vdso(7)).
 #[inline]
 pub fn now() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
@@ -25,25 +25,24 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// What the clock can resolve and what reading it costs on this host: that of [`now`], which loops
-/// over records read. The one of loops over entries costs less where it counts ticks, and as much
-/// where it does not.
+/// Resolution and overhead of the clock of this host: of [`now`], which loops over blocks read. The
+/// clock of loops over entries has less overhead if it counts ticks, otherwise the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockFacts {
-    /// The smallest step seen between two reads. Not finer than [`Self::cost`] on hosts whose clock
-    /// ticks faster than it can be read.
+    /// Smallest step between two reads. Not less than [`Self::cost`] on hosts whose clock ticks
+    /// faster than it can be read.
     pub resolution: Nanos,
-    /// The median distance of two reads that follow each other.
+    /// Median distance of two consecutive reads.
     pub cost: Nanos,
 }
 
-/// Measures the clock; takes well under a millisecond.
+/// Measures the clock; takes less than a millisecond.
 pub fn clock() -> ClockFacts {
     let reads: Vec<Nanos> = (0..4097).map(|_| now()).collect();
     facts(&reads)
 }
 
-/// The facts told by consecutive reads; at least two.
+/// Facts derived from at least two consecutive reads.
 fn facts(reads: &[Nanos]) -> ClockFacts {
     let mut steps: Vec<Nanos> = reads.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
@@ -51,18 +50,17 @@ fn facts(reads: &[Nanos]) -> ClockFacts {
     ClockFacts { resolution, cost: steps[steps.len() / 2] }
 }
 
-/// A sleep of a thread may last this much longer than asked for; the rest is spent looking at the
-/// clock.
+/// Maximum delay of a thread after a sleep. The remaining time is spent polling the clock.
 pub(crate) const AWAKE: Nanos = Nanos(60_000);
 
-/// Sleeps until an instant and tells the time, which is that instant or later. The last 60 µs are
-/// spent awake, since a timer and the scheduler take about that long to wake a thread.
+/// Sleeps until an instant and returns the time, which is that instant or later. The last 60 µs are
+/// spent polling, because a timer and the scheduler take about that long to wake a thread.
 pub(crate) fn sleep_until(instant: Nanos) -> Nanos {
     let mut clock = now();
     while clock < instant {
         if instant - clock > AWAKE {
             let length = Duration::from_nanos((instant - clock - AWAKE).0);
-            // Cut short by a signal: the loop sees to it.
+            // The loop handles sleeps that a signal interrupted.
             let _ = nanosleep(&Timespec::try_from(length).unwrap_or_default());
         } else {
             std::hint::spin_loop();
@@ -72,25 +70,25 @@ pub(crate) fn sleep_until(instant: Nanos) -> Nanos {
     clock
 }
 
-/// What the calling thread has used so far.
+/// Resource usage of the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// CPU time in user mode.
     pub(crate) user: Nanos,
     /// CPU time in the kernel.
     pub(crate) system: Nanos,
-    /// Context switches because it waited.
+    /// Voluntary context switches.
     pub(crate) voluntary: u64,
-    /// Context switches because others wanted its CPU.
+    /// Involuntary context switches.
     pub(crate) involuntary: u64,
-    // CLOCK_THREAD_CPUTIME_ID at the reading; zero of programs.
+    // CLOCK_THREAD_CPUTIME_ID at the reading; zero for programs.
     clock: Nanos,
 }
 
 impl Usage {
-    /// What was used since an earlier reading. The sum is that of the thread's CPU clock; the
-    /// kernel tells the split by what its ticks have met, so of a time shorter than a tick, all
-    /// counts where the next tick will most likely be: in the kernel, where a worker works.
+    /// Usage since an earlier reading. The sum is that of the thread's CPU clock. The kernel
+    /// derives the split from its ticks; times shorter than a tick are attributed to the kernel,
+    /// where a worker spends most of its time.
     pub(crate) fn since(self, before: Self) -> Self {
         let exact = self.clock - before.clock;
         let (user, system) = (self.user - before.user, self.system - before.system);
@@ -107,8 +105,8 @@ impl Usage {
         }
     }
 
-    /// At most so much CPU time: the readings stand around those of the clock, so that their own
-    /// microsecond is no part of what is timed, and of a short task that is seen.
+    /// Limits the CPU time to `elapsed`: the readings enclose those of the clock, so that their own
+    /// microsecond, significant for a short task, is excluded.
     pub(crate) fn within(self, elapsed: Nanos) -> Self {
         if self.clock <= elapsed || self.clock.0 == 0 {
             return self;
@@ -117,7 +115,7 @@ impl Usage {
         Self { user, system: elapsed - user, clock: elapsed, ..self }
     }
 
-    /// Both together.
+    /// Sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user: self.user + other.user,
@@ -128,10 +126,10 @@ impl Usage {
         }
     }
 
-    /// getrusage(2) with `RUSAGE_THREAD`, which serves threads and processes alike, as a worker
-    /// process works in one thread. The kernel splits a sum between user and system by its ticks
-    /// (`cputime_adjust` in kernel/sched/cputime.c), and of a running thread brings that sum up to
-    /// date at ticks only; CLOCK_THREAD_CPUTIME_ID is exact at any moment.
+    /// getrusage(2) with `RUSAGE_THREAD`, for threads and processes alike, because a worker process
+    /// runs one thread. The kernel splits a sum into user and system time by its ticks
+    /// (`cputime_adjust` in kernel/sched/cputime.c), and updates that sum for a running thread at
+    /// ticks only. CLOCK_THREAD_CPUTIME_ID is always exact.
     pub(crate) fn of_this_thread() -> Self {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is valid for one rusage, which is all the kernel writes.
@@ -145,7 +143,7 @@ impl Usage {
         Self { clock, ..usage }
     }
 
-    /// What a program used that has ended.
+    /// Usage of a program that has ended.
     pub(crate) fn of_program(ended: &sys::child::Ended) -> Self {
         Self {
             user: ended.user.into(),
@@ -156,7 +154,7 @@ impl Usage {
         }
     }
 
-    /// What an rusage says of a thread.
+    /// Converts an rusage of a thread.
     fn from_kernel(usage: &libc::rusage) -> Self {
         let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
         Self {
@@ -169,7 +167,7 @@ impl Usage {
     }
 }
 
-/// `whole` times `some` over `all`, which is not zero and not less than `some`.
+/// `whole` times `some` divided by `all`, which is not zero and not less than `some`.
 fn part(whole: u64, some: u64, all: u64) -> u64 {
     let part = u128::from(whole) * u128::from(some) / u128::from(all);
     u64::try_from(part).unwrap_or(whole)
@@ -193,25 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn this_clock_moves_and_never_goes_back() {
+    fn the_clock_is_monotonic_and_advances() {
         let first = now();
         assert!(clock().resolution > Nanos(0));
         assert!(now() > first);
     }
 
     #[test]
-    fn work_costs_cpu_time() {
+    fn work_uses_cpu_time() {
         let before = Usage::of_this_thread();
         let (mut sum, started) = (0u64, now());
         (0..10_000u64).for_each(|n| sum = std::hint::black_box(sum ^ n));
         let used = Usage::of_this_thread().since(before);
         let (used, elapsed) = (used.user + used.system, now() - started);
-        // Less than a tick, and told all the same; the readings themselves are part of it.
+        // Less than a tick, and still measured; the readings themselves are included.
         assert!((1..=elapsed.0 + 1_000_000).contains(&used.0), "{used} of {elapsed}");
     }
 
     #[test]
-    fn the_sum_is_exact_and_the_split_is_in_proportion() {
+    fn the_cpu_time_is_exact_and_its_split_proportional() {
         let reading = |user, system, clock| Usage {
             user: Nanos(user),
             system: Nanos(system),

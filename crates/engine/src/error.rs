@@ -1,13 +1,13 @@
-//! What can go wrong in a phase, and what to do about it.
+//! Errors of a phase, with hints.
 //!
-//! [`EngineError`] is the public face. Inside, a worker answers with the smaller [`Fault`], which
-//! carries no path and can be sent from a worker process to its parent; the parent adds the path,
-//! or gets it beside the fault where only the worker knows it (trees).
+//! [`EngineError`] is the public type. Workers return the smaller [`Fault`], which has no path and
+//! can be sent from a worker process to its parent. The parent adds the path, or receives it with
+//! the fault if only the worker knows it (trees).
 
-mod cure;
 mod difference;
 mod fault;
-mod list;
+mod hint;
+mod trace;
 
 use std::{ffi::OsString, fmt, io, path::PathBuf, process::ExitStatus};
 
@@ -15,317 +15,318 @@ use model::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use cure::cure;
 pub use difference::Difference;
 pub(crate) use fault::{Fault, Memory};
-pub use list::ListProblem;
+use hint::hint;
+pub use trace::TraceProblem;
 
-/// Why a phase has no result.
+/// Error of a phase.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The stream asks for something that does not exist.
-    #[error("this stream cannot run: {problem}; {cure}")]
+    /// The stream is invalid.
+    #[error("invalid workload: {problem}; {hint}")]
     Stream {
-        /// What contradicts what.
+        /// Problem.
         problem: &'static str,
-        /// What to change.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// The tree asks for something that does not exist.
-    #[error("this tree cannot run: {problem}; {cure}")]
+    /// The tree is invalid.
+    #[error("invalid workload: {problem}; {hint}")]
     Tree {
-        /// What contradicts what.
+        /// Problem.
         problem: &'static str,
-        /// What to change.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// The replay asks for something that does not exist.
-    #[error("this replay cannot run: {problem}; {cure}")]
+    /// The replay is invalid.
+    #[error("invalid workload: {problem}; {hint}")]
     Replay {
-        /// What contradicts what.
+        /// Problem.
         problem: &'static str,
-        /// What to change.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// The kernel refused an operation of a replay, and the rest of it would mean nothing.
+    /// The kernel rejected an operation of a replay that cannot be skipped.
     #[error(
-        "{operation} {} for line {line} of the load file{}",
-        .path.display(), cure(*.operation, .source)
+        "{operation} {} for line {line} of the loadfile{}",
+        .path.display(), hint(*.operation, .source)
     )]
     Line {
-        /// What was being done.
+        /// Operation.
         operation: Operation,
-        /// With what.
+        /// Path of the operation.
         path: PathBuf,
-        /// The line of the load file that it was done for, from 1.
+        /// Line of the loadfile, from 1.
         line: u64,
-        /// The kernel's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The task asks for something that does not exist.
-    #[error("this task cannot be done: {problem}; {cure}")]
+    /// The task is invalid.
+    #[error("invalid task: {problem}; {hint}")]
     Task {
-        /// What is wrong.
+        /// Problem.
         problem: String,
-        /// What to change.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// An archive cannot be unpacked, or must not be.
-    #[error("the archive {}: {problem}; {cure}", .path.display())]
+    /// An archive cannot or must not be unpacked.
+    #[error("the archive {}: {problem}; {hint}", .path.display())]
     Archive {
-        /// The archive.
+        /// Path of the archive.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem.
         problem: String,
-        /// What to do.
-        cure: String,
+        /// Hint.
+        hint: String,
     },
-    /// An everyday program could not be started.
+    /// A program of a task could not be started.
     #[error(
-        "starting {program}; install it (on Debian the package {package}), or let fslab do the task \
-         itself (method native)"
+        "starting {program}; install it (on Debian the package {package}), or use \
+         method native"
     )]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// Where Debian has it.
+        /// Debian package of the program.
         package: &'static str,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// An everyday program answered with an error.
-    #[error(
-        "`{command}` {verdict}; see what it says, or let fslab do the task itself (method native)"
-    )]
+    /// A program of a task failed.
+    #[error("`{command}` {verdict}; check its output, or use method native")]
     ProgramFailed {
-        /// The command, shortened.
+        /// Command line, shortened.
         command: String,
-        /// How it ended, and what it said.
+        /// Exit status and output.
         verdict: String,
     },
-    /// The kernel refused an operation on a file.
-    #[error("{operation} {}{}{}", .path.display(), at(*.offset), cure(*.operation, .source))]
+    /// The kernel rejected an operation on a file.
+    #[error("{operation} {}{}{}", .path.display(), at(*.offset), hint(*.operation, .source))]
     Io {
-        /// What was being done.
+        /// Operation.
         operation: Operation,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in the file; none for operations on the file as a whole.
+        /// Offset in the file; `None` for operations on the whole file.
         offset: Option<Bytes>,
-        /// The kernel's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// `O_DIRECT` was refused: EINVAL (or EOPNOTSUPP) from open(2), read(2), or write(2).
+    /// `O_DIRECT` was rejected: EINVAL (or EOPNOTSUPP) from open(2), read(2), or write(2).
     #[error(
-        "{operation} {}{} with direct I/O: this filesystem refuses it, or refuses records of \
-         {record}; make the record a multiple of the device's logical block size (4KiB suits most \
+        "{operation} {}{} with direct I/O: not supported by the filesystem, or not with block \
+         size {block_size}; use a multiple of the device's logical block size (4KiB suits most \
          devices), or set direct = false",
         .path.display(), at(*.offset)
     )]
     Direct {
-        /// What was being done.
+        /// Operation.
         operation: Operation,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in the file; none when opening.
+        /// Offset in the file; `None` when opening.
         offset: Option<Bytes>,
-        /// The size of the records.
-        record: Bytes,
-        /// The kernel's answer.
+        /// Block size.
+        block_size: Bytes,
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A file to be read is missing or too short.
+    /// A file to read is missing or too short.
     #[error(
-        "{} was not laid out: {found} of {needed} are there; run the phase that writes it first, \
-         with the same size and record",
+        "{} has {found}, {needed} needed; run the phase that writes it first, \
+         with the same file_size and block_size",
         .path.display()
     )]
     NotLaidOut {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its length; zero when it does not exist.
+        /// Length of the file; zero if it does not exist.
         found: Bytes,
-        /// The length that the records of the stream need.
+        /// Length that the stream needs.
         needed: Bytes,
     },
-    /// A directory that was listed holds another number of entries than the set says.
+    /// A listed directory has another number of entries than the file set.
     #[error(
-        "the directory {} holds {found} of {expected} entries of this set; run the phase that \
-         makes them first, with the same set and as many workers",
+        "the directory {} has {found} of {expected} entries of the file set; run the phase that \
+         creates them first, with the same file set and number of workers",
         .path.display()
     )]
     Entries {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Entries that are there.
+        /// Entries found.
         found: u64,
-        /// Entries that the set says are there.
+        /// Entries of the file set.
         expected: u64,
     },
-    /// A file ended inside a record although it was long enough when it was opened.
+    /// A file ended inside a block, although it was long enough when it was opened.
     #[error(
-        "reading {}: the file ends at offset {}; something truncated it during the phase, keep \
-         other programs away from the directory under test",
+        "reading {}: the file ends at offset {}: another process truncated it during the phase; \
+         keep other programs away from the directory under test",
         .path.display(), .offset.0
     )]
     EndOfFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where it ended.
+        /// End of the file.
         offset: Bytes,
     },
-    /// A block read back is not what was written.
+    /// A block that was read differs from the block that was written.
     #[error(
-        "the block of {} at offset {} is not what was written there: {difference}; the storage \
-         returned wrong data, unless something else wrote to the file",
+        "the block of {} at offset {} differs from the written one: {difference}; the storage \
+         returned wrong data, unless another process wrote to the file",
         .path.display(), .offset.0
     )]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where it begins.
+        /// Offset of the block.
         offset: Bytes,
-        /// How it differs.
+        /// Kind of difference.
         difference: Difference,
     },
-    /// The directory that a state speaks of is not there.
+    /// The directory of a crash state does not exist.
     #[error(
-        "{} is not there, so nothing can be judged: mount the filesystem where it was; a run that \
-         ended, and `fslab clean`, remove their files",
+        "{} does not exist, nothing can be verified; mount the filesystem at the same path (a \
+         completed run and `fslab clean` remove the files)",
         .path.display()
     )]
     Gone {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// The state for after a crash cannot be kept or read.
+    /// The crash state cannot be written or read.
     #[error("the state file {}", .path.display())]
     State {
-        /// Its file.
+        /// Path of the state file.
         path: PathBuf,
-        /// What was wrong.
+        /// Cause.
         source: io::Error,
     },
-    /// A new state would replace a file.
+    /// A new crash state would replace an existing file.
     #[error(
-        "the crash state {} exists already; verify it with `fslab verify {}` or name another file",
+        "the crash state {} already exists; verify it with `fslab verify {}` or use another path",
         .path.display(),
         .path.display()
     )]
     StateExists {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The list of operations to replay could not be read.
+    /// A trace could not be read.
     #[error(
-        "reading the list {}; check that it is a file that this user may read",
+        "reading the trace {}; check that it is a file readable by this user",
         .path.display()
     )]
-    ListFile {
-        /// The list.
+    TraceFile {
+        /// Path of the trace.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The list of operations to replay has a line that cannot be replayed.
-    #[error("line {line} of the list {}: {problem}", .path.display())]
-    List {
-        /// The list.
+    /// A trace has an invalid line.
+    #[error("line {line} of the trace {}: {problem}", .path.display())]
+    Trace {
+        /// Path of the trace.
         path: PathBuf,
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
-        problem: ListProblem,
+        /// Problem of the line.
+        problem: TraceProblem,
     },
-    /// A load file could not be read or written.
+    /// A loadfile could not be read or written.
     #[error(
-        "the load file {}; check that it is a file that this user may read or write",
+        "the loadfile {}; check that it is a file readable or writable by this user",
         .path.display()
     )]
     LoadFile {
-        /// The load file.
+        /// Path of the loadfile.
         path: PathBuf,
-        /// What was wrong.
+        /// Cause.
         source: io::Error,
     },
-    /// A load file cannot be replayed.
-    #[error("{}the load file {}: {problem}; {cure}", of_line(*.line), .path.display())]
+    /// A loadfile is invalid.
+    #[error("{}the loadfile {}: {problem}; {hint}", of_line(*.line), .path.display())]
     Load {
-        /// The load file.
+        /// Path of the loadfile.
         path: PathBuf,
-        /// Number of the line, from 1; none where it is about the file as a whole.
+        /// Line number, from 1; `None` for the file as a whole.
         line: Option<u64>,
-        /// What is wrong, with what was found.
+        /// Problem, with the offending value.
         problem: String,
-        /// What to do.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// The memory that a worker needs before it starts could not be had.
-    #[error("no memory for {bytes} of {what}; use a smaller record or fewer workers")]
+    /// The memory that a worker needs before it starts is not available.
+    #[error("cannot allocate {bytes} for the {what}; use a smaller block_size or fewer workers")]
     Memory {
-        /// What for.
+        /// Use of the memory.
         what: &'static str,
-        /// How much.
+        /// Size of the memory.
         bytes: Bytes,
-        /// The kernel's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// A worker thread or process could not be started.
     #[error(
-        "starting worker {worker} ({}); check that the program is there, use fewer workers, or \
-         raise the limit of processes (ulimit -u)",
+        "starting worker {worker} ({}); check that the program exists, use fewer workers, or \
+         raise the process limit (ulimit -u)",
         .program.display()
     )]
     Spawn {
-        /// Its index.
+        /// Index of the worker.
         worker: u32,
-        /// The program, or `thread`.
+        /// Program, or `thread`.
         program: OsString,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A worker process ended without an answer.
+    /// A worker process ended without a reply.
     #[error(
-        "worker {worker} ended without an answer ({status}); see its message above, or the kernel \
-         log if it was killed for lack of memory"
+        "worker {worker} ended without a result ({status}); see its message above, or the kernel \
+         log if it ran out of memory"
     )]
     WorkerDied {
-        /// Its index.
+        /// Index of the worker.
         worker: u32,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
     },
     /// The pipe to or from a worker process broke.
-    #[error("talking to worker {worker}; start the run again")]
+    #[error("communicating with worker {worker}; repeat the run")]
     Pipe {
-        /// Its index.
+        /// Index of the worker.
         worker: u32,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The order or the answer of a worker process is not what this version writes.
-    #[error("worker {worker} and its parent do not understand each other; run both from one build")]
+    /// The job or the reply of a worker process has another format.
+    #[error(
+        "worker {worker} uses another protocol version; run parent and worker from the same \
+         build"
+    )]
     Protocol {
-        /// Its index; 0 when the worker could not read its order.
+        /// Index of the worker; 0 if the worker could not read its job.
         worker: u32,
-        /// What was wrong.
+        /// Cause.
         source: serde_json::Error,
     },
-    /// The filesystem or the kernel does not have what the phase is about, found before anything
-    /// was timed.
-    #[error("{what}: this filesystem, or this kernel, does not have it")]
+    /// The filesystem or the kernel does not support an operation of the phase; detected before any
+    /// measurement.
+    #[error("{what} is not supported by this filesystem or kernel")]
     Unsupported {
-        /// What it lacks: `extended attributes`, `hard links`, `io_uring openat`.
+        /// Missing feature: `extended attributes`, `hard links`, `io_uring openat`.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller interrupted the phase.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// A step of a worker that the kernel can refuse.
+/// Operation of a worker that the kernel can reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -341,23 +342,23 @@ pub enum Operation {
     Read,
     /// write(2), pwrite(2), or fwrite(3).
     Write,
-    /// fsync(2), and fflush(3) before it with stdio.
-    Flush,
+    /// fsync(2), preceded by fflush(3) with stdio.
+    Sync,
     /// close(2) or fclose(3).
     Close,
     /// sched_setaffinity(2).
     Pin,
     /// ioprio_set(2).
     Prioritize,
-    /// msync(2) of the state for after a crash.
+    /// msync(2) of the crash state.
     State,
     /// io_uring_setup(2).
     Ring,
     /// io_uring_register(2).
     Register,
-    /// Finding a CPU for the thread that polls a submission queue.
+    /// Selection of a CPU for the thread that polls a submission queue.
     PollThread,
-    /// A transfer whose completion is polled for (`IORING_SETUP_IOPOLL`).
+    /// Transfer whose completion is polled (`IORING_SETUP_IOPOLL`).
     Poll,
     /// io_uring_enter(2).
     Reap,
@@ -418,37 +419,37 @@ impl fmt::Display for Operation {
             Self::Seek => "seeking in",
             Self::Read => "reading",
             Self::Write => "writing",
-            Self::Flush => "flushing",
+            Self::Sync => "syncing",
             Self::Close => "closing",
-            Self::Pin => "choosing a CPU for the worker of",
-            Self::State => "keeping the state for after a crash of",
+            Self::Pin => "setting the CPU for the worker of",
+            Self::State => "writing the crash state of",
             Self::Prioritize => "setting the I/O priority of the worker of",
             Self::Ring => "setting up io_uring for",
             Self::Register => "registering buffers or files with io_uring for",
-            Self::PollThread => "choosing a CPU for the polling thread of",
+            Self::PollThread => "setting the CPU of the polling thread of",
             Self::Poll => "polling for completions of",
             Self::Reap => "submitting to io_uring for",
             Self::CallFlags => "transferring with the flags of the call in",
             Self::Extend => "extending",
             Self::Map => "mapping",
             Self::Advise => "advising the kernel on the mapping of",
-            Self::Pipe => "making a pipe for",
+            Self::Pipe => "creating a pipe for",
             Self::Copy => "copying to",
-            Self::MakeDirectory => "making the directory",
+            Self::MakeDirectory => "creating the directory",
             Self::ChangeMode => "changing the mode of",
             Self::Rename => "renaming",
             Self::Link => "linking",
             Self::List => "listing",
             Self::SetTimes => "setting the times of",
-            Self::SymbolicLink => "making the symbolic link",
+            Self::SymbolicLink => "creating the symbolic link",
             Self::Wait => "waiting for the program in",
             Self::ChangeOwner => "changing the owner of",
             Self::SetAttribute => "setting an extended attribute of",
             Self::GetAttribute => "reading an extended attribute of",
             Self::Truncate => "truncating",
-            Self::Allocate => "allocating room for",
+            Self::Allocate => "allocating space for",
             Self::PunchHole => "punching a hole into",
-            Self::MakeNode => "making the file",
+            Self::MakeNode => "creating the file",
             Self::RemoveDirectory => "removing the directory",
             Self::Lock => "locking",
         })
@@ -467,56 +468,57 @@ fn of_line(line: Option<u64>) -> String {
 mod tests {
     use std::path::Path;
 
-    use model::phase::{Direction, Interface};
+    use model::phase::{Direction, IoEngineKind};
 
     use super::*;
     use crate::io::conformance::stream;
 
     fn text(direct: bool, operation: Operation, errno: i32) -> String {
-        let mut plan = stream(Interface::Offset, Direction::Write, 1);
+        let mut plan = stream(IoEngineKind::Offset, Direction::Write, 1);
         plan.open.direct = direct;
         let fault = Fault::Os { operation, offset: None, errno };
         fault.into_error(&plan, Path::new("/mnt/f.0")).to_string()
     }
 
     #[test]
-    fn a_refusal_of_direct_io_says_so_and_others_do_not() {
-        let refusal = "with direct I/O: this filesystem refuses it, or refuses records of 4KiB; ";
+    fn rejected_direct_io_has_a_dedicated_message() {
+        let refusal =
+            "with direct I/O: not supported by the filesystem, or not with block size 4KiB; ";
         assert!(text(true, Operation::Open, libc::EINVAL).contains(refusal));
         assert!(text(true, Operation::Write, libc::EOPNOTSUPP).contains(refusal));
         assert_eq!(text(false, Operation::Write, libc::EINVAL), "writing /mnt/f.0");
-        assert_eq!(text(true, Operation::Flush, libc::EINVAL), "flushing /mnt/f.0");
+        assert_eq!(text(true, Operation::Sync, libc::EINVAL), "syncing /mnt/f.0");
     }
 
     #[test]
-    fn refusals_that_a_benchmark_meets_name_cause_and_cure() {
-        for (errno, cure) in [
+    fn common_errors_have_cause_and_hint() {
+        for (errno, hint) in [
             (libc::ENOSPC, "the filesystem is full; use a larger device"),
-            (libc::EDQUOT, "a quota is used up; raise it"),
-            (libc::EIO, "the device below the filesystem failed; look for its error"),
+            (libc::EDQUOT, "the quota is exhausted; raise it"),
+            (libc::EIO, "the device below the filesystem failed; check"),
             (libc::EROFS, "the filesystem is read-only; "),
             (libc::EFBIG, "larger than the filesystem or ulimit -f allows"),
             (libc::EMFILE, "raise ulimit -n"),
-            (libc::EACCES, "run as a user who may write"),
-            (libc::EEXIST, "measure in an empty directory"),
+            (libc::EACCES, "permission denied; run as a user with write permission"),
+            (libc::EEXIST, "use an empty directory"),
             (libc::ENOENT, "run the phase that writes it first"),
         ] {
             let text = text(true, Operation::Open, errno);
-            assert!(text.starts_with("opening /mnt/f.0: ") && text.contains(cure), "{text}");
+            assert!(text.starts_with("opening /mnt/f.0: ") && text.contains(hint), "{text}");
         }
     }
 
     #[test]
-    fn refusals_of_single_interfaces_name_cause_and_cure() {
-        for (operation, errno, cause, cure) in [
+    fn errors_of_specific_operations_have_cause_and_hint() {
+        for (operation, errno, cause, hint) in [
             (Operation::Ring, libc::ENOSYS, "built without io_uring", "more workers"),
             (Operation::Ring, libc::EPERM, "kernel.io_uring_disabled", "set the sysctl to 0"),
             (Operation::Ring, libc::ENOMEM, "may be locked", "raise ulimit -l"),
-            (Operation::Register, libc::ENOMEM, "may be locked", "set registered to false"),
-            (Operation::PollThread, libc::EBUSY, "may use only one", "set sqpoll to false"),
+            (Operation::Register, libc::ENOMEM, "may be locked", "set fixed_buffers to false"),
+            (Operation::PollThread, libc::EBUSY, "has only one", "set sqpoll to false"),
             (Operation::Poll, libc::EOPNOTSUPP, "no poll queues", "set iopoll to false"),
-            (Operation::CallFlags, libc::EOPNOTSUPP, "does not know one of", "turn it off"),
-            (Operation::Copy, libc::EXDEV, "does not copy so", "use another call"),
+            (Operation::CallFlags, libc::EOPNOTSUPP, "support one of the flags", "disable it"),
+            (Operation::Copy, libc::EXDEV, "does not support this copy call", "use another call"),
             (Operation::Copy, libc::ENOSPC, "the filesystem is full", "smaller files"),
             (
                 Operation::MakeNode,
@@ -524,16 +526,16 @@ mod tests {
                 "more inodes if df -i shows none left",
                 "fewer files",
             ),
-            (Operation::Link, libc::EMLINK, "so many links to one file", "use fewer files"),
-            (Operation::MakeDirectory, libc::EMLINK, "so many directories", "spread"),
-            (Operation::Open, libc::ENAMETOOLONG, "names so long", "shorter names"),
-            (Operation::GetAttribute, libc::ENODATA, "no such attribute", "sets it first"),
-            (Operation::SetAttribute, libc::ENOSPC, "for extended attributes", "larger inodes"),
-            (Operation::RemoveDirectory, libc::ENOTEMPTY, "in it", "removes all of them"),
+            (Operation::Link, libc::EMLINK, "number of links to one file", "use fewer files"),
+            (Operation::MakeDirectory, libc::EMLINK, "number of directories", "spread"),
+            (Operation::Open, libc::ENAMETOOLONG, "the name is too long", "shorter names"),
+            (Operation::GetAttribute, libc::ENODATA, "does not exist", "sets it first"),
+            (Operation::SetAttribute, libc::ENOSPC, "of extended attributes", "larger inodes"),
+            (Operation::RemoveDirectory, libc::ENOTEMPTY, "is not empty", "removes all entries"),
         ] {
             let text = text(true, operation, errno);
             assert!(text.contains("/mnt/f.0: ") && text.contains(cause), "{text}");
-            assert!(text.contains(cure), "{text}");
+            assert!(text.contains(hint), "{text}");
         }
     }
 }

@@ -1,20 +1,19 @@
-//! Layouts: entries for later phases, made by as many threads as there are processors.
+//! Layouts: creation of entries for later phases, with one thread per CPU.
 //!
-//! Data enters as [`Layout`] and leaves as [`PhaseResult`], whose workers are the makers; one
-//! operation is one entry. The work is handed out in directories: a maker takes the next one from a
-//! counter that all share, makes it, and all entries in it. Where all entries of an owner lie in
-//! one directory, whole owners are handed out, and where all owners share it, one maker makes
-//! everything: the kernel locks a directory while an entry is made in it (`inode_lock` around
-//! `vfs_create`, fs/namei.c), so a second maker would only wait.
+//! The input is a [`Layout`], the output a [`PhaseResult`] whose workers are the threads. One
+//! operation is one entry. The unit of work is a directory: a thread takes the next one from a
+//! shared counter, creates it, and all entries in it. If all entries of an owner are in one
+//! directory, the unit is an owner. If all owners share that directory, one thread creates
+//! everything: the kernel locks a directory while an entry is created in it (`inode_lock` around
+//! `vfs_create`, fs/namei.c), so a second thread would only wait.
 //!
-//! Names are relative to the directory at hand, which stays open, and nothing is kept of an entry
-//! that is made. The clock is read once for some dozens of entries: times of single ones are for
-//! phases that measure.
+//! Names are relative to the current directory, which stays open, and no state is kept per entry.
+//! The clock is read once per batch of entries; single entries are timed by phases that measure.
 //!
-//! Not here: anything that comes after the making, and attributes.
+//! Not included: operations after the creation, and attributes.
 
 pub(crate) mod calls;
-mod maker;
+mod entry_writer;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +28,7 @@ use std::{
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Fill, Item, Layout, Set, Sharing},
+    phase::{DataPattern, Item, Layout, Set, Sharing},
 };
 use rustix::{
     fs::{AtFlags, CWD, FileType, mknodat, unlinkat},
@@ -39,20 +38,20 @@ use rustix::{
 
 use crate::{
     Context, EngineError,
-    barrier::Board,
-    run::{attend, results},
+    barrier::ControlBlock,
+    run::{results, run_threads},
     set,
 };
 
-/// Makes the entries of a layout.
+/// Creates the entries of a layout.
 ///
-/// They are those of its set in `context.directory`, for workers 0 to [`Layout::owners`] - 1; names
-/// and sizes are those that [`crate::run_tree`] gives them. Operations and bytes count as written.
-/// Blocks until all makers are done, also when one fails: the others are told at once. What was
-/// made until then stays.
+/// The entries are those of its file set in `context.directory`, for workers 0 to
+/// [`Layout::owners`] - 1, with the same names and sizes as in [`crate::run_tree`]. Operations and
+/// bytes count as written. Blocks until all threads have ended. If one fails, the others are
+/// aborted immediately. Entries created before are kept.
 ///
 /// # Errors
-/// As [`crate::run_tree`]; an entry that is there already is one.
+/// As [`crate::run_tree`]; an existing entry is an error.
 pub fn run_layout(layout: &Layout, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check(layout)?;
     if context.interrupt.load(Relaxed) {
@@ -61,43 +60,43 @@ pub fn run_layout(layout: &Layout, context: &Context<'_>) -> Result<PhaseResult,
     make(&Work::new(layout, context.directory), context)
 }
 
-/// Makes them by so many makers as there are processors.
+/// Creates the entries with one thread per CPU.
 fn make(work: &Work<'_>, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     let count = makers(work.units);
-    let board =
-        Board::new(count).map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
-    let board = Arc::new(board);
-    context.progress.begin(Some(Arc::clone(&board)), total(work.layout));
+    let control = ControlBlock::new(count)
+        .map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
+    let control = Arc::new(control);
+    context.progress.begin(Some(Arc::clone(&control)), total(work.layout));
     let makers = (0..count).map(|worker| {
-        let board = &*board;
+        let control = &*control;
         move || {
-            let result = maker::perform(work, worker, board);
+            let result = entry_writer::perform(work, worker, control);
             match result {
                 Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => board.fail(worker),
+                Err(_) => control.fail(worker),
             }
             result
         }
     });
-    let (released, outcomes) = attend(&board, context.interrupt, makers)?;
+    let (released, outcomes) = run_threads(&control, context.interrupt, makers)?;
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult::new(workers, board.last_end() - released))
+    let workers = results(outcomes, control.first_failed_worker())?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
 }
 
-/// What all makers share.
+/// State shared by all threads.
 struct Work<'a> {
     layout: &'a Layout,
     directory: &'a Path,
-    // Owners of entries, and directories of each of them, or of all where they share them.
+    // Owners of entries, and directories of each owner, or of all owners if they share them.
     owners: u32,
     directories: u64,
-    // Pieces of work, and the next one to be taken.
+    // Units of work, and the next one.
     units: u64,
     next: AtomicU64,
-    // Whether mknod(2) makes regular files here.
+    // True if mknod(2) creates regular files here.
     nodes: bool,
 }
 
@@ -117,9 +116,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether mknod(2) makes regular files in this directory. A filter of system calls may forbid it,
-/// and so may a filesystem of the user's; open(2), which is used instead, then tells what is wrong
-/// if that does not work either.
+/// True if mknod(2) creates regular files in this directory. A system call filter or a FUSE
+/// filesystem may reject it. Then open(2) is used, which reports the error if it fails, too.
 fn makes_nodes(set: &Set, directory: &Path) -> bool {
     let probe = directory.join(format!("{}.probe", set.name));
     match mknodat(CWD, &probe, FileType::RegularFile, calls::FILE, 0) {
@@ -128,45 +126,49 @@ fn makes_nodes(set: &Set, directory: &Path) -> bool {
     }
 }
 
-/// One for each processor that this process may use, if there is so much to do.
+/// Number of threads: one per CPU of this process, at most one per unit.
 fn makers(units: u64) -> u32 {
-    let processors = sched_getaffinity(None).map_or(1, |set| set.count());
+    let cpus = sched_getaffinity(None).map_or(1, |set| set.count());
     let units = NonZeroU32::try_from(u32::try_from(units).unwrap_or(u32::MAX));
-    processors.clamp(1, units.map_or(1, NonZeroU32::get))
+    cpus.clamp(1, units.map_or(1, NonZeroU32::get))
 }
 
-/// Makes sure that there is something to do, and that it can be done.
+/// Checks that the layout is not empty and can be created.
 fn check(layout: &Layout) -> Result<(), EngineError> {
-    let refuse = |problem, cure| Err(EngineError::Tree { problem, cure });
+    let reject = |problem, hint| Err(EngineError::Tree { problem, hint });
     if layout.owners == 0 {
-        return refuse("its entries have no owners", "use at least one");
+        return reject("owners is 0", "set it to at least 1");
     }
     check_set(&layout.set)
 }
 
-/// Makes sure that a set of files can exist.
+/// Checks that a file set is valid.
 pub(crate) fn check_set(set: &Set) -> Result<(), EngineError> {
-    let refuse = |problem, cure| Err(EngineError::Tree { problem, cure });
+    let reject = |problem, hint| Err(EngineError::Tree { problem, hint });
     if set.files == 0 {
-        return refuse("it has no files", "use at least one");
+        return reject("files is 0", "set it to at least 1");
     }
-    if set.record.0 == 0 && !set.sizes.are_empty() {
-        return refuse("its record is empty", "give the size of a record");
+    if set.block_size.0 == 0 && !set.sizes.are_empty() {
+        return reject("block_size is 0", "set it to at least 1");
     }
     if set.name.is_empty() || set.name.contains('/') {
-        return refuse("its name is no file name", "use letters, digits, and dashes");
+        return reject("the name of the file set is invalid", "use letters, digits, and dashes");
     }
-    let Fill::Random { entropy, duplicates } = set.fill else { return Ok(()) };
+    let DataPattern::Random { incompressible_fraction: entropy, duplicate_fraction: duplicates } =
+        set.data
+    else {
+        return Ok(());
+    };
     if !(0.0..=1.0).contains(&entropy) {
-        return refuse("its share of random bytes is not a share", "use a number within 0..=1");
+        return reject("incompressible_fraction is out of range", "use a number from 0 to 1");
     }
     if duplicates != 0.0 {
-        return refuse("its files have no duplicates", "set duplicates to 0");
+        return reject("file sets do not support duplicates", "set duplicate_fraction to 0");
     }
     Ok(())
 }
 
-/// Bytes that the phase writes if nothing stops it.
+/// Bytes that the phase writes unless it is stopped.
 fn total(layout: &Layout) -> Bytes {
     let owners = if layout.set.sharing == Sharing::File { 1 } else { layout.owners };
     let size = match layout.item {

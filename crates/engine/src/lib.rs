@@ -1,35 +1,38 @@
-//! The data plane: makes load on files and times it.
+//! I/O engine: runs workloads on files and measures their time.
 //!
-//! Data enters as [`model::phase::Stream`] (or [`model::phase::Files`] to remove) together with a
-//! [`Context`], and leaves as [`model::phase::PhaseResult`]. Everything a stream leaves open is
-//! turned into concrete types before the clock starts; inside the loop a worker issues operations,
-//! tells the time once for each (`clock`: the kernel's, or ticks of the processor between two of
-//! its readings), and touches nothing but its own memory, one shared signal word, and its own
-//! progress counter.
+//! The input is a [`model::phase::Stream`] (or the [`model::phase::FileSharing`] of files to
+//! remove) and a [`Context`], the output a [`model::phase::PhaseResult`]. All choices that a stream
+//! leaves open are resolved to concrete types before the clock starts. Inside the loop, a worker
+//! issues operations, reads the clock once per operation (`clock`: the kernel clock, or CPU ticks
+//! between two of its readings), and accesses only its own memory, one shared signal word, and its
+//! own progress counter.
 //!
 //! ```text
-//! run ─ barrier (control block) ─ worker ─ drive (the loop) ─ io (engines)
-//!                                    │        ├─ patterns (order of records)
+//! run ─ barrier (control block) ─ worker ─ io_loop ─ io (engines)
+//!                                    │        ├─ patterns (order of blocks)
 //!                                    │        └─ payload (content), buffer (memory)
-//!                                    └─ process (the same worker, in a process of its own)
+//!                                    └─ process (the same worker in a separate process)
 //! ```
 //!
-//! Deliberately not here: what to measure (suites), caches, devices, and knobs (rig), rates and
-//! statistics (analysis). The engine neither drops caches nor subtracts overheads; it reports
-//! integers.
+//! Not part of this crate: the choice of phases (suites); caches, devices, and system settings
+//! (rig); rates and statistics (analysis). The engine neither drops caches nor subtracts overheads;
+//! it reports integers.
 //!
-//! `unsafe` is denied here and expected only in the modules that say so at their top.
+//! `unsafe` code is denied here and expected only in modules that declare it at the top.
 #![deny(unsafe_code)]
 
+mod affinity;
 mod barrier;
 mod buffer;
-mod ceiling;
 mod clock;
-mod drive;
+mod counters;
+mod crash_report;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
+mod generator_limit;
 mod io;
+mod io_loop;
 mod layout;
 mod mapping;
 mod mix;
@@ -41,18 +44,18 @@ mod process;
 mod progress;
 mod replay;
 mod run;
-mod seat;
 mod series;
 mod set;
-mod survival;
-mod tally;
 mod task;
 mod tree;
 mod worker;
 
-pub use ceiling::{Ceiling, ceiling, memory_ceiling, write_ceiling};
 pub use clock::{ClockFacts, clock, now};
-pub use error::{Difference, EngineError, ListProblem, Operation};
+pub use crash_report::{CrashReport, CrashState, LostBlock, crash_report};
+pub use error::{Difference, EngineError, Operation, TraceProblem};
+pub use generator_limit::{
+    GeneratorLimit, generator_limit, memory_copy_rate, write_generator_limit,
+};
 pub use layout::run_layout;
 pub use mix::run_mix;
 pub use populate::populate;
@@ -60,6 +63,5 @@ pub use process::worker_process;
 pub use progress::{Progress, Snapshot};
 pub use replay::{check_load, inspect_load, run_replay, write_load};
 pub use run::{Context, remove, run};
-pub use survival::{CrashState, Loss, Survival, survival};
 pub use task::run_task;
 pub use tree::run_tree;

@@ -1,10 +1,10 @@
 //! Memory from mmap(2): private pages for I/O buffers, shared pages for the control block, sealed
-//! ones for the program of a replay, and files under test.
+//! pages for the program of a replay, and files under test.
 //!
-//! Buffers come zeroed and page-aligned, which is what `O_DIRECT` asks for, and they are populated
-//! at once, as the control block is, so that no page fault falls into a timed loop. Files under
-//! test are not: their page faults are what is measured.
-#![expect(unsafe_code, reason = "mmap(2) hands out raw memory")]
+//! Buffers are zeroed and page-aligned, as `O_DIRECT` requires. Buffers and the control block are
+//! populated immediately, so that no page fault occurs in a timed loop. Files under test are not
+//! populated: their page faults are part of the measurement.
+#![expect(unsafe_code, reason = "mmap(2) returns raw memory")]
 
 use std::{num::NonZeroUsize, os::fd::BorrowedFd, ptr::NonNull, slice};
 
@@ -13,30 +13,30 @@ use rustix::{
     mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap},
 };
 
-/// A mapping of this process, unmapped on drop.
+/// Mapping of this process, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the mapping belongs to the whole process; no thread owns its pages. What may be done with
-// the bytes is decided by the two users below: exclusive borrows, or atomics.
+// SAFETY: the mapping belongs to the whole process; no thread owns its pages. The two users below
+// determine the access to the bytes: exclusive borrows, or atomics.
 unsafe impl Send for Mapping {}
-// SAFETY: as for Send; a shared `Mapping` only hands out its address.
+// SAFETY: as for Send; a shared `Mapping` only returns its address.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `len` bytes of the file `file`, shared with everyone who maps it.
+    /// Maps `len` bytes of `file`, shared with all other mappings.
     pub(crate) fn shared(file: BorrowedFd<'_>, len: NonZeroUsize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        // SAFETY: with a null hint the kernel chooses an unused address.
         let base = unsafe { mmap(std::ptr::null_mut(), len.get(), protection, flags, file, 0) }?;
         Self::from_kernel(base, len)
     }
 
-    /// The first `len` bytes of the file under test `file`, for reading, and for writing if
+    /// Maps the first `len` bytes of the file under test for reading, and for writing if
     /// `writable`. No page is populated.
     pub(crate) fn of_file(
         file: BorrowedFd<'_>,
@@ -46,18 +46,19 @@ impl Mapping {
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, writable);
         let (hint, flags) = (std::ptr::null_mut(), MapFlags::SHARED);
-        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        // SAFETY: with a null hint the kernel chooses an unused address.
         let base = unsafe { mmap(hint, len.get(), protection, flags, file, 0) }?;
         Self::from_kernel(base, len)
     }
 
-    /// `len` bytes of the file `file`, which is sealed against every change, for reading; all of
-    /// them present in memory.
+    /// Maps `len` bytes of `file`, which is sealed against changes, for reading, with all pages
+    /// present.
     pub(crate) fn sealed(file: BorrowedFd<'_>, len: NonZeroUsize) -> Result<Self, Errno> {
-        // Private, although everyone sees the same pages: before 6.7, Linux refused to share a file
-        // with F_SEAL_WRITE even for reading (mm/mmap.c). Nobody writes, so no page is ever copied.
+        // Private, although all mappings have the same pages: before 6.7, Linux refused to share a
+        // file with F_SEAL_WRITE even for reading (mm/mmap.c). No page is written, so none is
+        // copied.
         let (protection, flags) = (ProtFlags::READ, MapFlags::PRIVATE | MapFlags::POPULATE);
-        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        // SAFETY: with a null hint the kernel chooses an unused address.
         let base = unsafe { mmap(std::ptr::null_mut(), len.get(), protection, flags, file, 0) }?;
         Self::from_kernel(base, len)
     }
@@ -65,7 +66,7 @@ impl Mapping {
     fn private(len: NonZeroUsize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: with a null hint the kernel chooses an address that nothing else uses.
+        // SAFETY: with a null hint the kernel chooses an unused address.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len.get(), protection, flags) }?;
         Self::from_kernel(base, len)
     }
@@ -81,13 +82,13 @@ impl Mapping {
         unsafe { msync(self.base.as_ptr().cast(), self.len, MsyncFlags::SYNC) }
     }
 
-    /// The first byte; valid for reads, and for writes unless mapped without, of
-    /// [`Self::len`] bytes while `self` lives.
+    /// First byte; valid for reads (and for writes unless mapped read-only) of [`Self::len`] bytes
+    /// while `self` lives.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// The length in bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -95,22 +96,21 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: base and len are those of the mmap; every borrow of the pages ends with `self`.
-        // A failure would only leak the pages and is not reported.
+        // SAFETY: base and len are those of the mmap; every borrow of the pages ends with `self`. A
+        // failure would only leak the pages and is not reported.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-/// Page-aligned memory that nobody else sees.
+/// Private page-aligned memory.
 pub(crate) struct Pages(Mapping);
 
 impl Pages {
-    /// At least `len` bytes of zeros, all of them present in memory.
+    /// Allocates at least `len` bytes of zeros, all present in memory.
     pub(crate) fn new(len: NonZeroUsize) -> Result<Self, Errno> {
         Mapping::private(len).map(Self)
     }
 
-    /// The bytes.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is private and initialized by the kernel, lives as long as `self`,
         // and `&mut self` makes this the only borrow.

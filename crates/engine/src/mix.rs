@@ -1,16 +1,16 @@
 //! Mixes: operations drawn by weight on a population of files.
 //!
-//! Data enters as [`Mix`] and leaves as [`PhaseResult`]. The population of a worker is a window
-//! over the numbers of its entries: a new file gets the number behind the window, the oldest file
-//! leaves at its front, and so nothing is kept of any of them. Operations and files are drawn from
-//! a generator of the worker's own, which is seeded from the set.
+//! The input is a [`Mix`], the output a [`PhaseResult`]. The population of a worker is a window
+//! over the numbers of its entries: a new file gets the number after the window, the oldest file
+//! leaves at its front, so no state is kept per file. Operations and files are drawn from a
+//! generator per worker, which is seeded from the file set.
 //!
-//! `stat`, `open`, and `read` count as reads, the others as writes, and so do their times, each of
-//! which goes from the end of the operation before to its own end. A window that moves on enters
-//! new directories, whose mkdir(2) is part of the operation that needs it; directories that it has
-//! left stay. Between barrier and end a worker neither allocates nor locks.
+//! `stat`, `open`, and `read` count as reads, the others as writes. The time of an operation is
+//! from the end of the previous operation to its own end. A window that advances enters new
+//! directories, whose mkdir(2) is part of the operation that needs it; directories it has left
+//! remain. Between barrier and end, a worker neither allocates nor locks.
 //!
-//! Not here: making the population, and anything the steps of a tree do.
+//! Not included: the creation of the population, and the steps of a tree.
 
 mod draw;
 #[cfg(test)]
@@ -26,17 +26,17 @@ use model::{
 
 use crate::{
     Context, EngineError,
-    barrier::Board,
+    barrier::ControlBlock,
     layout::{calls, check_set},
-    run::{attend, results},
+    run::{results, run_threads},
 };
 
-/// Does the operations of a mix.
+/// Runs the operations of a mix.
 ///
-/// The population is what a layout or a tree made of the same set in `context.directory`, and only
-/// its first mix finds it as it was: the files of entries 0 to `files - 1` of each worker. An
+/// The population is that of a layout or a tree of the same file set in `context.directory`, and is
+/// unchanged only before the first mix: the files of entries 0 to `files - 1` of each worker. An
 /// operation that finds no file, because all were removed, is a `create` instead. Blocks until all
-/// workers are done, also when one fails: the others are told at once.
+/// workers have ended. If one fails, the others are aborted immediately.
 ///
 /// # Errors
 /// As [`crate::run_tree`].
@@ -46,65 +46,65 @@ pub fn run_mix(mix: &Mix, context: &Context<'_>) -> Result<PhaseResult, EngineEr
         return Err(EngineError::Interrupted);
     }
     let count = mix.workers.count;
-    let board =
-        Board::new(count).map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
-    let board = Arc::new(board);
-    context.progress.begin(Some(Arc::clone(&board)), Bytes(0));
+    let control = ControlBlock::new(count)
+        .map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
+    let control = Arc::new(control);
+    context.progress.begin(Some(Arc::clone(&control)), Bytes(0));
     let work = (0..count).map(|worker| {
-        let board = &*board;
+        let control = &*control;
         move || {
-            let result = worker::perform(mix, worker, context.directory, board);
+            let result = worker::perform(mix, worker, context.directory, control);
             match result {
                 Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => board.fail(worker),
+                Err(_) => control.fail(worker),
             }
             result
         }
     });
-    let (released, outcomes) = attend(&board, context.interrupt, work)?;
+    let (released, outcomes) = run_threads(&control, context.interrupt, work)?;
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult::new(workers, board.last_end() - released))
+    let workers = results(outcomes, control.first_failed_worker())?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
 }
 
-/// Makes sure that the mix can be run.
+/// Checks that the mix can be run.
 fn check(mix: &Mix) -> Result<(), EngineError> {
-    let refuse = |problem, cure| Err(EngineError::Tree { problem, cure });
+    let reject = |problem, hint| Err(EngineError::Tree { problem, hint });
     if mix.workers.count == 0 {
-        return refuse("it has no workers", "use at least one");
+        return reject("workers is 0", "set it to at least 1");
     }
     if mix.workers.kind == WorkerKind::Process {
-        return refuse("its workers are processes", "use threads");
+        return reject("mixes do not support processes", "use worker_type thread");
     }
     if mix.ops == 0 {
-        return refuse("it has no operations", "use at least one");
+        return reject("operations is 0", "set it to at least 1");
     }
     if mix.weights.iter().all(|(_, weight)| *weight == 0) {
-        return refuse("none of its operations has a weight", "give one of them at least 1");
+        return reject("all weights are 0", "set one to at least 1");
     }
     let twice = |index: usize| {
         let (before, rest) = mix.weights.split_at(index);
         before.iter().any(|(op, _)| *op == rest[0].0)
     };
     if (0..mix.weights.len()).any(twice) {
-        return refuse("one of its operations has two weights", "give each at most one");
+        return reject("an operation has two weights", "use one weight per operation");
     }
-    if mix.set.record.0 == 0 && has(mix, MixOp::Read) {
-        return refuse("its record is empty", "give the size of a record");
+    if mix.set.block_size.0 == 0 && has(mix, MixOp::Read) {
+        return reject("block_size is 0", "set it to at least 1");
     }
     let moves = [MixOp::Create, MixOp::Unlink, MixOp::Rename].into_iter().any(|op| has(mix, op));
     if mix.set.sharing == Sharing::File && mix.workers.count > 1 && moves {
-        return refuse(
-            "its workers would remove each other's files",
+        return reject(
+            "workers would remove each other's files",
             "use one worker, or sharing = \"directory\"",
         );
     }
     check_set(&mix.set)
 }
 
-/// Whether this operation is ever drawn.
+/// True if this operation has a weight.
 fn has(mix: &Mix, op: MixOp) -> bool {
     mix.weights.iter().any(|(other, weight)| *other == op && *weight > 0)
 }

@@ -1,21 +1,21 @@
-//! When operations begin: closed loops with and without pauses, limits, and the open loop.
+//! Start times of operations: closed loops with and without pauses, rate limits, and the open loop.
 //!
 //! # Open loop
 //!
-//! Operations are due at instants that do not depend on how those before went. If one is late
-//! because the device stalled, so are the ones that follow, and each counts from the instant it was
-//! due: 500 ms of stall then stand in the percentiles of everything that had to wait. A loop that
-//! counts from the instant it got around to an operation sees one slow operation and many fast
-//! ones (coordinated omission). It holds for queues, too: an operation that finds no room waits,
-//! and its waiting counts.
+//! Operations are scheduled independently of the completion of earlier ones. If one is late because
+//! the device stalled, the following ones are late, too, and each counts from its scheduled start:
+//! a stall of 500 ms is then part of the latency of all operations that had to wait. A loop that
+//! measures from the actual start sees one slow operation and many fast ones (coordinated
+//! omission). The same applies to queues: an operation that waits for a free slot counts its
+//! waiting time.
 //!
 //! # Exponential distances without floating point
 //!
-//! A Poisson process has distances with density `exp(-x)` around their mean. With the memoryless
-//! property, x = k ln 2 + y, where k counts the leading zeros of a random word (probability
-//! `2^-(k+1)`), and y is exponential within 0..ln 2, drawn from a table of [`STEPS`] equally likely
-//! values (each the mean of its part, so the mean is exact). The tail has no bound but that of 64
-//! leading zeros.
+//! The distances of a Poisson process have density `exp(-x)` relative to their mean. By the
+//! memoryless property, x = k ln 2 + y, where k counts the leading zeros of a random word
+//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2, drawn from a table of [`STEPS`]
+//! equally likely values (each the mean of its part, so the mean is exact). The tail is limited
+//! only by the 64 bits of a word.
 
 use model::{
     Nanos,
@@ -23,15 +23,15 @@ use model::{
 };
 
 const STEPS: usize = 1024;
-/// 32 binary digits behind the point.
+/// 32 fraction bits.
 const ONE: f64 = 4_294_967_296.0;
 
-/// Tells when the next operation may begin.
+/// Schedule of a worker's operations.
 #[derive(Debug)]
 pub(crate) enum Pacer {
-    /// At once.
+    /// Immediately.
     Free,
-    /// After a pause, every so often.
+    /// After a pause every `ops` operations.
     Think {
         /// Operations between pauses.
         ops: u64,
@@ -40,19 +40,19 @@ pub(crate) enum Pacer {
         /// Length of a pause.
         pause: Nanos,
     },
-    /// By a schedule.
+    /// At scheduled times.
     Schedule(Box<Schedule>),
 }
 
-/// Instants at which operations are due.
+/// Scheduled start times of operations.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    // Of the next operation, in nanoseconds with 32 binary digits behind the point.
+    // Start of the next operation in nanoseconds with 32 fraction bits.
     due: u128,
     // Distance of two operations, or of two bytes, likewise.
     gap: u128,
     per_byte: bool,
-    // Whether operations are due whatever became of those before.
+    // True if operations are scheduled independently of earlier ones.
     open: bool,
     poisson: Option<Poisson>,
 }
@@ -60,12 +60,12 @@ pub(crate) struct Schedule {
 #[derive(Debug)]
 struct Poisson {
     random: fastrand::Rng,
-    // Exponential within 0..ln 2, as shares of the mean with 32 binary digits.
+    // Exponential variates below ln 2 as fractions of the mean with 32 fraction bits.
     table: Box<[u64]>,
 }
 
 impl Pacer {
-    /// For a worker of a stream. Rates are shared out evenly.
+    /// Schedule for a worker of a stream. Rates are divided evenly among the workers.
     pub(crate) fn new(stream: &Stream, worker: u32) -> Self {
         let (rate, open, arrivals) = match stream.pace {
             Pace::Free => return Self::Free,
@@ -86,7 +86,7 @@ impl Pacer {
         Self::Schedule(Box::new(Schedule { due: 0, gap, per_byte, open, poisson }))
     }
 
-    /// The loop begins now. Workers on a constant schedule begin evenly spread over one distance.
+    /// Starts the schedule. Workers on a constant schedule start evenly spread over one distance.
     pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
         if let Self::Schedule(schedule) = self {
             schedule.due = u128::from(now.0) << 32;
@@ -96,19 +96,19 @@ impl Pacer {
         }
     }
 
-    /// Whether latency counts from the instants that [`Self::due`] tells.
+    /// True if latency counts from the instants that [`Self::due`] returns.
     pub(crate) fn open(&self) -> bool {
         matches!(self, Self::Schedule(schedule) if schedule.open)
     }
 
-    /// Whether operations may begin whenever there is room.
+    /// True if operations may start whenever a slot is free.
     #[inline]
     pub(crate) fn free(&self) -> bool {
         matches!(self, Self::Free)
     }
 
-    /// When the next operation, of so many bytes, is due; `now` or earlier: at once. To be asked
-    /// once for each operation.
+    /// Scheduled start of the next operation of `len` bytes; `now` or earlier means immediately.
+    /// Call it once per operation.
     #[inline]
     pub(crate) fn due(&mut self, now: Nanos, len: usize) -> Nanos {
         match self {
@@ -132,7 +132,7 @@ impl Schedule {
     fn due(&mut self, now: Nanos, len: usize) -> Nanos {
         let mut due = self.due;
         if !self.open {
-            // Time not used is not saved up.
+            // Unused time is not accumulated.
             due = due.max(u128::from(now.0) << 32);
         }
         let amount = if self.per_byte { self.gap * len as u128 } else { self.gap };
@@ -142,7 +142,7 @@ impl Schedule {
 }
 
 impl Poisson {
-    /// The mean, times an exponential variate of mean 1.
+    /// The mean times an exponential variate of mean 1.
     fn times(&mut self, mean: u128) -> u128 {
         let (word, index) = (self.random.u64(..), self.random.usize(..STEPS));
         let x = u128::from(word.leading_zeros()) * u128::from(LN_2) + u128::from(self.table[index]);
@@ -153,11 +153,12 @@ impl Poisson {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ln 2, below 1")]
 const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
 
-/// Means of the parts into which equally likely steps cut the exponential distribution on 0..ln 2.
+/// Means of the parts into which equally likely steps divide the exponential distribution from 0 to
+/// ln 2.
 fn exponential() -> Box<[u64]> {
-    // Quantile of p on 0..ln 2: -ln(1 - p/2). Mean over a part: the integral of the quantile, which
-    // is 2 ((1 - u) ln(1 - u) - (1 - u)) between u = p/2 at its borders, over the width of the
-    // part.
+    // Quantile of p between 0 and ln 2: -ln(1 - p/2). Mean over a part: the integral of the
+    // quantile, which is 2 ((1 - u) ln(1 - u) - (1 - u)) between u = p/2 at its ends, over the
+    // width of the part.
     let integral = |step: usize| {
         #[expect(clippy::cast_precision_loss, reason = "up to 1024")]
         let rest = 1.0 - step as f64 / STEPS as f64 / 2.0;
@@ -175,14 +176,14 @@ fn exponential() -> Box<[u64]> {
 mod tests {
     use model::{
         Bytes,
-        phase::{Direction, Interface, Workers},
+        phase::{Direction, IoEngineKind, Workers},
     };
 
     use super::*;
     use crate::io::conformance::stream;
 
     fn pacer(pace: Pace, workers: u32) -> Pacer {
-        let mut plan = stream(Interface::Null, Direction::Read, 1);
+        let mut plan = stream(IoEngineKind::Null, Direction::Read, 1);
         (plan.pace, plan.workers) = (pace, Workers::threads(workers));
         Pacer::new(&plan, 0)
     }
@@ -192,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_schedule_never_drifts() {
-        // Three per second: a third of a nanosecond would be lost with each operation.
+    fn a_constant_schedule_does_not_drift() {
+        // Three per second: a third of a nanosecond would be lost per operation.
         let mut pacer = pacer(open(Rate::Ops(3), Arrivals::Constant), 1);
         pacer.start(Nanos(1000), 0, 1);
         let dues: Vec<u64> = (0..7).map(|_| pacer.due(Nanos(0), 1).0).collect();
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_share_the_rate_and_begin_spread() {
+    fn workers_divide_the_rate_and_start_evenly_spread() {
         let mut pacer = pacer(open(Rate::Ops(1000), Arrivals::Constant), 4);
         pacer.start(Nanos(0), 3, 4);
         assert_eq!(pacer.due(Nanos(0), 1), Nanos(3_000_000));
@@ -212,26 +213,26 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_by_bytes_does_not_save_up() {
+    fn a_byte_rate_limit_does_not_accumulate_unused_time() {
         let mut pacer = pacer(Pace::Limit(Rate::Bytes(Bytes(1000))), 1);
         pacer.start(Nanos(0), 0, 1);
         assert_eq!(pacer.due(Nanos(5), 500), Nanos(5));
         assert_eq!(pacer.due(Nanos(5), 1000), Nanos(500_000_005));
-        // Late: the next one is due now, and the one after that a distance from now.
+        // Late: the next one is due now, and the one after it a distance from now.
         assert_eq!(pacer.due(Nanos(9_000_000_000), 1000), Nanos(9_000_000_000));
         assert_eq!(pacer.due(Nanos(9_000_000_000), 1), Nanos(10_000_000_000));
         assert!(!pacer.open());
     }
 
     #[test]
-    fn thinking_comes_after_so_many_operations() {
+    fn pauses_follow_the_given_number_of_operations() {
         let mut pacer = pacer(Pace::Think { ops: 2, pause: Nanos(7) }, 1);
         let waits: Vec<u64> = (0..6).map(|_| pacer.due(Nanos(100), 1).0 - 100).collect();
         assert_eq!(waits, [0, 0, 7, 0, 7, 0]);
     }
 
     #[test]
-    fn poisson_distances_have_mean_spread_and_tail_of_the_exponential() {
+    fn poisson_distances_have_mean_variance_and_tail_of_the_exponential() {
         let mut pacer = pacer(open(Rate::Ops(1_000_000), Arrivals::Poisson), 1);
         pacer.start(Nanos(0), 0, 1);
         let n = 200_000u32;

@@ -1,32 +1,33 @@
-//! What blocks hold: what is put in before a write (headers or marks), and its check after a read.
+//! Block content: headers or marks added before a write, and verification after a read.
 //!
-//! # The header
+//! # Header
 //!
-//! With [`model::phase::Fill::Random`], a file is cut into blocks: of 4 KiB where the record is a
-//! multiple of that, else of one record. Each block begins with 32 bytes, four little-endian words:
+//! With [`model::phase::DataPattern::Random`], a file consists of blocks: of 4 KiB if the block
+//! size is a multiple of that, otherwise of the block size. Each block begins with 32 bytes, four
+//! little-endian words:
 //!
 //! ```text
-//!  0  key         which file: the stream's seed, mixed with the index of the file
-//!  8  offset      of the block in the file; all ones in a block written as a duplicate
-//! 16  generation  which write it comes from: time of day in nanoseconds at which the worker began,
-//!                 plus the count of its writes, from 1; 0 in a duplicate
+//!  0  key         file: the seed of the stream, mixed with the index of the file
+//!  8  offset      offset of the block in the file; all ones in a duplicate
+//! 16  generation  write of the block: time of day in nanoseconds at which the worker started,
+//!                 plus the number of its write, from 1; 0 in a duplicate
 //! 24  check       checksum of the rest of the block, mixed with the three words above
 //! ```
 //!
-//! So no two blocks of a run are equal, which defeats deduplication, and a block tells on its own,
-//! without anything kept from writing, whether it is whole, where it belongs, and which write it
-//! comes from. Records of less than 64 bytes have no headers and cannot be verified.
+//! No two blocks of a run are therefore equal, which defeats deduplication. A block shows, without
+//! any record of the writes, if it is intact, where it belongs, and which write produced it. Blocks
+//! of less than 64 bytes have no headers and cannot be verified.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! The rest of a block never changes, so its checksum (XXH3) is taken once for each block of the
-//! pool, before the clock starts; inside the loop a header is four stores and two multiplications
-//! for each 4 KiB. The ceiling of the null engine ([`crate::ceiling`]) includes it. Checking reads
-//! the whole block and is for phases that ask for it.
+//! The rest of a block never changes, so its checksum (XXH3) is computed once per block of the pool
+//! before the clock starts. Inside the loop, a header takes four stores and two multiplications per
+//! 4 KiB. The measurement of the null engine ([`crate::generator_limit`]) includes them.
+//! Verification reads the whole block and is done only in phases that request it.
 
 use std::time::SystemTime;
 
-use model::phase::{Direction, Files, Fill, Interface, Stream};
+use model::phase::{DataPattern, Direction, FileSharing, IoEngineKind, Stream};
 use twox_hash::XxHash3_64;
 
 use crate::{
@@ -36,17 +37,17 @@ use crate::{
 
 const BLOCK: u64 = 4096;
 const HEADER: usize = 32;
-/// Records shorter than this have no headers.
+/// Minimum block size with headers.
 const SHORTEST: u64 = 64;
-/// The offset that a duplicate claims.
+/// Offset in the header of a duplicate.
 const ANYWHERE: u64 = u64::MAX;
 
-/// Whether blocks of this stream have headers.
+/// True if blocks of this stream have headers.
 pub(crate) fn has_headers(stream: &Stream) -> bool {
-    matches!(stream.fill, Fill::Random { .. }) && stream.record.0 >= SHORTEST
+    matches!(stream.data, DataPattern::Random { .. }) && stream.block_size.0 >= SHORTEST
 }
 
-/// The header of one block.
+/// Header of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     key: u64,
@@ -56,11 +57,11 @@ struct Header {
 }
 
 impl Header {
-    /// The header of a block whose rest has this checksum.
+    /// Header of a block whose rest has this checksum.
     #[inline]
     fn new(key: u64, offset: u64, generation: u64, rest: u64) -> Self {
         // Odd constants from the golden ratio and from XXH64: two multiplications spread every bit
-        // of place and generation over the upper half, which the shift brings down.
+        // of offset and generation over the upper half, which the shift moves down.
         let mixed = (key ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ generation.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
         Self { key, offset, generation, check: rest ^ mixed ^ (mixed >> 32) }
@@ -87,52 +88,50 @@ fn rest(block: &[u8]) -> u64 {
     XxHash3_64::oneshot(&block[HEADER..])
 }
 
-/// The word that names a file.
+/// Key of a file.
 fn key(stream: &Stream, worker: u32) -> u64 {
     let file = match stream.files {
-        Files::PerWorker(_) => u64::from(worker) + 1,
-        Files::One(_) | Files::Shared(_) | Files::Split(_) => 1,
+        FileSharing::PerWorker(_) => u64::from(worker) + 1,
+        FileSharing::One(_) | FileSharing::Shared(_) | FileSharing::Segmented(_) => 1,
     };
-    // Never zero, which is what a hole holds.
+    // Never zero, the content of a hole.
     (stream.seed ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
 }
 
-/// What the generations of a worker count from: the time of day in nanoseconds. A write takes
-/// longer than one, so later phases, also of later boots, write later generations, and what is
-/// written twice is not the same twice.
+/// First generation of a worker: the time of day in nanoseconds. A write takes longer than one, so
+/// later phases, also of later boots, write later generations, and no data is written twice.
 pub(crate) fn first_generation() -> u64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(0)
 }
 
 fn block_size(stream: &Stream) -> usize {
-    let block = if stream.record.0.is_multiple_of(BLOCK) { BLOCK } else { stream.record.0 };
+    let block = if stream.block_size.0.is_multiple_of(BLOCK) { BLOCK } else { stream.block_size.0 };
     usize::try_from(block).unwrap_or(usize::MAX)
 }
 
-/// What is done to each operation about to be written.
-pub(crate) enum Stamp {
-    /// Headers are put in.
+/// Change to each operation before it is written.
+pub(crate) enum PayloadWriter {
+    /// Headers are written.
     Headers(Headers),
-    /// One byte is increased.
+    /// One byte is incremented.
     Marks(Marks),
 }
 
-impl Stamp {
-    /// For a worker of a stream; `None` where what is written stays as it is. Looks at every slot
-    /// to write from.
+impl PayloadWriter {
+    /// Writer for a worker of a stream; `None` if the data is unchanged. Reads every write slot.
     pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
-        // An update changes what it read; and single bytes are the same in every record.
-        let bytewise = stream.interface == Interface::Bytewise;
+        // An update changes the data it read, and single bytes are the same in every block.
+        let bytewise = stream.io_engine == IoEngineKind::Bytewise;
         let own = !matches!(stream.direction, Direction::Update(_));
-        match stream.fill {
-            Fill::Random { .. } => Headers::new(stream, worker, slots).map(Self::Headers),
-            Fill::Marks => (own && !bytewise).then(|| Self::Marks(Marks::new(stream))),
-            Fill::PagePattern => None,
+        match stream.data {
+            DataPattern::Random { .. } => Headers::new(stream, worker, slots).map(Self::Headers),
+            DataPattern::Marks => (own && !bytewise).then(|| Self::Marks(Marks::new(stream))),
+            DataPattern::PagePattern => None,
         }
     }
 
-    /// Whether the operation at this offset is to be written as a duplicate.
+    /// True if the operation at this offset is written as a duplicate.
     #[inline]
     pub(crate) fn duplicate(&self, offset: u64) -> bool {
         match self {
@@ -141,7 +140,7 @@ impl Stamp {
         }
     }
 
-    /// Completes the content of an operation about to be submitted from slot `slot`.
+    /// Completes the content of an operation before its submission from slot `slot`.
     #[inline]
     pub(crate) fn put(&mut self, slot: u32, offset: u64, generation: u64, bytes: &mut [u8]) {
         match self {
@@ -151,8 +150,8 @@ impl Stamp {
     }
 }
 
-/// Increases one byte of a buffer that is written again and again: before the i-th write of the
-/// worker, from 0, byte `i mod record`. What is written therefore depends on all writes before.
+/// Increments one byte of a buffer that is written repeatedly: byte `i mod block size` before the
+/// i-th write of the worker, from 0. The content therefore depends on all earlier writes.
 pub(crate) struct Marks {
     record: usize,
     next: usize,
@@ -160,12 +159,12 @@ pub(crate) struct Marks {
 
 impl Marks {
     fn new(stream: &Stream) -> Self {
-        Self { record: usize::try_from(stream.record.0).unwrap_or(usize::MAX), next: 0 }
+        Self { record: usize::try_from(stream.block_size.0).unwrap_or(usize::MAX), next: 0 }
     }
 
     #[inline]
     fn put(&mut self, bytes: &mut [u8]) {
-        // An operation of a list may be shorter than a record.
+        // An operation of a trace may be shorter than a block.
         if let Some(byte) = bytes.get_mut(self.next) {
             *byte = byte.wrapping_add(1);
         }
@@ -176,23 +175,25 @@ impl Marks {
     }
 }
 
-/// Puts headers into what is about to be written.
+/// Writes headers into data that is about to be written.
 pub(crate) struct Headers {
     key: u64,
     block: usize,
-    // Blocks in one slot.
+    // Blocks per slot.
     blocks: usize,
-    // Checksums of the rest of each block of each slot to write from.
+    // Checksums of the rest of each block of each write slot.
     rests: Box<[u64]>,
-    // Of so many of 2^32 records the first is written as a duplicate.
+    // Number of duplicates per 2^32 blocks.
     duplicates: u64,
 }
 
 impl Headers {
-    /// For a worker of a stream; `None` where blocks have no headers. Looks at every slot to write
-    /// from, and stamps those for duplicates once and for all.
+    /// Writer for a worker of a stream; `None` if blocks have no headers. Reads every write slot,
+    /// and writes the headers of duplicate slots once.
     fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
-        let Fill::Random { duplicates, .. } = stream.fill else { return None };
+        let DataPattern::Random { duplicate_fraction: duplicates, .. } = stream.data else {
+            return None;
+        };
         if !has_headers(stream) {
             return None;
         }
@@ -213,7 +214,7 @@ impl Headers {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "clamped to 0..=1, so the product lies within 0..=2^32"
+            reason = "clamped, so the product is at most 2^32"
         )]
         let duplicates = (duplicates.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
         Some(Self { key, block, blocks, rests: rests.into(), duplicates })
@@ -241,28 +242,30 @@ fn key_of_duplicates(stream: &Stream) -> u64 {
     (!stream.seed).max(1)
 }
 
-/// Judges what was read by its headers.
-pub(crate) struct Check {
+/// Verifies data by its headers.
+pub(crate) struct Verifier {
     key: u64,
     duplicates: Option<u64>,
     block: usize,
 }
 
-impl Check {
-    /// For a worker of a stream that [`has_headers`].
+impl Verifier {
+    /// Verifier for a worker of a stream that [`has_headers`].
     pub(crate) fn new(stream: &Stream, worker: u32) -> Self {
-        let duplicates = match stream.fill {
-            Fill::Random { duplicates, .. } if duplicates > 0.0 => Some(key_of_duplicates(stream)),
-            Fill::Random { .. } | Fill::PagePattern | Fill::Marks => None,
+        let duplicates = match stream.data {
+            DataPattern::Random { duplicate_fraction: duplicates, .. } if duplicates > 0.0 => {
+                Some(key_of_duplicates(stream))
+            }
+            DataPattern::Random { .. } | DataPattern::PagePattern | DataPattern::Marks => None,
         };
         Self { key: key(stream, worker), duplicates, block: block_size(stream) }
     }
 
-    /// Judges the bytes read from `offset` on.
+    /// Verifies the bytes read at `offset`.
     ///
     /// # Errors
-    /// [`Fault::Content`] for the first block that is not what was written there.
-    pub(crate) fn judge(&self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
+    /// [`Fault::Content`] for the first block that differs from the written one.
+    pub(crate) fn verify(&self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
         let mut offset = offset;
         for block in bytes.chunks_exact(self.block) {
             self.block(offset, block)
@@ -272,7 +275,7 @@ impl Check {
         Ok(())
     }
 
-    /// The generation of a block, 0 for a duplicate, or what is wrong with it.
+    /// Generation of a block, 0 for a duplicate, or the difference.
     pub(crate) fn block(&self, offset: u64, block: &[u8]) -> Result<u64, Difference> {
         let found = Header::get(block);
         if found != Header::new(found.key, found.offset, found.generation, rest(block)) {
@@ -301,95 +304,96 @@ impl Check {
 mod tests {
     use model::{
         Bytes,
-        phase::{Direction, Interface},
+        phase::{Direction, IoEngineKind},
     };
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
         buffer::{Class, Pool},
-        io::{Purpose, conformance::stream},
+        io::{AccessMode, conformance::stream},
     };
 
     fn plan(record: u64, duplicates: f64) -> Stream {
-        let fill = Fill::Random { entropy: 1.0, duplicates };
+        let fill =
+            DataPattern::Random { incompressible_fraction: 1.0, duplicate_fraction: duplicates };
         Stream {
-            record: Bytes(record),
-            fill,
+            block_size: Bytes(record),
+            data: fill,
             seed: 3,
-            ..stream(Interface::Offset, Direction::Write, 1)
+            ..stream(IoEngineKind::Offset, Direction::Write, 1)
         }
     }
 
-    /// What worker 0 writes at `offset`.
+    /// Data that worker 0 writes at `offset`.
     fn written(plan: &Stream, offset: u64) -> Vec<u8> {
-        let mut pool = Pool::new(plan, Purpose::Write, 1).unwrap();
+        let mut pool = Pool::new(plan, AccessMode::Write, 1).unwrap();
         let mut slots = pool.slots();
-        let mut stamp = Stamp::new(plan, 0, &mut slots).unwrap();
-        // Not the first slot: the checksums of another one.
+        let mut stamp = PayloadWriter::new(plan, 0, &mut slots).unwrap();
+        // Not the first slot, to use the checksums of another one.
         let taken: Vec<_> = (0..2).filter_map(|_| slots.take(Class::Write)).collect();
         let (slot, bytes) = taken.into_iter().last().unwrap();
-        let bytes = &mut bytes[..usize::try_from(plan.record.0).unwrap()];
+        let bytes = &mut bytes[..usize::try_from(plan.block_size.0).unwrap()];
         stamp.put(slot, offset, 11, bytes);
         bytes.to_vec()
     }
 
     #[test]
-    fn every_kind_of_difference_is_told_apart() {
+    fn every_kind_of_difference_is_detected() {
         let plan = plan(8192, 0.0);
         let good = written(&plan, 81_920);
-        let check = Check::new(&plan, 0);
-        assert_eq!(check.judge(81_920, &good), Ok(()));
+        let check = Verifier::new(&plan, 0);
+        assert_eq!(check.verify(81_920, &good), Ok(()));
         assert_eq!(check.block(81_920, &good[..4096]), Ok(11));
         let judged = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = good.clone();
             change(&mut bytes);
-            check.judge(81_920, &bytes)
+            check.verify(81_920, &bytes)
         };
         let fault = |offset, difference| Err(Fault::Content { offset, difference });
         assert_eq!(judged(&|b| b[5000] ^= 1), fault(81_920 + 4096, Difference::Damaged));
         assert_eq!(judged(&|b| b[16] ^= 1), fault(81_920, Difference::Damaged));
         assert_eq!(judged(&|b| b[4096..].fill(0)), fault(81_920 + 4096, Difference::Hole));
-        let (place, other) = (0, Check::new(&plan, 1));
+        let (place, other) = (0, Verifier::new(&plan, 1));
         let misplaced = Difference::Misplaced { belongs: 81_920 };
-        assert_eq!(check.judge(place, &good), fault(place, misplaced));
-        assert_eq!(other.judge(81_920, &good), fault(81_920, Difference::Foreign));
+        assert_eq!(check.verify(place, &good), fault(place, misplaced));
+        assert_eq!(other.verify(81_920, &good), fault(81_920, Difference::Foreign));
     }
 
     #[test]
-    fn a_share_of_records_is_duplicates_and_they_pass_anywhere() {
+    fn duplicates_have_the_requested_fraction_and_pass_at_any_offset() {
         let plan = plan(4096, 0.3);
-        let mut pool = Pool::new(&plan, Purpose::Write, 1).unwrap();
+        let mut pool = Pool::new(&plan, AccessMode::Write, 1).unwrap();
         let mut slots = pool.slots();
-        let stamp = Stamp::new(&plan, 0, &mut slots).unwrap();
+        let stamp = PayloadWriter::new(&plan, 0, &mut slots).unwrap();
         let count = (0..10_000).filter(|record| stamp.duplicate(record * 4096)).count();
         assert!((2850..3150).contains(&count), "{count} of 10000");
         let (_, bytes) = slots.take(Class::Duplicate).unwrap();
-        let check = Check::new(&plan, 9);
-        assert_eq!(check.judge(4096 * 17, bytes), Ok(()));
+        let check = Verifier::new(&plan, 9);
+        assert_eq!(check.verify(4096 * 17, bytes), Ok(()));
     }
 
     #[test]
-    fn tiny_records_have_no_headers() {
+    fn tiny_blocks_have_no_headers() {
         assert!(has_headers(&plan(64, 0.0)));
         assert!(!has_headers(&plan(63, 0.0)));
-        let pattern = Stream { fill: Fill::PagePattern, ..plan(4096, 0.0) };
+        let pattern = Stream { data: DataPattern::PagePattern, ..plan(4096, 0.0) };
         assert!(!has_headers(&pattern));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_accepted_and_a_flipped_bit_is_not(
+        fn written_data_passes_and_a_flipped_bit_does_not(
             record in 64u64..20_000, place in 0u64..1 << 30, bit in 0usize..160_000
         ) {
             let plan = plan(record, 0.0);
             let offset = place * record;
             let mut bytes = written(&plan, offset);
-            let check = Check::new(&plan, 0);
-            prop_assert_eq!(check.judge(offset, &bytes), Ok(()));
+            let check = Verifier::new(&plan, 0);
+            prop_assert_eq!(check.verify(offset, &bytes), Ok(()));
             let bit = bit % (bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(check.judge(offset, &bytes).is_err());
+            prop_assert!(check.verify(offset, &bytes).is_err());
         }
     }
 }

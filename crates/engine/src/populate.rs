@@ -1,9 +1,9 @@
-//! A tree of source code written straight into a directory: what a filesystem holds before it is
-//! converted, or before a snapshot of it is taken.
+//! Generated source tree written directly into a directory: content of a filesystem before it is
+//! converted or before a snapshot of it is taken.
 //!
-//! Data enters as a number of files and a seed, and leaves as the tree that the same number and
-//! seed make as an archive ([`crate::task::source`]): names, sizes, and contents are those that
-//! unpacking it would give. Nothing is timed here, and nothing is flushed.
+//! The input is a number of files and a seed. The output is the tree that the archive of the same
+//! number and seed contains ([`crate::task::source`]): the same names, sizes, and contents as after
+//! unpacking it. Nothing is timed or synced.
 
 use std::{
     ffi::OsStr,
@@ -23,12 +23,13 @@ use crate::{
     task::source::{self, Sink},
 };
 
-/// Writes a tree of so many files into a directory, which it makes. A link is no file.
+/// Creates a directory and writes a tree with this number of files into it. A link is not counted
+/// as a file.
 ///
 /// # Errors
-/// [`EngineError::Io`] for the first call that the kernel refuses, also when the directory is there
-/// already; [`EngineError::Interrupted`] once `interrupt` is set, which is looked at after each
-/// entry. What was written until then stays.
+/// [`EngineError::Io`] for the first failed call, also if the directory exists;
+/// [`EngineError::Interrupted`] if `interrupt` is set, which is checked after each entry. Entries
+/// written before are kept.
 pub fn populate(
     directory: &Path,
     files: u64,
@@ -38,10 +39,10 @@ pub fn populate(
     source::tree(files, seed, &mut Disk { root: directory, open: None, interrupt })
 }
 
-/// A tree on its way into a directory.
+/// Writer of a tree to a directory.
 struct Disk<'a> {
     root: &'a Path,
-    /// The file that is being written, and its path.
+    /// File that is being written, and its path.
     open: Option<(File, PathBuf)>,
     interrupt: &'a AtomicBool,
 }
@@ -105,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Every entry below a directory: contents of files, targets of links, nothing of directories.
+    /// All entries below a directory: contents of files, targets of links, `None` for directories.
     fn entries(root: &Path, below: &Path, into: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
         for entry in fs::read_dir(root.join(below)).unwrap() {
             let entry = entry.unwrap();
@@ -123,28 +124,31 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_that_of_the_archive() {
-        let folder = TempDir::new().unwrap();
-        let tree = folder.path().join("linux");
+    fn the_tree_equals_the_unpacked_archive() {
+        let directory = TempDir::new().unwrap();
+        let tree = directory.path().join("linux");
         populate(&tree, 500, 7, &AtomicBool::new(false)).unwrap();
         let mut written = BTreeMap::new();
         entries(&tree, Path::new(""), &mut written);
         let archive = source::tests::archive(500, 7, Compression::None);
-        tar::Archive::new(&archive[..]).unpack(folder.path()).unwrap();
+        tar::Archive::new(&archive[..]).unpack(directory.path()).unwrap();
         let mut unpacked = BTreeMap::new();
-        entries(&folder.path().join("source"), Path::new(""), &mut unpacked);
+        entries(&directory.path().join("source"), Path::new(""), &mut unpacked);
         assert_eq!(written, unpacked);
         let files = written.values().filter(|content| content.is_some()).count();
         assert!((500..=501).contains(&files), "{files}");
     }
 
     #[test]
-    fn it_stops_when_asked_to_and_makes_its_directory_itself() {
-        let folder = TempDir::new().unwrap();
-        let stopped = populate(&folder.path().join("a"), 9, 0, &AtomicBool::new(true));
+    fn populate_creates_its_directory_and_can_be_interrupted() {
+        let directory = TempDir::new().unwrap();
+        let stopped = populate(&directory.path().join("a"), 9, 0, &AtomicBool::new(true));
         assert!(matches!(stopped, Err(EngineError::Interrupted)));
-        let there = populate(folder.path(), 9, 0, &AtomicBool::new(false)).unwrap_err();
+        let there = populate(directory.path(), 9, 0, &AtomicBool::new(false)).unwrap_err();
         let EngineError::Io { path, source, .. } = &there else { panic!("{there}") };
-        assert_eq!((path.as_path(), source.kind()), (folder.path(), io::ErrorKind::AlreadyExists));
+        assert_eq!(
+            (path.as_path(), source.kind()),
+            (directory.path(), io::ErrorKind::AlreadyExists)
+        );
     }
 }

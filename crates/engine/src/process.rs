@@ -1,15 +1,15 @@
-//! Workers that are processes: the parent's side and the child's.
+//! Worker processes: code of the parent and of the child.
 //!
-//! The parent starts the worker command once for each worker, writes one line of JSON to its
-//! standard input ([`Order`]), and reads one line from its standard output ([`Answer`]). Everything
-//! in between (ready, go, stop, progress) goes through the control block, whose file the child
-//! inherits under the number that the order names. A child does the same work in the same code as a
-//! thread, so the difference between the two is the kernel's. The work is a stream, whose one file
-//! the parent knows, or a tree or a replay, where the answer says what failed; of a replay, the
-//! child also inherits the memory that has its operations.
+//! The parent starts the worker command once per worker, writes one line of JSON to its standard
+//! input ([`WorkerJob`]), and reads one line from its standard output ([`WorkerReply`]). All other
+//! communication (ready, start, stop, progress) uses the control block. The child inherits the file
+//! of the block under the descriptor number given in the job. A child runs the same code as a
+//! worker thread, so any difference between the two is caused by the kernel. The job is a stream,
+//! whose only file the parent knows, or a tree or replay, for which the reply contains the path
+//! that failed. For a replay, the child also inherits the memory that holds its operations.
 //!
-//! A child asks the kernel to be killed when the thread that started it ends, so a killed run
-//! leaves no worker behind.
+//! A child asks the kernel to kill it when the thread that started it ends. A killed run therefore
+//! leaves no worker processes behind.
 #![expect(unsafe_code, reason = "pre_exec, and a descriptor that comes as a number")]
 
 use std::{
@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     EngineError,
-    barrier::Board,
+    barrier::ControlBlock,
     error::Fault,
     patterns::Prepared,
     replay::{self, Identity, Program},
@@ -47,81 +47,91 @@ use crate::{
     worker::Assignment,
 };
 
-/// What a child is told.
+/// Job description that the parent writes to the standard input of a worker process.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct WorkerJob {
     work: Work,
-    /// The directory under test: bytes, as a path need not be text.
+    /// Directory under test as bytes, because a path need not be UTF-8.
     directory: Vec<u8>,
     worker: u32,
-    /// Number of the descriptor of the control block, and whether that outlives the phase.
-    board: RawFd,
+    /// Descriptor number of the control block, and true if the block outlives the phase.
+    control: RawFd,
     kept: bool,
 }
 
-/// What the phase is.
+/// Work of the phase.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work {
     Stream(Box<Stream>),
     Tree(Box<Tree>),
-    /// With the number of the descriptor of its program, and the root that was made for it.
+    /// Replay, descriptor number of its program, and the root directory created for it.
     Replay(Box<Replay>, RawFd, Identity),
 }
 
-impl Order {
-    /// The order for one worker of a stream.
-    pub(crate) fn new(stream: &Stream, directory: &Path, worker: u32, board: &Board) -> Self {
-        Self::of(Work::Stream(Box::new(stream.clone())), directory, worker, board)
+impl WorkerJob {
+    /// Job of one worker of a stream.
+    pub(crate) fn new(
+        stream: &Stream,
+        directory: &Path,
+        worker: u32,
+        control: &ControlBlock,
+    ) -> Self {
+        Self::of(Work::Stream(Box::new(stream.clone())), directory, worker, control)
     }
 
-    /// The order for one worker of a tree.
-    pub(crate) fn of_tree(tree: &Tree, directory: &Path, worker: u32, board: &Board) -> Self {
-        Self::of(Work::Tree(Box::new(tree.clone())), directory, worker, board)
+    /// Job of one worker of a tree.
+    pub(crate) fn of_tree(
+        tree: &Tree,
+        directory: &Path,
+        worker: u32,
+        control: &ControlBlock,
+    ) -> Self {
+        Self::of(Work::Tree(Box::new(tree.clone())), directory, worker, control)
     }
 
-    /// The order for one client of a replay, whose program is in this file and whose root is this.
+    /// Job of one client of a replay; `file` holds the program and the root was created for it.
     pub(crate) fn of_replay(
         replay: &Replay,
         (program, made): (BorrowedFd<'_>, Identity),
         directory: &Path,
         worker: u32,
-        board: &Board,
+        control: &ControlBlock,
     ) -> Self {
         let work = Work::Replay(Box::new(replay.clone()), program.as_raw_fd(), made);
-        Self::of(work, directory, worker, board)
+        Self::of(work, directory, worker, control)
     }
 
-    fn of(work: Work, directory: &Path, worker: u32, board: &Board) -> Self {
+    fn of(work: Work, directory: &Path, worker: u32, control: &ControlBlock) -> Self {
         Self {
             work,
             directory: directory.as_os_str().as_bytes().to_vec(),
             worker,
-            board: board.file().as_raw_fd(),
-            kept: board.is_kept(),
+            control: control.file().as_raw_fd(),
+            kept: control.is_kept(),
         }
     }
 }
 
-/// What a child answers.
+/// Reply that a child writes to its standard output.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
-    /// The result, and the stored forms of its histograms in hexadecimal and in the order of
-    /// [`Latencies::each`], as they are no part of a serialized result; then those by kind.
+enum WorkerReply {
+    /// Result, and its histograms, which are not part of a serialized result: stored form in
+    /// hexadecimal, in the order of [`Latencies::each`], followed by those by operation type.
     Done {
         result: Box<WorkerResult>,
         latencies: Vec<String>,
         #[serde(default)]
         by_kind: Vec<(ReplayOp, String)>,
     },
-    /// Why there is none.
+    /// The worker failed.
     Fault(Fault),
-    /// Why there is none, with the path in bytes.
+    /// The worker failed on this path (as bytes).
     Failure { fault: Fault, path: Vec<u8> },
 }
 
-/// A running child; killed and reaped on drop if it has not ended.
+/// Running child process. It is killed and reaped on drop unless it has ended.
 pub(crate) struct Process {
     /// Index of the worker.
     pub(crate) worker: u32,
@@ -129,50 +139,50 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts all workers of a phase; if one does not start, the others are killed.
+    /// Starts all workers of a phase. If one fails to start, the others are killed.
     pub(crate) fn spawn_all(
         count: u32,
-        board: &Board,
+        control: &ControlBlock,
         command: &[OsString],
     ) -> Result<Vec<Self>, EngineError> {
-        Self::spawn_sharing(count, board, None, command)
+        Self::spawn_sharing(count, control, None, command)
     }
 
-    /// The same, where the children inherit one more file.
+    /// Like [`Self::spawn_all`]; the children inherit one more file.
     pub(crate) fn spawn_sharing(
         count: u32,
-        board: &Board,
+        control: &ControlBlock,
         file: Option<BorrowedFd<'_>>,
         command: &[OsString],
     ) -> Result<Vec<Self>, EngineError> {
-        make_room(count);
+        raise_file_limit(count);
         let file = file.map(|file| file.as_raw_fd());
-        (0..count).map(|worker| Self::spawn(worker, board, file, command)).collect()
+        (0..count).map(|worker| Self::spawn(worker, control, file, command)).collect()
     }
 
     fn spawn(
         worker: u32,
-        board: &Board,
+        control: &ControlBlock,
         file: Option<RawFd>,
         command: &[OsString],
     ) -> Result<Self, EngineError> {
         let (program, arguments) = command.split_first().expect("checked with the stream");
         let parent = getpid();
-        let board_fd = board.file().as_raw_fd();
+        let control_fd = control.file().as_raw_fd();
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // SAFETY: the closure runs between fork and exec and makes a few system calls, which are
-        // async-signal-safe; it neither allocates nor takes locks. The descriptors are open there:
-        // the parent borrows board and file while it spawns, and fork copies the table.
+        // SAFETY: the closure runs between fork and exec and makes a few async-signal-safe system
+        // calls. It neither allocates nor takes locks. The descriptors are open, because the parent
+        // borrows control block and file while it spawns, and fork copies the descriptor table.
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
-                // The parent may have died before that call.
+                // The parent may have died before the previous call.
                 if getppid() != Some(parent) {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 file.map_or(Ok(()), keep_open)?;
-                keep_open(board_fd)
+                keep_open(control_fd)
             });
         }
         let child = command.spawn().map_err(|source| EngineError::Spawn {
@@ -183,64 +193,64 @@ impl Process {
         Ok(Self { worker, child })
     }
 
-    /// Gives the child its order for a stream, waits for its answer, and tells the board if it has
-    /// none; `error` knows the file.
-    pub(crate) fn attend(
+    /// Sends the job of a stream to the child and waits for its reply. Without a reply, the failure
+    /// is recorded in the control block. `error` adds the path of the file.
+    pub(crate) fn run_stream(
         self,
-        order: &Order,
-        board: &Board,
+        job: &WorkerJob,
+        control: &ControlBlock,
         error: impl Fn(Fault) -> EngineError,
     ) -> Result<WorkerResult, EngineError> {
-        self.obeyed(order, board, |fault, _| error(fault))
+        self.collect(job, control, |fault, _| error(fault))
     }
 
-    /// The same for a tree.
-    pub(crate) fn attend_tree(
+    /// Like [`Self::run_stream`] for a tree.
+    pub(crate) fn run_tree(
         self,
-        order: &Order,
-        board: &Board,
+        job: &WorkerJob,
+        control: &ControlBlock,
         error: impl Fn(Failure) -> EngineError,
     ) -> Result<WorkerResult, EngineError> {
-        self.obeyed(order, board, |fault, path| error(Failure { fault, path }))
+        self.collect(job, control, |fault, path| error(Failure { fault, path }))
     }
 
-    fn obeyed(
+    fn collect(
         mut self,
-        order: &Order,
-        board: &Board,
+        job: &WorkerJob,
+        control: &ControlBlock,
         error: impl Fn(Fault, PathBuf) -> EngineError,
     ) -> Result<WorkerResult, EngineError> {
-        let answer = self.converse(order);
-        if answer.is_err() {
-            board.fail(self.worker);
+        let reply = self.exchange(job);
+        if reply.is_err() {
+            control.fail(self.worker);
         }
-        let (fault, path) = match answer? {
-            Answer::Fault(fault) => (fault, OsString::from_vec(order.directory.clone())),
-            Answer::Failure { fault, path } => (fault, OsString::from_vec(path)),
-            Answer::Done { mut result, latencies, by_kind } => {
+        let (fault, path) = match reply? {
+            WorkerReply::Fault(fault) => (fault, OsString::from_vec(job.directory.clone())),
+            WorkerReply::Failure { fault, path } => (fault, OsString::from_vec(path)),
+            WorkerReply::Done { mut result, latencies, by_kind } => {
                 result.latencies = decode(&latencies, &by_kind).ok_or_else(|| {
-                    let source = serde::de::Error::custom("a histogram is damaged");
-                    board.fail(self.worker);
+                    let source = serde::de::Error::custom("invalid histogram");
+                    control.fail(self.worker);
                     EngineError::Protocol { worker: self.worker, source }
                 })?;
                 return Ok(*result);
             }
         };
-        // The child has said so itself, unless it could not even map the board.
+        // The child recorded the failure itself, unless it could not map the control block.
         if fault != Fault::Aborted {
-            board.fail(self.worker);
+            control.fail(self.worker);
         }
         Err(error(fault, path.into()))
     }
 
-    fn converse(&mut self, order: &Order) -> Result<Answer, EngineError> {
+    fn exchange(&mut self, job: &WorkerJob) -> Result<WorkerReply, EngineError> {
         let worker = self.worker;
         let pipe = |source| EngineError::Pipe { worker, source };
         let protocol = |source| EngineError::Protocol { worker, source };
-        let mut line = serde_json::to_vec(order).map_err(protocol)?;
+        let mut line = serde_json::to_vec(job).map_err(protocol)?;
         line.push(b'\n');
         let mut input = self.child.stdin.take().expect("piped by spawn, taken once");
-        // A child that is dead already cannot read; how it died says more than the broken pipe.
+        // A child that has died cannot read. Its exit status is more informative than EPIPE.
         match input.write_all(&line) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => return Err(pipe(source)),
             _ => drop(input),
@@ -258,96 +268,99 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both are harmless for a child that was waited for; std remembers its status.
+        // Both calls are harmless for a child that was waited for; std remembers its status.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Descriptors that a process has beside two pipes for each worker.
+/// Open descriptors of a process besides two pipes per worker.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files, as far as this process may, to what so many workers need: two
-/// pipes each. The usual limit of 1024 is for programs that still use select(2).
-fn make_room(workers: u32) {
+/// Raises the limit of open files as far as permitted to what this number of workers needs: two
+/// pipes each. The usual limit of 1024 is for programs that use select(2).
+fn raise_file_limit(workers: u32) {
     let needed = u64::from(workers) * 2 + OTHERS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         let current = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
-        // Where it is too little, a worker is named that cannot be started.
+        // If the limit is too low, an error names the worker that cannot be started.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
     }
 }
 
-/// Lets a descriptor survive exec.
+/// Keeps a descriptor open across exec.
 fn keep_open(fd: RawFd) -> io::Result<()> {
-    // SAFETY: F_SETFD with no flags touches nothing but the flag of this descriptor.
+    // SAFETY: F_SETFD without flags changes only the flag of this descriptor.
     match unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// The whole life of a worker process: reads its order from standard input, works, and writes its
-/// answer to standard output. A fault of the work is an answer, too.
+/// Entry point of a worker process. Reads the job from standard input, runs it, and writes the
+/// result to standard output. A failed job is a result, too.
 ///
-/// To be called once, first thing in a process that [`Context::worker_command`] starts; nothing
-/// else may use standard input and output.
+/// Call it once, first in a process that [`Context::worker_command`] starts. Nothing else may use
+/// standard input and output.
 ///
 /// [`Context::worker_command`]: crate::Context::worker_command
 ///
 /// # Errors
-/// [`EngineError::Protocol`] or [`EngineError::Pipe`] when parent and child cannot talk; the
-/// process should then exit with a status other than 0.
+/// [`EngineError::Protocol`] or [`EngineError::Pipe`] if the communication with the parent fails.
+/// The process should then exit with a nonzero status.
 pub fn worker_process() -> Result<(), EngineError> {
     let mut line = String::new();
     let unread = |source| EngineError::Pipe { worker: 0, source };
     io::stdin().read_line(&mut line).map_err(unread)?;
-    let order: Order = serde_json::from_str(&line)
+    let job: WorkerJob = serde_json::from_str(&line)
         .map_err(|source| EngineError::Protocol { worker: 0, source })?;
-    let worker = order.worker;
-    let answer = match obey(&order) {
+    let worker = job.worker;
+    let reply = match run_job(&job) {
         Ok(result) => {
             let encoded = |(_, histogram): (_, &Histogram)| encode_hex(&histogram.encode());
             let latencies = result.latencies.each().map(encoded).into();
             let by_kind = result.latencies.by_kind.iter();
             let by_kind = by_kind.map(|(kind, own)| (*kind, encode_hex(&own.encode()))).collect();
-            Answer::Done { result: Box::new(result), latencies, by_kind }
+            WorkerReply::Done { result: Box::new(result), latencies, by_kind }
         }
-        Err(answer) => answer,
+        Err(reply) => reply,
     };
     let mut line =
-        serde_json::to_vec(&answer).map_err(|source| EngineError::Protocol { worker, source })?;
+        serde_json::to_vec(&reply).map_err(|source| EngineError::Protocol { worker, source })?;
     line.push(b'\n');
     io::stdout().write_all(&line).map_err(|source| EngineError::Pipe { worker, source })
 }
 
-/// The result, or the answer that is given instead.
-fn obey(order: &Order) -> Result<WorkerResult, Answer> {
-    let workers = match &order.work {
+/// Runs the job; an error is the reply to send instead of a result.
+fn run_job(job: &WorkerJob) -> Result<WorkerResult, WorkerReply> {
+    let workers = match &job.work {
         Work::Stream(stream) => stream.workers,
         Work::Tree(tree) => tree.workers,
         Work::Replay(replay, ..) => replay.workers,
     };
-    // SAFETY: the parent left this descriptor open for us and named it in the order; nothing else
-    // in this process knows the number, and this function runs once.
-    let file = unsafe { OwnedFd::from_raw_fd(order.board) };
-    let board = Board::adopt(file, workers.count, order.kept).map_err(Answer::Fault)?;
-    let directory = Path::new(OsStr::from_bytes(&order.directory));
-    let worker = order.worker;
-    let failed =
-        |Failure { fault, path }| Answer::Failure { fault, path: path.into_os_string().into_vec() };
-    match &order.work {
+    // SAFETY: the parent left this descriptor open and named it in the job. Nothing else in this
+    // process uses the number, and this function runs once.
+    let file = unsafe { OwnedFd::from_raw_fd(job.control) };
+    let control =
+        ControlBlock::attach(file, workers.count, job.kept).map_err(WorkerReply::Fault)?;
+    let directory = Path::new(OsStr::from_bytes(&job.directory));
+    let worker = job.worker;
+    let failed = |Failure { fault, path }| WorkerReply::Failure {
+        fault,
+        path: path.into_os_string().into_vec(),
+    };
+    match &job.work {
         Work::Stream(stream) => {
-            stream_worker(stream, directory, worker, &board).map_err(Answer::Fault)
+            stream_worker(stream, directory, worker, &control).map_err(WorkerReply::Fault)
         }
-        Work::Tree(tree) => tree::perform(tree, worker, directory, &board).map_err(failed),
+        Work::Tree(tree) => tree::perform(tree, worker, directory, &control).map_err(failed),
         Work::Replay(replay, program, made) => {
-            // SAFETY: as of the board.
+            // SAFETY: as for the control block.
             let file = unsafe { OwnedFd::from_raw_fd(*program) };
-            let adopted = Program::adopt(file).inspect_err(|_| board.fail(worker));
-            let program = adopted.map_err(Answer::Fault)?;
-            replay::perform(replay, &program, worker, directory, *made, &board).map_err(failed)
+            let adopted = Program::attach(file).inspect_err(|_| control.fail(worker));
+            let program = adopted.map_err(WorkerReply::Fault)?;
+            replay::perform(replay, &program, worker, directory, *made, &control).map_err(failed)
         }
     }
 }
@@ -356,11 +369,11 @@ fn stream_worker(
     stream: &Stream,
     directory: &Path,
     worker: u32,
-    board: &Board,
+    control: &ControlBlock,
 ) -> Result<WorkerResult, Fault> {
-    let prepared = Prepared::new(stream).inspect_err(|_| board.fail(worker))?;
+    let prepared = Prepared::new(stream).inspect_err(|_| control.fail(worker))?;
     let path = directory.join(stream.files.name(worker));
-    Assignment { stream, worker, path: &path, board, prepared: &prepared }.perform()
+    Assignment { stream, worker, path: &path, control, prepared: &prepared }.perform()
 }
 
 fn decode(texts: &[String], by_kind: &[(ReplayOp, String)]) -> Option<Latencies> {
@@ -397,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_hexadecimal_is_refused() {
+    fn invalid_hexadecimal_is_rejected() {
         assert_eq!(decode_hex("0"), None);
         assert_eq!(decode_hex("0g"), None);
         assert_eq!(decode_hex("00ff"), Some(vec![0, 255]));

@@ -1,25 +1,24 @@
-//! Replays of load files by many clients.
+//! Replays of loadfiles by many clients.
 //!
-//! Data enters as [`Replay`] and leaves as [`PhaseResult`]; one operation is one line of the load
-//! file, and its time goes from the end of the one before to its own end, the look at its name
-//! included. The load file is read once, before any worker exists ([`load`]); what comes of it is
-//! one piece of memory that all clients share ([`program`]), be they threads or processes.
+//! The input is a [`Replay`], the output a [`PhaseResult`]. One operation is one line of the
+//! loadfile. Its time is from the end of the previous operation to its own end, including the
+//! lookup of its name. The loadfile is parsed once, before workers exist ([`load`]), into one piece
+//! of memory that all clients share ([`program`]), be they threads or processes.
 //!
-//! All clients work below one directory, [`ROOT`] in the directory under test, as those of the
-//! classic tool do: a load file gives each client a directory of its own in there by the word
-//! `client1`, which the number of the client replaces. That directory is new. The names of a
-//! program do not lead out of it, and as there are no operations that make links, nothing outside
-//! can be touched. When all clients are done it is removed with everything that is left in it,
-//! which is not timed.
+//! All clients work in one directory, [`ROOT`] in the directory under test, as those of dbench do:
+//! a loadfile gives each client a separate directory in it by the word `client1`, which is replaced
+//! by the number of the client. That directory is new. The names of a program do not lead out of
+//! it, and no operation creates links, so nothing outside can be changed. After all clients have
+//! ended, it is removed with all its contents, which is not timed.
 //!
-//! An operation that goes otherwise than the load file has it is counted, and the replay goes on;
-//! but where the filesystem is full, broken, or read-only the rest would mean nothing, and the
-//! phase fails ([`calls::spoils`]).
+//! An operation whose status deviates from the loadfile is counted, and the replay continues. If
+//! the filesystem is full, broken, or read-only, the phase fails, because the rest would be
+//! meaningless ([`calls::is_fatal`]).
 //!
-//! Between barrier and end a client neither allocates nor locks.
+//! Between barrier and end, a client neither allocates nor locks.
 //!
-//! Not here: text of load files, contents of files (what is written is zeros, as the classic tool
-//! writes), and verification.
+//! Not included: parsing of loadfiles, contents of files (zeros are written, as by dbench), and
+//! verification.
 
 mod calls;
 mod check;
@@ -30,8 +29,8 @@ mod names;
 mod office;
 mod pace;
 mod program;
+mod remove;
 mod root;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -46,9 +45,9 @@ use model::{
 
 use crate::{
     Context, EngineError,
-    barrier::Board,
-    process::{Order, Process},
-    run::{attend, results},
+    barrier::ControlBlock,
+    process::{Process, WorkerJob},
+    run::{results, run_threads},
     tree::{Failure, probe},
 };
 pub(crate) use load::text_of;
@@ -57,31 +56,32 @@ pub(crate) use program::Program;
 pub(crate) use root::{Identity, ROOT};
 pub(crate) use worker::perform;
 
-/// Replays a load file.
+/// Replays a loadfile.
 ///
-/// Clients work below the directory `fslab-replay` in `context.directory`, which is made anew and
-/// removed again, also when the replay fails; an interrupted one leaves it to the next. Operations
-/// count as [`ReplayOp::changes`] says; bytes are those that reads and writes ask for. Blocks until
-/// all clients are done, also when one fails: the others are told at once.
+/// Clients work in the directory `fslab-replay` in `context.directory`, which is created and then
+/// removed, also if the replay fails; an interrupted replay leaves it to the next one. Operations
+/// are counted as reads or writes by [`ReplayOp::changes`]; bytes are the requested bytes of reads
+/// and writes. Blocks until all clients have ended. If one fails, the others are aborted
+/// immediately.
 ///
 /// # Errors
-/// What the load file is refused for; the error of the client that failed first, with operation,
-/// line, and path; [`EngineError::Replay`] before anything is touched if the replay contradicts
-/// itself; [`EngineError::Unsupported`] before anything is timed if it asks for extended attributes
-/// and the filesystem has none; [`EngineError::Interrupted`] if the caller asked to stop.
+/// The errors of an invalid loadfile; the error of the client that failed first, with operation,
+/// line, and path; [`EngineError::Replay`], before anything is changed, if the replay is invalid;
+/// [`EngineError::Unsupported`], before anything is timed, if it needs extended attributes and the
+/// filesystem does not support them; [`EngineError::Interrupted`] if `interrupt` was set.
 pub fn run_replay(replay: &Replay, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(replay, context)?;
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let program = load::load(&replay.load)?;
+    let program = load::load(&replay.loadfile)?;
     check::check_program(replay, &program)?;
-    if replay.attributes {
+    if replay.xattr {
         probe(context.directory, ROOT, &[TreeStep::SetXattr])?;
     }
     let made = root::make(context.directory, context.interrupt).map_err(Failure::into_error)?;
     let done = replayed(replay, &program, made, context);
-    // What failed says more than what then cannot be removed.
+    // The first failure is more informative than a failed removal.
     let removed = match &done {
         Err(EngineError::Interrupted) => Ok(()),
         Ok(_) | Err(_) => root::remove(context.directory, made, context.interrupt),
@@ -92,7 +92,7 @@ pub fn run_replay(replay: &Replay, context: &Context<'_>) -> Result<PhaseResult,
     Ok(result)
 }
 
-/// All clients, from the first to the last.
+/// Runs all clients.
 fn replayed(
     replay: &Replay,
     program: &Program,
@@ -101,39 +101,39 @@ fn replayed(
 ) -> Result<PhaseResult, EngineError> {
     let (count, directory) = (replay.workers.count, context.directory);
     let refused = |fault| Failure { fault, path: directory.to_path_buf() }.into_error();
-    let board = Arc::new(Board::new(count).map_err(refused)?);
-    context.progress.begin(Some(Arc::clone(&board)), total(replay, program));
-    let board = &*board;
+    let control = Arc::new(ControlBlock::new(count).map_err(refused)?);
+    context.progress.begin(Some(Arc::clone(&control)), total(replay, program));
+    let control = &*control;
     let (released, outcomes) = match replay.workers.kind {
         WorkerKind::Thread => {
             let work = (0..count).map(|worker| {
                 move || {
-                    perform(replay, program, worker, directory, made, board)
+                    perform(replay, program, worker, directory, made, control)
                         .map_err(Failure::into_error)
                 }
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
         WorkerKind::Process => {
             let file = program.file();
             let processes =
-                Process::spawn_sharing(count, board, Some(file), context.worker_command)?;
+                Process::spawn_sharing(count, control, Some(file), context.worker_command)?;
             let work = processes.into_iter().map(|process| {
                 let order =
-                    Order::of_replay(replay, (file, made), directory, process.worker, board);
-                move || process.attend_tree(&order, board, Failure::into_error)
+                    WorkerJob::of_replay(replay, (file, made), directory, process.worker, control);
+                move || process.run_tree(&order, control, Failure::into_error)
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
     };
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult::new(workers, board.last_end() - released))
+    let workers = results(outcomes, control.first_failed_worker())?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
 }
 
-/// Bytes that the phase moves if nothing stops it; zero where only time does.
+/// Bytes that the phase moves unless it is stopped; zero if only time limits it.
 fn total(replay: &Replay, program: &Program) -> Bytes {
     let Until::Replayed(times) = replay.until else { return Bytes(0) };
     let moves = |kind| matches!(kind, ReplayOp::ReadX | ReplayOp::WriteX);

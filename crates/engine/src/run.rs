@@ -1,7 +1,7 @@
-//! Phases: starts the workers of a stream, attends to them, and collects their results.
+//! Coordinator of a stream phase: starts the workers and collects their results.
 //!
-//! The coordinator is the calling thread. It sleeps while the workers work, and looks up every 50
-//! ms to see whether the caller wants to stop.
+//! The coordinator is the calling thread. It sleeps while the workers run and checks every 50 ms
+//! for an interruption.
 
 use std::{
     ffi::OsString,
@@ -15,49 +15,49 @@ use std::{
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Access, Bound, Files, Stream, WorkerKind, WorkerResult},
+    phase::{AccessPattern, Bound, FileSharing, Stream, WorkerKind, WorkerResult},
 };
 
 use crate::{
     EngineError, Progress,
-    barrier::Board,
+    barrier::ControlBlock,
     clock::now,
+    crash_report::{self, CrashState},
     error::{Fault, Operation},
     patterns::Prepared,
     process::{self, Process},
-    survival::{self, CrashState},
     worker::Assignment,
 };
 
-/// What a phase needs beside its description.
+/// Parameters of a phase in addition to its description.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The directory under test; it exists.
+    /// Directory under test, which exists.
     pub directory: &'a Path,
-    /// Where to show how far the phase is.
+    /// Progress of the phase.
     pub progress: &'a Progress,
     /// Set by the caller, from any thread or signal handler, to stop the phase within about 50 ms
-    /// and one operation of each worker.
+    /// and one operation per worker.
     pub interrupt: &'a AtomicBool,
-    /// Where to keep what is needed to judge the files after a crash, see [`crate::survival`].
+    /// State file for verifying the files after a crash, see [`crate::crash_report`].
     pub state: Option<&'a CrashState>,
-    /// Program and arguments of a worker process, which must call [`crate::worker_process`]: such
-    /// as `["/proc/self/exe", "worker"]`. Empty if no stream asks for processes.
+    /// Program and arguments of a worker process, which must call [`crate::worker_process`], such
+    /// as `["/proc/self/exe", "worker"]`. Empty if no stream uses processes.
     pub worker_command: &'a [OsString],
 }
 
-/// Runs the workers of a stream and tells what they did.
+/// Runs the workers of a stream and returns their results.
 ///
-/// Files are `directory` joined with [`Files::name`]. With [`Interface::Null`] no file is touched.
-/// Blocks until all workers are done, also when one fails: the others are told at once.
+/// Files are `directory` joined with [`FileSharing::name`]. [`IoEngineKind::Null`] does not access
+/// any file. Blocks until all workers have ended. If one fails, the others are aborted immediately.
 ///
 /// # Errors
-/// The error of the worker that failed first, [`EngineError::Interrupted`] if the caller asked to
-/// stop, [`EngineError::Stream`] before anything is touched if the stream contradicts itself.
+/// The error of the worker that failed first; [`EngineError::Interrupted`] if `interrupt` was set;
+/// [`EngineError::Stream`], before anything is changed, if the stream is invalid.
 pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(stream, context)?;
     if context.state.is_some() {
-        survival::check(
+        crash_report::check(
             stream,
             &self::paths(&stream.files, stream.workers.count, context.directory),
         )?;
@@ -68,51 +68,52 @@ pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, Engine
     let count = stream.workers.count;
     let paths = paths(&stream.files, count, context.directory);
     let fault = |fault: Fault| fault.into_error(stream, &paths[0]);
-    let board = Arc::new(match context.state {
-        None => Board::new(count).map_err(fault)?,
-        Some(state) => survival::begin(state, stream, context.directory)?,
+    let control = Arc::new(match context.state {
+        None => ControlBlock::new(count).map_err(fault)?,
+        Some(state) => crash_report::begin(state, stream, context.directory)?,
     });
-    context.progress.begin(Some(Arc::clone(&board)), total(stream));
+    context.progress.begin(Some(Arc::clone(&control)), total(stream));
 
     let (released, outcomes) = match stream.workers.kind {
         WorkerKind::Thread => {
             let prepared = Prepared::new(stream).map_err(fault)?;
-            let (board, prepared) = (&*board, &prepared);
+            let (control, prepared) = (&*control, &prepared);
             let work = paths.iter().zip(0..).map(|(path, worker)| {
                 move || {
-                    Assignment { stream, worker, path, board, prepared }
+                    Assignment { stream, worker, path, control, prepared }
                         .perform()
                         .map_err(|fault| fault.into_error(stream, path))
                 }
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
         WorkerKind::Process => {
-            let processes = Process::spawn_all(count, &board, context.worker_command)?;
-            let (board, paths) = (&*board, &paths);
+            let processes = Process::spawn_all(count, &control, context.worker_command)?;
+            let (control, paths) = (&*control, &paths);
             let work = processes.into_iter().zip(paths).map(|(process, path)| {
-                let order = process::Order::new(stream, context.directory, process.worker, board);
-                move || process.attend(&order, board, |fault| fault.into_error(stream, path))
+                let order =
+                    process::WorkerJob::new(stream, context.directory, process.worker, control);
+                move || process.run_stream(&order, control, |fault| fault.into_error(stream, path))
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
     };
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    Ok(PhaseResult::new(workers, board.last_end() - released))
+    let workers = results(outcomes, control.first_failed_worker())?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
 }
 
-/// Removes the files that a stream of so many workers left in `context.directory`.
+/// Removes the files in `context.directory` that a stream with this number of workers created.
 ///
 /// The result has no workers; its wall time covers the unlink(2) calls.
 ///
 /// # Errors
-/// [`EngineError::Io`] for the first file that cannot be removed, a missing one included;
-/// [`EngineError::Interrupted`] if the caller asked to stop.
+/// [`EngineError::Io`] for the first file that cannot be removed or is missing;
+/// [`EngineError::Interrupted`] if `interrupt` was set.
 pub fn remove(
-    files: &Files,
+    files: &FileSharing,
     workers: u32,
     context: &Context<'_>,
 ) -> Result<PhaseResult, EngineError> {
@@ -133,24 +134,24 @@ pub fn remove(
     Ok(PhaseResult::new(Vec::new(), now() - started))
 }
 
-fn paths(files: &Files, workers: u32, directory: &Path) -> Vec<PathBuf> {
+fn paths(files: &FileSharing, workers: u32, directory: &Path) -> Vec<PathBuf> {
     (0..workers).map(|worker| directory.join(files.name(worker))).collect()
 }
 
-/// Bytes that the phase moves if nothing stops it; zero where only time does.
+/// Bytes that the phase moves unless it is stopped; zero if only time limits it.
 fn total(stream: &Stream) -> Bytes {
-    let records = stream.size.0 / stream.record.0;
-    let pass = stream.record.0.saturating_mul(records);
+    let blocks = stream.size.0 / stream.block_size.0;
+    let pass = stream.block_size.0.saturating_mul(blocks);
     let each = match stream.bound {
-        // Its list says how much, and in lengths of its own.
-        _ if stream.access == Access::Replay => 0,
-        Bound::Once if matches!(stream.files, Files::Split(_)) => {
+        // The trace determines the number and length of the operations.
+        _ if stream.access_pattern == AccessPattern::Trace => 0,
+        Bound::Once if matches!(stream.files, FileSharing::Segmented(_)) => {
             return Bytes(pass);
         }
         Bound::Once => pass,
-        // Lengths are drawn, so this is about right where there are several.
-        Bound::Together(ops) => return Bytes(stream.record.0.saturating_mul(ops)),
-        Bound::Ops(ops) => stream.record.0.saturating_mul(ops),
+        // Operation lengths are random, so the sum is approximate if there are several.
+        Bound::Together(ops) => return Bytes(stream.block_size.0.saturating_mul(ops)),
+        Bound::Ops(ops) => stream.block_size.0.saturating_mul(ops),
         Bound::Time { .. } => 0,
     };
     Bytes(each.saturating_mul(u64::from(stream.workers.count)))
@@ -158,44 +159,44 @@ fn total(stream: &Stream) -> Bytes {
 
 mod check;
 
-/// What became of one worker.
+/// Result of one worker.
 pub(crate) type Outcome = Result<WorkerResult, EngineError>;
 
 /// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
-/// all. Answers when the gate was opened, and the outcomes in order.
-pub(crate) fn attend<W>(
-    board: &Board,
+/// all of them. Returns the instant at which the gate opened and the results in order.
+pub(crate) fn run_threads<W>(
+    control: &ControlBlock,
     interrupt: &AtomicBool,
     work: impl Iterator<Item = W>,
 ) -> Result<(model::Nanos, Vec<Outcome>), EngineError>
 where
     W: FnOnce() -> Outcome + Send,
 {
-    let look = || {
-        if interrupt.load(Relaxed) && !board.aborted() {
-            board.abort();
+    let poll = || {
+        if interrupt.load(Relaxed) && !control.aborted() {
+            control.abort();
         }
     };
     thread::scope(|scope| {
         let mut threads = Vec::new();
         for (work, worker) in work.zip(0..) {
-            let attendance = Attendance { board, worker };
+            let guard = DoneGuard { control, worker };
             let builder = thread::Builder::new().name(format!("worker-{worker}"));
             let thread = builder.spawn_scoped(scope, move || {
-                let _attendance = attendance;
+                let _guard = guard;
                 work()
             });
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(source) => {
-                    board.abort();
+                    control.abort();
                     return Err(EngineError::Spawn { worker, program: "thread".into(), source });
                 }
             }
         }
-        board.wait_ready(look);
-        let released = board.release();
-        board.wait_finished(look);
+        control.wait_ready(poll);
+        let released = control.release();
+        control.wait_finished(poll);
         let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
@@ -203,25 +204,26 @@ where
     })
 }
 
-/// Tells the board when a worker is done, even when it panics.
-struct Attendance<'a> {
-    board: &'a Board,
+/// Marks a worker as ended when dropped, even if it panics.
+struct DoneGuard<'a> {
+    control: &'a ControlBlock,
     worker: u32,
 }
 
-impl Drop for Attendance<'_> {
+impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.board.fail(self.worker);
+            self.control.fail(self.worker);
         }
-        self.board.finish();
+        self.control.finish();
     }
 }
 
-/// The results if all have one; else the error of the culprit, as others only followed.
+/// Results of all workers, or the error of the worker that failed first; later failures are
+/// consequences.
 pub(crate) fn results(
     outcomes: Vec<Outcome>,
-    culprit: Option<u32>,
+    first_failed_worker: Option<u32>,
 ) -> Result<Vec<WorkerResult>, EngineError> {
     let mut errors = Vec::new();
     let mut results = Vec::new();
@@ -231,7 +233,8 @@ pub(crate) fn results(
             Err(error) => errors.push((worker, error)),
         }
     }
-    let first = errors.iter().position(|(worker, _)| Some(*worker) == culprit).unwrap_or(0);
+    let first =
+        errors.iter().position(|(worker, _)| Some(*worker) == first_failed_worker).unwrap_or(0);
     match errors.into_iter().nth(first) {
         Some((_, error)) => Err(error),
         None => Ok(results),

@@ -1,15 +1,15 @@
-//! Counted work by interval, in constant memory.
+//! Counted operations by interval, in constant memory.
 //!
-//! The series has [`BINS`] intervals of one millisecond at first. When they are used up, neighbors
-//! are joined and the interval doubles, so a minute ends with 64 ms and an hour with 4 s: always
-//! between half of the bins and all of them, whatever the length, and nothing is allocated.
+//! The series starts with [`BINS`] intervals of one millisecond. When they are used up, neighbors
+//! are joined and the interval doubles: a minute ends with 64 ms, an hour with 4 s. Between half of
+//! the bins and all of them are used, regardless of the length, without allocation.
 
 use model::{Nanos, phase::Series};
 
 const BINS: usize = 1024;
 const SHORTEST: Nanos = Nanos(1_000_000);
 
-/// A series in the making.
+/// Time series that is being recorded.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     series: Series,
@@ -20,7 +20,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Allocates everything.
+    /// Allocates all memory.
     pub(crate) fn new() -> Self {
         let series = Series {
             interval: SHORTEST,
@@ -31,7 +31,7 @@ impl Recorder {
         Self { series, bins: 0, ops: 0, bytes: 0 }
     }
 
-    /// Counting begins now; answers the first border.
+    /// Starts counting. Returns the first border.
     pub(crate) fn start(&mut self, now: Nanos) -> Nanos {
         self.series.start = now;
         (self.bins, self.ops, self.bytes) = (0, 0, 0);
@@ -42,8 +42,8 @@ impl Recorder {
         self.series.start + Nanos(self.series.interval.0 * (self.bins as u64 + 1))
     }
 
-    /// Closes all intervals that end before or at `now`, with what was done before; answers the
-    /// next border.
+    /// Closes all intervals that end at or before `now` with the totals so far. Returns the next
+    /// border.
     #[cold]
     pub(crate) fn roll(&mut self, now: Nanos, ops: u64, bytes: u64) -> Nanos {
         loop {
@@ -75,7 +75,7 @@ impl Recorder {
         self.series.interval.0 *= 2;
     }
 
-    /// The series up to now; its last interval may be cut short.
+    /// Series up to now. Its last interval may be incomplete.
     pub(crate) fn finish(mut self, ops: u64, bytes: u64) -> Series {
         if ops > self.ops || self.bins == 0 {
             self.close(ops, bytes);
@@ -91,11 +91,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_over_borders_stalls_and_doublings() {
+    fn borders_stalls_and_doublings_preserve_the_totals() {
         let mut recorder = Recorder::new();
         let mut border = recorder.start(Nanos(5_000_000));
         let (mut ops, mut now) = (0, Nanos(5_000_000));
-        // 10 s of one operation a millisecond, and a stall of 3 s in between.
+        // 10 s of one operation per millisecond, and a stall of 3 s in between.
         while now < Nanos(15_005_000_000) {
             now = now + Nanos(if ops == 4000 { 3_000_000_000 } else { 1_000_000 });
             if now >= border {

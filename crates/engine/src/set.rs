@@ -1,8 +1,9 @@
-//! What the entries of a set are called, where they lie, and how large they are: everything follows
-//! from the number of an entry, so that ten million of them take no more memory than ten.
+//! Names, directories, and sizes of the entries of a file set. All follow from the number of an
+//! entry, so that ten million entries need no more memory than ten.
 //!
-//! [`Place`] tells the directory of a worker, [`Names`] the texts, [`Lengths`] the sizes. All are
-//! made before the clock starts; in the loop they neither allocate nor use floating point.
+//! [`WorkerEntries`] provides the directory of a worker, [`Names`] the names, [`Lengths`] the
+//! sizes. All are created before the clock starts. Inside the loop they neither allocate nor use
+//! floating-point arithmetic.
 
 mod data;
 mod lengths;
@@ -16,17 +17,17 @@ pub(crate) use data::{Data, Uses, tag};
 pub(crate) use lengths::Lengths;
 pub(crate) use names::{ACROSS, Names, ROOM};
 
-/// Where the entries of one worker lie.
+/// Location of the entries of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The directory of the set that this worker uses.
+pub(crate) struct WorkerEntries {
+    /// Directory of the set that this worker uses.
     pub(crate) root: PathBuf,
-    /// Its entries' owner: the worker itself, or 0 where all have the same entries.
+    /// Owner of its entries: the worker itself, or 0 if all workers share the entries.
     pub(crate) owner: u32,
 }
 
-impl Place {
-    /// Of a worker, in the directory under test.
+impl WorkerEntries {
+    /// Location of a worker's entries in the directory under test.
     pub(crate) fn new(set: &Set, worker: u32, directory: &Path) -> Self {
         match set.sharing {
             Sharing::Private => {
@@ -38,7 +39,7 @@ impl Place {
     }
 }
 
-/// Directories below that of the set that hold its entries: 0 where it holds them itself.
+/// Number of subdirectories of the set that hold its entries; 0 if the set holds them itself.
 pub(crate) fn directories(set: &Set) -> u64 {
     match set.spread {
         Spread::Flat => 0,
@@ -46,7 +47,7 @@ pub(crate) fn directories(set: &Set) -> u64 {
     }
 }
 
-/// Entries of one of these directories.
+/// Entries per directory.
 pub(crate) fn each(set: &Set) -> u64 {
     match set.spread {
         Spread::Flat => set.files,
@@ -54,19 +55,19 @@ pub(crate) fn each(set: &Set) -> u64 {
     }
 }
 
-/// Sixty-four bits of an entry, from a stream of their own for each purpose: two rounds of
-/// SplitMix64's mixing function (Steele, Lea, and Flood, OOPSLA 2014).
+/// 64 random bits of an entry, from a separate stream per purpose: two rounds of SplitMix64's
+/// mixing function (Steele, Lea, and Flood, OOPSLA 2014).
 pub(crate) fn drawn(seed: u64, owner: u32, entry: u64, purpose: u64) -> u64 {
     draw(stream(seed, owner, purpose), entry)
 }
 
-/// What is the same for all entries.
+/// Part that all entries have in common.
 fn stream(seed: u64, owner: u32, purpose: u64) -> u64 {
     let worker = u64::from(owner).wrapping_mul(0xD1B5_4A32_D192_ED03);
     mixed(seed ^ worker ^ purpose)
 }
 
-/// Sixty-four bits of an entry from that.
+/// 64 random bits of an entry of this stream.
 #[inline]
 fn draw(stream: u64, entry: u64) -> u64 {
     mixed(stream.wrapping_add(entry))

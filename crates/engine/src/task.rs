@@ -1,40 +1,40 @@
-//! Everyday tasks: what people do with files at the prompt, each done once and timed as a whole.
+//! Everyday file tasks, each done once and timed as a whole.
 //!
-//! Data enters as [`Task`] and leaves as [`PhaseResult`] with one worker. The task is done either
-//! by this program, with the system calls that the everyday program would make and nothing else
-//! ([`Method::Native`]), or by the everyday programs themselves ([`Method::Programs`]); what
-//! prepares a measurement ([`Deed::Random`], [`Deed::Archive`], [`Deed::Fetch`]) is always done
-//! here. When the task is over, and its time taken, everything that was written on the filesystem
-//! under test is flushed by syncfs(2), timed apart.
+//! The input is a [`Task`], the output a [`PhaseResult`] with one worker. The task is done either
+//! by fslab, with only the system calls of the standard program ([`Method::Native`]), or by the
+//! standard programs ([`Method::Programs`]). Operations that prepare a measurement
+//! ([`TaskOperation::Random`], [`TaskOperation::Archive`], [`TaskOperation::Fetch`]) are always
+//! native. After the task, and outside of its time, all data written to the filesystem under test
+//! is synced by syncfs(2), timed separately.
 //!
 //! ```text
 //! task ─ check ─ native ─┬─ entries (touch, mkdir, find, rm)
 //!                        ├─ data (cp, dd, split, cat) ─ tree (cp -a)
 //!                        ├─ pack, unpack ─ archive (tar, gzip)
-//!                        └─ source (a tree like that of a kernel)
+//!                        └─ source (tree similar to that of a kernel)
 //!              └ programs ─ child (one process)
 //! ```
 //!
-//! What the result counts:
+//! Counters of the result:
 //!
-//! - operations: the entries below the directory that was made, listed, removed, packed, unpacked,
-//!   or copied; copies and pieces; 1 for a file written or read. Programs do not tell what they do,
-//!   so their entries are counted afterwards, and a tree that rm(1) removed counts as 1;
-//! - bytes: data read from and written to files under test. What is read or written elsewhere says
-//!   nothing about the filesystem under test and is not counted, nor is what a program does that
-//!   cannot be told from its command and the sizes of the files it names;
-//! - CPU time and context switches: of the task alone, without the flush, as time(1) has it; with
-//!   programs those of the programs and of starting them.
+//! - operations: entries created, listed, removed, packed, unpacked, or copied below the directory;
+//!   copies and pieces; 1 for a file written or read. Programs do not report their operations, so
+//!   their entries are counted afterwards, and a tree removed by rm(1) counts as 1;
+//! - bytes: data read from and written to files under test. I/O in the external directory is not
+//!   counted, nor are bytes of programs that do not follow from the command line and the sizes of
+//!   its files;
+//! - CPU time and context switches: of the task only, without the sync, as reported by time(1);
+//!   with programs, of the programs and of starting them.
 //!
-//! Not here: series over time and latencies, as a task is one operation to whoever waits for it;
-//! owners, extended attributes, and hard links of copied and packed trees.
+//! Not included: time series and latencies, because a task is one operation to its user; owners,
+//! extended attributes, and hard links of copied and packed trees.
 
 mod archive;
 mod check;
 mod child;
+mod context;
 mod data;
 mod entries;
-mod hand;
 mod native;
 mod pack;
 mod programs;
@@ -53,144 +53,150 @@ use std::{
 
 use model::{
     Bytes, Nanos, Ops, PhaseResult,
-    phase::{At, Deed, Method, Moved, Spot, Task, WorkerResult},
+    phase::{Method, Moved, Task, TaskOperation, TaskPath, TaskRoot, WorkerResult},
 };
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
 use crate::{
     Context, EngineError,
-    barrier::Board,
+    barrier::ControlBlock,
     clock::{Usage, now},
     error::Operation,
-    run::{attend, results},
+    run::{results, run_threads},
 };
-use hand::{Hand, failed};
+use context::{TaskContext, failed};
 
-/// Does a task, in a thread of its own.
+/// Runs a task in a separate thread.
 ///
-/// Names are below `context.directory` and, for [`At::Elsewhere`], below `elsewhere`, a directory
-/// on another filesystem. The wall time of the result is that of the task and of the flush after
-/// it; the result has no latencies and no series. What was written elsewhere is flushed as well,
-/// when the clocks have stopped, so that it does not disturb the phase that follows.
+/// Names are relative to `context.directory` and, for [`TaskRoot::External`], to the external
+/// directory on another filesystem. The wall time of the result covers the task and the sync after
+/// it. The result has no latencies and no time series. Data written to the external directory is
+/// synced, too, but not timed, so that it does not disturb the next phase.
 ///
 /// # Errors
-/// [`EngineError::Task`] before anything is touched if the task contradicts itself, or uses a
-/// second place and there is none; [`EngineError::Io`] for the first call that the kernel refuses,
-/// with operation and path, also when a name that is to be made is there already;
-/// [`EngineError::Archive`] for an archive that cannot or must not be unpacked;
-/// [`EngineError::Program`] and [`EngineError::ProgramFailed`] for programs that are missing or
-/// answer with an error; [`EngineError::Interrupted`] if the caller asked to stop. What an
-/// unfinished task has made stays.
+/// [`EngineError::Task`], before anything is changed, if the task is invalid, or needs an external
+/// directory and there is none; [`EngineError::Io`] for the first failed system call, with
+/// operation and path, also if a name to be created exists; [`EngineError::Archive`] for an archive
+/// that cannot or must not be unpacked; [`EngineError::Program`] and [`EngineError::ProgramFailed`]
+/// for programs that are missing or fail; [`EngineError::Interrupted`] if `interrupt` was set.
+/// Files created by an incomplete task are kept.
 pub fn run_task(
     task: &Task,
-    elsewhere: Option<&Path>,
+    external: Option<&Path>,
     context: &Context<'_>,
 ) -> Result<PhaseResult, EngineError> {
-    check::check(task, elsewhere.is_some())?;
+    check::check(task, external.is_some())?;
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let places = Places { target: context.directory, elsewhere };
-    let board = Board::new(1).map_err(|fault| hand::fault(fault, context.directory))?;
-    let board = Arc::new(board);
-    context.progress.begin(Some(Arc::clone(&board)), total(&task.deed));
+    let directories = TaskDirectories { target: context.directory, external };
+    let control = ControlBlock::new(1).map_err(|fault| context::fault(fault, context.directory))?;
+    let control = Arc::new(control);
+    context.progress.begin(Some(Arc::clone(&control)), total(&task.operation));
     let work = std::iter::once({
-        let board = &*board;
+        let control = &*control;
         move || {
-            let result = perform(task, places, board);
+            let result = perform(task, directories, control);
             match result {
                 Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => board.fail(0),
+                Err(_) => control.fail(0),
             }
             result
         }
     });
-    let (_, outcomes) = attend(&board, context.interrupt, work)?;
+    let (_, outcomes) = run_threads(&control, context.interrupt, work)?;
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    let wall_time = workers.iter().map(|worker| worker.loop_time + worker.flush_time).sum();
+    let workers = results(outcomes, control.first_failed_worker())?;
+    let wall_time = workers.iter().map(|worker| worker.loop_time + worker.end_sync_time).sum();
     Ok(PhaseResult::new(workers, wall_time))
 }
 
-/// The two places of a trial.
+/// Directories of a trial.
 #[derive(Clone, Copy)]
-struct Places<'a> {
+struct TaskDirectories<'a> {
     target: &'a Path,
-    elsewhere: Option<&'a Path>,
+    external: Option<&'a Path>,
 }
 
-impl Places<'_> {
-    /// The directory of a place.
-    fn root(&self, at: At) -> &Path {
+impl TaskDirectories<'_> {
+    /// Path of a root directory.
+    fn root(&self, at: TaskRoot) -> &Path {
         match at {
-            At::Target => self.target,
-            At::Elsewhere => self.elsewhere.expect("checked: there is a second place"),
+            TaskRoot::Target => self.target,
+            TaskRoot::External => self.external.expect("checked: there is an external directory"),
         }
     }
 
-    /// The path of a spot.
-    fn path(&self, spot: &Spot) -> PathBuf {
-        self.root(spot.at).join(&spot.name)
+    /// Path of a file.
+    fn path(&self, task_path: &TaskPath) -> PathBuf {
+        self.root(task_path.root).join(&task_path.name)
     }
 
-    /// The path of a spot, and which of the two places it is in.
-    fn place(&self, spot: &Spot) -> Place {
-        Place { at: spot.at, path: self.path(spot) }
+    /// Path of a file with its root.
+    fn resolve(&self, task_path: &TaskPath) -> ResolvedPath {
+        ResolvedPath { at: task_path.root, path: self.path(task_path) }
     }
 }
 
-/// A path, and which of the two places it is in.
-struct Place {
-    at: At,
+/// Path, and the root directory that contains it.
+struct ResolvedPath {
+    at: TaskRoot,
     path: PathBuf,
 }
 
-/// The worker: what is not timed before, the task, the flush.
-fn perform(task: &Task, places: Places<'_>, board: &Board) -> Result<WorkerResult, EngineError> {
-    let changed = |at| check::changed(&task.deed).is_some_and(|changed| changed.at == at);
-    let flushed = changed(At::Target).then(|| directory(places.target)).transpose()?;
-    let later =
-        changed(At::Elsewhere).then(|| directory(places.root(At::Elsewhere))).transpose()?;
-    let mut hand = Hand::new(task.buffer, board)?;
+/// Work of the worker: untimed preparation, task, sync.
+fn perform(
+    task: &Task,
+    directories: TaskDirectories<'_>,
+    control: &ControlBlock,
+) -> Result<WorkerResult, EngineError> {
+    let changed = |at| check::changed(&task.operation).is_some_and(|changed| changed.root == at);
+    let flushed = changed(TaskRoot::Target).then(|| directory(directories.target)).transpose()?;
+    let later = changed(TaskRoot::External)
+        .then(|| directory(directories.root(TaskRoot::External)))
+        .transpose()?;
+    let mut context = TaskContext::new(task.block_size, control)?;
     let programs = match task.method {
-        Method::Programs { each } if !check::prepares(&task.deed) => Some(each),
+        Method::Programs { per_file: each } if !check::is_preparation(&task.operation) => {
+            Some(each)
+        }
         Method::Programs { .. } | Method::Native => None,
     };
     if programs.is_some() {
-        programs::absent(&task.deed, places)?;
+        programs::check_absent(&task.operation, directories)?;
     }
-    board.arrive().map_err(|fault| hand::fault(fault, places.target))?;
+    control.arrive().map_err(|fault| context::fault(fault, directories.target))?;
 
     let (before, started) = (Usage::of_this_thread(), now());
     match programs {
-        None => native::perform(task, places, &mut hand)?,
-        Some(each) => programs::perform(task, each, places, &mut hand)?,
+        None => native::perform(task, directories, &mut context)?,
+        Some(each) => programs::perform(task, each, directories, &mut context)?,
     }
     let ended = now();
     let own = Usage::of_this_thread().since(before).within(ended - started);
-    let usage = own.plus(hand.children);
+    let usage = own.plus(context.children);
     let mut flush_time = Nanos(0);
     if let Some(directory) = flushed {
-        flush(&directory, places.target)?;
+        sync_filesystem(&directory, directories.target)?;
         flush_time = now() - ended;
     }
-    board.lane(0).end(ended + flush_time);
+    control.slot(0).end(ended + flush_time);
     if let Some(directory) = later {
-        flush(&directory, places.root(At::Elsewhere))?;
+        sync_filesystem(&directory, directories.root(TaskRoot::External))?;
     }
     if programs.is_some() {
-        programs::count(&task.deed, places, &mut hand)?;
+        programs::count(&task.operation, directories, &mut context)?;
     }
-    let changes = check::changed(&task.deed).is_some();
-    let ops = |counts: bool| Ops(if counts { hand.ops() } else { 0 });
+    let changes = check::changed(&task.operation).is_some();
+    let ops = |counts: bool| Ops(if counts { context.ops() } else { 0 });
     Ok(WorkerResult {
         started,
         loop_time: ended - started,
-        flush_time,
-        read: Moved { ops: ops(!changes), bytes: Bytes(hand.read) },
-        written: Moved { ops: ops(changes), bytes: Bytes(hand.written) },
+        end_sync_time: flush_time,
+        read: Moved { ops: ops(!changes), bytes: Bytes(context.read) },
+        written: Moved { ops: ops(changes), bytes: Bytes(context.written) },
         user_time: usage.user,
         system_time: usage.system,
         voluntary_switches: usage.voluntary,
@@ -204,26 +210,26 @@ fn directory(path: &Path) -> Result<OwnedFd, EngineError> {
     open(path, flags, Mode::empty()).map_err(|errno| failed(Operation::Open, path, errno))
 }
 
-/// syncfs(2): everything of the filesystem, and its journal, is on the device afterwards.
-fn flush(directory: &OwnedFd, path: &Path) -> Result<(), EngineError> {
-    syncfs(directory.as_fd()).map_err(|errno| failed(Operation::Flush, path, errno))
+/// syncfs(2): writes all data and the journal of the filesystem to the device.
+fn sync_filesystem(directory: &OwnedFd, path: &Path) -> Result<(), EngineError> {
+    syncfs(directory.as_fd()).map_err(|errno| failed(Operation::Sync, path, errno))
 }
 
-/// Bytes that the task moves, where its deed says it.
-fn total(deed: &Deed) -> Bytes {
-    match deed {
-        Deed::Zeros { size, .. } | Deed::Random { size, .. } => *size,
-        Deed::Touch { .. }
-        | Deed::MakeDirectories { .. }
-        | Deed::Find { .. }
-        | Deed::RemoveTree { .. }
-        | Deed::Copy { .. }
-        | Deed::Unpack { .. }
-        | Deed::Pack { .. }
-        | Deed::CopyTree { .. }
-        | Deed::Split { .. }
-        | Deed::Read { .. }
-        | Deed::Archive { .. }
-        | Deed::Fetch { .. } => Bytes(0),
+/// Bytes that the task moves, if given by its operation.
+fn total(operation: &TaskOperation) -> Bytes {
+    match operation {
+        TaskOperation::Zeros { size, .. } | TaskOperation::Random { size, .. } => *size,
+        TaskOperation::Touch { .. }
+        | TaskOperation::MakeDirectories { .. }
+        | TaskOperation::Find { .. }
+        | TaskOperation::RemoveTree { .. }
+        | TaskOperation::Copy { .. }
+        | TaskOperation::Unpack { .. }
+        | TaskOperation::Pack { .. }
+        | TaskOperation::CopyTree { .. }
+        | TaskOperation::Split { .. }
+        | TaskOperation::Read { .. }
+        | TaskOperation::Archive { .. }
+        | TaskOperation::Fetch { .. } => Bytes(0),
     }
 }

@@ -1,32 +1,31 @@
-//! Many files: the same steps for each of them, by workers that start together.
+//! Metadata workloads: the same steps for each of many entries, by synchronized workers.
 //!
-//! Data enters as [`Tree`] and leaves as [`PhaseResult`]; one operation is all steps of one entry,
-//! and its time goes from the end of the one before to its own end, so what little this program
-//! does between two entries (it writes a short name) is part of it, and so is reading the
-//! directory that an entry is found in. What the steps need is made before the clock starts
-//! (directories if anything is put into them, data, memory), and a file system that lacks a step
-//! is found out ([`probe()`]); between barrier and end a worker neither allocates nor locks.
+//! The input is a [`Tree`], the output a [`PhaseResult`]. One operation is all steps of one entry.
+//! Its time is from the end of the previous operation to its own end, so the short work of fslab
+//! between two entries (writing a name) is included, and so is reading the directory in which an
+//! entry is found. Resources of the steps are prepared before the clock starts (directories if
+//! entries are created in them, data, memory), and missing filesystem features are detected
+//! ([`probe()`]). Between barrier and end, a worker neither allocates nor locks.
 //!
-//! Names are relative to the directory of the set, which stays open: the kernel then walks at most
-//! two components for each step, however deep the directory under test lies. The exceptions are
-//! truncate(2), setxattr(2), and getxattr(2), which know no directories and get the whole path.
-//! With the step `append` the file is opened with `O_APPEND`, and each write goes to its end. A
-//! directory below that of the set is opened for the steps that flush or list it, and closed again,
-//! which is part of their time.
+//! Names are relative to the directory of the set, which stays open: the kernel then resolves at
+//! most two components per step, regardless of the depth of the directory under test. The
+//! exceptions are truncate(2), setxattr(2), and getxattr(2), which have no directory argument and
+//! get the whole path. With the step `append`, the file is opened with `O_APPEND`, and each write
+//! goes to its end. Subdirectories of the set are opened by steps that sync or list them, and
+//! closed again, which is part of their time.
 //!
-//! A worker is a thread or a process of its own, which does the same work in the same code
-//! ([`perform`]).
+//! A worker is a thread or a process, which runs the same code ([`perform`]).
 //!
-//! With [`Calls::Ring`](model::phase::Calls::Ring) the steps of an entry are linked in an io_uring,
-//! and several entries are in flight ([`ring`]); an operation then goes from its submission to the
-//! completion of its last step.
+//! With [`Calls::Ring`](model::phase::Calls::Ring), the steps of an entry are linked io_uring
+//! requests, and several entries are in flight ([`ring`]). The time of an operation is then from
+//! its submission to the completion of its last step.
 //!
-//! Not here: verification, steps that differ from entry to entry (see `mix`).
+//! Not included: verification, and steps that differ between entries (see `mix`).
 
 mod check;
+mod context;
 mod count;
 mod end;
-mod hand;
 mod named;
 mod probe;
 mod ring;
@@ -44,51 +43,52 @@ use std::{
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Files, Sharing, Stream, Tree, TreeStep, WorkerKind},
+    phase::{FileSharing, Sharing, Stream, Tree, TreeStep, WorkerKind},
 };
 
 use crate::{
     Context, EngineError, Operation,
-    barrier::Board,
+    barrier::ControlBlock,
     error::Fault,
-    process::{Order, Process},
-    run::{attend, results},
-    set::Place,
+    process::{Process, WorkerJob},
+    run::{results, run_threads},
+    set::WorkerEntries,
 };
 
 pub(crate) use probe::probe;
 pub(crate) use worker::perform;
 
-/// What went wrong, and with which entry or directory.
+/// Failure with the entry or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What went wrong.
+    /// Fault.
     pub(crate) fault: Fault,
-    /// With what.
+    /// Path.
     pub(crate) path: PathBuf,
 }
 
 impl Failure {
-    /// The public error.
+    /// Converts to the public error.
     pub(crate) fn into_error(self) -> EngineError {
-        // No file of a tree is opened for direct I/O, which is all that a stream adds to an error.
-        let stand_in = Stream::new(Files::One(String::new()), Bytes(0), Bytes(0));
+        // Files of a tree are never opened for direct I/O, the only property of a stream that an
+        // error uses.
+        let stand_in = Stream::new(FileSharing::One(String::new()), Bytes(0), Bytes(0));
         self.fault.into_error(&stand_in, &self.path)
     }
 }
 
-/// Does the steps of a tree to each of its files.
+/// Runs the steps of a tree on each of its entries.
 ///
-/// Entries are those of its set in `context.directory`. Operations count as written
-/// if any step changes something, else as read; bytes count as what they were. Blocks until all
-/// workers are done, also when one fails: the others are told at once.
+/// The entries are those of its set in `context.directory`. Operations count as writes if any step
+/// changes the filesystem, otherwise as reads; bytes count by their own direction. Blocks until all
+/// workers have ended. If one fails, the others are aborted immediately.
 ///
 /// # Errors
 /// The error of the worker that failed first, with operation and path;
-/// [`EngineError::Unsupported`] before anything is timed if the filesystem lacks a step;
-/// [`EngineError::Entries`] if a directory that is listed holds fewer entries than the set says;
-/// [`EngineError::Interrupted`] if the caller asked to stop; [`EngineError::Tree`] before anything
-/// is touched if the tree contradicts itself.
+/// [`EngineError::Unsupported`], before anything is timed, if the filesystem does not support a
+/// step; [`EngineError::Entries`] if a listed directory has fewer entries than the set;
+/// [`EngineError::Interrupted`] if `interrupt` was set; [`EngineError::Tree`], before anything is
+/// changed, if the tree is invalid.
 pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(tree, context)?;
     if context.interrupt.load(Relaxed) {
@@ -99,40 +99,40 @@ pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, Engin
     let count = tree.workers.count;
     let directory = context.directory;
     let refused = |fault| Failure { fault, path: directory.to_path_buf() }.into_error();
-    let board = Arc::new(Board::new(count).map_err(refused)?);
-    context.progress.begin(Some(Arc::clone(&board)), total(tree));
-    let board = &*board;
+    let control = Arc::new(ControlBlock::new(count).map_err(refused)?);
+    context.progress.begin(Some(Arc::clone(&control)), total(tree));
+    let control = &*control;
     let (released, outcomes) = match tree.workers.kind {
         WorkerKind::Thread => {
             let work = (0..count).map(|worker| {
-                move || perform(tree, worker, directory, board).map_err(Failure::into_error)
+                move || perform(tree, worker, directory, control).map_err(Failure::into_error)
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
         WorkerKind::Process => {
-            let processes = Process::spawn_all(count, board, context.worker_command)?;
+            let processes = Process::spawn_all(count, control, context.worker_command)?;
             let work = processes.into_iter().map(|process| {
-                let order = Order::of_tree(tree, directory, process.worker, board);
-                move || process.attend_tree(&order, board, Failure::into_error)
+                let order = WorkerJob::of_tree(tree, directory, process.worker, control);
+                move || process.run_tree(&order, control, Failure::into_error)
             });
-            attend(board, context.interrupt, work)?
+            run_threads(control, context.interrupt, work)?
         }
     };
     if context.interrupt.load(Relaxed) {
         return Err(EngineError::Interrupted);
     }
-    let workers = results(outcomes, board.culprit())?;
-    gone(tree, directory)?;
-    Ok(PhaseResult::new(workers, board.last_end() - released))
+    let workers = results(outcomes, control.first_failed_worker())?;
+    check_removed(tree, directory)?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
 }
 
-/// Makes sure that a directory that workers share, and that the last of them was to remove, is no
-/// longer there.
-fn gone(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
+/// Checks that a directory shared by the workers, which the last of them had to remove, does not
+/// exist any more.
+fn check_removed(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
     if !tree.end.remove_directories || tree.set.sharing == Sharing::Private {
         return Ok(());
     }
-    let Place { root, .. } = Place::new(&tree.set, 0, directory);
+    let WorkerEntries { root, .. } = WorkerEntries::new(&tree.set, 0, directory);
     if !root.exists() {
         return Ok(());
     }
@@ -144,7 +144,7 @@ fn gone(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
     })
 }
 
-/// Bytes that the phase moves if nothing stops it.
+/// Bytes that the phase moves unless it is stopped.
 fn total(tree: &Tree) -> Bytes {
     let size = tree.set.sizes.mean().0;
     let moved = |step: TreeStep| {
@@ -154,7 +154,7 @@ fn total(tree: &Tree) -> Bytes {
     let times = |what: &dyn Fn(TreeStep) -> u64| tree.steps.iter().map(|step| what(*step)).sum();
     let entry = size
         .saturating_mul(times(&moved))
-        .saturating_add(tree.set.record.0.saturating_mul(times(&appended)));
+        .saturating_add(tree.set.block_size.0.saturating_mul(times(&appended)));
     let entries = tree.set.files.saturating_mul(u64::from(tree.workers.count));
     Bytes(entry.saturating_mul(entries).saturating_mul(tree.passes))
 }

@@ -1,127 +1,131 @@
-//! One worker: its timeline from opening the file to closing it.
+//! Worker of a stream: from opening its file to closing it.
 //!
-//! The match in here is where a stream stops being data: it picks the engine as a type, and
-//! [`Assignment::timeline`] is compiled for each.
+//! A match on the stream selects the engine as a type; [`Assignment::timeline`] is compiled once
+//! per engine.
 
 use std::path::Path;
 
 use model::phase::{
-    Access, Bound, Direction, Flush, FlushCall, Interface, Stonewall, Stream, WorkerResult,
+    AccessPattern, Bound, Direction, EndSync, IoEngineKind, Stonewall, Stream, SyncCall,
+    WorkerResult,
 };
 
 use crate::{
-    barrier::Board,
+    affinity,
+    barrier::ControlBlock,
     buffer::{Pool, Slots},
     clock::{Usage, now},
-    drive::{Drive, Manner, Surroundings},
     error::{Fault, Operation},
     io::{
-        Area, Bytewise, Copy, IoEngine, Mmap, Null, Offset, Position, Purpose, Ring, Stdio, Update,
-        Vector, touches_files,
+        AccessMode, Bytewise, Copy, IoEngine, Mmap, Null, Offset, Position, Ring, SlotMemory,
+        Stdio, Update, Vector, touches_files,
     },
+    io_loop::{IoLoop, LoopConfig, LoopShared},
     pace::Pacer,
     patterns::{Order, Prepared},
-    payload::{self, Check, Stamp},
-    seat,
+    payload::{self, PayloadWriter, Verifier},
 };
 
-/// What one worker is to do.
+/// Work of one worker.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
-    /// The work.
+    /// Stream to run.
     pub(crate) stream: &'a Stream,
     /// Index of the worker.
     pub(crate) worker: u32,
-    /// Its file.
+    /// File of the worker.
     pub(crate) path: &'a Path,
-    /// What it shares with the others.
-    pub(crate) board: &'a Board,
-    /// What its order needs.
+    /// Control block shared with the other workers.
+    pub(crate) control: &'a ControlBlock,
+    /// Data prepared for its access pattern.
     pub(crate) prepared: &'a Prepared,
 }
 
-/// Operations that a worker has in flight at most.
-pub(crate) fn depth(interface: Interface) -> u32 {
+/// Maximum number of operations in flight per worker.
+pub(crate) fn depth(interface: IoEngineKind) -> u32 {
     match interface {
-        Interface::Ring(ring) => ring.depth,
-        Interface::Offset
-        | Interface::Position
-        | Interface::Bytewise
-        | Interface::Stdio
-        | Interface::Vector(_)
-        | Interface::Mmap(_)
-        | Interface::Copy(_)
-        | Interface::Null => 1,
+        IoEngineKind::Ring(ring) => ring.depth,
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Bytewise
+        | IoEngineKind::Stdio
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Copy(_)
+        | IoEngineKind::Null => 1,
     }
 }
 
-/// Whether operations read their record and may write it back.
+/// True if operations read their block and may write it back.
 pub(crate) fn updates(stream: &Stream) -> bool {
     matches!(stream.direction, Direction::Update(_))
 }
 
 impl Assignment<'_> {
-    /// Does the work in the calling thread, and tells the others if it fails.
+    /// Does the work in the calling thread and aborts the other workers if it fails.
     pub(crate) fn perform(self) -> Result<WorkerResult, Fault> {
         let result = self.choose_engine();
         match result {
             Ok(_) | Err(Fault::Aborted) => {}
-            Err(_) => self.board.fail(self.worker),
+            Err(_) => self.control.fail(self.worker),
         }
         result
     }
 
-    fn purpose(&self) -> Purpose {
-        Purpose::of(self.stream, self.worker)
+    fn mode(&self) -> AccessMode {
+        AccessMode::of(self.stream, self.worker)
     }
 
     fn choose_engine(self) -> Result<WorkerResult, Fault> {
         let Self { stream, path, .. } = self;
-        let purpose = self.purpose();
-        seat::take(stream, self.worker)?;
-        // Made before the engine and dropped after it: the engine may hold slots to its end.
-        let mut pool = Pool::new(stream, purpose, depth(stream.interface))?;
+        let mode = self.mode();
+        affinity::apply_to_stream(stream, self.worker)?;
+        // Created before the engine and dropped after it, because the engine may hold slots until
+        // its end.
+        let mut pool = Pool::new(stream, mode, depth(stream.io_engine))?;
         let (base, len) = pool.region();
         let slots = pool.slots();
-        match stream.interface {
-            Interface::Offset => self.timeline(Offset::open(stream, path, purpose)?, slots),
-            Interface::Position if updates(stream) => {
-                self.timeline(Update::open(stream, path, purpose)?, slots)
+        match stream.io_engine {
+            IoEngineKind::Offset => self.timeline(Offset::open(stream, path, mode)?, slots),
+            IoEngineKind::Position if updates(stream) => {
+                self.timeline(Update::open(stream, path, mode)?, slots)
             }
-            Interface::Position => self.timeline(Position::open(stream, path, purpose)?, slots),
-            Interface::Bytewise => self.timeline(Bytewise::open(stream, path, purpose)?, slots),
-            Interface::Stdio => self.timeline(Stdio::open(stream, path, purpose)?, slots),
-            Interface::Vector(flags) => {
-                self.timeline(Vector::open(stream, flags, path, purpose)?, slots)
+            IoEngineKind::Position => self.timeline(Position::open(stream, path, mode)?, slots),
+            IoEngineKind::Bytewise => self.timeline(Bytewise::open(stream, path, mode)?, slots),
+            IoEngineKind::Stdio => self.timeline(Stdio::open(stream, path, mode)?, slots),
+            IoEngineKind::Vector(flags) => {
+                self.timeline(Vector::open(stream, flags, path, mode)?, slots)
             }
-            Interface::Mmap(advice) => {
-                self.timeline(Mmap::open(stream, advice, path, purpose)?, slots)
+            IoEngineKind::Mmap(advice) => {
+                self.timeline(Mmap::open(stream, advice, path, mode)?, slots)
             }
-            Interface::Ring(ring) => {
-                let area = Area { base, len, slots: slots.len() };
-                let engine = Ring::open(stream, ring, path, purpose, area, self.worker)?;
+            IoEngineKind::Ring(ring) => {
+                let area = SlotMemory { base, len, slots: slots.len() };
+                let engine = Ring::open(stream, ring, path, mode, area, self.worker)?;
                 self.timeline(engine, slots)
             }
-            Interface::Copy(call) => self.timeline(Copy::open(stream, call, path, purpose)?, slots),
-            Interface::Null => self.timeline(Null, slots),
+            IoEngineKind::Copy(call) => self.timeline(Copy::open(stream, call, path, mode)?, slots),
+            IoEngineKind::Null => self.timeline(Null, slots),
         }
     }
 
-    fn manner(&self, generation: u64, slots: &mut Slots<'_>) -> Manner {
+    fn config(&self, generation: u64, slots: &mut Slots<'_>) -> LoopConfig {
         let Self { stream, worker, .. } = *self;
-        let writes = self.purpose().writes();
-        Manner {
-            stamp: writes.then(|| Stamp::new(stream, worker, slots)).flatten(),
-            check: stream.verify.then(|| Check::new(stream, worker)),
+        let writes = self.mode().writes();
+        LoopConfig {
+            writer: writes.then(|| PayloadWriter::new(stream, worker, slots)).flatten(),
+            verifier: stream.verify.then(|| Verifier::new(stream, worker)),
             pacer: Pacer::new(stream, worker),
             worker: (worker, stream.workers.count),
             generation,
         }
     }
 
-    /// Length of the file at the start, where the order depends on it.
+    /// Length of the file at the start, if the access pattern depends on it.
     fn end(&self) -> Result<u64, Fault> {
-        if self.stream.access != Access::Append || !touches_files(self.stream.interface) {
+        if self.stream.access_pattern != AccessPattern::Append
+            || !touches_files(self.stream.io_engine)
+        {
             return Ok(0);
         }
         let status =
@@ -129,91 +133,91 @@ impl Assignment<'_> {
         Ok(u64::try_from(status.st_size).unwrap_or(0))
     }
 
-    /// The operations to do, from the end of the file on if they append.
+    /// Operations to run, starting at the end of the file if they append.
     fn order(&self, end: u64) -> Result<Order<'_>, Fault> {
         let order = Order::new(self.stream, self.worker, end, self.prepared)?;
         Ok(match self.stream.bound {
-            Bound::Together(ops) => order.together(self.board.taken(), ops),
+            Bound::Together(ops) => order.together(self.control.taken(), ops),
             Bound::Once | Bound::Ops(_) | Bound::Time { .. } => order,
         })
     }
 
-    /// fsync · priming read │ barrier │ loop │ flush │ close.
+    /// fsync · priming read │ barrier │ loop │ sync │ close.
     fn timeline<'p, E>(self, mut engine: E, mut slots: Slots<'p>) -> Result<WorkerResult, Fault>
     where
         E: IoEngine<'p>,
     {
-        let Self { stream, worker, board, .. } = self;
-        let purpose = self.purpose();
+        let Self { stream, worker, control, .. } = self;
+        let mode = self.mode();
         let stonewall = stream.workers.stonewall;
-        let lane = board.lane(worker);
-        let around = Surroundings {
-            signal: board.signal(),
-            moved: &lane.bytes,
-            done: &lane.done,
-            durable: &lane.durable,
-            board: board.is_kept().then_some(board),
-            finish: Surroundings::finishes(stonewall, purpose),
+        let slot = control.slot(worker);
+        let shared = LoopShared {
+            signal: control.signal(),
+            moved: &slot.bytes,
+            done: &slot.done,
+            durable: &slot.durable,
+            control: control.is_kept().then_some(control),
+            finish: LoopShared::finishes(stonewall, mode),
         };
         let end = self.end()?;
         let generation = payload::first_generation();
-        lane.begin(end, generation);
+        slot.begin(end, generation);
         let order = self.order(end)?;
-        let manner = self.manner(generation, &mut slots);
-        let mut drive = Drive::new(stream, purpose, around, slots, manner, E::QUEUES);
+        let config = self.config(generation, &mut slots);
+        let mut drive = IoLoop::new(stream, mode, shared, slots, config, E::QUEUES);
         if stream.open.fsync {
-            engine.flush(FlushCall::Fsync, (0, 0))?;
+            engine.make_durable(SyncCall::Fsync, (0, 0))?;
         }
-        if stream.open.prime && purpose.reads() {
-            let len = usize::try_from(stream.record.0).unwrap_or(usize::MAX);
+        if stream.open.read_first_block && mode.reads() {
+            let len = usize::try_from(stream.block_size.0).unwrap_or(usize::MAX);
             drive.prime(&mut engine, len)?;
             engine.rewind()?;
         }
 
         let refused = engine.would_block();
-        board.arrive()?;
+        control.arrive()?;
 
         let before = Usage::of_this_thread();
-        let tally = drive.run(&mut engine, order)?;
-        if tally.complete && stonewall != Stonewall::Off {
-            board.stop();
+        let result = drive.run(&mut engine, order)?;
+        if result.complete && stonewall != Stonewall::Off {
+            control.stop();
         }
-        let flushed = match stream.flush {
-            Flush::None => tally.ended,
-            Flush::Fsync | Flush::Fdatasync => {
-                let data = stream.flush == Flush::Fdatasync;
-                let call = if data { FlushCall::Fdatasync } else { FlushCall::Fsync };
-                engine.flush(call, (0, 0))?;
-                lane.all_durable();
-                let flushed = now();
-                board.persist()?;
-                flushed
+        let synced = match stream.end_sync {
+            EndSync::None => result.ended,
+            EndSync::Fsync | EndSync::Fdatasync => {
+                let data = stream.end_sync == EndSync::Fdatasync;
+                let call = if data { SyncCall::Fdatasync } else { SyncCall::Fsync };
+                engine.make_durable(call, (0, 0))?;
+                slot.all_durable();
+                let synced = now();
+                control.persist()?;
+                synced
             }
         };
         let would_block = engine.would_block() - refused;
         engine.close()?;
         let closed = now();
         let usage = Usage::of_this_thread().since(before);
-        lane.end(closed);
+        slot.end(closed);
         Ok(WorkerResult {
             worker,
-            started: tally.started,
-            loop_time: tally.counted_until - tally.started,
-            uncounted_time: tally.ended - tally.counted_until,
-            flush_time: flushed - tally.ended,
-            close_time: closed - flushed,
-            read: tally.read,
-            written: tally.written,
-            uncounted: tally.uncounted,
-            would_block: model::Ops(would_block),
+            started: result.started,
+            loop_time: result.counted_until - result.started,
+            uncounted_time: result.ended - result.counted_until,
+            end_sync_time: synced - result.ended,
+            close_time: closed - synced,
+            read: result.read,
+            written: result.written,
+            uncounted: result.uncounted,
+            eagain_reads: model::Ops(would_block),
             unexpected: model::Ops(0),
             ticked: None,
             user_time: usage.user,
             system_time: usage.system,
             voluntary_switches: usage.voluntary,
             involuntary_switches: usage.involuntary,
-            latencies: tally.latencies,
-            series: tally.series,
+            latencies: result.latencies,
+            series: result.series,
         })
     }
 }

@@ -1,5 +1,6 @@
-//! The loop does not allocate: a phase of ten times as many operations allocates exactly as often.
-#![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
+//! The loop does not allocate: a phase with ten times as many operations has the same number of
+//! allocations.
+#![expect(unsafe_code, reason = "a counting global allocator implements an unsafe trait")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -11,22 +12,22 @@ use engine::{Context, Progress, run, run_tree};
 use model::{
     Bytes, Ops,
     phase::{
-        Access, Advice, Bound, CallFlags, Calls, Direction, Files, Fill, Flush, Interface, Naming,
-        Open, Presence, Ring, Set, Sharing, Sizes, Spread, Stream, Tree, TreeEnd, TreeOrder,
-        TreeStep, Workers,
+        AccessPattern, Advice, Bound, CallFlags, Calls, DataPattern, Direction, EndSync,
+        FileCreation, FileSharing, IoEngineKind, Naming, Open, Ring, Set, Sharing, Sizes, Spread,
+        Stream, Tree, TreeEnd, TreeOrder, TreeStep, Workers,
     },
 };
 
-/// The system's allocator with a count of its calls.
+/// System allocator that counts its calls.
 struct Counting;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract.
+// SAFETY: every call is passed unchanged to the system allocator, which satisfies the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller satisfies the requirements of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -45,20 +46,25 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn stream(interface: Interface, direction: Direction, access: Access, records: u64) -> Stream {
+fn stream(
+    interface: IoEngineKind,
+    direction: Direction,
+    access: AccessPattern,
+    records: u64,
+) -> Stream {
     Stream {
         direction,
-        access,
-        interface,
-        open: Open { presence: Presence::Any, ..Open::default() },
-        verify: direction == Direction::Read && interface != Interface::Null,
-        flush: Flush::Fsync,
+        access_pattern: access,
+        io_engine: interface,
+        open: Open { creation: FileCreation::Any, ..Open::default() },
+        verify: direction == Direction::Read && interface != IoEngineKind::Null,
+        end_sync: EndSync::Fsync,
         workers: Workers::threads(2),
-        ..Stream::new(Files::PerWorker("f".into()), Bytes(records * 4096), Bytes::kib(4))
+        ..Stream::new(FileSharing::PerWorker("f".into()), Bytes(records * 4096), Bytes::kib(4))
     }
 }
 
-/// Allocator calls of one phase of so many operations.
+/// Allocator calls of one phase with this number of operations.
 fn calls(context: &Context<'_>, stream: &Stream, ops: u64) -> u64 {
     let before = CALLS.load(Relaxed);
     let result = run(stream, context).expect("the phase runs");
@@ -67,19 +73,19 @@ fn calls(context: &Context<'_>, stream: &Stream, ops: u64) -> u64 {
     after - before
 }
 
-/// All of them; a ring where the kernel has it.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn interfaces() -> Vec<Interface> {
+/// All I/O engines; io_uring if available.
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
+fn interfaces() -> Vec<IoEngineKind> {
     let mut all = vec![
-        Interface::Offset,
-        Interface::Position,
-        Interface::Stdio,
-        Interface::Vector(CallFlags::default()),
-        Interface::Mmap(Advice::Normal),
-        Interface::Null,
+        IoEngineKind::Offset,
+        IoEngineKind::Position,
+        IoEngineKind::Stdio,
+        IoEngineKind::Vector(CallFlags::default()),
+        IoEngineKind::Mmap(Advice::Normal),
+        IoEngineKind::Null,
     ];
     if io_uring::IoUring::new(1).is_ok() {
-        all.push(Interface::Ring(Ring::of(8)));
+        all.push(IoEngineKind::Ring(Ring::of(8)));
     } else {
         eprintln!("skipped: io_uring is not available");
     }
@@ -97,13 +103,17 @@ fn allocations_do_not_grow_with_operations() {
         state: None,
         worker_command: &command,
     };
-    let orders = [Access::Sequential, Access::Stride { records: 17 }, Access::Shuffled];
+    let orders = [
+        AccessPattern::Sequential,
+        AccessPattern::Stride { blocks: 17 },
+        AccessPattern::IozonePermutation,
+    ];
     for interface in interfaces() {
         for direction in [Direction::Write, Direction::Read] {
             for access in orders {
                 if direction == Direction::Write {
-                    // Strided writes leave holes, which a later comparison would find.
-                    let whole = stream(interface, direction, Access::Sequential, 2000);
+                    // Strided writes leave holes, which a later verification would report.
+                    let whole = stream(interface, direction, AccessPattern::Sequential, 2000);
                     calls(&context, &whole, 4000);
                 }
                 let few = calls(&context, &stream(interface, direction, access, 200), 400);
@@ -113,30 +123,30 @@ fn allocations_do_not_grow_with_operations() {
             }
         }
     }
-    classics(&context);
+    bonnie_streams(&context);
     trees(&context);
 }
 
 /// Single bytes, marks, updates, tickets, and a number of operations for all workers.
-fn classics(context: &Context<'_>) {
+fn bonnie_streams(context: &Context<'_>) {
     let marks = |interface, direction, records| Stream {
-        record: Bytes(64),
+        block_size: Bytes(64),
         size: Bytes(64 * records),
-        fill: Fill::Marks,
+        data: DataPattern::Marks,
         verify: false,
-        ..stream(interface, direction, Access::Sequential, records)
+        ..stream(interface, direction, AccessPattern::Sequential, records)
     };
     let tickets = |ops| Stream {
-        access: Access::Tickets,
+        access_pattern: AccessPattern::Tickets,
         bound: Bound::Together(ops),
-        ..marks(Interface::Position, Direction::Update(0.1), 200)
+        ..marks(IoEngineKind::Position, Direction::Update(0.1), 200)
     };
     for (interface, direction) in [
-        (Interface::Bytewise, Direction::Write),
-        (Interface::Bytewise, Direction::Read),
-        (Interface::Position, Direction::Update(0.5)),
+        (IoEngineKind::Bytewise, Direction::Write),
+        (IoEngineKind::Bytewise, Direction::Read),
+        (IoEngineKind::Position, Direction::Update(0.5)),
     ] {
-        calls(context, &marks(Interface::Offset, Direction::Write, 2000), 4000);
+        calls(context, &marks(IoEngineKind::Offset, Direction::Write, 2000), 4000);
         let few = calls(context, &marks(interface, direction, 200), 400);
         let many = calls(context, &marks(interface, direction, 2000), 4000);
         assert_eq!(few, many, "{interface:?} {direction:?}");
@@ -144,7 +154,7 @@ fn classics(context: &Context<'_>) {
     assert_eq!(calls(context, &tickets(400), 400), calls(context, &tickets(4000), 4000));
 }
 
-/// Files of a tree: every step there is, first few, then many.
+/// Trees with every step, first with few files, then with many.
 fn trees(context: &Context<'_>) {
     use TreeStep::{
         Allocate, Append, Chmod, Chown, Close, Create, Fetch, Fsync, FsyncDirectory, Link,
@@ -182,19 +192,19 @@ fn trees(context: &Context<'_>) {
         vec![Mknod, Unlink, Mkdir, Rmdir, Symlink, Unlink],
     ];
     for steps in &all {
-        same(context, steps, TreeOrder::Shuffled);
+        same(context, steps, TreeOrder::Random);
     }
-    same(context, &[MakeParent, LinkFirst], TreeOrder::Created);
+    same(context, &[MakeParent, LinkFirst], TreeOrder::Creation);
     same(context, &[Unlink], TreeOrder::Listed);
-    same(context, &[Create, Write, Close], TreeOrder::Created);
+    same(context, &[Create, Write, Close], TreeOrder::Creation);
     same(context, &[Stat, Fetch], TreeOrder::Listed);
     same(context, &[MakeParent, Unlink, Create, Write, Close], TreeOrder::Listed);
     same(context, &[OpenRead, Read, Close, Unlink], TreeOrder::Listed);
     rings(context);
 }
 
-/// The same through a ring: every request there is.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// The same by io_uring, with every request.
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 fn rings(context: &Context<'_>) {
     use TreeStep::{
         Allocate, Close, Create, Fsync, Link, Mkdir, Open, Read, Rename, RenameAcross, RenameBack,
@@ -222,29 +232,29 @@ fn rings(context: &Context<'_>) {
     ];
     for depth in [1, 16] {
         let ring = Calls::Ring { depth };
-        similar(context, &files, TreeOrder::Shuffled, ring);
-        similar(context, &[Mkdir, Rmdir, Symlink, Unlink], TreeOrder::Created, ring);
+        similar(context, &files, TreeOrder::Random, ring);
+        similar(context, &[Mkdir, Rmdir, Symlink, Unlink], TreeOrder::Creation, ring);
     }
 }
 
-/// A tree of few entries and one of many allocate as often.
+/// Checks that a tree of few entries and one of many have the same number of allocations.
 fn same(context: &Context<'_>, steps: &[TreeStep], order: TreeOrder) {
-    similar(context, steps, order, Calls::Plain);
+    similar(context, steps, order, Calls::Syscall);
 }
 
 /// The same with these calls.
 fn similar(context: &Context<'_>, steps: &[TreeStep], order: TreeOrder, how: Calls) {
     let tree = |files| Tree {
         set: Set {
-            // As long for all: a path takes as many steps to grow.
+            // Names of equal length: the growth of a path takes the same number of steps.
             name: format!("tree-{files:04}"),
             sharing: Sharing::Private,
             files,
             spread: Spread::Directories { each: 100 },
             naming: Naming::Ordered,
             sizes: Sizes::Fixed(Bytes(10_000)),
-            record: if how == Calls::Plain { Bytes::kib(4) } else { Bytes(10_000) },
-            fill: Fill::default(),
+            block_size: if how == Calls::Syscall { Bytes::kib(4) } else { Bytes(10_000) },
+            data: DataPattern::default(),
             seed: 1,
         },
         passes: 1,

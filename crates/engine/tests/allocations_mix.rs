@@ -1,6 +1,6 @@
-//! The loops of layouts and mixes do not allocate: ten times as many entries or operations allocate
-//! exactly as often.
-#![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
+//! The loops of layouts and mixes do not allocate: ten times as many entries or operations have the
+//! same number of allocations.
+#![expect(unsafe_code, reason = "a counting global allocator implements an unsafe trait")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -11,19 +11,19 @@ use std::{
 use engine::{Context, Progress, run_layout, run_mix};
 use model::{
     Bytes, Ops,
-    phase::{self, Fill, Item, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Workers},
+    phase::{self, DataPattern, Item, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Workers},
 };
 
-/// The system's allocator with a count of its calls.
+/// System allocator that counts its calls.
 struct Counting;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract.
+// SAFETY: every call is passed unchanged to the system allocator, which satisfies the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller satisfies the requirements of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -50,8 +50,8 @@ fn set(name: &str, files: u64, spread: Spread) -> Set {
         spread,
         naming: Naming::Scrambled,
         sizes: Sizes::Uniform { min: Bytes(0), max: Bytes(10_000) },
-        record: Bytes::kib(4),
-        fill: Fill::default(),
+        block_size: Bytes::kib(4),
+        data: DataPattern::default(),
         seed: 1,
     }
 }
@@ -74,12 +74,12 @@ fn calls<T>(phase: impl FnOnce(&Context<'_>) -> T, directory: &Path) -> (u64, T)
 fn allocations_do_not_grow_with_entries_or_operations() {
     let directory = tempfile::TempDir::new().unwrap();
     let directory = directory.path();
-    // One directory is one maker's work, and so what the makers allocate is the same each time.
+    // One directory is created by one thread, so the allocations are the same each time.
     let make = |name, files| {
         let set = set(name, files, Spread::Flat);
         let layout = phase::Layout { set, item: Item::File, owners: 1 };
         let (calls, result) = calls(|context| run_layout(&layout, context), directory);
-        assert_eq!(result.expect("it is made").ops(), Ops(files));
+        assert_eq!(result.expect("the layout succeeds").ops(), Ops(files));
         calls
     };
     let (few, many) = (make("a", 300), make("b", 3000));
@@ -90,11 +90,11 @@ fn allocations_do_not_grow_with_entries_or_operations() {
         let set = set(name, 300, Spread::Directories { each: 10 });
         let workers = Workers::threads(2);
         let layout = phase::Layout { set: set.clone(), item: Item::File, owners: workers.count };
-        calls(|context| run_layout(&layout, context), directory).1.expect("it is made");
+        calls(|context| run_layout(&layout, context), directory).1.expect("the layout succeeds");
         let weights = MixOp::ALL.map(|(op, _)| (op, 1)).to_vec();
         let mix = Mix { set, ops, weights, workers };
         let (calls, result) = calls(|context| run_mix(&mix, context), directory);
-        assert_eq!(result.expect("it is done").ops(), Ops(ops * 2));
+        assert_eq!(result.expect("the mix succeeds").ops(), Ops(ops * 2));
         calls
     };
     assert_eq!(mix("c", 300), mix("d", 3000), "operations of a mix");

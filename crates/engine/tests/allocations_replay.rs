@@ -1,6 +1,6 @@
-//! The loop of a replay does not allocate: a load file that is replayed ten times as often
-//! allocates exactly as often.
-#![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
+//! The loop of a replay does not allocate: a loadfile that is replayed ten times as many times has
+//! the same number of allocations.
+#![expect(unsafe_code, reason = "a counting global allocator implements an unsafe trait")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -14,16 +14,16 @@ use model::{
     phase::{Durability, Load, Replay, Until, Workers},
 };
 
-/// The system's allocator with a count of its calls.
+/// System allocator that counts its calls.
 struct Counting;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract.
+// SAFETY: every call is passed unchanged to the system allocator, which satisfies the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller satisfies the requirements of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocator calls of a replay, and what it did.
+/// Allocator calls of a replay, and its operations.
 fn calls(replay: &Replay, directory: &Path) -> (u64, Ops) {
     let context = Context {
         directory,
@@ -52,7 +52,7 @@ fn calls(replay: &Replay, directory: &Path) -> (u64, Ops) {
         worker_command: &[],
     };
     let before = CALLS.load(Relaxed);
-    let result = run_replay(replay, &context).expect("it is replayed");
+    let result = run_replay(replay, &context).expect("the replay succeeds");
     (CALLS.load(Relaxed) - before, result.ops())
 }
 
@@ -65,14 +65,14 @@ fn allocations_do_not_grow_with_operations() {
     for (attributes, durability) in [(false, Durability::default()), (true, every)] {
         let replayed = |times| {
             let replay = Replay {
-                load: Load::File { path: Some(load.to_str().unwrap().into()) },
+                loadfile: Load::File { path: Some(load.to_str().unwrap().into()) },
                 until: Until::Replayed(times),
                 resolve: true,
                 durability,
-                attributes,
+                xattr: attributes,
                 rate: Some(Bytes(u64::MAX)),
-                paced: false,
-                line_call: true,
+                use_timestamps: false,
+                parent_check: true,
                 workers: Workers::threads(2),
             };
             let (calls, ops) = calls(&replay, directory.path());
@@ -81,7 +81,7 @@ fn allocations_do_not_grow_with_operations() {
         };
         let (few, many) = (replayed(3), replayed(30));
         assert!(few > 0, "the count works");
-        // Histograms are put together at the end, from as many counters as there were times.
+        // Histograms are merged at the end, from a number of counters that depends on the times.
         assert!(many.abs_diff(few) < 150, "{few} and {many} for 1890 more operations");
     }
 }

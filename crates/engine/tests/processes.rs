@@ -1,6 +1,6 @@
-//! Workers that are processes: this binary starts itself as their worker command.
+//! Worker processes: this binary starts itself as worker command.
 //!
-//! Without arguments it runs the tests below, one after the other; a failing one panics.
+//! Without arguments it runs the tests below in sequence; a failing one panics.
 #![expect(unsafe_code, reason = "signal(2) has no safe form, and a worker here ignores one signal")]
 #![expect(clippy::unwrap_used, reason = "a test without the harness, which clippy does not see")]
 
@@ -21,9 +21,9 @@ use engine::{
 use model::{
     Bytes, Nanos, Ops, PhaseResult,
     phase::{
-        Access, Bound, Calls, Direction, Durability, Files, Fill, Flush, Interface, Load, Naming,
-        Open, Presence, Replay, Set, Sharing, Sizes, Spread, Stonewall, Stream, Tree, TreeOrder,
-        TreeStep, Until, WorkerKind, Workers,
+        AccessPattern, Bound, Calls, DataPattern, Direction, Durability, EndSync, FileCreation,
+        FileSharing, IoEngineKind, Load, Naming, Open, Replay, Set, Sharing, Sizes, Spread,
+        Stonewall, Stream, Tree, TreeOrder, TreeStep, Until, WorkerKind, Workers,
     },
 };
 use rustix::{
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
             setrlimit(Resource::Nofile, limit).unwrap();
             worker_process().unwrap();
         }
-        "--role-telling" => {
-            tell(std::process::id());
+        "--role-reporting" => {
+            report(std::process::id());
             worker_process().unwrap();
         }
         "--role-dying" => return ExitCode::from(7),
@@ -63,22 +63,22 @@ fn main() -> ExitCode {
 }
 
 fn tests() {
-    processes_do_what_threads_do();
-    an_order_of_any_kind_survives_the_pipe();
+    processes_and_threads_have_the_same_results();
+    streams_of_any_kind_are_passed_to_workers();
     processes_share_one_number_of_operations();
-    the_fault_of_a_process_names_its_file_and_stops_the_others();
+    the_fault_of_a_process_has_its_path_and_stops_the_others();
     short_writes_are_resumed_up_to_the_limit();
-    a_dead_worker_is_named_with_its_status();
-    a_missing_program_is_named();
+    a_dead_worker_is_reported_with_its_status();
+    a_missing_program_is_reported();
     an_interrupt_stops_processes();
     workers_do_not_outlive_their_parent();
-    trees_are_the_work_of_processes_too();
-    the_fault_of_a_process_names_the_entry();
-    clients_of_a_replay_are_processes_too();
-    the_fault_of_a_client_names_its_line();
+    processes_run_trees();
+    the_fault_of_a_process_has_the_path_of_the_entry();
+    processes_run_replays();
+    the_fault_of_a_client_has_its_line();
 }
 
-/// Ends writing at an offset within a record, with EFBIG instead of a deadly signal.
+/// Makes writes fail with EFBIG at an offset within a block, without the signal.
 fn limit_file_size() {
     // SAFETY: ignoring a signal installs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -86,22 +86,22 @@ fn limit_file_size() {
     setrlimit(Resource::Fsize, limit).unwrap();
 }
 
-/// One line on standard error, which workers share with their parent.
-fn tell(pid: u32) {
+/// Prints one line on standard error, which workers share with their parent.
+fn report(pid: u32) {
     std::io::stderr().write_all(format!("{pid}\n").as_bytes()).unwrap();
 }
 
-fn stream(interface: Interface, direction: Direction, records: u64, count: u32) -> Stream {
+fn stream(interface: IoEngineKind, direction: Direction, records: u64, count: u32) -> Stream {
     Stream {
         direction,
-        interface,
-        open: Open { presence: Presence::Any, ..Open::default() },
-        fill: Fill::Random { entropy: 0.7, duplicates: 0.0 },
+        io_engine: interface,
+        open: Open { creation: FileCreation::Any, ..Open::default() },
+        data: DataPattern::Random { incompressible_fraction: 0.7, duplicate_fraction: 0.0 },
         seed: u64::MAX - 3,
         verify: direction == Direction::Read,
-        flush: Flush::Fsync,
+        end_sync: EndSync::Fsync,
         workers: Workers { kind: WorkerKind::Process, ..Workers::threads(count) },
-        ..Stream::new(Files::PerWorker("f".into()), Bytes(records * 4096), Bytes::kib(4))
+        ..Stream::new(FileSharing::PerWorker("f".into()), Bytes(records * 4096), Bytes::kib(4))
     }
 }
 
@@ -125,17 +125,17 @@ fn run_with(
     )
 }
 
-fn processes_do_what_threads_do() {
+fn processes_and_threads_have_the_same_results() {
     let (ours, theirs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let plan = stream(Interface::Offset, Direction::Write, 300, 3);
+    let plan = stream(IoEngineKind::Offset, Direction::Write, 300, 3);
     let result = run_as("--role-worker", ours.path(), &plan).unwrap();
     assert_eq!((result.ops(), result.bytes()), (Ops(900), Bytes(900 * 4096)));
-    assert_eq!(result.latencies().operations().count(), 900, "the histograms came along");
+    assert_eq!(result.latencies().operations().count(), 900, "the histograms are included");
     let starts: Vec<Nanos> = result.workers.iter().map(|worker| worker.started).collect();
     assert!(starts.iter().all(|start| *start > Nanos(0)));
     for (worker, index) in result.workers.iter().zip(0..) {
         assert_eq!(worker.worker, index);
-        let timed = worker.loop_time + worker.flush_time + worker.close_time;
+        let timed = worker.loop_time + worker.end_sync_time + worker.close_time;
         assert!(timed > Nanos(0) && timed <= result.wall_time);
     }
 
@@ -146,7 +146,7 @@ fn processes_do_what_threads_do() {
         let name = plan.files.name(index);
         let content = |directory: &TempDir| {
             let mut content = fs::read(directory.path().join(&name)).unwrap();
-            // The headers tell when they were written, and the checksum includes that.
+            // Headers contain the time of the write, and the checksum includes it.
             content.chunks_mut(4096).for_each(|block| block[16..32].fill(0));
             content
         };
@@ -154,39 +154,39 @@ fn processes_do_what_threads_do() {
     }
 }
 
-fn an_order_of_any_kind_survives_the_pipe() {
+fn streams_of_any_kind_are_passed_to_workers() {
     use std::os::unix::ffi::OsStringExt;
     let directory = TempDir::new().unwrap();
     let odd = directory.path().join(OsString::from_vec(vec![b'o', 0xff, b'\n', b'"']));
     fs::create_dir(&odd).unwrap();
     for (interface, access) in [
-        (Interface::Stdio, Access::Shuffled),
-        (Interface::Position, Access::Backward),
-        (Interface::Offset, Access::Sequential),
+        (IoEngineKind::Stdio, AccessPattern::IozonePermutation),
+        (IoEngineKind::Position, AccessPattern::Backward),
+        (IoEngineKind::Offset, AccessPattern::Sequential),
     ] {
         let mut plan = stream(interface, Direction::Write, 50, 2);
-        plan.access = access;
+        plan.access_pattern = access;
         plan.workers.stonewall = Stonewall::Finish;
         let result = run_as("--role-worker", &odd, &plan).unwrap();
         let moved: Bytes = result.workers.iter().map(|w| w.bytes() + w.uncounted).sum();
         assert_eq!(moved, Bytes(100 * 4096));
         plan = stream(interface, Direction::Read, 50, 2);
-        plan.access = access;
+        plan.access_pattern = access;
         assert_eq!(run_as("--role-worker", &odd, &plan).unwrap().ops(), Ops(100));
     }
 }
 
-/// Each process maps the block in which the operations begun are counted.
+/// Each process maps the control block, in which started operations are counted.
 fn processes_share_one_number_of_operations() {
     let directory = TempDir::new().unwrap();
-    let mut plan = stream(Interface::Position, Direction::Write, 40, 1);
-    plan.files = Files::Shared("f".into());
-    plan.fill = Fill::Marks;
+    let mut plan = stream(IoEngineKind::Position, Direction::Write, 40, 1);
+    plan.files = FileSharing::Shared("f".into());
+    plan.data = DataPattern::Marks;
     run_as("--role-worker", directory.path(), &plan).unwrap();
     for (workers, ops) in [(1, 9), (3, 500), (5, 2)] {
         let seeks = Stream {
             direction: Direction::Update(0.1),
-            access: Access::Tickets,
+            access_pattern: AccessPattern::Tickets,
             bound: Bound::Together(ops),
             workers: Workers { count: workers, ..plan.workers },
             ..plan.clone()
@@ -197,12 +197,12 @@ fn processes_share_one_number_of_operations() {
     }
 }
 
-fn the_fault_of_a_process_names_its_file_and_stops_the_others() {
+fn the_fault_of_a_process_has_its_path_and_stops_the_others() {
     use std::os::unix::fs::symlink;
     let directory = TempDir::new().unwrap();
     symlink("/dev/null", directory.path().join("f.0")).unwrap();
     symlink("/dev/full", directory.path().join("f.1")).unwrap();
-    let plan = stream(Interface::Offset, Direction::Write, ENDLESS, 2);
+    let plan = stream(IoEngineKind::Offset, Direction::Write, ENDLESS, 2);
     let error = run_as("--role-worker", directory.path(), &plan).unwrap_err();
     let EngineError::Io { operation, path, offset, source } = error else { panic!("{error}") };
     assert_eq!((operation, offset), (Operation::Write, Some(Bytes(0))));
@@ -210,10 +210,11 @@ fn the_fault_of_a_process_names_its_file_and_stops_the_others() {
     assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
 }
 
-/// 40 000 bytes are nine records and a part of the tenth: the kernel writes that part, and the rest
-/// is refused at exactly the limit.
+/// 40 000 bytes are nine blocks and a part of the tenth: the kernel writes that part, and rejects
+/// the rest at exactly the limit.
 fn short_writes_are_resumed_up_to_the_limit() {
-    for interface in [Interface::Offset, Interface::Position, Interface::Bytewise, Interface::Stdio]
+    for interface in
+        [IoEngineKind::Offset, IoEngineKind::Position, IoEngineKind::Bytewise, IoEngineKind::Stdio]
     {
         let directory = TempDir::new().unwrap();
         let plan = stream(interface, Direction::Write, 20, 1);
@@ -221,30 +222,31 @@ fn short_writes_are_resumed_up_to_the_limit() {
         let EngineError::Io { operation, offset, source, .. } = error else { panic!("{error}") };
         assert_eq!(operation, Operation::Write);
         assert_eq!(source.raw_os_error(), Some(libc::EFBIG));
-        // The C library keeps the rest of a short write in its buffer and tells the next call.
-        let later = if interface == Interface::Stdio { 4096 } else { 0 };
+        // The C library keeps the rest of a short write in its buffer and reports the error in the
+        // next call.
+        let later = if interface == IoEngineKind::Stdio { 4096 } else { 0 };
         let offset = offset.unwrap().0;
         assert!((LIMIT..=LIMIT + later).contains(&offset), "{interface:?}: {offset}");
         assert_eq!(fs::metadata(directory.path().join("f.0")).unwrap().len(), LIMIT);
     }
 }
 
-fn a_dead_worker_is_named_with_its_status() {
+fn a_dead_worker_is_reported_with_its_status() {
     let directory = TempDir::new().unwrap();
-    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
+    let plan = stream(IoEngineKind::Null, Direction::Write, ENDLESS, 2);
     for (role, expected) in [
-        ("--role-dying", "ended without an answer (exit status: 7)"),
-        ("--role-killed", "ended without an answer (signal: 6 (SIGABRT)"),
-        ("--role-silent", "ended without an answer (exit status: 0)"),
+        ("--role-dying", "ended without a result (exit status: 7)"),
+        ("--role-killed", "ended without a result (signal: 6 (SIGABRT)"),
+        ("--role-silent", "ended without a result (exit status: 0)"),
     ] {
         let text = run_as(role, directory.path(), &plan).unwrap_err().to_string();
         assert!(text.starts_with("worker ") && text.contains(expected), "{text}");
     }
 }
 
-fn a_missing_program_is_named() {
+fn a_missing_program_is_reported() {
     let directory = TempDir::new().unwrap();
-    let plan = stream(Interface::Null, Direction::Write, 1, 2);
+    let plan = stream(IoEngineKind::Null, Direction::Write, 1, 2);
     let command = ["/nowhere/fslab", "worker"];
     let error = run_with(&command, directory.path(), &plan, &AtomicBool::new(false), None);
     let text = error.unwrap_err().to_string();
@@ -253,7 +255,7 @@ fn a_missing_program_is_named() {
 
 fn an_interrupt_stops_processes() {
     let directory = TempDir::new().unwrap();
-    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
+    let plan = stream(IoEngineKind::Null, Direction::Write, ENDLESS, 2);
     let (interrupt, progress) = (AtomicBool::new(false), Progress::default());
     let error = thread::scope(|scope| {
         let phase = scope.spawn(|| {
@@ -269,10 +271,10 @@ fn an_interrupt_stops_processes() {
     assert!(matches!(error, EngineError::Interrupted), "{error}");
 }
 
-/// The parent of the next test: its workers tell their process ids and never end by themselves.
+/// Parent of the next test: its workers print their process IDs and never end by themselves.
 fn endless_parent(directory: &Path) {
-    let plan = stream(Interface::Null, Direction::Write, ENDLESS, 2);
-    run_as("--role-telling", directory, &plan).unwrap();
+    let plan = stream(IoEngineKind::Null, Direction::Write, ENDLESS, 2);
+    run_as("--role-reporting", directory, &plan).unwrap();
 }
 
 fn workers_do_not_outlive_their_parent() {
@@ -283,8 +285,8 @@ fn workers_do_not_outlive_their_parent() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = BufReader::new(parent.stderr.take().unwrap());
-    let workers: Vec<_> = told
+    let reported = BufReader::new(parent.stderr.take().unwrap());
+    let workers: Vec<_> = reported
         .lines()
         .take(2)
         .map(|line| Pid::from_raw(line.unwrap().parse().unwrap()).unwrap())
@@ -294,7 +296,7 @@ fn workers_do_not_outlive_their_parent() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     for worker in &workers {
-        // Readable once the process has ended: pidfd_open(2).
+        // Readable after the process has ended: pidfd_open(2).
         let mut ended = [PollFd::new(worker, PollFlags::IN)];
         let patience = rustix::time::Timespec { tv_sec: 60, tv_nsec: 0 };
         assert_eq!(poll(&mut ended, Some(&patience)).unwrap(), 1, "a worker outlived its parent");
@@ -310,8 +312,8 @@ fn tree(steps: &[TreeStep]) -> Tree {
         spread: Spread::Directories { each: 20 },
         naming: Naming::Scrambled,
         sizes: Sizes::LogNormal { mean: Bytes(5000), sigma: 0.7 },
-        record: Bytes::kib(4),
-        fill: Fill::default(),
+        block_size: Bytes::kib(4),
+        data: DataPattern::default(),
         seed: u64::MAX - 5,
     };
     let workers = Workers { kind: WorkerKind::Process, ..Workers::threads(3) };
@@ -331,7 +333,7 @@ fn tree_as(role: &str, directory: &Path, tree: &Tree) -> Result<PhaseResult, Eng
     run_tree(tree, &context)
 }
 
-fn trees_are_the_work_of_processes_too() {
+fn processes_run_trees() {
     use TreeStep::{Close, Create, Fetch, Stat, Unlink, Write};
     let (ours, theirs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     for sharing in [Sharing::Private, Sharing::Directory] {
@@ -345,20 +347,20 @@ fn trees_are_the_work_of_processes_too() {
         assert_eq!(same.bytes(), made.bytes(), "the same sizes");
         if io_uring::IoUring::new(1).is_ok() {
             let mut ringed = Tree { calls: Calls::Ring { depth: 4 }, ..make.clone() };
-            (ringed.set.name, ringed.set.record) = ("r".into(), Bytes::kib(256));
+            (ringed.set.name, ringed.set.block_size) = ("r".into(), Bytes::kib(256));
             let through = tree_as("--role-worker", theirs.path(), &ringed).unwrap();
             assert_eq!((through.ops(), through.bytes()), (made.ops(), made.bytes()));
         }
         let look = Tree { steps: vec![Stat, Fetch], order: TreeOrder::Listed, ..make.clone() };
         assert_eq!(tree_as("--role-worker", theirs.path(), &look).unwrap().bytes(), made.bytes());
-        let mut remove = Tree { steps: vec![Unlink], order: TreeOrder::Shuffled, ..make };
+        let mut remove = Tree { steps: vec![Unlink], order: TreeOrder::Random, ..make };
         remove.end.remove_directories = true;
         assert_eq!(tree_as("--role-worker", ours.path(), &remove).unwrap().ops(), Ops(150));
         assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 0);
     }
 }
 
-fn the_fault_of_a_process_names_the_entry() {
+fn the_fault_of_a_process_has_the_path_of_the_entry() {
     let directory = TempDir::new().unwrap();
     let mut make = tree(&[TreeStep::Create, TreeStep::Write, TreeStep::Close]);
     make.set.naming = Naming::Numbers;
@@ -381,7 +383,7 @@ fn the_fault_of_a_process_names_the_entry() {
     assert_eq!((path, found, expected), (gone.path().join("t.1/2"), 9, 10));
 }
 
-/// Clients that replay a load file of this text once.
+/// Runs clients that replay a loadfile with this text once.
 fn replay_as(
     role: &str,
     directory: &Path,
@@ -393,14 +395,14 @@ fn replay_as(
     let path = files.path().join("load");
     fs::write(&path, text).unwrap();
     let replay = Replay {
-        load: Load::File { path: Some(path.to_str().unwrap().into()) },
+        loadfile: Load::File { path: Some(path.to_str().unwrap().into()) },
         until: Until::Replayed(2),
         resolve: true,
         durability: Durability::default(),
-        attributes: false,
+        xattr: false,
         rate: None,
-        paced: false,
-        line_call: true,
+        use_timestamps: false,
+        parent_check: true,
         workers: Workers { kind, ..Workers::threads(clients) },
     };
     let command = ["/proc/self/exe".into(), role.into()];
@@ -414,10 +416,10 @@ fn replay_as(
     run_replay(&replay, &context)
 }
 
-fn clients_of_a_replay_are_processes_too() {
+fn processes_run_replays() {
     const ALL: &str = include_str!("traces/replay.load");
     for clients in [1, 3] {
-        let told = [WorkerKind::Thread, WorkerKind::Process].map(|kind| {
+        let reported = [WorkerKind::Thread, WorkerKind::Process].map(|kind| {
             let directory = TempDir::new().unwrap();
             let result = replay_as("--role-worker", directory.path(), kind, clients, ALL).unwrap();
             assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -426,17 +428,17 @@ fn clients_of_a_replay_are_processes_too() {
             assert_eq!(latencies.operations().count(), result.ops().0);
             let unexpected: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
             assert_eq!(unexpected, 0);
-            let lines = result.facts.get("load.lines").map(str::to_owned);
+            let lines = result.facts.get("loadfile.lines").map(str::to_owned);
             (counts.collect::<Vec<_>>(), result.ops(), result.bytes(), lines)
         });
-        assert_eq!(told[0], told[1]);
-        assert_eq!(told[0].1, Ops(35 * 2 * u64::from(clients)));
-        assert_eq!(told[0].3.as_deref(), Some("36"));
-        assert_eq!(told[0].0.len(), 17, "the histograms of all kinds came along");
+        assert_eq!(reported[0], reported[1]);
+        assert_eq!(reported[0].1, Ops(35 * 2 * u64::from(clients)));
+        assert_eq!(reported[0].3.as_deref(), Some("36"));
+        assert_eq!(reported[0].0.len(), 17, "the histograms of all types are included");
     }
 }
 
-fn the_fault_of_a_client_names_its_line() {
+fn the_fault_of_a_client_has_its_line() {
     let directory = TempDir::new().unwrap();
     let opens = (0..200).map(|n| format!("NTCreateX \"/f{n}\" 0x40 0x2 {} NT_STATUS_OK\n", n + 1));
     let text: String = opens.collect();

@@ -1,18 +1,18 @@
-//! System calls of the phases that repeat a classic tool, compared with fixtures that were written
-//! by hand from what that tool does: names, sizes, order, and from where a distance counts.
+//! System calls of the phases that reproduce bonnie++, dbench, and smallfile, compared with
+//! fixtures derived from these programs: names, sizes, order, and origins of offsets.
 //!
 //! This binary starts itself under strace(1) for each phase ([`strace`]). Without arguments it runs
-//! the tests below, one after the other; a failing one panics.
+//! the tests below in sequence; a failing one panics.
 #![expect(clippy::unwrap_used, reason = "a test without the harness, which clippy does not see")]
-#![expect(clippy::print_stderr, reason = "the tests that are skipped are counted by this line")]
+#![expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 
 use std::{env, ffi::OsString, path::Path};
 
 use model::{
     Bytes,
     phase::{
-        Access, Amount, Bound, Direction, Files, Fill, Flush, FlushCall, FlushEvery, Interface,
-        Open, Presence, Stream, Work, Workers,
+        AccessPattern, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
+        IoEngineKind, Open, Stream, SyncCall, SyncEvery, SyncInterval, Work, Workers,
     },
 };
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ mod tree;
 
 use strace::{Call, expected, threads, traced};
 
-/// Bytes of a chunk of bonnie++.
+/// Chunk size of bonnie++ in bytes.
 const CHUNK: u64 = 8192;
 
 fn main() {
@@ -35,62 +35,62 @@ fn main() {
         return strace::perform(&arguments[2..]);
     }
     if strace::available() {
-        bytes_and_blocks_make_the_calls_of_bonnie();
+        byte_and_block_phases_make_the_calls_of_bonnie();
         seekers_make_the_calls_of_bonnie();
         tree::tests();
         replay::tests();
     }
 }
 
-/// A phase of bonnie++ over so many chunks: opened as its own, flushed before it is closed.
-fn bonnie(interface: Interface, direction: Direction, chunks: u64) -> Stream {
+/// Phase of bonnie++ over this number of chunks: opened exclusively, synced before it is closed.
+fn bonnie(interface: IoEngineKind, direction: Direction, chunks: u64) -> Stream {
     Stream {
         direction,
-        interface,
-        open: Open { own: true, ..Open::default() },
-        fill: Fill::Marks,
-        flush: Flush::Fsync,
+        io_engine: interface,
+        open: Open { exclusive: true, ..Open::default() },
+        data: DataPattern::Marks,
+        end_sync: EndSync::Fsync,
         seed: 1,
-        ..Stream::new(Files::One("Bonnie".into()), Bytes(chunks * CHUNK), Bytes(CHUNK))
+        ..Stream::new(FileSharing::One("Bonnie".into()), Bytes(chunks * CHUNK), Bytes(CHUNK))
     }
 }
 
-fn created(interface: Interface, chunks: u64) -> Stream {
-    let open = Open { presence: Presence::Fresh, own: true, ..Open::default() };
+fn created(interface: IoEngineKind, chunks: u64) -> Stream {
+    let open = Open { creation: FileCreation::Fresh, exclusive: true, ..Open::default() };
     Stream { open, ..bonnie(interface, Direction::Write, chunks) }
 }
 
-/// The calls of a phase on its file, but for the look at its length before the clock starts.
+/// Calls of a phase on its file, except for the fstat before the clock starts.
 fn calls(stream: Stream, directory: &Path) -> Vec<String> {
     let mut calls = traced(&Work::Stream(stream), directory);
     calls.retain(|call| call != "stat");
     calls
 }
 
-/// Calls with those that follow their like counted, which is what one can read when they differ.
+/// Calls with repetitions counted, for readable differences.
 fn folded(calls: &[String]) -> Vec<String> {
     let runs = calls.chunk_by(|one, next| one == next);
     runs.map(|run| format!("{} x{}", run[0], run.len())).collect()
 }
 
-fn bytes_and_blocks_make_the_calls_of_bonnie() {
+fn byte_and_block_phases_make_the_calls_of_bonnie() {
     let directory = TempDir::new().unwrap();
     for (phase, stream, fixture) in [
-        ("byte write", created(Interface::Bytewise, 2), include_str!("traces/byte-write.txt")),
-        ("block write", created(Interface::Position, 8), include_str!("traces/block-write.txt")),
+        ("byte write", created(IoEngineKind::Bytewise, 2), include_str!("traces/byte-write.txt")),
+        ("block write", created(IoEngineKind::Position, 8), include_str!("traces/block-write.txt")),
         (
             "rewrite",
-            bonnie(Interface::Position, Direction::Update(1.0), 8),
+            bonnie(IoEngineKind::Position, Direction::Update(1.0), 8),
             include_str!("traces/rewrite.txt"),
         ),
         (
             "byte read",
-            bonnie(Interface::Bytewise, Direction::Read, 2),
+            bonnie(IoEngineKind::Bytewise, Direction::Read, 2),
             include_str!("traces/byte-read.txt"),
         ),
         (
             "block read",
-            bonnie(Interface::Position, Direction::Read, 8),
+            bonnie(IoEngineKind::Position, Direction::Read, 8),
             include_str!("traces/block-read.txt"),
         ),
     ] {
@@ -99,21 +99,21 @@ fn bytes_and_blocks_make_the_calls_of_bonnie() {
     }
 }
 
-/// With a multiple of ten chunks, a place tells whether its ticket is a multiple of ten: those and
-/// no others are written back.
+/// With a multiple of ten chunks, an offset determines if its ticket is a multiple of ten: only
+/// those are written back.
 fn seekers_make_the_calls_of_bonnie() {
     const CHUNKS: u64 = 20;
     let directory = TempDir::new().unwrap();
-    calls(created(Interface::Position, CHUNKS), directory.path());
+    calls(created(IoEngineKind::Position, CHUNKS), directory.path());
     let seeks = Stream {
-        files: Files::Shared("Bonnie".into()),
-        access: Access::Tickets,
+        files: FileSharing::Shared("Bonnie".into()),
+        access_pattern: AccessPattern::Tickets,
         bound: Bound::Together(60),
         workers: Workers::threads(2),
-        ..bonnie(Interface::Position, Direction::Update(0.1), CHUNKS)
+        ..bonnie(IoEngineKind::Position, Direction::Update(0.1), CHUNKS)
     };
-    let every = FlushEvery { after: Amount::Ops(1), call: FlushCall::Fsync };
-    let synced = Stream { flush_every: Some(every), ..seeks.clone() };
+    let every = SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync };
+    let synced = Stream { sync_every: Some(every), ..seeks.clone() };
     for (stream, fixture) in [
         (seeks, include_str!("traces/seeks.txt")),
         (synced, include_str!("traces/seeks-synced.txt")),
@@ -130,8 +130,8 @@ fn seekers_make_the_calls_of_bonnie() {
     }
 }
 
-/// The tickets that a seeker had, and how many of them were updates; everything else is as the
-/// four parts of the fixture say.
+/// Number of tickets of a seeker, and number of updates; all other calls match the four parts of
+/// the fixture.
 fn seeker(calls: &[Call], parts: &[Vec<String>; 4]) -> (u64, u64) {
     let [head, ticket, update, tail] = parts;
     let calls: Vec<&Call> = calls.iter().filter(|call| call.name != "stat").collect();

@@ -1,25 +1,27 @@
-//! The cells of a plan on this host: each open, or skipped with the reason.
+//! Cells of a plan on this host: each open, or skipped with the reason.
 
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Point, Twins,
+    AaControl, Bytes, Cell, Environment, FilesystemLevel, WorkloadParameters,
     record::{CellRecord, CellState, PhaseInfo},
-    storage::Place,
+    storage::StorageKind,
 };
-use rig::{Ability, Availability, Catalogue, Host, catalogue::Kind, layers};
+use rig::{Availability, Catalog, Host, Support, catalog::Kind, layers};
 
-use crate::{exit::Failure, plans::Chosen};
+use crate::{exit::Failure, plans::ResolvedPlan};
 
-/// What makes and checks the plan's filesystems: versions and commands, by filesystem. Defaults
-/// depend on them, so a run names them, and goes on only with the same.
-pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> Environment {
+/// Versions and commands of the programs that create and check the filesystems of the plan, by
+/// filesystem. Defaults depend on them, so a run records them and resumes only with the same ones.
+pub(crate) fn tools(chosen: &ResolvedPlan, catalog: &Catalog, host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     let levels = chosen.plan.filesystems.iter();
-    for name in levels.flat_map(|level| [Some(&level.base), level.becomes.as_ref()]).flatten() {
-        let Ok(filesystem) = catalogue.get(name) else { continue };
+    for name in
+        levels.flat_map(|level| [Some(&level.fs_type), level.converted_to.as_ref()]).flatten()
+    {
+        let Ok(filesystem) = catalog.get(name) else { continue };
         if let Availability::Usable { version: Some(version) } =
-            catalogue.availability(filesystem, host)
+            catalog.availability(filesystem, host)
         {
             facts.set(format!("filesystem.{name}.tools"), version);
         }
@@ -33,34 +35,34 @@ pub(crate) fn tools(chosen: &Chosen, catalogue: &Catalogue, host: &dyn Host) -> 
     facts
 }
 
-/// Every cell of the plan, in its order, and then the twins; those whose filesystem cannot be had
-/// here are skipped with the reason.
+/// All cells of the plan in its order, then the A/A duplicates. Cells whose filesystem is not
+/// available are skipped with the reason.
 pub(crate) fn of(
-    chosen: &Chosen,
-    catalogue: &Catalogue,
+    chosen: &ResolvedPlan,
+    catalog: &Catalog,
     host: &dyn Host,
     seed: u64,
 ) -> Vec<CellRecord> {
     let mut known = BTreeMap::new();
-    let state = |level: &FilesystemLevel| match catalogue.level(level, host) {
+    let state = |level: &FilesystemLevel| match catalog.level(level, host) {
         Err(error) => CellState::Skipped { reason: error.to_string() },
-        Ok(Availability::Usable { .. }) => unfit(chosen, catalogue, level),
-        Ok(Availability::Missing { reason, cure }) => {
-            CellState::Skipped { reason: format!("{reason}; {cure}") }
+        Ok(Availability::Usable { .. }) => unfit(chosen, catalog, level),
+        Ok(Availability::Missing { reason, hint, .. }) => {
+            CellState::Skipped { reason: format!("{reason}; {hint}") }
         }
     };
-    let abilities = match chosen.cells.iter().all(|labelled| labelled.cell.factors.is_empty()) {
+    let supports = match chosen.cells.iter().all(|labelled| labelled.cell.settings.is_empty()) {
         true => Vec::new(),
-        false => rig::abilities(host),
+        false => rig::setting_support(host),
     };
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
         let level = &cell.filesystem;
         let (state, room) = known
             .entry(level.name.clone())
-            .or_insert_with(|| (state(level), room(chosen, catalogue, level)));
+            .or_insert_with(|| (state(level), image_sizes(chosen, catalog, level)));
         let obstacle = crowded(room.as_deref(), &cell.workload);
-        let state = match obstacle.or_else(|| unsettable(&cell, &abilities)) {
+        let state = match obstacle.or_else(|| unsettable(&cell, &supports)) {
             Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
             Some(_) | None => state.clone(),
         };
@@ -71,7 +73,7 @@ pub(crate) fn of(
             name: phase.name.clone(),
             group: phase.group.clone(),
             role: phase.role,
-            primary: chosen.plan.clock().judged(phase.primary()),
+            primary: chosen.plan.clock().primary_metric(phase.primary()),
             cache: Some(phase.cache),
         });
         CellRecord {
@@ -83,28 +85,32 @@ pub(crate) fn of(
         }
     });
     let mut cells: Vec<CellRecord> = cells.collect();
-    let twins = twins(&cells, chosen.plan.twins(), seed);
-    cells.extend(twins);
+    let aa_duplicates = aa_duplicates(&cells, chosen.plan.aa_control(), seed);
+    cells.extend(aa_duplicates);
     cells
 }
 
-/// The twins of some open cells, as [`Twins`] has it: second cells of the same, which come last.
+/// A/A duplicates of some open cells, as selected by [`AaControl`]; they come last.
 ///
-/// Where each workload has one, its filesystem is another from workload to workload, beginning at
-/// one drawn by the seed: what chance does is then seen on all of them.
-pub(crate) fn twins(cells: &[CellRecord], twins: Twins, seed: u64) -> Vec<CellRecord> {
+/// With one duplicate per workload, the filesystem changes from workload to workload, starting at a
+/// random one, so that the noise of all filesystems is measured.
+pub(crate) fn aa_duplicates(
+    cells: &[CellRecord],
+    aa_duplicates: AaControl,
+    seed: u64,
+) -> Vec<CellRecord> {
     let open = || cells.iter().filter(|record| record.state == CellState::Open);
-    let firsts: Vec<&CellRecord> = match twins {
-        Twins::None => Vec::new(),
-        Twins::One => open().take(1).collect(),
-        Twins::Each => {
-            let mut points: Vec<&Point> = Vec::new();
+    let firsts: Vec<&CellRecord> = match aa_duplicates {
+        AaControl::None => Vec::new(),
+        AaControl::One => open().take(1).collect(),
+        AaControl::PerWorkload => {
+            let mut points: Vec<&WorkloadParameters> = Vec::new();
             for record in open() {
                 if !points.contains(&&record.cell.workload) {
                     points.push(&record.cell.workload);
                 }
             }
-            let of_point = |(turn, point): (usize, &&Point)| {
+            let of_point = |(turn, point): (usize, &&WorkloadParameters)| {
                 let alike: Vec<_> =
                     open().filter(|record| record.cell.workload == **point).collect();
                 let first = usize::try_from(seed % alike.len() as u64).unwrap_or(0);
@@ -113,97 +119,104 @@ pub(crate) fn twins(cells: &[CellRecord], twins: Twins, seed: u64) -> Vec<CellRe
             points.iter().enumerate().map(of_point).collect()
         }
     };
-    let twin = |first: &CellRecord| {
-        let cell = Cell { twin: true, ..first.cell.clone() };
+    let aa_duplicate = |first: &CellRecord| {
+        let cell = Cell { aa_duplicate: true, ..first.cell.clone() };
         CellRecord { id: cell.id(), cell, ..first.clone() }
     };
-    firsts.into_iter().map(twin).collect()
+    firsts.into_iter().map(aa_duplicate).collect()
 }
 
-/// Why a setting of a cell cannot be made on this machine.
-fn unsettable(cell: &Cell, abilities: &[Ability]) -> Option<String> {
-    cell.factors.keys().find_map(|factor| {
+/// Reason why a setting of a cell is not supported by this machine.
+fn unsettable(cell: &Cell, supports: &[Support]) -> Option<String> {
+    cell.settings.keys().find_map(|factor| {
         let name = factor.spec().name;
-        let why = abilities.iter().find(|ability| ability.name == name)?.here.as_ref().err()?;
-        Some(format!("{name} cannot be set: {why}"))
+        let why = supports.iter().find(|support| support.name == name)?.support.as_ref().err()?;
+        Some(format!("{name} is not supported: {why}"))
     })
 }
 
-/// Makes sure that what a workload makes finds room beside what fills the image up beforehand, with
-/// an eighth to spare for the filesystem's own structures.
+/// Checks that the workload fits the space above the fill level, with an eighth in reserve for
+/// metadata of the filesystem.
 ///
 /// # Errors
-/// Wrong usage, where it does not.
-pub(crate) fn roomy(chosen: &Chosen, catalogue: &Catalogue) -> Result<(), Failure> {
+/// A usage error if it does not fit.
+pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<(), Failure> {
     for labelled in &chosen.cells {
-        let (cell, full) = (&labelled.cell, labelled.cell.fullness);
+        let (cell, full) = (&labelled.cell, labelled.cell.fill_level);
         let Some(suite) = suites::find(&cell.workload.suite) else { continue };
-        let Some(room) = room(chosen, catalogue, &cell.filesystem) else { continue };
-        let Bytes(all) = room.into_iter().sum();
+        let Some(sizes) = image_sizes(chosen, catalog, &cell.filesystem) else { continue };
+        let Bytes(all) = sizes.into_iter().sum();
         let needs = (suite.footprint)(&cell.workload).0;
         let free = all / 100 * u64::from(100u8.saturating_sub(full.0));
         if !full.is_empty() && needs.saturating_add(needs / 8) > free {
             return Err(Failure::usage(anyhow::anyhow!(
-                "{}: the workload needs {} and an eighth to spare, and of {} only {} are free when \
-                 they are {full} full; make the files smaller, the image larger, or `full` less",
+                "{}: the workload needs {} and an eighth in reserve, but only {} of {} are \
+                 available at fill level {full}; use smaller files, a larger \
+                 `storage.image_size`, or a lower `fill_percent`",
                 labelled.label,
                 report::bytes(Bytes(needs)),
-                report::bytes(Bytes(all)),
                 report::bytes(Bytes(free)),
+                report::bytes(Bytes(all)),
             )));
         }
     }
     Ok(())
 }
 
-/// How many devices the storage has; 1 stands for a directory.
-fn devices(chosen: &Chosen) -> usize {
-    match &chosen.storage.place {
-        Place::Image { count, .. } => *count as usize,
-        Place::Devices { paths } => paths.len(),
-        Place::Directory { .. } => 1,
+/// Number of storage devices; 1 for a directory.
+fn devices(chosen: &ResolvedPlan) -> usize {
+    match &chosen.storage.kind {
+        StorageKind::Image { count, .. } => *count as usize,
+        StorageKind::Devices { paths } => paths.len(),
+        StorageKind::Directory { .. } => 1,
     }
 }
 
-/// The sizes of the images that a level finds, after its layers; `None` for other storage, whose
-/// sizes the plan does not say, and for a level that does not fit.
-fn room(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> Option<Vec<Bytes>> {
-    let Place::Image { size, .. } = &chosen.storage.place else { return None };
-    let filesystem = catalogue.get(&level.base).ok()?;
-    let footing = layers::footing(level, filesystem, None, devices(chosen)).ok()?;
-    Some(layers::room(&level.layers, &vec![*size; footing.devices]))
+/// Sizes of the images of a level, after its layers. `None` for other storage, whose sizes are not
+/// in the plan, and for a level that does not fit.
+fn image_sizes(
+    chosen: &ResolvedPlan,
+    catalog: &Catalog,
+    level: &FilesystemLevel,
+) -> Option<Vec<Bytes>> {
+    let StorageKind::Image { size, .. } = &chosen.storage.kind else { return None };
+    let filesystem = catalog.get(&level.fs_type).ok()?;
+    let requirement = layers::device_requirement(level, filesystem, None, devices(chosen)).ok()?;
+    Some(layers::capacity(&level.layers, &vec![*size; requirement.devices]))
 }
 
-/// Whether what a cell's workload makes finds room on the devices of its level, with an eighth to
-/// spare: a level may lie on fewer than the plan names, or find less of them through its layers.
-fn crowded(room: Option<&[Bytes]>, point: &Point) -> Option<String> {
+/// Checks that the workload of a cell fits the devices of its level, with an eighth in reserve. A
+/// level may use fewer devices than the plan has, or have less space after its layers.
+fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String> {
     let has: Bytes = room?.iter().copied().sum();
     let needs = (suites::find(&point.suite)?.footprint)(point);
     (needs.0.saturating_add(needs.0 / 8) > has.0).then(|| {
         let (needs, has) = (report::bytes(needs), report::bytes(has));
         format!(
-            "the workload needs {needs} and an eighth to spare, and its devices have {has}; make \
-             the files smaller, or `storage.image` larger"
+            "the workload needs {needs} and an eighth in reserve, but its devices have {has}; use \
+             smaller files or a larger `storage.image_size`"
         )
     })
 }
 
-/// Whether a level can be made on the plan's storage at all.
-fn unfit(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> CellState {
-    let becomes = level.becomes.as_deref().and_then(|name| catalogue.get(name).ok());
-    let Ok(filesystem) = catalogue.get(&level.base) else { return CellState::Open };
+/// Checks that the storage of the plan can hold a level.
+fn unfit(chosen: &ResolvedPlan, catalog: &Catalog, level: &FilesystemLevel) -> CellState {
+    let becomes = level.converted_to.as_deref().and_then(|name| catalog.get(name).ok());
+    let Ok(filesystem) = catalog.get(&level.fs_type) else { return CellState::Open };
     let name = &filesystem.name;
-    let least = [Some(filesystem), becomes].into_iter().flatten().max_by_key(|it| it.min);
-    let smallest = room(chosen, catalogue, level).and_then(|room| room.into_iter().min());
-    let small = least.filter(|it| smallest.is_some_and(|size| size < it.min));
-    let reason = if let Err(unfit) = layers::footing(level, filesystem, becomes, devices(chosen)) {
+    let least = [Some(filesystem), becomes].into_iter().flatten().max_by_key(|it| it.min_size);
+    let smallest = image_sizes(chosen, catalog, level).and_then(|sizes| sizes.into_iter().min());
+    let small = least.filter(|it| smallest.is_some_and(|size| size < it.min_size));
+    let reason = if let Err(unfit) =
+        layers::device_requirement(level, filesystem, becomes, devices(chosen))
+    {
         unfit.to_string()
     } else if !level.setup.is_empty() && filesystem.kind != Kind::Block {
-        format!("a setup needs a filesystem on a device, and {name} has none; take `setup` out")
+        format!("setup steps need a filesystem on a device, and {name} has none; remove `setup`")
     } else if let (Some(least), Some(size)) = (small, smallest) {
         format!(
-            "{} needs {} at least and the image has {size}; make `storage.image` larger",
-            least.name, least.min
+            "{} needs at least {}, but the image has {size}; use a larger `storage.image_size`",
+            least.name, least.min_size
         )
     } else {
         return CellState::Open;
@@ -215,25 +228,25 @@ fn unfit(chosen: &Chosen, catalogue: &Catalogue, level: &FilesystemLevel) -> Cel
 mod tests {
     use std::collections::BTreeSet;
 
-    use model::{Bytes, Fullness, Value};
+    use model::{Bytes, FillLevel, Value};
 
     use super::*;
 
     fn cell(filesystem: &str, mib: u64, state: CellState) -> CellRecord {
-        let record = BTreeMap::from([("record".to_owned(), Value::Size(Bytes::mib(mib)))]);
+        let record = BTreeMap::from([("block_size".to_owned(), Value::Size(Bytes::mib(mib)))]);
         let cell = Cell {
             filesystem: FilesystemLevel::plain(filesystem),
-            workload: Point { suite: "iozone".into(), parameters: record },
+            workload: WorkloadParameters { suite: "iozone".into(), parameters: record },
             scheduler: None,
-            fullness: Fullness(0),
-            factors: Default::default(),
-            twin: false,
+            fill_level: FillLevel(0),
+            settings: Default::default(),
+            aa_duplicate: false,
         };
         let label = format!("iozone record={mib}MiB");
         CellRecord { id: cell.id(), cell, label, state, phases: Vec::new() }
     }
 
-    /// Four filesystems, the first of which cannot be had, and four workloads.
+    /// Four filesystems, the first of which is not available, and four workloads.
     fn cells() -> Vec<CellRecord> {
         let missing = CellState::Skipped { reason: "gone".into() };
         let of = |name, state: &CellState| [1, 2, 3, 4].map(|mib| cell(name, mib, state.clone()));
@@ -241,35 +254,45 @@ mod tests {
         [of("jfs", &missing), of("ext4", &open), of("xfs", &open), of("btrfs", &open)].concat()
     }
 
-    fn names(twins: &[CellRecord]) -> Vec<(&str, &str)> {
-        twins.iter().map(|twin| (twin.cell.filesystem.name.as_str(), twin.label.as_str())).collect()
+    fn names(aa_duplicates: &[CellRecord]) -> Vec<(&str, &str)> {
+        aa_duplicates
+            .iter()
+            .map(|aa_duplicate| {
+                (aa_duplicate.cell.filesystem.name.as_str(), aa_duplicate.label.as_str())
+            })
+            .collect()
     }
 
     #[test]
-    fn one_twin_is_of_the_first_cell_that_can_be_had() {
+    fn a_single_duplicate_is_of_the_first_available_cell() {
         let cells = cells();
-        assert!(twins(&cells, Twins::None, 1).is_empty());
-        let one = twins(&cells, Twins::One, 1);
+        assert!(aa_duplicates(&cells, AaControl::None, 1).is_empty());
+        let one = aa_duplicates(&cells, AaControl::One, 1);
         assert_eq!(names(&one), [("ext4", "iozone record=1MiB")]);
-        assert!(one[0].cell.twin && one[0].state == CellState::Open);
+        assert!(one[0].cell.aa_duplicate && one[0].state == CellState::Open);
         assert_eq!(one[0].id, one[0].cell.id());
-        assert_ne!(one[0].id, cells[4].id, "the cell it is a second of has another id");
-        assert!(twins(&cells[..4], Twins::One, 1).is_empty(), "nothing can be had");
+        assert_ne!(
+            one[0].id, cells[4].id,
+            "the ID of a duplicate differs from that of its original"
+        );
+        assert!(aa_duplicates(&cells[..4], AaControl::One, 1).is_empty(), "no cell is available");
     }
 
     #[test]
-    fn each_workload_has_a_twin_and_they_are_spread_over_the_filesystems() {
+    fn duplicates_per_workload_are_spread_over_the_filesystems() {
         let cells = cells();
         for seed in 0..9 {
-            let each = twins(&cells, Twins::Each, seed);
+            let each = aa_duplicates(&cells, AaControl::PerWorkload, seed);
             let names = names(&each);
             let filesystems: BTreeSet<_> =
                 names.iter().map(|(filesystem, _)| *filesystem).collect();
             let labels: BTreeSet<_> = names.iter().map(|(_, label)| *label).collect();
             assert_eq!((each.len(), filesystems.len(), labels.len()), (4, 3, 4), "{names:?}");
-            assert_eq!(self::names(&twins(&cells, Twins::Each, seed)), names);
+            assert_eq!(self::names(&aa_duplicates(&cells, AaControl::PerWorkload, seed)), names);
         }
-        let first = |seed| twins(&cells, Twins::Each, seed)[0].cell.filesystem.name.clone();
+        let first = |seed| {
+            aa_duplicates(&cells, AaControl::PerWorkload, seed)[0].cell.filesystem.name.clone()
+        };
         assert_ne!(first(0), first(1));
     }
 }

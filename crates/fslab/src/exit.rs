@@ -1,4 +1,4 @@
-//! How the program ends: one exit status for each kind of ending.
+//! Exit statuses of the program.
 
 use std::{
     error::Error,
@@ -9,46 +9,47 @@ use guest::GuestError;
 
 use crate::output;
 
-/// How a command ended without an error of its own.
+/// Result of a command that did not return an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
-    Done,
-    /// The answer is no: a check found a difference.
-    No,
-    /// Wrong usage or plan; nothing was done.
+    /// Success.
+    Success,
+    /// A check found a difference.
+    DifferenceFound,
+    /// Usage error or invalid plan; nothing was changed.
     Usage,
-    /// The rig or the environment failed; nothing was measured.
-    Rig,
-    /// Measured, but incomplete or invalid.
+    /// Environment error; nothing was measured.
+    Environment,
+    /// Some cells failed.
     Incomplete,
-    /// The rest is to be measured after the machine was booted.
-    Boot,
-    /// The data cannot say: neither yes nor no.
-    Undecided,
-    /// Interrupted; undone, and can be resumed.
+    /// A reboot is required before the next trial.
+    RebootRequired,
+    /// Inconclusive: more repetitions are needed.
+    Inconclusive,
+    /// Interrupted; changes were undone and the run can be resumed.
     Interrupted,
 }
 
 impl Exit {
-    /// Every ending, its status and its meaning, for the reference page.
+    /// Every exit status with its meaning, for the reference page.
     pub(crate) const ALL: [(Self, u8, &'static str); 8] = [
-        (Self::Done, 0, "done"),
-        (Self::No, 1, "the answer is no: a check found a difference"),
-        (Self::Usage, 2, "wrong usage or plan; nothing was done"),
-        (Self::Rig, 3, "the rig or the environment failed, or nothing could be measured"),
-        (Self::Incomplete, 4, "measured, but some cells failed; skipped ones do not count"),
+        (Self::Success, 0, "success"),
         (
-            Self::Boot,
-            5,
-            "the plan wants the machine booted before the next trial; go on with --resume",
+            Self::DifferenceFound,
+            1,
+            "a check found a difference: regression, contradiction, or lost \
+                                    data",
         ),
-        (Self::Undecided, 6, "the data cannot say: more repeats, or fewer differences, would"),
+        (Self::Usage, 2, "usage error or invalid plan; nothing was changed"),
+        (Self::Environment, 3, "environment error, or nothing could be measured"),
+        (Self::Incomplete, 4, "some cells failed (skipped cells do not count)"),
+        (Self::RebootRequired, 5, "reboot required before the next trial; continue with --resume"),
+        (Self::Inconclusive, 6, "inconclusive; more repetitions are needed"),
         (
             Self::Interrupted,
             130,
-            "interrupted and undone, the run can be resumed; a second signal stops at once, and then \
-             `fslab clean` undoes",
+            "interrupted; changes were undone and the run can be resumed. A second signal exits at \
+             once; then run `fslab clean`",
         ),
     ];
 
@@ -69,44 +70,45 @@ impl Termination for Exit {
     }
 }
 
-/// An error with the ending it leads to.
+/// Error with its exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
     error: anyhow::Error,
-    /// A message that is complete as it stands, such as a plan's mistake with its line.
+    /// True if the message is complete, such as a plan error with its line.
     rendered: bool,
 }
 
 impl Failure {
-    /// Wrong usage: the message says what to type instead.
+    /// Usage error; the message contains a hint.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { exit: Exit::Usage, error: error.into(), rendered: false }
     }
 
-    /// A diagnostic that already shows place and cure.
+    /// Diagnostic that already contains the location and a hint.
     pub(crate) fn diagnostic(text: String) -> Self {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(text), rendered: true }
     }
 
-    /// What went wrong, causes included.
-    pub(crate) fn text(&self) -> String {
+    /// Error message with its causes.
+    pub(crate) fn message(&self) -> String {
         chain(self.error.as_ref())
     }
 
-    /// A signal ended the preparation of a guest, which is no failure of the rig.
+    /// Reports whether a signal ended the preparation of a guest, which is not an environment
+    /// error.
     pub(crate) fn is_interrupted(&self) -> bool {
         let mut causes = self.error.chain();
         causes.any(|it| matches!(it.downcast_ref(), Some(GuestError::Interrupted)))
     }
 
-    /// Says what went wrong on stderr, causes included, and gives the status.
+    /// Prints the error and its causes to stderr and returns the exit status.
     pub(crate) fn report(self) -> ExitCode {
         if output::is_broken_pipe(&self.error) {
-            return Exit::Done.into();
+            return Exit::Success.into();
         }
         if self.is_interrupted() {
-            output::message("interrupted, and undone");
+            output::message("interrupted; changes were undone");
             return Exit::Interrupted.into();
         }
         match self.rendered {
@@ -119,11 +121,11 @@ impl Failure {
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { exit: Exit::Rig, error: error.into(), rendered: false }
+        Self { exit: Exit::Environment, error: error.into(), rendered: false }
     }
 }
 
-/// An error and its causes in one line, leaving out a cause whose words its parent already has.
+/// Error and its causes in one line. A cause that its parent already contains is omitted.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_that_is_interrupted_while_it_boots_is_not_a_failure_of_the_rig() {
+    fn an_interrupted_guest_boot_is_not_an_environment_error() {
         let interrupted = || Err::<(), _>(GuestError::Interrupted);
         let booting = interrupted().context("booting the guest").unwrap_err();
         assert!(Failure::from(booting).is_interrupted());

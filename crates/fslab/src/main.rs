@@ -1,13 +1,13 @@
-//! The binary: commands on one side, the conductor that runs a plan on the other.
+//! Main program: commands, and the runner that executes a plan.
 #![forbid(unsafe_code)]
 
 mod cells;
 mod cli;
 mod commands;
-mod conductor;
 mod exit;
 mod output;
 mod plans;
+mod runner;
 mod screen;
 
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // Before there are threads: what this process is may be settled by who started it.
-    if let Some(code) = guest::inside::take_over(commands::guest::work) {
+    // Before any thread starts: this process may be the init process of a guest.
+    if let Some(code) = guest::in_guest::run_if_guest(commands::guest::work) {
         return code;
     }
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == guest::cage::COMMAND) {
-        return guest::cage::main(arguments);
+    if arguments.next().is_some_and(|first| first == guest::supervisor::COMMAND) {
+        return guest::supervisor::main(arguments);
     }
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,

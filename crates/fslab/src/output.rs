@@ -1,9 +1,9 @@
-//! The one door to stdout and stderr: results on stdout, everything else on stderr.
+//! All output to stdout and stderr: results on stdout, everything else on stderr.
 //!
-//! Text that leaves as text may hold names of files, titles of plans, or lines of the kernel log.
-//! A character in it that commands a terminal is printed as its escape ([`plain`], [`line`]), so
-//! only styles of crate `report` reach a terminal ([`styled`]). JSON gets escapes of its own
-//! ([`json`]); bytes of other machine formats, which escape for themselves, pass ([`bytes`]).
+//! Text may contain file names, plan titles, or lines of the kernel log. Control characters in it
+//! are printed as escapes ([`plain`], [`line`]), so only styles of crate `report` reach a terminal
+//! ([`styled`]). JSON has its own escapes ([`json`]). Bytes of other machine formats, which escape
+//! themselves, are not changed ([`bytes`]).
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -15,12 +15,12 @@ use report::is_command;
 /// Prints a result.
 ///
 /// # Errors
-/// When stdout cannot be written; a closed pipe is told apart by [`is_broken_pipe`].
+/// If stdout cannot be written; [`is_broken_pipe`] identifies a closed pipe.
 pub(crate) fn result(text: &str) -> io::Result<()> {
     print(&plain(text))
 }
 
-/// Prints a result of which each item is one line, even if a name in it contains line breaks.
+/// Prints a result with one item per line, even if a name contains line breaks.
 ///
 /// # Errors
 /// As [`result()`].
@@ -28,7 +28,7 @@ pub(crate) fn lines<T: AsRef<str>>(lines: &[T]) -> io::Result<()> {
     print(&lines.iter().map(|text| line(text.as_ref())).collect::<Vec<_>>().join("\n"))
 }
 
-/// Prints a text of crate `report`, in whose styles stdout may be colored.
+/// Prints a text of crate `report`; its styles may be colored.
 ///
 /// # Errors
 /// As [`result()`].
@@ -36,7 +36,7 @@ pub(crate) fn styled(text: &str) -> io::Result<()> {
     print(&report::harmless(text, color()))
 }
 
-/// Prints a result in JSON.
+/// Prints a result as JSON.
 ///
 /// # Errors
 /// As [`result()`].
@@ -59,19 +59,19 @@ fn print(text: &str) -> io::Result<()> {
     bytes(format!("{text}{end}").as_bytes())
 }
 
-/// Prints a message for a person. A stderr that is gone is no reason to stop measuring.
+/// Prints a message. A closed stderr does not stop the measurement.
 pub(crate) fn message(text: &str) {
     let _gone = writeln!(io::stderr().lock(), "{}", plain(text));
 }
 
-/// Prints a message for a program: one object of JSON.
+/// Prints a message as one JSON object.
 pub(crate) fn event(json: &serde_json::Value) {
     let _gone = writeln!(io::stderr().lock(), "{}", escaped(&json.to_string()));
 }
 
-/// Prints help, the version, or an error about arguments, and gives the status.
+/// Prints help, the version, or an argument error, and returns the exit status.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // An error repeats arguments, in which styles would pass as well.
+    // An error repeats arguments, so styles cannot be allowed.
     let hostile = std::env::args_os().any(|it| it.to_string_lossy().contains(is_command));
     let terminal = match error.use_stderr() {
         true => io::stderr().is_terminal(),
@@ -89,7 +89,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// A text whose lines and tabs remain, and in which nothing commands a terminal.
+/// Text with its lines and tabs, and with other control characters escaped.
 pub(crate) fn plain(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|text| match text.strip_suffix("\r\n") {
@@ -99,7 +99,7 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// A text as one line, in which nothing commands a terminal.
+/// Text as one line, with control characters escaped.
 pub(crate) fn line(text: &str) -> String {
     shown(text, &[])
 }
@@ -108,8 +108,8 @@ fn shown(text: &str, kept: &[char]) -> String {
     replaced(text, kept, |letter| letter.escape_unicode().to_string())
 }
 
-/// JSON whose texts have escapes for all that commands a terminal (RFC 8259, section 7). Outside
-/// texts JSON has no such characters but line breaks.
+/// JSON with control characters in strings escaped (RFC 8259, section 7). Outside strings JSON has
+/// no such characters except line breaks.
 fn escaped(json: &str) -> String {
     let escape = |letter: char| {
         let mut units = [0; 2];
@@ -129,14 +129,14 @@ fn replaced(text: &str, kept: &[char], escape: impl Fn(char) -> String) -> Strin
     shown
 }
 
-/// Whether stdout's reader went away, which ends `fslab … | head` and is no error.
+/// Reports whether the reader of stdout exited, as in `fslab … | head`; this is not an error.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }
 
-/// Columns of stdout's terminal, or 100 when it is none.
+/// Columns of the terminal of stdout, or 100 if stdout is not a terminal.
 pub(crate) fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col);
     match columns {
@@ -145,14 +145,14 @@ pub(crate) fn width() -> usize {
     }
 }
 
-/// Whether stdout may carry color, by the environment and by whether it is a terminal.
+/// Reports whether stdout may be colored, according to the environment and its type.
 pub(crate) fn color() -> bool {
     colored(io::stdout().is_terminal(), |name| std::env::var(name).ok())
 }
 
-/// Whether to write color. `NO_COLOR` says no to everything (no-color.org); `CLICOLOR_FORCE` says
-/// yes even where stdout is no terminal, and `CLICOLOR=0` no where it is one
-/// (bixense.com/clicolors); a terminal that calls itself `dumb` has none.
+/// Color decision. `NO_COLOR` disables color (no-color.org). `CLICOLOR_FORCE` enables it even if
+/// stdout is not a terminal, and `CLICOLOR=0` disables it on a terminal (bixense.com/clicolors). A
+/// terminal of type `dumb` has no color.
 fn colored(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let value = |name: &str| variable(name).filter(|value| !value.is_empty());
     if value("NO_COLOR").is_some() {
@@ -165,7 +165,7 @@ fn colored(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     terminal && !refused && value("TERM").is_none_or(|value| value != "dumb")
 }
 
-/// A report as the terminal can show it: in ASCII where the locale is not one of UTF-8.
+/// Report in the encoding of the terminal: ASCII unless the locale uses UTF-8.
 pub(crate) fn legible(report: String) -> String {
     match unicode(|name| std::env::var(name).ok()) {
         true => report,
@@ -173,9 +173,9 @@ pub(crate) fn legible(report: String) -> String {
     }
 }
 
-/// Whether the locale of characters is one of UTF-8: the first variable that is set and not empty
-/// decides (POSIX.1-2024, Base Definitions 8.2). Where none is, as in many containers, nothing is
-/// known of the terminal, and today's are of UTF-8.
+/// Reports whether the character locale uses UTF-8. The first variable that is set and not empty
+/// decides (POSIX.1-2024, Base Definitions 8.2). Without any, as in many containers, UTF-8 is
+/// assumed.
 fn unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
@@ -185,7 +185,7 @@ fn unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Sends the log of the libraries to stderr: warnings, or more with `-v` and `-vv`.
+/// Sends log messages of the libraries to stderr: warnings, or more with `-v` and `-vv`.
 pub(crate) fn start_log(verbose: u8) {
     let level = match verbose {
         0 => tracing::Level::WARN,
@@ -196,13 +196,13 @@ pub(crate) fn start_log(verbose: u8) {
         .with_max_level(level)
         .with_writer(|| Log)
         .with_target(false)
-        // A stderr that is gone is no reason to stop, nor to panic.
+        // A closed stderr must not stop or panic the program.
         .log_internal_errors(false)
         .without_time()
         .init();
 }
 
-/// The log on stderr. Each write is a whole line.
+/// Log writer on stderr. Each write is a whole line.
 struct Log;
 
 impl Write for Log {
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_commands_a_terminal_and_json_stays_equal() {
+    fn control_characters_are_escaped_and_json_keeps_its_values() {
         let hostile = "a\tb\r\nc\r\u{1b}[2J\u{9b}m\u{202e}\u{200b}\u{e0041}\u{7f}\u{2028}é\u{5d0}";
         let shown = "\\u{d}\\u{1b}[2J\\u{9b}m\\u{202e}\\u{200b}\\u{e0041}\\u{7f}\\u{2028}é\u{5d0}";
         assert_eq!(plain(hostile), format!("a\tb\nc{shown}"));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn color_is_for_terminals_that_want_it() {
+    fn color_requires_a_terminal_that_supports_it() {
         for (terminal, set, expected) in [
             (true, &[][..], true),
             (false, &[], false),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_locale_that_is_set_decides() {
+    fn the_first_locale_variable_that_is_set_decides() {
         for (set, expected) in [
             (&[][..], true),
             (&[("LANG", "C")], false),

@@ -1,4 +1,4 @@
-//! Ready plans, and how a plan is found, read, changed and explained when it is wrong.
+//! Built-in plans; search, parsing, overriding, and diagnostics of plans.
 
 use std::{
     fs,
@@ -8,65 +8,76 @@ use std::{
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use model::{
-    Plan, PlanError, Scale, Storage, Vocabulary, matrix::Labelled, storage::Place,
+    KnownNames, Plan, PlanError, Scale, Storage, matrix::LabeledCell, storage::StorageKind,
     workload::ValueError,
 };
-use rig::Catalogue;
+use rig::Catalog;
 
 use crate::{cli::Changes, exit::Failure};
 
-/// A plan that comes with the program.
-pub(crate) struct Ready {
-    /// Its name on the command line.
+/// Plan shipped with fslab.
+pub(crate) struct BuiltinPlan {
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// Its text.
+    /// TOML text.
     pub(crate) text: &'static str,
 }
 
-/// Every ready plan.
-pub(crate) const READY: &[Ready] = &[
-    Ready { name: "bonnie-2012", text: include_str!("../../../plans/bonnie-2012.toml") },
-    Ready { name: "dbench-2012", text: include_str!("../../../plans/dbench-2012.toml") },
-    Ready { name: "demo", text: include_str!("../../../plans/demo.toml") },
-    Ready { name: "demo-directory", text: include_str!("../../../plans/demo-directory.toml") },
-    Ready { name: "demo-guest", text: include_str!("../../../plans/demo-guest.toml") },
-    Ready { name: "filesystem-cost", text: include_str!("../../../plans/filesystem-cost.toml") },
-    Ready { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
-    Ready { name: "kernel-history", text: include_str!("../../../plans/kernel-history.toml") },
-    Ready { name: "metadata-scaling", text: include_str!("../../../plans/metadata-scaling.toml") },
-    Ready { name: "smallfiles-2011", text: include_str!("../../../plans/smallfiles-2011.toml") },
-    Ready { name: "tasks-2006", text: include_str!("../../../plans/tasks-2006.toml") },
+/// All built-in plans.
+pub(crate) const BUILTIN_PLANS: &[BuiltinPlan] = &[
+    BuiltinPlan { name: "bonnie-2012", text: include_str!("../../../plans/bonnie-2012.toml") },
+    BuiltinPlan { name: "dbench-2012", text: include_str!("../../../plans/dbench-2012.toml") },
+    BuiltinPlan { name: "demo", text: include_str!("../../../plans/demo.toml") },
+    BuiltinPlan {
+        name: "demo-directory",
+        text: include_str!("../../../plans/demo-directory.toml"),
+    },
+    BuiltinPlan { name: "demo-guest", text: include_str!("../../../plans/demo-guest.toml") },
+    BuiltinPlan {
+        name: "filesystem-cost",
+        text: include_str!("../../../plans/filesystem-cost.toml"),
+    },
+    BuiltinPlan { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
+    BuiltinPlan {
+        name: "kernel-history",
+        text: include_str!("../../../plans/kernel-history.toml"),
+    },
+    BuiltinPlan {
+        name: "metadata-scaling",
+        text: include_str!("../../../plans/metadata-scaling.toml"),
+    },
+    BuiltinPlan {
+        name: "smallfiles-2011",
+        text: include_str!("../../../plans/smallfiles-2011.toml"),
+    },
+    BuiltinPlan { name: "tasks-2006", text: include_str!("../../../plans/tasks-2006.toml") },
 ];
 
-/// A plan as it will be run.
+/// Plan with its overrides, expanded to cells.
 #[derive(Debug)]
-pub(crate) struct Chosen {
-    /// Its name: a ready plan's, or the file name without `.toml`.
+pub(crate) struct ResolvedPlan {
+    /// Name: that of a built-in plan, or the file name without `.toml`.
     pub(crate) name: String,
-    /// Its text, byte for byte.
+    /// Original text, byte for byte.
     pub(crate) text: String,
-    /// The plan with the settings of the command line.
+    /// Plan with the overrides of the command line.
     pub(crate) plan: Plan,
-    /// Those settings.
-    pub(crate) amendments: Vec<(String, String)>,
-    /// The scale.
+    /// Overrides of the command line.
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Scale of sizes.
     pub(crate) scale: Scale,
-    /// The cells.
-    pub(crate) cells: Vec<Labelled>,
-    /// The storage at that scale.
+    /// Cells.
+    pub(crate) cells: Vec<LabeledCell>,
+    /// Storage at that scale.
     pub(crate) storage: Storage,
 }
 
-impl Chosen {
-    /// Finds, reads and checks a plan.
+impl ResolvedPlan {
+    /// Finds, reads, and checks a plan.
     ///
     /// # Errors
-    /// A diagnostic with file, line and cure when anything about it is wrong.
-    pub(crate) fn new(
-        given: &str,
-        changes: &Changes,
-        catalogue: &Catalogue,
-    ) -> Result<Self, Failure> {
+    /// A diagnostic with file, line, and hint if the plan is invalid.
+    pub(crate) fn new(given: &str, changes: &Changes, catalog: &Catalog) -> Result<Self, Failure> {
         let (name, origin, text) = find(given)?;
         let profile =
             changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
@@ -77,85 +88,85 @@ impl Chosen {
         let own = profile.into_iter().chain(guest).chain(kernel).chain(set);
         let (scale, settings) = match Scale::parse(&changes.scale) {
             Ok(scale) => (scale, Vec::new()),
-            Err(_) => named_scale(&changes.scale, &origin, &text, catalogue)?,
+            Err(_) => named_scale(&changes.scale, &origin, &text, catalog)?,
         };
-        // What is asked for on the command line stands above what a scale sets.
-        let amendments = settings.into_iter().chain(own).collect();
-        Self::read(name, &origin, text, amendments, scale, catalogue)
+        // Overrides of the command line take precedence over those of a scale.
+        let overrides = settings.into_iter().chain(own).collect();
+        Self::read(name, &origin, text, overrides, scale, catalog)
     }
 
-    /// Checks a plan whose text is at hand; `origin` is the name its mistakes are shown under.
+    /// Checks the text of a plan; `origin` is the file name in diagnostics.
     ///
     /// # Errors
-    /// As [`Chosen::new`].
+    /// As [`ResolvedPlan::new`].
     pub(crate) fn read(
         name: String,
         origin: &str,
         text: String,
-        amendments: Vec<(String, String)>,
+        overrides: Vec<(String, String)>,
         scale: Scale,
-        catalogue: &Catalogue,
+        catalog: &Catalog,
     ) -> Result<Self, Failure> {
         let suites = suites::specs();
-        let filesystems = names(catalogue);
+        let filesystems = names(catalog);
         let vocabulary =
-            Vocabulary { suites: &suites, recipes: suites::recipes(), filesystems: &filesystems };
+            KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
         let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
         let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
-        for (key, value) in &amendments {
+        for (key, value) in &overrides {
             plan.set(key, value, vocabulary).map_err(|error| {
-                let cure = error.cure.as_ref().map(|cure| format!("; {cure}")).unwrap_or_default();
-                Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{cure}"))
+                let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+                Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{hint}"))
             })?;
         }
         plan.consistent().map_err(|error| {
-            let cure = error.cure.as_ref().map(|cure| format!("; {cure}")).unwrap_or_default();
-            Failure::usage(anyhow::anyhow!("{error}{cure}"))
+            let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            Failure::usage(anyhow::anyhow!("{error}{hint}"))
         })?;
         if plan.title.is_empty() {
             plan.title.clone_from(&name);
         }
         let storage = plan.storage_at(scale);
-        roomy(&storage, scale)?;
+        check_memory_limit(&storage, scale)?;
         let refine = |point| {
             let points = suites::refine(point)?;
             points.iter().try_for_each(|point| fits(point, &storage))?;
             Ok(points)
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
-        Ok(Self { name, text, amendments, scale, cells, storage, plan })
+        Ok(Self { name, text, overrides, scale, cells, storage, plan })
     }
 
-    /// The most space the files of any trial take.
+    /// Largest space used by the files of any trial.
     pub(crate) fn footprint(&self) -> model::Bytes {
         let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
         points.map(footprint).max().unwrap_or_default()
     }
 }
 
-fn names(catalogue: &Catalogue) -> Vec<&str> {
-    catalogue.all().iter().map(|entry| entry.name.as_str()).collect()
+fn names(catalog: &Catalog) -> Vec<&str> {
+    catalog.all().iter().map(|entry| entry.name.as_str()).collect()
 }
 
-/// What a plan's own scale of that name sets: its scale of sizes, and the rest.
+/// Named scale of a plan: its scale of sizes, and its other overrides.
 fn named_scale(
     name: &str,
     origin: &str,
     text: &str,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
 ) -> Result<(Scale, Vec<(String, String)>), Failure> {
-    let (suites, filesystems) = (suites::specs(), names(catalogue));
+    let (suites, filesystems) = (suites::specs(), names(catalog));
     let vocabulary =
-        Vocabulary { suites: &suites, recipes: suites::recipes(), filesystems: &filesystems };
+        KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
     let plan = Plan::parse(text, vocabulary)
         .map_err(|error| Failure::diagnostic(explain(&error, origin, text)))?;
     let Some(scale) = plan.named_scale(name) else {
         let known: Vec<_> = plan.scales.iter().map(|scale| scale.name.as_str()).collect();
-        let cure = match known.as_slice() {
-            [] => "this plan has no scales of its own: write a number such as 1/64".to_owned(),
-            known => format!("write a number such as 1/64, or one of {}", known.join(", ")),
+        let hint = match known.as_slice() {
+            [] => "this plan has no named scales; use a number such as 1/64".to_owned(),
+            known => format!("use a number such as 1/64, or one of {}", known.join(", ")),
         };
-        return Err(Failure::usage(anyhow::anyhow!("there is no scale `{name}`; {cure}")));
+        return Err(Failure::usage(anyhow::anyhow!("unknown scale `{name}`; {hint}")));
     };
     let (sizes, settings): (Vec<_>, Vec<_>) =
         scale.settings.iter().cloned().partition(|(key, _)| key == "scale");
@@ -168,49 +179,51 @@ fn named_scale(
     Ok((sizes, settings))
 }
 
-/// The limit holds for fslab itself too, with its buffers and what is in writeback: below this the
-/// kernel would kill it sooner or later.
-const LEAST_MEMORY: model::Bytes = model::Bytes::mib(64);
+/// Smallest memory limit. The limit includes fslab itself, its buffers, and pages in writeback;
+/// below this value the kernel may kill it.
+const MIN_MEMORY: model::Bytes = model::Bytes::mib(64);
 
-fn roomy(storage: &Storage, scale: Scale) -> Result<(), Failure> {
-    match storage.memory {
-        Some(memory) if memory < LEAST_MEMORY => Err(Failure::usage(anyhow::anyhow!(
-            "a memory limit of {memory} (at scale {scale}) leaves no room for fslab itself; \
-             the least is {LEAST_MEMORY}: take a larger scale or limit"
+fn check_memory_limit(storage: &Storage, scale: Scale) -> Result<(), Failure> {
+    match storage.memory_limit {
+        Some(memory) if memory < MIN_MEMORY => Err(Failure::usage(anyhow::anyhow!(
+            "the memory limit is {memory} at scale {scale}, the minimum is {MIN_MEMORY}; use a \
+             larger scale or a larger `memory_limit`"
         ))),
         Some(_) | None => Ok(()),
     }
 }
 
-fn footprint(point: &model::Point) -> model::Bytes {
+fn footprint(point: &model::WorkloadParameters) -> model::Bytes {
     suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
 }
 
-/// A workload must fit where it goes, with an eighth to spare for the filesystem's own structures.
-fn fits(point: &model::Point, storage: &Storage) -> Result<(), ValueError> {
+/// Checks that a workload fits the storage, with an eighth in reserve for metadata of the
+/// filesystem.
+fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), ValueError> {
     let needs = footprint(point);
-    match capacity(&storage.place) {
+    match capacity(&storage.kind) {
         Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
-            "the workload needs {needs} and an eighth to spare, and there is room for {has}"
+            "the workload needs {needs} and an eighth in reserve, but the storage has {has}"
         ))
-        .cure("make the files smaller, or the storage larger")),
+        .hint("use smaller files or larger storage")),
         Some(_) | None => Ok(()),
     }
 }
 
-/// What the storage can hold at most, as far as this user may know.
-fn capacity(place: &Place) -> Option<model::Bytes> {
+/// Capacity of the storage, as far as this user can determine it.
+fn capacity(place: &StorageKind) -> Option<model::Bytes> {
     match place {
-        Place::Image { size, count, .. } => {
+        StorageKind::Image { size, count, .. } => {
             Some(model::Bytes(size.0.saturating_mul(u64::from(*count))))
         }
-        Place::Directory { path } => {
-            // A filesystem without blocks, such as proc, does not tell.
-            let room = rustix::fs::statvfs(path.as_str()).ok().filter(|room| room.f_blocks > 0)?;
-            let whole_mib = room.f_bavail.saturating_mul(room.f_frsize) >> 20;
+        StorageKind::Directory { path } => {
+            // A filesystem without blocks, such as proc, reports no capacity.
+            let space =
+                rustix::fs::statvfs(path.as_str()).ok().filter(|space| space.f_blocks > 0)?;
+            let whole_mib = space.f_bavail.saturating_mul(space.f_frsize) >> 20;
             Some(model::Bytes::mib(whole_mib))
         }
-        Place::Devices { paths } => {
+        StorageKind::Devices { paths } => {
             let size =
                 |path: &String| fs::File::open(path).and_then(|mut f| f.seek(SeekFrom::End(0)));
             paths.iter().map(|path| size(path).ok().map(model::Bytes)).sum()
@@ -218,34 +231,34 @@ fn capacity(place: &Place) -> Option<model::Bytes> {
     }
 }
 
-/// Bytes of the longest plan. The longest ready plan has 4 KiB.
+/// Maximum size of a plan. The longest built-in plan has 4 KiB.
 const LONGEST: u64 = 256 << 10;
 
-/// Name, origin and text of a plan given on the command line.
+/// Name, origin, and text of a plan given on the command line.
 fn find(given: &str) -> Result<(String, String, String), Failure> {
     let path = Path::new(given);
     let looks_like_a_file = path.extension().is_some() || given.contains('/');
     if let (Some(ready), false) =
-        (READY.iter().find(|ready| ready.name == given), looks_like_a_file)
+        (BUILTIN_PLANS.iter().find(|ready| ready.name == given), looks_like_a_file)
     {
-        return Ok((ready.name.into(), format!("{given} (ready plan)"), ready.text.into()));
+        return Ok((ready.name.into(), format!("{given} (built-in plan)"), ready.text.into()));
     }
     let text = sys::input::text(path, LONGEST).map_err(|source| {
-        let names: Vec<_> = READY.iter().map(|ready| ready.name).collect();
+        let names: Vec<_> = BUILTIN_PLANS.iter().map(|ready| ready.name).collect();
         let near = model::suggest::nearest(given, names.iter().copied());
-        let cure = match near {
-            Some(near) => format!("did you mean the ready plan `{near}`?"),
-            None => format!("give a TOML file or a ready plan: {}", names.join(", ")),
+        let hint = match near {
+            Some(near) => format!("did you mean the built-in plan `{near}`?"),
+            None => format!("use a TOML file or a built-in plan: {}", names.join(", ")),
         };
-        Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {cure}"))
+        Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {hint}"))
     })?;
     let name = path.file_stem().map_or_else(|| given.into(), |stem| stem.to_string_lossy().into());
     Ok((name, given.into(), text))
 }
 
-/// A mistake with its line and cure, as compilers show them.
+/// Diagnostic with line and hint in the style of a compiler.
 fn explain(error: &PlanError, origin: &str, text: &str) -> String {
-    let label = error.cure.as_deref().unwrap_or("here");
+    let label = error.hint.as_deref().unwrap_or("here");
     let span = error.span.start.min(text.len())..error.span.end.min(text.len());
     let snippet = Snippet::source(text)
         .path(origin)

@@ -1,9 +1,8 @@
-//! What a person sees while a run goes on: progress lines on a terminal, plain lines elsewhere,
-//! JSON lines on request, or nothing. A plan shows how far it is; a single workload shows how fast.
+//! Progress display: progress lines on a terminal, plain lines otherwise, JSON lines on request, or
+//! nothing. A plan shows the number of trials; a single workload shows its rate.
 //!
-//! Events arrive on the conductor's thread between phases. The lines are redrawn four times a
-//! second by a thread of their own that reads counters of the engine; the workers never wait for
-//! it.
+//! Events arrive on the thread of the runner between phases. A dedicated thread reads counters of
+//! the engine and redraws the lines four times per second; workers never wait for it.
 
 mod gauge;
 mod json;
@@ -28,29 +27,29 @@ use watcher::{INTERVAL, Watcher};
 
 use crate::{
     cli::View,
-    conductor::events::{Event, Forecast},
     output,
+    runner::events::{Event, Forecast},
 };
 
-/// Shows a run.
+/// Display of a run.
 pub(crate) struct Screen {
-    form: Form,
+    form: OutputMode,
     state: RefCell<State>,
 }
 
-enum Form {
+enum OutputMode {
     Quiet,
     Json,
     Plain,
     Live(Live),
-    /// One workload: a line for each phase, and on a terminal one that shows the phase as it goes.
+    /// Single workload: one line per phase; on a terminal a live line during the phase.
     One(Option<Gauge>),
 }
 
-/// What the plain and the live form count.
+/// Counts shown by the plain and the live mode.
 #[derive(Default)]
 struct State {
-    trials_least: usize,
+    trials_min: usize,
     done_before: usize,
     done: usize,
     invalid: usize,
@@ -63,50 +62,50 @@ struct Live {
     plan: ProgressBar,
     trial: ProgressBar,
     phase: ProgressBar,
-    /// When the current phase was announced.
+    /// Start of the current phase.
     since: Arc<Mutex<Instant>>,
     stop: Arc<AtomicBool>,
     redraw: Option<JoinHandle<()>>,
 }
 
 impl Screen {
-    /// The form that the options and the terminal ask for; `progress` is the current phase's.
+    /// Selects the mode from the options and the terminal; `progress` is that of the current phase.
     pub(crate) fn new(view: &View, progress: &Progress) -> Self {
         let form = match (view.quiet, view.json, std::io::stderr().is_terminal()) {
-            (true, ..) => Form::Quiet,
-            (_, true, _) => Form::Json,
-            (_, _, true) => Form::Live(Live::start(progress.clone())),
-            (_, _, false) => Form::Plain,
+            (true, ..) => OutputMode::Quiet,
+            (_, true, _) => OutputMode::Json,
+            (_, _, true) => OutputMode::Live(Live::start(progress.clone())),
+            (_, _, false) => OutputMode::Plain,
         };
         Self { form, state: RefCell::default() }
     }
 
-    /// The same for a run of a single workload.
+    /// The same for a single workload.
     pub(crate) fn of_one(view: &View, progress: &Progress, workload: &str) -> Self {
         let form = match (view.quiet, view.json) {
-            (true, _) => Form::Quiet,
-            (_, true) => Form::Json,
+            (true, _) => OutputMode::Quiet,
+            (_, true) => OutputMode::Json,
             (_, false) => {
                 let terminal = std::io::stderr().is_terminal();
-                Form::One(terminal.then(|| Gauge::start(progress.clone(), workload)))
+                OutputMode::One(terminal.then(|| Gauge::start(progress.clone(), workload)))
             }
         };
         Self { form, state: RefCell::default() }
     }
 
-    /// Takes note of an event.
+    /// Processes an event.
     pub(crate) fn show(&self, event: &Event<'_>) {
         self.count(event);
         match &self.form {
-            Form::Quiet => {}
-            Form::Json => output::event(&json::line(event)),
-            Form::Plain => {
+            OutputMode::Quiet => {}
+            OutputMode::Json => output::event(&json::line(event)),
+            OutputMode::Plain => {
                 if let Some(line) = self.line(event) {
                     output::message(&line);
                 }
             }
-            Form::Live(live) => self.live(live, event),
-            Form::One(gauge) => {
+            OutputMode::Live(live) => self.live(live, event),
+            OutputMode::One(gauge) => {
                 let line = self.line_of_one(event);
                 match gauge {
                     Some(gauge) => gauge.show(event, line),
@@ -116,13 +115,13 @@ impl Screen {
         }
     }
 
-    /// The line of a run of a single workload: one for each phase that was measured.
+    /// Line of a single workload: one per measured phase.
     fn line_of_one(&self, event: &Event<'_>) -> Option<String> {
         let state = self.state.borrow();
         match event {
             Event::PhaseEnded { name, metric, value } => {
                 let metric_name = metric.name().replace('_', " ");
-                let place = match state.trials_least {
+                let place = match state.trials_min {
                     0 | 1 => String::new(),
                     all => format!("[{}/{all}] ", state.done + 1),
                 };
@@ -144,21 +143,24 @@ impl Screen {
     fn count(&self, event: &Event<'_>) {
         let mut state = self.state.borrow_mut();
         match event {
-            Event::Planned { trials } => state.trials_least = *trials,
+            Event::Planned { trials } => state.trials_min = *trials,
             Event::RunStarted { done, .. } => {
                 (state.done, state.done_before) = (*done, *done);
                 state.started = Some(Instant::now());
             }
-            Event::TrialStarted { filesystem, label, twin, repeat } => {
-                state.current =
-                    format!("{} · repeat {}", cell(filesystem, label, *twin), repeat + 1);
+            Event::TrialStarted { filesystem, label, aa_duplicate, repetition } => {
+                state.current = format!(
+                    "{} · repetition {}",
+                    cell(filesystem, label, *aa_duplicate),
+                    repetition + 1
+                );
             }
             Event::TrialEnded { outcome, .. } => {
                 state.done += 1;
-                state.trials_least = state.trials_least.max(state.done);
+                state.trials_min = state.trials_min.max(state.done);
                 let invalid = usize::from(matches!(outcome, Outcome::Invalid { .. }));
-                // It is made again, which was not planned.
-                state.trials_least += invalid;
+                // A rerun was not part of the plan.
+                state.trials_min += invalid;
                 state.invalid += invalid;
             }
             Event::Skipped { .. }
@@ -170,42 +172,42 @@ impl Screen {
         }
     }
 
-    /// The line for people whose stderr is a file.
+    /// Line for a stderr that is not a terminal.
     fn line(&self, event: &Event<'_>) -> Option<String> {
         let state = self.state.borrow();
         Some(match event {
             Event::RunStarted { run_file, storage, done } => {
                 let resumed =
-                    if *done > 0 { format!(", {done} kept already") } else { String::new() };
+                    if *done > 0 { format!(", {done} already stored") } else { String::new() };
                 format!("measuring on {storage}{resumed}, into {}", run_file.display())
             }
             Event::Skipped { filesystem, reason } => format!("skipped {filesystem}: {reason}"),
-            Event::TrialEnded { filesystem, label, twin, repeat, elapsed, outcome } => {
+            Event::TrialEnded { filesystem, label, aa_duplicate, repetition, elapsed, outcome } => {
                 let outcome = match outcome {
                     Outcome::Measured => String::new(),
                     Outcome::Failed { reason } => format!(" FAILED: {reason}"),
-                    Outcome::Invalid { reason } => format!(" invalid, is made again: {reason}"),
+                    Outcome::Invalid { reason } => format!(" invalid, rerun: {reason}"),
                 };
                 format!(
-                    "[{}/{}+] {} · repeat {} in {}{}{outcome}",
+                    "[{}/{}+] {} · repetition {} in {}{}{outcome}",
                     state.done,
-                    state.trials_least,
-                    cell(filesystem, label, *twin),
-                    repeat + 1,
+                    state.trials_min,
+                    cell(filesystem, label, *aa_duplicate),
+                    repetition + 1,
                     report::duration(*elapsed),
                     state.remaining(),
                 )
             }
-            Event::CellDone { filesystem, label, twin, rule } => {
-                format!("done {}: {rule}", cell(filesystem, label, *twin))
+            Event::CellDone { filesystem, label, aa_duplicate, reason } => {
+                format!("closed {}: {reason}", cell(filesystem, label, *aa_duplicate))
             }
             Event::Forecast(forecast) => told(forecast),
             Event::RunEnded { tally, elapsed } => {
                 let plural = if state.done == 1 { "" } else { "s" };
                 let invalid = match tally.invalid {
                     0 => String::new(),
-                    1 => ", 1 of them invalid and made again".into(),
-                    many => format!(", {many} of them invalid and made again"),
+                    1 => ", 1 of them invalid and rerun".into(),
+                    many => format!(", {many} of them invalid and rerun"),
                 };
                 let time = report::duration((*elapsed).into());
                 format!("{} trial{plural} in {time}{invalid}", state.done)
@@ -243,35 +245,34 @@ impl Screen {
             | Event::PhaseEnded { .. } => {}
         }
         let state = self.state.borrow();
-        live.plan.set_length(state.trials_least as u64);
+        live.plan.set_length(state.trials_min as u64);
         live.plan.set_position(state.done as u64);
         live.trial.set_prefix(output::line(&state.current));
         live.plan.set_message(state.remaining());
     }
 }
 
-/// A cell in words.
-fn cell(filesystem: &str, label: &str, twin: bool) -> String {
-    let twin = if twin { " (twin)" } else { "" };
-    format!("{filesystem}{twin} · {label}")
+/// Cell as text.
+fn cell(filesystem: &str, label: &str, aa_duplicate: bool) -> String {
+    let aa_duplicate = if aa_duplicate { " (A/A duplicate)" } else { "" };
+    format!("{filesystem}{aa_duplicate} · {label}")
 }
 
-/// What the first blocks let expect, in words.
+/// Forecast as text.
 fn told(forecast: &Forecast) -> String {
-    let Forecast { least, expected, most, time, over_budget, .. } = forecast;
+    let Forecast { least, expected, most, time, over_time_limit, .. } = forecast;
     let trials = match (least, most) {
-        _ if *over_budget => format!("the budget ends the run after about {expected} trials"),
+        _ if *over_time_limit => format!("about {expected} trials until the time limit"),
         (least, most) if least == most => format!("{least} trials"),
         (least, most) => format!("{least} to {most} trials, {expected} expected"),
     };
-    let too_few = *over_budget && forecast.detectable.is_none();
-    let too_few = if too_few { "; too few of each cell to compare any" } else { "" };
+    let too_few = *over_time_limit && forecast.detectable.is_none();
+    let too_few = if too_few { "; too few repetitions per cell for comparisons" } else { "" };
     let percent = |ratio: Ratio| format!("{:.1} %", ratio.0 * 100.0);
     let difference = forecast.detectable.as_ref().map(|told| {
         let (median, worst) = (percent(told.median), percent(told.worst));
         format!(
-            "; smallest difference that can be told: {median} (median over tests), {worst} at worst \
-             ({})",
+            "; detectable difference: {median} (median over tests), {worst} at most ({})",
             told.at
         )
     });
@@ -283,17 +284,17 @@ fn told(forecast: &Forecast) -> String {
 }
 
 impl State {
-    /// Time to go if the cells need no more than the least number of repeats; empty until a trial
-    /// of this start has ended.
+    /// Time left if every cell closes at its next evaluation; empty until a trial of this session
+    /// has ended.
     fn remaining(&self) -> String {
         let measured = self.done - self.done_before;
         let (Some(started), 1..) = (self.started, measured) else { return String::new() };
-        let left = self.trials_least.saturating_sub(self.done);
+        let left = self.trials_min.saturating_sub(self.done);
         let per_trial = started.elapsed() / u32::try_from(measured).unwrap_or(u32::MAX);
         let time = Nanos::from(per_trial * u32::try_from(left).unwrap_or(u32::MAX));
         match left {
             0 => String::new(),
-            _ => format!(", about {} to go", report::duration(time)),
+            _ => format!(", about {} left", report::duration(time)),
         }
     }
 }
@@ -317,7 +318,7 @@ impl Live {
         Self { all, plan, trial, phase, since, stop, redraw: Some(redraw) }
     }
 
-    /// Ends the redrawing first, which would bring a line back.
+    /// Ends the redrawing first, because it would restore the line.
     fn clear(&self) {
         self.stop.store(true, Ordering::Relaxed);
         for line in [&self.plan, &self.trial, &self.phase] {
@@ -327,7 +328,7 @@ impl Live {
 
     fn say(&self, line: Option<String>) {
         if let Some(line) = line {
-            // A terminal that is gone is no reason to stop measuring.
+            // A closed terminal does not stop the measurement.
             let _gone = self.all.println(output::plain(&line));
         }
     }
@@ -342,8 +343,8 @@ impl Drop for Live {
     }
 }
 
-/// Redraws the phase's line: a bar where the amount of work is known, else the time it has taken,
-/// since it was announced where its operations cannot be counted as they go.
+/// Redraws the line of the phase: a bar if the amount of work is known, otherwise the elapsed time,
+/// which starts at the announcement of the phase if its operations are not counted live.
 fn redraw(
     stop: &AtomicBool,
     plan: &ProgressBar,
@@ -351,7 +352,7 @@ fn redraw(
     since: &Mutex<Instant>,
     progress: &Progress,
 ) {
-    let _not_the_workload = rig::Watcher::new();
+    let _not_the_workload = rig::MonitorThread::new();
     let mut watcher = Watcher::default();
     let mut bar = true;
     loop {
@@ -360,7 +361,7 @@ fn redraw(
             return;
         }
         let snapshot = progress.snapshot();
-        let reading = watcher.look(Instant::now(), snapshot);
+        let reading = watcher.poll(Instant::now(), snapshot);
         if bar != (snapshot.total.0 > 0) {
             bar = !bar;
             phase.set_style(style(if bar { BAR } else { TIME }));
@@ -382,7 +383,7 @@ fn redraw(
     }
 }
 
-/// The line of a phase whose amount of work is known, and of one that only time ends.
+/// Line styles of a phase with a known amount of work, and of one that ends by time.
 const BAR: &str = "{bar:30} {prefix}{msg}";
 const TIME: &str = "{prefix}{msg}";
 

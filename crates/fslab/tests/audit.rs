@@ -1,4 +1,4 @@
-//! Printed tables are audited: published ones by name, others from files.
+//! `fslab audit` of published tables and of tables from files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::Bench;
 fn published_results_are_audited_by_name() {
     let bench = Bench::new();
     let said = bench.ends(1, &["audit", "iozone-2009@published"]).stdout;
-    for words in ["author: Jeff Layton", "Malformed numbers (7)", "Printed twice with different"] {
+    for words in ["author: Jeff Layton", "Malformed numbers (7)", "Conflicting values"] {
         assert!(said.contains(words), "{words} is missing from\n{said}");
     }
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
@@ -18,22 +18,22 @@ fn published_results_are_audited_by_name() {
     let said = bench.ends(1, &["audit", "bonnie-2012@published", "--format", "md"]).stdout;
     assert!(said.contains("| deletion | btrfs is no longer weak at deletion | holds |"), "{said}");
     let name = "iozone-2009@published";
-    assert!(bench.ends(0, &["report", name]).stdout.contains("D-MALFORMED"));
+    assert!(bench.ends(0, &["report", name]).stdout.contains("malformed-number"));
     let said = bench.ends(2, &["explain", name]).stderr;
     assert!(said.contains("`fslab compare`, `fslab report`, and `fslab audit` only"), "{said}");
     let said = bench.ends(2, &["compare", name, name]).stderr;
-    assert!(said.contains("give a run file for one of them"), "{said}");
+    assert!(said.contains("is compared with itself; use a run file for one of them"), "{said}");
     let said = bench.ends(2, &["audit", "dbench-2012@published"]).stderr;
     assert!(said.contains("iozone-2009@published"), "{said}");
 }
 
 #[test]
-fn a_table_of_ones_own_is_audited_by_its_statements() {
+fn a_custom_table_is_audited_with_statements() {
     let bench = Bench::new();
     fs::write(bench.path("a.csv"), "filesystem,value\next4,10.5\nxfs,12.25\n").unwrap();
     let statement = |level: &str| {
         format!(
-            "[[statement]]\nid = \"a\"\nsays = \"the best\"\n\
+            "[[statement]]\nid = \"a\"\ntext = \"the best\"\n\
              parts = [{{ kind = \"best\", axis = \"filesystem\", levels = \"{level}\" }}]\n"
         )
     };

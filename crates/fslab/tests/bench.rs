@@ -1,4 +1,4 @@
-//! One workload on one directory: its sheet, its run file, and every wrong way to ask for it.
+//! `fslab bench`: its output, its run file, and its usage errors.
 
 use std::fs;
 
@@ -6,9 +6,9 @@ use expect_test::{Expect, expect};
 
 use crate::support::Bench;
 
-const SMALL: [&str; 4] = ["--size", "1MiB", "--set", "tests=write,read"];
+const SMALL: [&str; 4] = ["--file-size", "1MiB", "--set", "tests=write,read"];
 
-/// A directory to measure, apart from the state directory.
+/// Directory to measure, separate from the state directory.
 fn bench() -> Bench {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
@@ -28,30 +28,30 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
     let bench = bench();
     let said = bench.ends(0, &[&["bench", "iozone", "data"], &SMALL[..]].concat());
     for words in [
-        "not the defaults: file 1MiB, tests write,read",
-        "n = 1: no interval",
+        "overrides: file_size 1MiB, tests write,read",
+        "n = 1: no confidence interval",
         "· durable",
         "latency, lower is better",
         "load generator",
-        "W-FITS",
+        "fits-in-memory",
     ] {
         assert!(said.stdout.contains(words), "{words} is missing from\n{}", said.stdout);
     }
     assert!(said.stdout.contains("reread") && !said.stdout.contains("run file"), "{}", said.stdout);
-    // A line for each phase, since stderr is no terminal.
+    // One line per phase, because stderr is not a terminal.
     let phases: Vec<_> = said.stderr.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(phases, ["write", "rewrite", "read", "reread"], "{}", said.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
     assert_eq!(names(&bench, "."), ["data", "state"]);
-    assert_eq!(names(&bench, "state"), ["journal"], "the run is forgotten");
+    assert_eq!(names(&bench, "state"), ["journal"], "the run file is removed");
     assert_eq!(names(&bench, "state/journal"), Vec::<String>::new());
 }
 
 #[test]
-fn a_run_that_is_kept_can_be_reported() {
+fn a_stored_run_can_be_reported() {
     let bench = bench();
     let arguments =
-        [&["bench", "iozone", "data", "-o", "run.fslab", "-q", "--repeats", "2"], &SMALL[..]];
+        [&["bench", "iozone", "data", "-o", "run.fslab", "-q", "--repetitions", "2"], &SMALL[..]];
     let said = bench.ends(0, &arguments.concat());
     assert_eq!(said.stderr, "");
     assert!(said.stdout.contains("n = 2") && said.stdout.contains("run.fslab"), "{}", said.stdout);
@@ -60,21 +60,21 @@ fn a_run_that_is_kept_can_be_reported() {
     let record = store::read(&bench.path("run.fslab")).unwrap();
     assert_eq!(record.trials.len(), 2);
     let trial = &record.trials[0];
-    let kinds: Vec<_> = trial.histograms.iter().map(|t| (&*t.phase, t.of.name())).collect();
+    let kinds: Vec<_> = trial.histograms.iter().map(|t| (&*t.phase, t.kind.name())).collect();
     assert_eq!(
         kinds[..4],
         [("write", "all"), ("write", "write"), ("rewrite", "all"), ("rewrite", "write")]
     );
     let series = trial.series.iter().find(|(phase, _)| phase == "read");
     assert_eq!(series.map(|(_, series)| series.bytes.iter().sum()), Some(1u64 << 20));
-    let generator = |sample: &&model::Sample| sample.metric == model::Metric::GeneratorShare;
+    let generator = |sample: &&model::Sample| sample.metric == model::Metric::GeneratorOverhead;
     assert_eq!(trial.samples.iter().filter(generator).count(), 4);
     let again = bench.ends(2, &arguments.concat());
-    assert!(again.stderr.contains("exists already"), "{}", again.stderr);
+    assert!(again.stderr.contains("exists"), "{}", again.stderr);
 }
 
 #[test]
-fn programs_get_json_on_both_streams() {
+fn json_is_written_to_both_streams() {
     let bench = bench();
     let said = bench.ends(0, &[&["bench", "iozone", "data", "--json"], &SMALL[..]].concat());
     let events: Vec<serde_json::Value> =
@@ -83,7 +83,7 @@ fn programs_get_json_on_both_streams() {
     let result: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     let write = &result["workloads"][0]["tests"][0]["results"][0];
     assert_eq!(write["metrics"]["ops_rate"]["n"], 1);
-    assert_eq!(write["metrics"]["generator_share"]["unit"], "share");
+    assert_eq!(write["metrics"]["generator_overhead"]["unit"], "fraction");
 }
 
 #[test]
@@ -96,21 +96,21 @@ fn several_values_are_all_run() {
             "iozone",
             "data",
             "-q",
-            "--size",
+            "--file-size",
             "1MiB",
             "--set",
             "tests=write",
             "--set",
-            "record=64KiB,256KiB",
+            "block_size=64KiB,256KiB",
             "--set",
-            "retest=false",
+            "second_pass=false",
         ],
     );
-    assert!(said.stdout.contains("iozone record=64KiB\n"), "{}", said.stdout);
-    assert!(said.stdout.contains("iozone record=256KiB\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("iozone block_size=64KiB\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("iozone block_size=256KiB\n"), "{}", said.stdout);
 }
 
-/// Asks wrongly, and compares what is said; nothing is done.
+/// Runs a wrong command and compares its message; nothing is changed.
 #[track_caller]
 fn refused(arguments: &[&str], expected: Expect) {
     let bench = bench();
@@ -126,54 +126,54 @@ fn no_workload_or_an_unknown_one() {
     refused(
         &[],
         expect![[r#"
-            error: name a workload and a directory, as in `fslab bench randread-4k /srv`; `fslab list workloads` shows them all
+            error: workload and directory are missing; use for example `fslab bench randread-4k /srv`; `fslab list workloads` lists all workloads
         "#]],
     );
     refused(
         &["data"],
         expect![[r#"
-            error: name a workload before the directory, as in `fslab bench randread-4k data`; `fslab list workloads` shows them all
+            error: the workload is missing; put it before the directory, for example `fslab bench randread-4k data`; `fslab list workloads` lists all workloads
         "#]],
     );
     refused(
         &["iozon", "data"],
         expect![[r#"
-        error: there is no workload `iozon`; did you mean `iozone`? `fslab list workloads` shows them all
+        error: unknown workload `iozon`; did you mean `iozone`? `fslab list workloads` lists all workloads
     "#]],
     );
     refused(
         &["nothing-like-it", "data"],
         expect![[r#"
-        error: there is no workload `nothing-like-it`; `fslab list workloads` shows them all
+        error: unknown workload `nothing-like-it`; `fslab list workloads` lists all workloads
     "#]],
     );
 }
 
 #[test]
-fn no_directory_or_none_that_can_be_measured() {
+fn a_missing_or_unusable_directory() {
     refused(
         &["iozone"],
         expect![[r#"
-        error: name the directory to measure after the workload
+        error: the directory to measure is missing; put it after the workload
     "#]],
     );
     refused(
         &["iozone", "nowhere"],
         expect![[r#"
-        error: cannot measure nowhere: No such file or directory (os error 2); name a directory that is there
+        error: cannot measure nowhere: No such file or directory (os error 2); use an existing directory
     "#]],
     );
     refused(
         &["iozone", "file"],
         expect![[r#"
-        error: file is not a directory; name the one to measure in
+        error: file is not a directory; use the directory to measure in
     "#]],
     );
-    // Not even root can make a directory there.
+    // Not even root can create a directory there.
     refused(
         &["iozone", "/proc"],
         expect![[r#"
-        error: cannot write to /proc: No such file or directory (os error 2); name a directory that can be written to
+        error: cannot write to /proc: No such file or directory (os error 2); use a writable directory
     "#]],
     );
 }
@@ -181,48 +181,48 @@ fn no_directory_or_none_that_can_be_measured() {
 #[test]
 fn wrong_settings() {
     refused(
-        &["iozone", "data", "--time", "1s"],
+        &["iozone", "data", "--runtime", "1s"],
         expect![[r#"
-            error: iozone takes no --time, since its suite iozone has no parameter `time`; `fslab list suites` shows what --set can set
+            error: iozone has no --runtime: suite iozone has no parameter `runtime`; `fslab list suites` lists the parameters for --set
         "#]],
     );
     refused(
-        &["iozone", "data", "--size", "4MB"],
+        &["iozone", "data", "--file-size", "4MB"],
         expect![[r#"
-        error: --set file=4MB: `4MB` is ambiguous: 4MB may mean 4000000 or 4194304 bytes; write `4MiB` for 4194304 bytes, or `4000000B` for 4000000
+        error: --set file_size=4MB: `4MB` is ambiguous: 4MB may mean 4000000 or 4194304 bytes; write `4MiB` for 4194304 bytes, or `4000000B` for 4000000
     "#]],
     );
     refused(
-        &["iozone", "data", "--set", "recrd=4KiB"],
+        &["iozone", "data", "--set", "blck_size=4KiB"],
         expect![[r#"
-        error: --set recrd=4KiB: the plan has no setting `recrd`; did you mean `record`?
-    "#]],
+            error: --set blck_size=4KiB: the plan has no key `blck_size`; did you mean `block_size`?
+        "#]],
     );
 }
 
 #[test]
 fn a_file_that_does_not_fit_is_refused() {
     let bench = bench();
-    let said = bench.ends(2, &["bench", "iozone", "data", "--size", "8PiB"]);
-    assert!(said.stderr.contains("an eighth to spare"), "{}", said.stderr);
+    let said = bench.ends(2, &["bench", "iozone", "data", "--file-size", "8PiB"]);
+    assert!(said.stderr.contains("an eighth in reserve"), "{}", said.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 }
 
-/// Killed in the middle, with the files and the state as they were then.
+/// Kills a run in the middle; its files and the crash state remain.
 #[test]
-fn what_was_durable_when_it_was_killed_is_verified() {
+fn synced_data_of_a_killed_run_is_verified() {
     use std::{os::unix::fs::MetadataExt, process::Stdio};
 
     let bench = bench();
     let memory = std::path::Path::new("/dev/shm");
     let device = |path: &std::path::Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     if device(memory).is_none() || device(memory) == device(&bench.path("data")) {
-        eprintln!("skipped: there is no second filesystem to keep the state on");
+        eprintln!("skipped: no second filesystem for the crash state");
         return;
     }
     let kept = tempfile::TempDir::new_in(memory).unwrap();
     let state = kept.path().join("state").display().to_string();
-    let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "--time", "1h", "-q"];
+    let arguments = ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--runtime", "1h", "-q"];
     let mut command = bench.command(&[&arguments[..], &["--crash-state", &state]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let verify = || bench.run(&["verify", &state]);
@@ -231,7 +231,7 @@ fn what_was_durable_when_it_was_killed_is_verified() {
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
     while durable(&verify().stdout).is_none_or(|count| count < 3) {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
+        assert_eq!(child.try_wait().unwrap(), None, "the run ended before it was killed");
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -242,7 +242,7 @@ fn what_was_durable_when_it_was_killed_is_verified() {
     let file = files.iter().find(|path| path.ends_with("file.0")).expect("the file under test");
     fs::File::options().write(true).open(file).unwrap().set_len(0).unwrap();
     let said = bench.ends(1, &["verify", &state]);
-    assert!(said.stdout.contains("at offset 0: it is all zeros"), "{}", said.stdout);
+    assert!(said.stdout.contains("at offset 0: all zeros"), "{}", said.stdout);
     bench.ends(0, &["clean"]);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 

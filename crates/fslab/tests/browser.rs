@@ -1,5 +1,5 @@
-//! Reports in a real browser: `tests/browser/check.mjs` drives chromium and looks; see there for
-//! what at. What it saw is kept as pictures and PDF in `target/browser`.
+//! Reports in a browser: `tests/browser/check.mjs` checks the pages in chromium. Screenshots and
+//! PDF files are saved in `target/browser`.
 
 use std::{
     env, fs,
@@ -15,7 +15,7 @@ use crate::{
     support::{Bench, root, skipped},
 };
 
-/// Where Debian and others have the browser.
+/// Paths of the browser on Debian and other distributions.
 const BROWSERS: [&str; 4] = [
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
@@ -23,7 +23,7 @@ const BROWSERS: [&str; 4] = [
     "/snap/bin/chromium",
 ];
 
-/// The browser, if everything that the check needs is there; else what is missing.
+/// The browser, or the missing requirement of the check.
 fn browser() -> Result<PathBuf, String> {
     let chosen = env::var_os("FSLAB_CHROMIUM").map(PathBuf::from);
     let found =
@@ -43,7 +43,8 @@ fn browser() -> Result<PathBuf, String> {
     Ok(chromium)
 }
 
-/// Looks at pages; `controls` says that a page has those of a report, and values without a ratio.
+/// Checks pages; `controls` means that a page has the controls of a report, and values without a
+/// ratio.
 #[track_caller]
 fn check(name: &str, bench: &Bench, pages: &[(&str, PathBuf, bool)]) {
     let chromium = match browser() {
@@ -73,12 +74,12 @@ fn check(name: &str, bench: &Bench, pages: &[(&str, PathBuf, bool)]) {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
     let looked = |what: &str| said["looked"][what].as_u64().unwrap();
     assert_eq!(looked("pages"), pages.len() as u64);
-    // Two schemes, three widths.
+    // Two color schemes, three widths.
     assert_eq!(looked("views"), 6 * pages.len() as u64);
     assert!(looked("rules") > 10 && looked("values") > 0, "{said}");
 }
 
-/// Beside the binaries, wherever they are built.
+/// Next to the binaries.
 fn artefacts() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_fslab"));
     binary.parent().and_then(Path::parent).unwrap().join("browser")
@@ -90,7 +91,7 @@ fn reports_of_runs_work_in_a_browser() {
     let record = made::measured(&bench);
     let names = ["ext4", "xfs", "btrfs", "jfs"].map(String::from);
     let mut grown = made::grown(&record, &names, 6);
-    // A cell of btrfs with a failed repeat has values and takes part in no ranking.
+    // A cell of btrfs with a failed repetition has values and is not ranked.
     let btrfs = |cell: usize| grown.cells[cell].cell.filesystem.name == "btrfs";
     let failing = grown.trials.iter().position(|trial| btrfs(trial.cell)).unwrap();
     grown.trials[failing].outcome = Outcome::Failed { reason: "no space left".into() };
@@ -118,10 +119,10 @@ fn published_results_work_in_a_browser() {
 }
 
 #[test]
-fn hostile_text_does_nothing_in_a_browser() {
+fn hostile_text_is_inert_in_a_browser() {
     let bench = Bench::new();
     made::keep(&hostile::run(&bench), &bench.path("hostile.fslab"));
     bench.ends(0, &["report", "hostile.fslab", "--html", "hostile.html"]);
     let page = ("hostile", bench.path("hostile.html"), false);
-    check("hostile_text_does_nothing_in_a_browser", &bench, &[page]);
+    check("hostile_text_is_inert_in_a_browser", &bench, &[page]);
 }

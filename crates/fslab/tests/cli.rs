@@ -1,4 +1,4 @@
-//! Help, listings, endings.
+//! Help, listings, and exit statuses.
 
 use crate::support::Bench;
 
@@ -15,7 +15,7 @@ fn help_names_every_command_and_status() {
 }
 
 #[test]
-fn no_command_or_a_wrong_one_is_wrong_usage() {
+fn a_missing_or_wrong_command_is_a_usage_error() {
     let bench = Bench::new();
     bench.ends(2, &[]);
     bench.ends(2, &["rnu"]);
@@ -25,7 +25,7 @@ fn no_command_or_a_wrong_one_is_wrong_usage() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_stdout_is_not_an_error() {
     let bench = Bench::new();
     let mut command = bench.command(&["list", "metrics"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -34,7 +34,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn published_results_are_shown_by_name_and_said_to_be_published() {
+fn published_results_are_shown_by_name_and_marked_as_published() {
     let bench = Bench::new();
     let said = bench.ends(0, &["report", "tasks-2006@published"]);
     assert!(said.stdout.contains("288.56"), "the total of jfs:\n{}", said.stdout);
@@ -44,9 +44,9 @@ fn published_results_are_shown_by_name_and_said_to_be_published() {
     }
     let editions = ["compare", "tasks-2004@published", "tasks-2006@published"];
     let said = bench.ends(0, &editions).stdout;
-    assert!(said.contains("No verdict: disk, kernel"), "{said}");
+    assert!(said.contains("(no statistical test): disk, kernel"), "{said}");
     let gated = [&editions[..], &["--gate", "5%"]].concat();
-    assert!(bench.ends(2, &gated).stderr.contains("nothing is judged"));
+    assert!(bench.ends(2, &gated).stderr.contains("compared without tests"));
     let said = bench.ends(2, &["report", "tasks-2009@published"]).stderr;
     assert!(said.contains("Did you mean tasks-200"), "{said}");
     let said = bench.ends(2, &["report", "tasks-1999@published"]);
@@ -55,7 +55,7 @@ fn published_results_are_shown_by_name_and_said_to_be_published() {
 }
 
 #[test]
-fn every_filesystem_is_listed_with_what_would_help() {
+fn every_filesystem_is_listed_with_a_hint() {
     let said = Bench::new().ends(0, &["list", "filesystems"]);
     for name in [
         "ext2",
@@ -91,20 +91,20 @@ fn every_listing_has_rows() {
 }
 
 #[test]
-fn settings_of_the_machine_are_listed_and_shown() {
+fn system_settings_are_listed_and_shown() {
     let bench = Bench::new();
-    let listed = bench.ends(0, &["list", "factors"]).stdout;
+    let listed = bench.ends(0, &["list", "settings"]).stdout;
     for name in
-        std::iter::once("scheduler").chain(model::factor::FACTORS.iter().map(|spec| spec.name))
+        std::iter::once("scheduler").chain(model::setting::SETTINGS.iter().map(|spec| spec.name))
     {
         let row = |line: &str| line.split_whitespace().next() == Some(name);
         assert!(listed.lines().any(row), "{name} is missing from\n{listed}");
     }
     let plan = bench.plan(
-        "[storage]\nimage = \"64MiB\"\nimage_directory = \"/dev/shm\"\n[axes]\n\
+        "[storage]\nimage_size = \"64MiB\"\nimage_directory = \"/dev/shm\"\n[axes]\n\
          filesystem = [\"ext4\"]\nscheduler = [\"wishful\"]\nread_ahead = [\"1MiB\"]\n\
-         huge_pages = [\"never\"]\n\
-         workload = [{ suite = \"iozone\", file = \"2MiB\", tests = [\"write\"] }]\n",
+         transparent_hugepage = [\"never\"]\n\
+         workload = [{ suite = \"iozone\", file_size = \"2MiB\", tests = [\"write\"] }]\n",
     );
     let shown = bench.ends(0, &["show", &plan]).stdout;
     for line in [
@@ -118,21 +118,21 @@ fn settings_of_the_machine_are_listed_and_shown() {
 }
 
 #[test]
-fn every_ready_plan_can_be_shown() {
+fn every_builtin_plan_can_be_shown() {
     let bench = Bench::new();
     let show = |plan: &str, scale: &str| bench.ends(0, &["show", plan, "--scale", scale]).stdout;
     assert!(show("demo", "1").contains("mkfs.ext4"), "the commands are shown");
-    assert!(show("demo-directory", "1").contains("as it is mounted"));
+    assert!(show("demo-directory", "1").contains("measured as mounted"));
     let study = show("iozone-2009", "1/64");
-    assert!(study.contains("file=256MiB record=16KiB"), "{study}");
-    assert!(study.contains("record=256KiB"), "{study}");
+    assert!(study.contains("block_size=16KiB file_size=256MiB"), "{study}");
+    assert!(study.contains("block_size=256KiB"), "{study}");
     assert!(study.contains("640MiB") && study.contains("limited to 128MiB"), "{study}");
     assert!(study.contains("32 cells"), "{study}");
     let tasks = show("tasks-2006", "1/10");
     assert!(tasks.contains("source_files=1800"), "{tasks}");
     assert!(tasks.contains("8 cells"), "{tasks}");
     let bonnie = show("bonnie-2012", "1/64");
-    assert!(bonnie.contains("file=128MiB files=8192 seeks=128"), "{bonnie}");
+    assert!(bonnie.contains("file_size=128MiB files=8192 seeks=128"), "{bonnie}");
     assert!(bonnie.contains("2560MiB") && bonnie.contains("limited to 64MiB"), "{bonnie}");
     assert!(bonnie.contains("11 cells"), "{bonnie}");
     let small = show("smallfiles-2011", "1/64");
@@ -140,7 +140,7 @@ fn every_ready_plan_can_be_shown() {
     assert!(small.contains("30 cells"), "{small}");
     let metadata = show("metadata-scaling", "1/64");
     assert!(metadata.contains("workers=8") && metadata.contains("32 cells"), "{metadata}");
-    // Every one of them at its own size, too, and as a text to start from.
+    // Also at its own size, and as a text to start from.
     let plans = bench.ends(0, &["list", "plans"]).stdout;
     for plan in plans.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
         assert!(show(plan, "1").contains("storage"), "{plan}");
@@ -150,7 +150,7 @@ fn every_ready_plan_can_be_shown() {
 }
 
 #[test]
-fn the_version_names_compiler_and_database_when_asked() {
+fn the_verbose_version_names_compiler_and_database() {
     let bench = Bench::new();
     assert!(bench.ends(0, &["version"]).stdout.starts_with("fslab "));
     let said = bench.ends(0, &["version", "--verbose"]);
@@ -158,7 +158,7 @@ fn the_version_names_compiler_and_database_when_asked() {
 }
 
 #[test]
-fn the_doctor_says_what_the_generator_costs() {
+fn doctor_reports_the_generator_overhead() {
     let said = Bench::new().ends(0, &["doctor"]);
     for word in ["kernel", "clock", "generator", "ext4"] {
         assert!(said.stdout.contains(word), "{}", said.stdout);
@@ -171,7 +171,7 @@ fn clean_finds_nothing_on_a_clean_machine() {
 }
 
 #[test]
-fn the_demo_gets_as_far_as_its_run_file() {
+fn the_demo_creates_its_run_file() {
     let said = Bench::new().ends(2, &["demo", "-o", "not-here/run.fslab"]);
     assert!(said.stderr.contains("not-here/run.fslab cannot be written"), "{}", said.stderr);
 }

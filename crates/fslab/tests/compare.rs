@@ -1,4 +1,4 @@
-//! Runs against each other, from their files alone.
+//! `fslab compare` of run files.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::support::Bench;
 
 const PLAN: &str = r#"
 title = "small"
-repeats = 1
+repetitions = 1
 [storage]
 directory = "data"
 [axes]
-workload = [{ suite = "iozone", file = "1MiB", record = ["64KiB", "256KiB"], tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = ["64KiB", "256KiB"], tests = ["write"] }]
 "#;
 
-/// Two runs of one plan, the second with settings on top.
+/// Two runs of one plan, the second with overrides.
 fn two(settings: &[&str]) -> Bench {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
@@ -27,35 +27,35 @@ fn two(settings: &[&str]) -> Bench {
 }
 
 #[test]
-fn two_runs_under_the_same_conditions_are_a_repeat() {
+fn two_runs_under_the_same_conditions_are_a_repetition() {
     let bench = two(&[]);
     let compare = ["compare", "a.fslab", "b.fslab"];
     let said = bench.ends(0, &compare);
     let joined = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "No condition is known to differ",
-        "a repeat under the same conditions",
-        "directory · iozone record=64KiB",
-        "? open",
-        "only 1 and 1 repeats",
+        "repetition under the same conditions",
+        "directory · iozone block_size=64KiB",
+        "? inconclusive",
+        "n = 1 and 1, 6 needed",
     ] {
         assert!(joined.contains(words), "{words} is missing from\n{}", said.stdout);
     }
-    assert!(!said.stdout.contains("alone"), "{}", said.stdout);
-    // One repeat of each decides nothing.
+    assert!(!said.stdout.contains("Cells only in"), "{}", said.stdout);
+    // One repetition each is inconclusive.
     let said = bench.ends(6, &[&compare[..], &["--gate", "5%"]].concat());
-    let words = "gate 5 %: undecided; 0 of 4 tests shown not worse by 5 %, 4 undecided";
+    let words = "gate 5 %: inconclusive; 0 of 4 tests non-inferior, 4 inconclusive";
     assert!(said.stdout.contains(words), "{}", said.stdout);
     let said = bench.ends(2, &["compare", "a.fslab", "a.fslab", "--gate", "5%"]);
-    assert!(said.stderr.contains("a.fslab and a.fslab: the same run twice"), "{}", said.stderr);
+    assert!(said.stderr.contains("a.fslab and a.fslab: both runs are "), "{}", said.stderr);
 }
 
 #[test]
-fn differences_are_told_within_eighty_columns_and_to_programs() {
-    let bench = two(&["--profile", "rigorous", "--set", "record=64KiB,128KiB"]);
+fn differences_are_printed_in_eighty_columns_and_as_json() {
+    let bench = two(&["--profile", "rigorous", "--set", "block_size=64KiB,128KiB"]);
     let compare = ["compare", "a.fslab", "b.fslab"];
     let text = bench.ends(0, &compare).stdout;
-    for words in ["run.profile", "rigorous", "record=128KiB", "Cells of the first alone"] {
+    for words in ["run.profile", "rigorous", "block_size=128KiB", "Cells only in the first run"] {
         assert!(text.contains(words), "{words} is missing from\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -64,7 +64,7 @@ fn differences_are_told_within_eighty_columns_and_to_programs() {
     let step = &json["steps"][0];
     assert_eq!(json["schema"], 1);
     assert_eq!(step["cells"]["shared"].as_array().unwrap().len(), 1);
-    assert_eq!(step["cells"]["only_b"][0]["cell"], "directory · iozone record=128KiB");
+    assert_eq!(step["cells"]["only_b"][0]["cell"], "directory · iozone block_size=128KiB");
     let profile = |difference: &&serde_json::Value| difference["condition"] == "run.profile";
     let profile = step["differences"].as_array().unwrap().iter().find(profile).unwrap();
     assert_eq!(profile["severity"], "other");
@@ -73,8 +73,8 @@ fn differences_are_told_within_eighty_columns_and_to_programs() {
     assert!(md.contains("| run.profile | other | standard | rigorous |"), "{md}");
 }
 
-/// Writes a run file like another one, with eight repeats of made-up values, so that what this
-/// machine measures does not matter.
+/// Writes a copy of a run file with eight repetitions of generated values, independent of this
+/// machine.
 fn made_up(bench: &Bench, name: &str, factor: f64) {
     let mut record = store::read(&bench.path("a.fslab")).unwrap();
     record.info.id = format!("made-up-{name}");
@@ -82,13 +82,13 @@ fn made_up(bench: &Bench, name: &str, factor: f64) {
     let (cells, environment) = (&record.cells, &record.environment);
     let mut store =
         Store::create(&path, &record.info, cells, environment, &record.warnings).unwrap();
-    for repeat in 0..8 {
+    for repetition in 0..8 {
         for trial in &record.trials {
             let mut trial = trial.clone();
-            trial.repeat = repeat;
+            trial.repetition = repetition;
             trial.warnings.clear();
             for sample in &mut trial.samples {
-                sample.value = 1e8 * factor * (1.0 + 0.002 * f64::from(repeat));
+                sample.value = 1e8 * factor * (1.0 + 0.002 * f64::from(repetition));
             }
             store.trial(&trial, None).unwrap();
         }
@@ -97,7 +97,7 @@ fn made_up(bench: &Bench, name: &str, factor: f64) {
 }
 
 #[test]
-fn the_exit_status_is_the_verdict_of_the_gate() {
+fn the_gate_determines_the_exit_status() {
     let bench = two(&[]);
     made_up(&bench, "fast.fslab", 1.0);
     made_up(&bench, "slow.fslab", 0.8);
@@ -111,19 +111,20 @@ fn the_exit_status_is_the_verdict_of_the_gate() {
         let columns = said.stdout.lines().map(|line| line.chars().count()).max();
         assert!(columns <= Some(80), "{}", said.stdout);
     };
-    let regressed = "throughput of directory, iozone record=64KiB, write regressed by 20.0 % [19.";
-    let failed = "gate 5 %: failed; 4 of 4 tests shown worse by more than 5 %";
+    let regressed =
+        "throughput of directory, iozone block_size=64KiB, write regressed by 20.0 % [19.";
+    let failed = "gate 5 %: failed; 4 of 4 tests significantly worse by more than 5 %";
     gate(&["fast.fslab", "slow.fslab"], 1, &[regressed, failed, "▼ worse"]);
-    let passed = "gate 5 %: passed; 4 of 4 tests shown not worse by 5 %, 0 undecided";
+    let passed = "gate 5 %: passed; 4 of 4 tests non-inferior, 0 inconclusive";
     gate(&["slow.fslab", "fast.fslab"], 0, &["improved by 25.0 %", passed]);
     let strict = "gate 5 %, strict: passed; 4 of 4";
     gate(&["slow.fslab", "fast.fslab", "--strict"], 0, &[strict]);
     let three = ["slow.fslab", "fast.fslab", "slow.fslab"];
-    gate(&three, 1, &["C against B", "4 of 8 tests shown worse"]);
+    gate(&three, 1, &["C vs. B", "4 of 8 tests significantly worse"]);
 }
 
 #[test]
-fn what_is_no_run_is_wrong_usage() {
+fn other_files_are_a_usage_error() {
     let bench = two(&[]);
     fs::write(bench.path("text"), "not a run").unwrap();
     for arguments in [
@@ -132,7 +133,7 @@ fn what_is_no_run_is_wrong_usage() {
         &["compare", "text", "a.fslab"],
         &["compare", "a.fslab", "b.fslab", "--gate", "5"],
         &["compare", "a.fslab", "b.fslab", "--strict"],
-        &["compare", "a.fslab", "b.fslab", "--allow", "weather"],
+        &["compare", "a.fslab", "b.fslab", "--allow-differences", "weather"],
         &["compare", "a.fslab", "b.fslab", "--metric", "speed"],
         &["compare", "a.fslab", "b.fslab", "--pair", "ext4=xfs"],
     ] {

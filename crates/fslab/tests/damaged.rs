@@ -1,9 +1,8 @@
-//! Run files that were cut, overwritten, forged, or are something else: every command that reads
-//! them says so and leaves them as they are.
+//! Truncated, overwritten, forged, and foreign run files: every command that reads them reports the
+//! damage and does not change them.
 //!
-//! Noise in the middle of a value that is as good as any other is not found: nothing tells it from
-//! what was measured. So what is asked of the battery is a status of the documented ones, a message
-//! with the file's name where there is one, and no trace.
+//! Damage within a valid value cannot be detected. The tests therefore require a documented exit
+//! status, a message with the file name, and no change.
 
 use std::{
     collections::BTreeMap,
@@ -23,10 +22,11 @@ use crate::{
     support::{Bench, said},
 };
 
-/// Address space of a command that reads damage, in KiB: four times what reading a sound run wants.
+/// Address space limit in KiB of a command that reads a damaged file: four times what an intact run
+/// needs.
 const ADDRESS_SPACE: &str = "1500000";
 
-/// What is in a directory, and when it was written: name to size, time, and contents.
+/// Content of a directory: name to size, modification time, and content.
 type Seen = BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)>;
 
 fn seen(directory: &Path) -> Seen {
@@ -39,7 +39,7 @@ fn seen(directory: &Path) -> Seen {
     fs::read_dir(directory).unwrap().map(|found| entry(found.unwrap().path())).collect()
 }
 
-/// A directory of its own with a run file in it, and the bytes of that file when it was sound.
+/// Directory with a run file, and the bytes of the intact file.
 struct Patient {
     bench: Bench,
     sound: Vec<u8>,
@@ -67,7 +67,7 @@ impl Patient {
         connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statements}")).unwrap();
     }
 
-    /// Runs a command on the file under a limit of memory; checks its ending, and that nothing in
+    /// Runs a command on the file with a memory limit. Checks its exit status, and that nothing in
     /// the directory has changed.
     #[track_caller]
     fn reads(&self, arguments: &[&str], name: &str, allowed: &[i32]) -> (i32, String) {
@@ -89,14 +89,14 @@ impl Patient {
         let status = said.status.unwrap();
         assert!(allowed.contains(&status), "{what}: ended with {status}");
         if status != 0 {
-            assert!(said.stderr.contains("runs"), "{what}: names no file");
-            assert!(said.stderr.contains(';'), "{what}: names no cure");
+            assert!(said.stderr.contains("runs"), "{what}: does not name the file");
+            assert!(said.stderr.contains(';'), "{what}: has no hint");
         }
         assert!(seen(&self.bench.path("runs")) == before, "{what}: something was written");
         (status, said.stderr)
     }
 
-    /// Every command that reads runs refuses this path with one of these words.
+    /// Checks that every command that reads runs rejects this path with one of these texts.
     #[track_caller]
     fn refused(&self, path: &str, status: i32, words: &str) {
         for arguments in [
@@ -113,7 +113,7 @@ impl Patient {
 }
 
 #[test]
-fn what_is_no_run_file_is_told_by_what_it_is() {
+fn other_files_are_rejected_with_their_kind() {
     let patient = Patient::new();
     let put = |name: &str, bytes: &[u8]| fs::write(patient.bench.path(name), bytes).unwrap();
     put("runs/empty", b"");
@@ -129,23 +129,23 @@ fn what_is_no_run_file_is_told_by_what_it_is() {
     drop(connection);
     for (name, words) in [
         ("empty", "it is empty"),
-        ("text", "it is no SQLite database"),
-        ("magic", "it is no SQLite database"),
+        ("text", "it is not an SQLite database"),
+        ("magic", "it is not an SQLite database"),
         ("directory", "it is a directory"),
         ("fifo", "it is a pipe"),
         ("dangling", "check the path"),
         ("missing", "check the path"),
-        ("foreign", "it is another program's database"),
+        ("foreign", "it is a database of another program"),
     ] {
         patient.refused(&format!("runs/{name}"), 2, words);
     }
 }
 
 #[test]
-fn a_newer_run_and_one_that_may_not_be_read_are_told_apart() {
+fn newer_and_unreadable_runs_have_different_errors() {
     let patient = Patient::new();
     patient.sql("PRAGMA user_version = 99");
-    patient.refused("runs/a.fslab", 3, "use a newer fslab");
+    patient.refused("runs/a.fslab", 3, "this version reads schema");
     fs::write(patient.file(), &patient.sound).unwrap();
     if !rustix::process::geteuid().is_root() {
         fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o000)).unwrap();
@@ -155,7 +155,7 @@ fn a_newer_run_and_one_that_may_not_be_read_are_told_apart() {
         assert!(said.stderr.contains("check the path and its permissions"), "{}", said.stderr);
         fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o600)).unwrap();
     }
-    // A link is followed, and what lies beside the file it leads to counts.
+    // A link is followed, and files next to its target count.
     symlink("a.fslab", patient.bench.path("runs/link")).unwrap();
     patient.reads(&["report", "runs/link"], "a link", &[0]);
     fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o400)).unwrap();
@@ -163,7 +163,7 @@ fn a_newer_run_and_one_that_may_not_be_read_are_told_apart() {
 }
 
 #[test]
-fn a_run_file_that_was_cut_is_refused_at_every_length() {
+fn a_truncated_run_file_is_rejected_at_every_length() {
     let patient = Patient::new();
     let whole = patient.sound.len();
     let mut lengths = vec![1, 15, 16, 18, 99, 100, 101, 511, 512, 1024, 4095, 4096, 4097];
@@ -176,10 +176,10 @@ fn a_run_file_that_was_cut_is_refused_at_every_length() {
     }
 }
 
-/// In this process: the reader neither panics nor leaves a trace, whatever the noise; and what it
-/// takes for sound, a report is made of.
+/// In this process: the reader neither panics nor changes a file for any damage, and a report can
+/// be rendered from all files that it accepts.
 #[test]
-fn noise_anywhere_is_refused_or_harmless() {
+fn random_damage_is_rejected_or_harmless() {
     let patient = Patient::new();
     let runs = patient.bench.path("runs");
     let whole = patient.sound.len();
@@ -187,7 +187,7 @@ fn noise_anywhere_is_refused_or_harmless() {
     for seed in 0..200_u64 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = patient.sound.clone();
-        // Whole pages in turn; then a few bytes anywhere, which more often go unnoticed.
+        // Each whole page in turn; then a few random bytes, which are detected less often.
         let page = usize::try_from(seed).unwrap() * 4096;
         let (at, length) = match page < whole {
             true => (page, 4096),
@@ -200,7 +200,7 @@ fn noise_anywhere_is_refused_or_harmless() {
         match store::read(&patient.file()) {
             Ok(record) => {
                 let view = report::View::new(&record);
-                let _all = (report::html(&view), report::json(&view), report::csv(&record));
+                let _all = (report::html(&view, &[]), report::json(&view), report::csv(&record));
             }
             Err(error) => {
                 refused += 1;
@@ -210,8 +210,8 @@ fn noise_anywhere_is_refused_or_harmless() {
         }
         assert!(seen(&runs) == before, "seed {seed}: something was written");
     }
-    assert!(refused > 20, "only {refused} of 200 were noticed");
-    // The last of them by every command.
+    assert!(refused > 20, "only {refused} of 200 were detected");
+    // The last one with every command.
     let statuses = [0, 2, 3];
     patient.reads(&["report", "runs/a.fslab"], "noise", &statuses);
     patient.reads(&["explain", "runs/a.fslab"], "noise", &statuses);
@@ -221,21 +221,21 @@ fn noise_anywhere_is_refused_or_harmless() {
 }
 
 #[test]
-fn forged_contents_are_refused_with_what_is_wrong() {
+fn forged_content_is_rejected_with_the_reason() {
     let patient = Patient::new();
-    // 2^60 as a LEB128 varint, as a count and as a number of intervals; see the stored forms in
+    // 2^60 as a LEB128 varint, as a count and as a number of intervals; see the stored formats in
     // `model`.
     let many = "808080808080808010";
     let (lies, long) = (format!("X'01{many}0000000000{many}'"), format!("X'010501{many}0101'"));
     let mut wrong = Vec::new();
     for (statements, words) in [
-        ("DROP VIEW result; DROP TABLE series".to_owned(), "it has no table `series`"),
-        ("DROP TABLE environment".to_owned(), "it has no table `environment`"),
+        ("DROP VIEW result; DROP TABLE series".to_owned(), "table `series` is missing"),
+        ("DROP TABLE environment".to_owned(), "table `environment` is missing"),
         (
             "DROP VIEW result; ALTER TABLE sample RENAME TO old; CREATE VIEW sample AS WITH \
              RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n"
                 .to_owned(),
-            "it has no table `sample`",
+            "table `sample` is missing",
         ),
         ("DROP VIEW result; ALTER TABLE trial DROP COLUMN reason".to_owned(), "reason"),
         ("UPDATE run SET value = '{' WHERE key = 'seed'".to_owned(), "damaged: run"),
@@ -243,17 +243,17 @@ fn forged_contents_are_refused_with_what_is_wrong() {
         ("UPDATE cell SET definition = '[]'".to_owned(), "damaged: cell"),
         ("UPDATE cell SET state = 'odd'".to_owned(), "`odd`"),
         ("UPDATE cell SET idx = idx + 7".to_owned(), "cell 0 is missing"),
-        ("UPDATE trial SET cell_idx = cell_idx + 99".to_owned(), "of no cell"),
-        ("UPDATE trial SET repeat = -1 - repeat".to_owned(), "reading the trials"),
+        ("UPDATE trial SET cell_idx = cell_idx + 99".to_owned(), "missing cell"),
+        ("UPDATE trial SET repetition = -1 - repetition".to_owned(), "reading the trials"),
         ("UPDATE trial SET elapsed_ns = -5".to_owned(), "reading the trials"),
         ("UPDATE trial SET outcome = 'odd'".to_owned(), "reading the trials"),
-        ("UPDATE sample SET value = 9e999".to_owned(), "is no number"),
+        ("UPDATE sample SET value = 9e999".to_owned(), "is not finite"),
         ("UPDATE sample SET metric = 'speed'".to_owned(), "sample metric"),
         ("UPDATE histogram SET counts = X'DEADBEEF'".to_owned(), "histogram of"),
         (format!("UPDATE histogram SET counts = {lies}"), "histogram of"),
         (format!("UPDATE series SET counts = {long}"), "series of"),
         ("UPDATE histogram SET counts = zeroblob(5000000)".to_owned(), "histogram of"),
-        ("UPDATE evidence SET body = '{\"window\":'".to_owned(), "evidence"),
+        ("UPDATE system_activity SET body = '{\"window\":'".to_owned(), "system_activity"),
         ("INSERT INTO warning VALUES (NULL, NULL, 'W', 'w', 'm', '7')".to_owned(), "warning"),
     ] {
         patient.sql(&statements);
@@ -266,17 +266,17 @@ fn forged_contents_are_refused_with_what_is_wrong() {
         assert!(seen(&patient.bench.path("runs")) == before, "{statements}: written");
     }
     assert_eq!(wrong, Vec::<String>::new());
-    patient.refused("runs/a.fslab", 3, "measure again");
+    patient.refused("runs/a.fslab", 3, "use another copy, or start a new run");
 }
 
-/// Numbers that fit their columns and mean nothing: they may be shown, and break nothing.
+/// Extreme numbers that fit their columns: they may be shown and must not cause an error.
 #[test]
-fn numbers_at_their_ends_break_nothing() {
+fn extreme_numbers_are_harmless() {
     let patient = Patient::new();
     let most = i64::MAX;
     for statements in [
         format!("UPDATE trial SET elapsed_ns = {most}, started_unix_ns = {most}"),
-        "UPDATE trial SET repeat = 4000000000 + id, attempt = 4000000000".to_owned(),
+        "UPDATE trial SET repetition = 4000000000 + id, attempt = 4000000000".to_owned(),
         "UPDATE sample SET value = 1e308".to_owned(),
         "UPDATE sample SET value = -1e308".to_owned(),
         "UPDATE sample SET value = 0".to_owned(),
@@ -297,16 +297,16 @@ fn numbers_at_their_ends_break_nothing() {
         assert!(stderr.is_empty() || stderr.contains("damaged"), "{statements}: {stderr}");
         if let Ok(record) = store::read(&patient.file()) {
             let view = report::View::new(&record);
-            assert!(report::html(&view).contains("</html>"), "{statements}");
+            assert!(report::html(&view, &[]).contains("</html>"), "{statements}");
             let json: serde_json::Value = serde_json::from_str(&report::json(&view)).unwrap();
             assert!(json.is_object(), "{statements}");
         }
     }
 }
 
-/// A run whose log is there: being written, killed, or copied without the log's index.
+/// A run with a log: in progress, killed, or copied without the index of the log.
 #[test]
-fn a_run_with_a_log_is_read_and_left_as_it_is() {
+fn a_run_with_a_log_is_read_without_changes() {
     let patient = Patient::new();
     let record = store::read(&patient.file()).unwrap();
     fs::remove_file(patient.file()).unwrap();
@@ -321,10 +321,11 @@ fn a_run_with_a_log_is_read_and_left_as_it_is() {
             let read = ["report", "runs/a.fslab", "--format", "csv"];
             let said = patient.bench.ends(0, &read);
             let samples: usize = record.trials[..=at].iter().map(|t| t.samples.len()).sum();
-            assert_eq!(said.stdout.lines().count(), samples + 1, "all that is kept is seen");
+            assert_eq!(said.stdout.lines().count(), samples + 1, "all stored trials are read");
         }
     }
-    // A killed run is its three files as they stand: copied, since the store here lives on.
+    // A killed run consists of its three files; they are copied, because the store of this test
+    // continues.
     let beside = |name: &str, suffix: &str| patient.bench.path(&format!("runs/{name}{suffix}"));
     let all = patient.bench.ends(0, &["report", "runs/a.fslab", "--format", "csv"]).stdout;
     for suffixes in [&["", "-wal", "-shm"][..], &["", "-wal"], &[""]] {
@@ -342,7 +343,7 @@ fn a_run_with_a_log_is_read_and_left_as_it_is() {
         }
     }
     store.finish(model::Nanos(1)).unwrap();
-    // A log of something else is no part of the run.
+    // The log of another database is not part of the run.
     fs::write(beside("a.fslab", "-wal"), vec![7; 9000]).unwrap();
     let said = patient.bench.ends(0, &["report", "runs/a.fslab", "--format", "csv"]).stdout;
     assert_eq!(said, all);

@@ -1,4 +1,4 @@
-//! The data formats as their users meet them: files written by the program, read by others.
+//! Data formats: files written by fslab, read by other programs.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use crate::{
     support::{Bench, root},
 };
 
-/// Two configurations of the study of 2012 as bonnie++ 1.96 recorded them, twice each.
+/// Two configurations of the study of 2012 as recorded by bonnie++ 1.96, twice each.
 const RECORDS: &str = "\
 1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,306.1,1,512,,,,,35092,55,\
 520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,8997us,50112us,323ms,1232ms,541us,\
@@ -21,7 +21,7 @@ const RECORDS: &str = "\
 1029us,426us,16us,2314us
 ";
 
-/// A run file that needs neither root nor a measurement.
+/// Run file that requires neither root nor a measurement.
 fn bench() -> Bench {
     let bench = Bench::new();
     fs::write(bench.path("old.csv"), RECORDS).unwrap();
@@ -38,7 +38,7 @@ fn names(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn one_call_writes_several_files_and_the_ending_tells_the_format() {
+fn one_call_writes_several_files_with_formats_by_extension() {
     let bench = bench();
     let report = ["report", "run.fslab"];
     let said = bench.ends(0, &[&report[..], &["-o", "a.xlsx", "--html", "a.html"]].concat());
@@ -56,17 +56,17 @@ fn one_call_writes_several_files_and_the_ending_tells_the_format() {
     assert_eq!(fs::read(bench.path("a.html")).unwrap(), fs::read(bench.path("b.html")).unwrap());
     let csv = bench.ends(0, &[&report[..], &["--format", "csv"]].concat()).stdout;
     assert_eq!(fs::read_to_string(bench.path("a.csv")).unwrap(), csv);
-    // Through a pipe a binary format is as good as in a file.
+    // A binary format can be written to a pipe.
     let piped = bench.command(&[&report[..], &["--format", "parquet"]].concat()).output().unwrap();
     assert_eq!(piped.stdout, fs::read(bench.path("a.parquet")).unwrap());
     let kept = ["a.csv", "a.html", "a.parquet", "a.xlsx", "b.html"];
-    assert_eq!(names(&bench)[..5], kept, "and nothing beside them");
+    assert_eq!(names(&bench)[..5], kept, "and no other file");
 }
 
 #[test]
-fn charts_go_into_a_directory_beside_another_output() {
+fn charts_can_be_combined_with_another_output() {
     let bench = Bench::new();
-    // One number, so that there is little to draw.
+    // One metric, so that there are few charts.
     let mut fields = vec![""; 48];
     let known = RECORDS.split(',').take(10).enumerate();
     known.for_each(|(index, field)| fields[index] = field);
@@ -77,7 +77,7 @@ fn charts_go_into_a_directory_beside_another_output() {
     let list = fs::read_to_string(bench.path("charts/charts.md")).unwrap();
     assert!(list.contains(".svg") && list.contains(".png"), "{list}");
     let said = bench.ends(2, &["report", "run.fslab", "--charts", "."]);
-    assert!(said.stderr.contains("no charts of fslab"), "{}", said.stderr);
+    assert!(said.stderr.contains("files that are not charts of fslab"), "{}", said.stderr);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_report_is_never_written_over_its_run() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_what_was_there() {
+fn a_failed_write_keeps_the_existing_file() {
     let bench = bench();
     fs::create_dir(bench.path("a.csv")).unwrap();
     let said = bench.ends(3, &["report", "run.fslab", "-o", "a.csv"]);
@@ -111,11 +111,11 @@ fn what_cannot_be_written_leaves_what_was_there() {
     bench.ends(3, &["report", "run.fslab", "-o", "none/a.csv"]);
     bench.ends(0, &["report", "run.fslab", "-o", "/dev/null", "--format", "xlsx"]);
     let kept: Vec<String> = names(&bench).into_iter().filter(|name| name != "state").collect();
-    assert_eq!(kept, ["a.csv", "old.csv", "run.fslab"], "and nothing beside them");
+    assert_eq!(kept, ["a.csv", "old.csv", "run.fslab"], "and no other file");
 }
 
 #[test]
-fn published_results_go_to_files_as_well() {
+fn published_results_are_written_to_files() {
     let bench = Bench::new();
     let set = ["report", "bonnie-2012@published"];
     bench.ends(0, &[&set[..], &["-o", "a.csv", "--html", "a.html"]].concat());
@@ -132,14 +132,14 @@ fn published_results_go_to_files_as_well() {
     }
 }
 
-/// The code blocks of a guide in a language.
+/// Code blocks of a guide in one language.
 fn blocks(guide: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     let found = guide.split(&fence).skip(1);
     found.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Whether a program says yes to a question; what it lacks is said once.
+/// Reports whether a program succeeds; a missing requirement is printed once.
 fn can(program: &Path, arguments: &[&str], what: &str) -> bool {
     let mut asked = Command::new(program);
     asked.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -150,8 +150,8 @@ fn can(program: &Path, arguments: &[&str], what: &str) -> bool {
     can
 }
 
-/// Printing in the languages of the guide, so that whole numbers can be read: a row a line, its
-/// fields apart by `|`.
+/// Print functions for the languages of the guide: one row per line, fields separated by `|`, exact
+/// integers.
 const PRINT_PYTHON: &str = "
 def print(rows):
     import sys
@@ -162,7 +162,7 @@ def print(rows):
 const PRINT_R: &str = "print <- function(rows) write.table(rows, sep = '|', quote = FALSE, \
                        row.names = FALSE, col.names = FALSE)\n";
 
-/// Filesystem, workload, phase, and metric with the median that the report has.
+/// Filesystem, workload, phase, and metric with the median of the report.
 fn medians(bench: &Bench) -> Vec<([String; 4], f64)> {
     let json = bench.ends(0, &["report", "run.fslab", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -184,7 +184,7 @@ fn medians(bench: &Bench) -> Vec<([String; 4], f64)> {
     medians
 }
 
-/// Whether what a program printed has the medians, each in a row of its own.
+/// Checks that the output of a program contains the medians, each in a separate row.
 fn has(printed: &str, medians: &[([String; 4], f64)], code: &str) {
     let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.split('|').collect()).collect();
     for ([filesystem, workload, phase, metric], median) in medians {
@@ -200,11 +200,10 @@ fn has(printed: &str, medians: &[([String; 4], f64)], code: &str) {
     }
 }
 
-/// The code of the guide reads what the program writes, and finds the medians of the report.
-/// `FSLAB_PYTHON` names another Python than `python3`, such as one of a virtual environment with
-/// duckdb.
+/// Checks that the code of the guide reads run files and reproduces the medians of the report.
+/// `FSLAB_PYTHON` selects a Python other than `python3`, such as a virtual environment with duckdb.
 #[test]
-fn the_code_of_the_guide_finds_the_medians_of_the_report() {
+fn the_code_of_the_guide_reproduces_the_medians_of_the_report() {
     let bench = Bench::new();
     let filesystems = ["ext4", "btrfs", "skipped"].map(String::from);
     let record = made::grown(&made::measured(&bench), &filesystems, 4);
@@ -230,7 +229,7 @@ fn the_code_of_the_guide_finds_the_medians_of_the_report() {
     for code in python_blocks {
         let module = if code.contains("duckdb") { "duckdb" } else { "pandas" };
         let import = format!("import {module}");
-        if can(Path::new(&python), &["-c", &import], "no Python with what the guide uses") {
+        if can(Path::new(&python), &["-c", &import], "no Python with the modules of the guide") {
             run(&python, "-c", &format!("{PRINT_PYTHON}{code}"));
         }
     }

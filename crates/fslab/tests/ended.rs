@@ -1,19 +1,19 @@
-//! Runs that are killed after their last trial: `--resume` completes what the end has left undone.
+//! Runs killed after their last trial: `--resume` completes them.
 
 use std::{fs, path::PathBuf};
 
 use crate::support::Bench;
 
 const PLAN: &str = r#"
-repeats = 1
+repetitions = 1
 seed = 7
 [storage]
 directory = "."
 [axes]
-workload = [{ suite = "iozone", file = "256KiB", record = "64KiB", tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "256KiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// A run that has ended, and where its file was during the run.
+/// Completed run, and the path of its file during the run.
 fn ended() -> (Bench, PathBuf) {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
@@ -29,7 +29,7 @@ fn the_log_of_a_run_file_is_written_back() {
     let run = rusqlite::Connection::open(bench.path("run.fslab")).unwrap();
     run.pragma_update(None, "journal_mode", "wal").unwrap();
     run.execute("UPDATE run SET value = '\"killed\"' WHERE key = 'title'", []).unwrap();
-    // As a kill leaves them, before the file is closed.
+    // State after a kill, before the file is closed.
     for ending in ["", "-wal", "-shm"] {
         let from = bench.path(&format!("run.fslab{ending}"));
         fs::copy(from, bench.path(&format!("killed.fslab{ending}"))).unwrap();
@@ -40,12 +40,12 @@ fn the_log_of_a_run_file_is_written_back() {
 }
 
 #[test]
-fn a_run_file_in_memory_gets_to_its_place() {
+fn a_run_file_in_memory_is_moved_to_its_final_path() {
     let (bench, working) = ended();
     let place = bench.path("run.fslab");
     if !working.starts_with("/dev/shm") {
         return crate::support::skipped(
-            "ended::a_run_file_in_memory_gets_to_its_place",
+            "ended::a_run_file_in_memory_is_moved_to_its_final_path",
             "/dev/shm",
         );
     }

@@ -1,5 +1,5 @@
-//! A phase that fails in the middle: the trial is kept as failed with the operation and the path,
-//! the run goes on with the other cells, and nothing is left behind.
+//! A phase that fails: the trial is stored as failed with the operation and the path, the run
+//! continues with the other cells, and no changes remain.
 
 use model::{
     RunRecord,
@@ -8,7 +8,7 @@ use model::{
 
 use crate::support::{Bench, needs_root};
 
-/// The run of two cells, of which the first fails; what it is kept with.
+/// Run of two cells, of which the first fails; returns the stored failure.
 #[track_caller]
 fn failed(bench: &Bench, plan: &str) -> (RunRecord, String) {
     let plan = bench.plan(plan);
@@ -28,7 +28,7 @@ fn failed(bench: &Bench, plan: &str) -> (RunRecord, String) {
 
 fn plan(image: &str, filesystems: &str, workload: &str) -> String {
     format!(
-        "repeats = 1\nseed = 3\n[storage]\nimage = \"{image}\"\n[axes]\n\
+        "repetitions = 1\nseed = 3\n[storage]\nimage_size = \"{image}\"\n[axes]\n\
          filesystem = [{filesystems}]\nworkload = [{workload}]\n"
     )
 }
@@ -41,7 +41,7 @@ fn a_filesystem_without_inodes_left() {
         return;
     }
     let bench = Bench::new();
-    let levels = r#"{ name = "few", base = "ext4", mkfs = ["-N", "1024"] }, "ext4""#;
+    let levels = r#"{ name = "few", type = "ext4", mkfs_options = ["-N", "1024"] }, "ext4""#;
     let (_, reason) = failed(&bench, &plan("64MiB", levels, CREATE));
     assert!(reason.starts_with("create: opening /"), "{reason}");
     assert!(reason.contains("os error 28"), "{reason}");
@@ -53,22 +53,22 @@ fn a_filesystem_without_space_left() {
         return;
     }
     let bench = Bench::new();
-    // No reserve for root: it ends where the filesystem does.
+    // No reserve for root: the space ends with the filesystem.
     let levels =
-        r#"{ name = "small", base = "ext4", mkfs = ["-J", "size=28", "-m", "0"] }, "ext4""#;
-    let workload = r#"{ suite = "smallfile", operations = ["write"], files = 8, mean_size = "4MiB", distribution = "fixed" }"#;
+        r#"{ name = "small", type = "ext4", mkfs_options = ["-J", "size=28", "-m", "0"] }, "ext4""#;
+    let workload = r#"{ suite = "small-files", operations = ["write"], files = 8, file_size_mean = "4MiB", file_size_distribution = "fixed" }"#;
     let (_, reason) = failed(&bench, &plan("64MiB", levels, workload));
     assert!(reason.starts_with("write: writing /"), "{reason}");
     assert!(reason.contains("os error 28"), "{reason}");
 }
 
 #[test]
-fn a_file_with_as_many_links_as_it_can_have() {
-    if !needs_root("failures::a_file_with_as_many_links_as_it_can_have") {
+fn a_file_with_the_maximum_number_of_links() {
+    if !needs_root("failures::a_file_with_the_maximum_number_of_links") {
         return;
     }
     let bench = Bench::new();
-    // EXT4_LINK_MAX is 65000; XFS takes 2^31 - 1.
+    // EXT4_LINK_MAX is 65000; XFS allows 2^31 - 1.
     let workload = r#"{ suite = "bonnie", links = "hard", files = 65536, tests = ["seq-create"] }"#;
     let (_, reason) = failed(&bench, &plan("300MiB", r#""ext4", "xfs""#, workload));
     assert!(reason.starts_with("seq-create: linking /"), "{reason}");
@@ -89,16 +89,16 @@ fn a_name_that_is_too_long() {
 }
 
 #[test]
-fn a_quota_that_is_used_up() {
-    if !needs_root("failures::a_quota_that_is_used_up") {
+fn an_exhausted_quota() {
+    if !needs_root("failures::an_exhausted_quota") {
         return;
     }
     let bench = Bench::new();
-    let levels = r#"{ name = "limited", base = "btrfs", setup = [
-        { mounted = ["btrfs", "quota", "enable", "{mount}"] },
-        { mounted = ["btrfs", "qgroup", "limit", "1M", "{mount}"] } ] }, "btrfs""#
+    let levels = r#"{ name = "limited", type = "btrfs", setup = [
+        { run_mounted = ["btrfs", "quota", "enable", "{mount}"] },
+        { run_mounted = ["btrfs", "qgroup", "limit", "1M", "{mount}"] } ] }, "btrfs""#
         .replace('\n', " ");
-    let workload = r#"{ suite = "smallfile", operations = ["write"], files = 400, mean_size = "16KiB", distribution = "fixed" }"#;
+    let workload = r#"{ suite = "small-files", operations = ["write"], files = 400, file_size_mean = "16KiB", file_size_distribution = "fixed" }"#;
     let (_, reason) = failed(&bench, &plan("256MiB", &levels, workload));
     assert!(reason.starts_with("write: "), "{reason}");
     assert!(reason.contains("os error 122"), "{reason}");

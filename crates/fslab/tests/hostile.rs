@@ -1,6 +1,5 @@
-//! Text that wants to be more than text: markup, formulas, commands to a terminal. It comes in as
-//! titles, names, facts about the host, reasons, and records of other programs, and goes through
-//! every output.
+//! Hostile text: markup, formulas, terminal commands. It enters as titles, names, host facts,
+//! reasons, and imported records, and passes through every output.
 
 mod streams;
 
@@ -10,7 +9,7 @@ use model::{RunRecord, Warning, record::Outcome};
 
 use crate::{made, support::Bench};
 
-/// What is tried in every place.
+/// Texts used everywhere.
 pub(crate) const TEXTS: [&str; 14] = [
     "<script>alert(1)</script>",
     "\"onmouseover=\"alert(1)",
@@ -28,12 +27,12 @@ pub(crate) const TEXTS: [&str; 14] = [
     "'; DROP TABLE run; --",
 ];
 
-/// All of them in one.
+/// All texts in one.
 pub(crate) fn all() -> String {
     TEXTS.join(" ")
 }
 
-/// A run in which every text is hostile.
+/// Run in which every text is hostile.
 pub(crate) fn run(bench: &Bench) -> RunRecord {
     let measured = made::measured(bench);
     let mut names: Vec<String> = TEXTS.map(String::from).into();
@@ -43,12 +42,12 @@ pub(crate) fn run(bench: &Bench) -> RunRecord {
     let info = &mut record.info;
     (info.title, info.plan_name, info.plan_text) = (all(), all(), format!("{}\n{}", all(), all()));
     (info.storage, info.program) = (all(), all());
-    info.amendments = TEXTS.map(|text| (text.to_owned(), text.to_owned())).into();
+    info.overrides = TEXTS.map(|text| (text.to_owned(), text.to_owned())).into();
     for (at, text) in TEXTS.into_iter().enumerate() {
         record.environment.set(text, text);
         record.environment.set(format!("host.name.{at}"), text);
         record.environment.set("kernel.release", all());
-        record.warnings.push(Warning::Backing { what: text.into() });
+        record.warnings.push(Warning::SharedStorage { storage: text.into(), directory: false });
     }
     record.environment.set("cpu.model", "x".repeat(10_000));
     for (at, cell) in record.cells.iter_mut().enumerate() {
@@ -66,14 +65,14 @@ pub(crate) fn run(bench: &Bench) -> RunRecord {
         if at % 17 == 3 {
             trial.outcome = Outcome::Failed { reason: all() };
         }
-        trial.warnings.push((None, Warning::Backing { what: all() }));
+        trial.warnings.push((None, Warning::SharedStorage { storage: all(), directory: false }));
     }
     record
 }
 
-/// What may not be in any output as it is: commands to terminals, and what makes a line look like
-/// another one (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574), characters without a
-/// width included.
+/// Characters that no output may contain unescaped: terminal commands, characters that reorder or
+/// hide text (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574), and those without a
+/// width.
 fn commands(text: &str) -> Vec<String> {
     let bad = |c: char| {
         let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}')
@@ -84,7 +83,7 @@ fn commands(text: &str) -> Vec<String> {
     lines.map(|line| line.escape_debug().take(300).collect()).collect()
 }
 
-/// The formats that `fslab report` offers.
+/// Formats of `fslab report`.
 fn formats(bench: &Bench) -> Vec<String> {
     let help = bench.ends(0, &["report", "--help"]).stdout;
     let words = ["csv", "json", "md", "xlsx", "parquet", "prometheus", "iozone", "bonnie-1.96"];
@@ -94,7 +93,7 @@ fn formats(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn hostile_text_comes_out_as_text_everywhere() {
+fn hostile_text_is_escaped_in_all_outputs() {
     let bench = Bench::new();
     let record = run(&bench);
     made::keep(&record, &bench.path("a.fslab"));
@@ -123,7 +122,7 @@ fn hostile_text_comes_out_as_text_everywhere() {
                 bench.ends(0, &["report", "a.fslab", "--format", &format, "-o", &file]);
                 assert!(fs::metadata(bench.path(&file)).unwrap().len() > 1000, "{file}");
             }
-            // Of suite bonnie only; its records come below.
+            // Suite bonnie only; its records are tested below.
             "bonnie-1.96" => {}
             _ => say(&["report", "a.fslab", "--format", &format]),
         }
@@ -131,7 +130,7 @@ fn hostile_text_comes_out_as_text_everywhere() {
     for (what, text) in &outputs {
         let plain = match what.rsplit("--format ").next() {
             Some("csv") => text.replace("\r\n", "\n"),
-            // Tabs set off the head of that layout.
+            // Tabs separate the header of that layout.
             Some("iozone") => text.replace('\t', " "),
             Some(_) | None => text.clone(),
         };
@@ -149,7 +148,7 @@ fn hostile_text_comes_out_as_text_everywhere() {
     charts(&bench);
 }
 
-/// A table of RFC 4180: every row has the fields of the header, and no text is a formula.
+/// Checks a table of RFC 4180: every row has the fields of the header, and no field is a formula.
 fn table(text: &str) {
     let mut rows = Vec::new();
     let (mut row, mut field, mut quoted) = (Vec::new(), String::new(), false);
@@ -178,24 +177,24 @@ fn table(text: &str) {
     }
 }
 
-/// A page without markup of others: only our own elements, and no attribute that is a program.
+/// Checks a page: it contains known elements only, and no script attributes.
 fn page(html: &str) {
     assert_eq!(commands(html), Vec::<String>::new());
     for markup in ["<script>alert", "<img", "<!-- ", "</script></style>", "<style>*"] {
         assert!(!html.contains(markup), "{markup}");
     }
     assert!(html.contains("&lt;script&gt;") || html.contains("&#60;script&#62;"));
-    // Data for download is `data:text/csv`, and ours.
+    // The data for download is `data:text/csv`.
     for scheme in ["javascript:", "data:text/html"] {
         for attribute in ["href", "src", "action", "style"] {
             assert!(!html.contains(&format!("{attribute}=\"{scheme}")), "{attribute} {scheme}");
         }
     }
     assert!(html.contains("Content-Security-Policy\" content=\"default-src 'none'"));
-    // Within any tag: no handler.
+    // No tag has a handler.
     let markup = html.split("<script").next().unwrap();
     for tag in markup.split('<').skip(1).filter_map(|rest| rest.split_once('>')) {
-        // What stands in quotes is a value.
+        // Quoted text is a value.
         let names: String = tag.0.split('"').step_by(2).collect();
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
         assert!(!names.split_whitespace().any(handler), "{}", tag.0);
@@ -205,7 +204,7 @@ fn page(html: &str) {
     }
 }
 
-/// XML as far as it can be told without a parser: tags nest, and text holds no markup.
+/// Checks XML without a parser: tags nest, and text contains no markup.
 fn well_formed(xml: &str) {
     let mut open = Vec::new();
     for piece in xml.split('<').skip(1) {
@@ -229,7 +228,7 @@ fn well_formed(xml: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-/// Charts as files, where the program makes them: names that stay in their directory, and XML.
+/// Chart files: names stay in their directory, and the content is XML.
 fn charts(bench: &Bench) {
     if !bench.ends(0, &["report", "--help"]).stdout.contains("--charts") {
         return;
@@ -252,7 +251,7 @@ fn charts(bench: &Bench) {
 }
 
 #[test]
-fn records_of_others_and_plans_carry_no_commands() {
+fn imported_records_and_plans_are_escaped() {
     let bench = Bench::new();
     let record = |name: &str| {
         format!(
@@ -281,7 +280,7 @@ fn records_of_others_and_plans_carry_no_commands() {
     } else {
         assert_eq!(imported.status, Some(2), "{}", imported.stderr);
     }
-    // Names that are no files, and plans that are none: the message is text.
+    // Invalid file names and plans: the message is escaped.
     for text in TEXTS.iter().filter(|text| !text.contains(['\0', '/'])) {
         for command in ["report", "explain", "audit", "import"] {
             let said = bench.run(&[command, "--", text]);
@@ -295,7 +294,7 @@ fn records_of_others_and_plans_carry_no_commands() {
         assert_eq!(said.status, Some(2), "{text:?}: {}", said.stderr);
         assert_eq!(commands(&said.stderr), Vec::<String>::new(), "{text:?}");
     }
-    // A published table of one's own.
+    // A custom published table.
     let cells: String =
         TEXTS.iter().map(|text| format!("\"{}\",1.5\n", text.replace('"', "\"\""))).collect();
     fs::write(bench.path("table.csv"), format!("filesystem,value\n{cells}")).unwrap();

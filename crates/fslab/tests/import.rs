@@ -1,4 +1,4 @@
-//! Records of bonnie++ in and out.
+//! Import and export of bonnie++ records.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::Bench;
 
-/// Two configurations of the study of 2012, and a phase that was too short for a number.
+/// Two configurations of the study of 2012, and a phase that was too short for a result.
 const RECORDS: &str = "\
 1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,306.1,1,512,,,,,35092,55,\
 520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,8997us,50112us,323ms,1232ms,541us,\
@@ -25,14 +25,14 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn records_are_imported_and_told_from_a_run_everywhere() {
+fn imported_records_are_distinguished_from_runs() {
     let bench = bench();
     let said = bench.ends(0, &["import", "old.csv"]);
     assert!(said.stderr.contains("fslab report old.fslab"), "{}", said.stderr);
     let report = ["report", "old.fslab"];
     let text = bench.ends(0, &["report", "old.fslab", "--detail"]).stdout;
     for words in
-        ["Imported, not measured by fslab: bonnie++ 1.96", "57.9", "- not told", "plus signs"]
+        ["Imported, not measured by fslab: bonnie++ 1.96", "57.9", "- not recorded", "plus signs"]
     {
         assert!(text.contains(words), "{words} is missing from\n{text}");
     }
@@ -48,10 +48,10 @@ fn records_are_imported_and_told_from_a_run_everywhere() {
     assert!(html.contains("Imported from bonnie++ 1.96, not measured by fslab"));
 }
 
-/// A limit on the size of files kills the program (SIGXFSZ, setrlimit(2)): when it has made the
-/// run, and stores the records in it.
+/// A file size limit kills the program (SIGXFSZ, setrlimit(2)) after it created the run, while it
+/// stores the records.
 #[test]
-fn an_import_that_is_killed_leaves_no_part_of_a_run_under_its_name() {
+fn a_killed_import_leaves_no_partial_run() {
     let bench = bench();
     fs::write(bench.path("old.csv"), RECORDS.repeat(30)).unwrap();
     let import = ["import", "old.csv", "-o", "a.fslab"];
@@ -65,14 +65,14 @@ fn an_import_that_is_killed_leaves_no_part_of_a_run_under_its_name() {
 }
 
 #[test]
-fn an_import_is_not_resumed_nor_written_over() {
+fn an_import_is_neither_resumed_nor_overwritten() {
     let bench = bench();
     bench.ends(0, &["import", "old.csv", "-o", "a.fslab"]);
     let said = bench.ends(2, &["run", "--resume", "a.fslab"]);
     assert!(said.stderr.contains("was imported"), "{}", said.stderr);
     let said = bench.ends(2, &["import", "old.csv", "-o", "a.fslab"]);
-    assert!(said.stderr.contains("exists already; name another file with -o"), "{}", said.stderr);
-    // Numbers of other programs make no claim, but what differs between two imports is told.
+    assert!(said.stderr.contains("already exists; use another file with -o"), "{}", said.stderr);
+    // Imported results support no findings, but differences between two imports are shown.
     bench.ends(0, &["import", "old.csv", "-o", "b.fslab"]);
     let said = bench.ends(0, &["compare", "a.fslab", "b.fslab"]).stdout;
     assert!(!said.contains("regressed") && !said.contains("improved"), "{said}");
@@ -80,7 +80,7 @@ fn an_import_is_not_resumed_nor_written_over() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_with_what_can_be_read() {
+fn invalid_records_are_rejected_with_the_supported_formats() {
     let bench = bench();
     fs::write(bench.path("text"), "hello\n").unwrap();
     let said = bench.ends(2, &["import", "text"]);
@@ -96,24 +96,24 @@ fn what_is_no_record_is_refused_with_what_can_be_read() {
 }
 
 #[test]
-fn names_are_given_to_records_and_stdin_is_read() {
+fn records_can_be_named_and_read_from_stdin() {
     let bench = bench();
     let said = bench.ends(2, &["import", "old.csv", "--names", "one"]);
-    assert!(said.stderr.contains("there are 2 records and 1 names"), "{}", said.stderr);
+    assert!(said.stderr.contains("there are 2 records, but 1 names"), "{}", said.stderr);
     let mut command = bench.command(&["import", "-", "--names", "tuned,tuned", "-o", "in.fslab"]);
     command.stdin(Stdio::from(fs::File::open(bench.path("old.csv")).unwrap()));
     assert!(command.status().unwrap().success());
     let text = bench.ends(0, &["report", "in.fslab", "--detail"]).stdout;
-    assert!(text.contains("tuned") && text.contains("n = 2 repeats"), "{text}");
+    assert!(text.contains("tuned") && text.contains("n = 2 repetitions"), "{text}");
 }
 
 #[test]
-fn only_runs_of_the_suite_make_records() {
+fn only_bonnie_runs_are_exported_as_records() {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
     let plan = bench.plan(
-        "title = \"other\"\nrepeats = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
-         workload = [{ suite = \"iozone\", file = \"64KiB\", record = \"64KiB\", \
+        "title = \"other\"\nrepetitions = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file_size = \"64KiB\", block_size = \"64KiB\", \
          tests = [\"write\"] }]\n",
     );
     bench.ends(0, &["run", &plan, "-q", "-o", "other.fslab"]);
@@ -130,12 +130,12 @@ fn only_runs_of_the_suite_make_records() {
 }
 
 #[test]
-fn a_run_of_the_suite_makes_a_record_for_each_repeat() {
+fn a_bonnie_run_is_exported_with_one_record_per_repetition() {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
     let plan = bench.plan(
-        "title = \"small\"\nrepeats = 2\n[storage]\ndirectory = \"data\"\n[axes]\n\
-         workload = [{ suite = \"bonnie\", file = \"1MiB\", byte_part = \"8KiB\", seeks = 50, \
+        "title = \"small\"\nrepetitions = 2\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"bonnie\", file_size = \"1MiB\", char_io_size = \"8KiB\", seeks = 50, \
          files = 1500 }]\n",
     );
     bench.ends(0, &["run", &plan, "-q", "-o", "run.fslab"]);
@@ -154,12 +154,15 @@ fn a_run_of_the_suite_makes_a_record_for_each_repeat() {
     fs::write(bench.path("again.csv"), records).unwrap();
     bench.ends(0, &["import", "again.csv"]);
     let text = bench.ends(0, &["report", "again.fslab", "--detail"]).stdout;
-    assert!(text.contains("its record for bonnie++") && text.contains("n = 2 repeats"), "{text}");
+    assert!(
+        text.contains("fslab 0.1.0, bonnie++ format") && text.contains("n = 2 repetitions"),
+        "{text}"
+    );
 }
 
-/// The tables that the package's own programs make of our records hold our numbers.
+/// Tables that programs of the bonnie++ package make of exported records contain the same numbers.
 #[test]
-fn the_programs_made_for_records_take_ours() {
+fn programs_of_bonnie_accept_exported_records() {
     let bench = bench();
     bench.ends(0, &["import", "old.csv"]);
     let records = bench.ends(0, &["report", "old.fslab", "--format", "bonnie"]).stdout;
@@ -175,7 +178,7 @@ fn the_programs_made_for_records_take_ours() {
     }
 }
 
-/// What a program says of a text; `None` if it is not there.
+/// Output of a program for a text; `None` if it is not installed.
 fn fed(program: &str, text: &str) -> Option<String> {
     let mut command = Command::new(program);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;

@@ -1,4 +1,5 @@
-//! Wrong input: one clear message with place and cure, the right status, nothing half-done.
+//! Invalid input: one clear message with location and hint, the right exit status, no partial
+//! change.
 
 use std::fs;
 
@@ -9,10 +10,10 @@ use crate::support::{Bench, needs_root};
 const SMALL: &str = r#"
 [axes]
 filesystem = ["ext2"]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// Runs a plan that is wrong and compares what is said on stderr.
+/// Runs an invalid plan and compares the message on stderr.
 #[track_caller]
 fn refused(plan: &str, expected: Expect) {
     let bench = Bench::new();
@@ -23,45 +24,45 @@ fn refused(plan: &str, expected: Expect) {
     let mut left: Vec<_> =
         fs::read_dir(bench.path(".")).unwrap().map(|e| e.unwrap().path()).collect();
     left.retain(|path| !path.ends_with("plan.toml"));
-    assert!(left.is_empty(), "something was done: {left:?}");
+    assert!(left.is_empty(), "files were changed: {left:?}");
 }
 
 #[test]
 fn an_unknown_key() {
     refused(
-        &format!("repeat = 3\n[storage]\nimage = \"64MiB\"\n{SMALL}"),
+        &format!("repeat = 3\n[storage]\nimage_size = \"64MiB\"\n{SMALL}"),
         expect![[r#"
-        error: a plan has no key `repeat`
-         --> plan.toml:1:1
-          |
-        1 | repeat = 3
-          | ^^^^^^ did you mean `repeats`?
-    "#]],
+            error: the plan has no key `repeat`
+             --> plan.toml:1:1
+              |
+            1 | repeat = 3
+              | ^^^^^^ did you mean `repetitions`?
+        "#]],
     );
 }
 
 #[test]
 fn a_wrong_unit() {
     refused(
-        &format!("[storage]\nimage = \"64MB\"\n{SMALL}"),
+        &format!("[storage]\nimage_size = \"64MB\"\n{SMALL}"),
         expect![[r#"
-        error: `64MB` is ambiguous: 64MB may mean 64000000 or 67108864 bytes; write `64MiB` for 67108864 bytes, or `64000000B` for 64000000
-         --> plan.toml:2:9
-          |
-        2 | image = "64MB"
-          |         ^^^^^^ here
-    "#]],
+            error: `64MB` is ambiguous: 64MB may mean 64000000 or 67108864 bytes; write `64MiB` for 67108864 bytes, or `64000000B` for 64000000
+             --> plan.toml:2:14
+              |
+            2 | image_size = "64MB"
+              |              ^^^^^^ here
+        "#]],
     );
     let record = SMALL.replace("64KiB", "4KB");
     refused(
-        &format!("[storage]\nimage = \"64MiB\"\n{record}"),
+        &format!("[storage]\nimage_size = \"64MiB\"\n{record}"),
         expect![[r#"
-        error: `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
-         --> plan.toml:6:57
-          |
-        6 | workload = [{ suite = "iozone", file = "1MiB", record = "4KB", tests = ["write"] }]
-          |                                                         ^^^^^ here
-    "#]],
+            error: `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+             --> plan.toml:6:66
+              |
+            6 | workload = [{ suite = "iozone", file_size = "1MiB", block_size = "4KB", tests = ["write"] }]
+              |                                                                  ^^^^^ here
+        "#]],
     );
 }
 
@@ -69,36 +70,36 @@ fn a_wrong_unit() {
 fn an_impossible_size() {
     let file = SMALL.replace("1MiB", "1GiB");
     refused(
-        &format!("[storage]\nimage = \"64MiB\"\n{file}"),
+        &format!("[storage]\nimage_size = \"64MiB\"\n{file}"),
         expect![[r#"
-            error: the workload needs 1GiB and an eighth to spare, and there is room for 64MiB
+            error: the workload needs 1GiB and an eighth in reserve, but the storage has 64MiB
              --> plan.toml:6:13
               |
-            6 | workload = [{ suite = "iozone", file = "1GiB", record = "64KiB", tests = ["write"] }]
-              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ make the files smaller, or the storage larger
+            6 | workload = [{ suite = "iozone", file_size = "1GiB", block_size = "64KiB", tests = ["write"] }]
+              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ use smaller files or larger storage
         "#]],
     );
 }
 
 #[test]
-fn a_workload_that_does_not_fit_beside_what_fills_the_image() {
+fn a_workload_that_does_not_fit_above_the_fill_level() {
     let bench = Bench::new();
-    let file = SMALL.replace("1MiB", "16MiB").replace("[axes]", "[axes]\nfull = [0, 80]");
-    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{file}"));
+    let file = SMALL.replace("1MiB", "16MiB").replace("[axes]", "[axes]\nfill_percent = [0, 80]");
+    let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{file}"));
     for command in ["run", "show"] {
         let said = bench.ends(2, &[command, &plan]);
-        expect![[r"
-            error: iozone full=80%: the workload needs 16.0 MiB and an eighth to spare, and of 64.0 MiB only 12.8 MiB are free when they are 80 % full; make the files smaller, the image larger, or `full` less
-        "]]
+        expect![[r#"
+            error: iozone fill_percent=80: the workload needs 16.0 MiB and an eighth in reserve, but only 12.8 MiB of 64.0 MiB are available at fill level 80 %; use smaller files, a larger `storage.image_size`, or a lower `fill_percent`
+        "#]]
         .assert_eq(&said.stderr);
         assert_eq!(said.stdout, "");
     }
-    let said = bench.ends(0, &["show", &plan, "--set", "full=0,50"]);
-    assert!(said.stdout.contains("full      0 %, 50 % before each workload"), "{}", said.stdout);
+    let said = bench.ends(0, &["show", &plan, "--set", "fill_percent=0,50"]);
+    assert!(said.stdout.contains("fill        0 %, 50 % before each workload"), "{}", said.stdout);
 }
 
 #[test]
-fn text_that_is_no_plan() {
+fn text_that_is_not_a_plan() {
     refused(
         "this is not TOML",
         expect![[r#"
@@ -112,19 +113,19 @@ fn text_that_is_no_plan() {
 }
 
 #[test]
-fn a_plan_that_is_not_there() {
+fn a_missing_plan() {
     let bench = Bench::new();
     let said = bench.ends(2, &["run", "dmeo"]);
     expect![[r#"
-        error: cannot read the plan dmeo: No such file or directory (os error 2); did you mean the ready plan `demo`?
+        error: cannot read the plan dmeo: No such file or directory (os error 2); did you mean the built-in plan `demo`?
     "#]].assert_eq(&said.stderr);
 }
 
 #[test]
-fn a_setting_that_is_not_there() {
-    let said = Bench::new().ends(2, &["run", "demo", "--set", "recrod=4KiB"]);
+fn an_unsupported_setting() {
+    let said = Bench::new().ends(2, &["run", "demo", "--set", "fiel_size=4KiB"]);
     expect![[r#"
-        error: --set recrod=4KiB: the plan has no setting `recrod`; did you mean `record`?
+        error: --set fiel_size=4KiB: the plan has no key `fiel_size`; did you mean `file_size`?
     "#]]
     .assert_eq(&said.stderr);
 }
@@ -137,10 +138,10 @@ fn a_missing_tool_is_a_skipped_cell_with_the_package_to_install() {
         r#"
 [[filesystem]]
 name = "nofs"
-title = "A filesystem whose tool nobody has"
+title = "A filesystem without an installed tool"
 fstype = "ext2"
 magic = 0xef53
-min = "1MiB"
+min_size = "1MiB"
 mkfs = ["mkfs.nofs", "{options}", "{device}"]
 kernel = { since = "1.0" }
 source = "nowhere"
@@ -149,15 +150,15 @@ debian = "nofs-progs"
 "#,
     )
     .unwrap();
-    let plan = format!("[storage]\nimage = \"64MiB\"\n{SMALL}").replace("ext2", "nofs");
+    let plan = format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}").replace("ext2", "nofs");
     let plan = bench.plan(&plan);
-    let said = bench.ends(0, &["list", "filesystems", "--filesystems", "more.toml"]);
+    let said = bench.ends(0, &["list", "filesystems", "--catalog", "more.toml"]);
     assert!(said.stdout.contains("mkfs.nofs not found"), "{}", said.stdout);
-    let said = bench.ends(3, &["run", &plan, "--filesystems", "more.toml"]);
+    let said = bench.ends(3, &["run", &plan, "--catalog", "more.toml"]);
     let expected = match needs_root("a_missing_tool_is_a_skipped_cell_with_the_package_to_install")
     {
         true => "nofs: mkfs.nofs",
-        false => "needs root",
+        false => "requires root",
     };
     assert!(said.stderr.contains(expected), "{}", said.stderr);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
@@ -166,20 +167,16 @@ debian = "nofs-progs"
 #[test]
 fn a_run_file_that_cannot_be_written() {
     let bench = Bench::new();
-    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{SMALL}"));
+    let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}"));
     let said = bench.ends(2, &["run", &plan, "-o", "/proc/nothing/run.fslab"]);
-    assert!(
-        said.stderr.contains("cannot be written; name another place with -o"),
-        "{}",
-        said.stderr
-    );
+    assert!(said.stderr.contains("cannot be written; use another path with -o"), "{}", said.stderr);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
 
 #[test]
 fn a_run_file_that_exists() {
     let bench = Bench::new();
-    let plan = bench.plan(&format!("[storage]\nimage = \"64MiB\"\n{SMALL}"));
+    let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}"));
     fs::write(bench.path("old.fslab"), "precious").unwrap();
     let said = bench.ends(2, &["run", &plan, "-o", "old.fslab"]);
     assert!(said.stderr.contains("--resume old.fslab"), "{}", said.stderr);
@@ -191,7 +188,7 @@ fn a_report_on_something_else() {
     let bench = Bench::new();
     fs::write(bench.path("x.fslab"), "not a run").unwrap();
     let said = bench.ends(2, &["report", "x.fslab"]);
-    assert!(said.stderr.contains("is not a run file of fslab"), "{}", said.stderr);
+    assert!(said.stderr.contains("is not a run file"), "{}", said.stderr);
     let said = bench.ends(2, &["report", "missing.fslab"]);
     assert!(said.stderr.contains("cannot open the run file missing.fslab"), "{}", said.stderr);
 }
@@ -201,28 +198,28 @@ fn a_directory_that_cannot_be_written() {
     let bench = Bench::new();
     let plan = bench.plan(
         "[storage]\ndirectory = \"/proc/self\"\n[axes]\n\
-         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]",
+         workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]",
     );
     let said = bench.ends(3, &["run", &plan]);
     assert!(said.stderr.contains("/proc/self"), "{}", said.stderr);
 }
 
 #[test]
-fn a_full_disk_fails_the_cell_and_the_run_goes_on() {
-    if !needs_root("a_full_disk_fails_the_cell_and_the_run_goes_on") {
+fn a_full_disk_fails_the_cell_and_the_run_continues() {
+    if !needs_root("a_full_disk_fails_the_cell_and_the_run_continues") {
         return;
     }
-    // 200,000 inodes of 256 bytes take 49 of the 64 MiB: the file fits the image, not the
+    // 200,000 inodes of 256 bytes take 49 of the 64 MiB: the file fits the image, but not the
     // filesystem.
     let bench = Bench::new();
     let plan = bench.plan(
         r#"
-repeats = 1
+repetitions = 1
 [storage]
-image = "64MiB"
+image_size = "64MiB"
 [axes]
-filesystem = [{ name = "full", base = "ext2", mkfs = ["-N", "200000"] }, "ext2"]
-workload = [{ suite = "iozone", file = "40MiB", record = "64KiB", tests = ["write"] }]
+filesystem = [{ name = "full", type = "ext2", mkfs_options = ["-N", "200000"] }, "ext2"]
+workload = [{ suite = "iozone", file_size = "40MiB", block_size = "64KiB", tests = ["write"] }]
 "#,
     );
     let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
@@ -237,25 +234,25 @@ fn a_file_larger_than_the_free_space_of_a_directory() {
     let bench = Bench::new();
     let plan = bench.plan(
         "[storage]\ndirectory = \".\"\n[axes]\n\
-         workload = [{ suite = \"iozone\", file = \"900TiB\", tests = [\"write\"] }]",
+         workload = [{ suite = \"iozone\", file_size = \"900TiB\", tests = [\"write\"] }]",
     );
     let said = bench.ends(2, &["run", &plan]);
-    assert!(said.stderr.contains("900TiB and an eighth to spare"), "{}", said.stderr);
+    assert!(said.stderr.contains("900TiB and an eighth in reserve"), "{}", said.stderr);
 }
 
 #[test]
-fn settings_that_do_not_go_together() {
+fn incompatible_settings() {
     let bench = Bench::new();
     let said = bench.ends(2, &["run", "demo-directory", "--set", "filesystem=ext4"]);
-    assert!(said.stderr.contains("`ext4` does not go with the storage"), "{}", said.stderr);
+    assert!(said.stderr.contains("`ext4`"), "{}", said.stderr);
     let said = bench.ends(2, &["show", "demo", "--scale", "1/100000"]);
-    assert!(said.stderr.contains("take a larger scale"), "{}", said.stderr);
+    assert!(said.stderr.contains("use a larger scale"), "{}", said.stderr);
 }
 
 #[test]
 fn a_run_is_not_overwritten_by_its_report() {
     let bench = Bench::new();
-    let small = ["--set", "repeats=1", "--set", "file=1MiB", "--set", "tests=write"];
+    let small = ["--set", "repetitions=1", "--set", "file_size=1MiB", "--set", "files=10"];
     bench.ends(0, &[&["run", "demo-directory", "-o", "run.fslab"], &small[..]].concat());
     let before = fs::read(bench.path("run.fslab")).unwrap();
     bench.ends(2, &["report", "run.fslab", "--html", "run.fslab"]);

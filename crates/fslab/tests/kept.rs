@@ -1,5 +1,5 @@
-//! Run files and other files that fslab writes next to those of its user: nothing that it has not
-//! made is emptied, replaced, removed, or followed.
+//! Run files and other files next to those of the user: fslab never empties, replaces, removes, or
+//! follows files that it did not create.
 
 use std::{
     fs,
@@ -12,13 +12,13 @@ use std::{
 use crate::support::{Bench, needs_root};
 
 const PLAN: &str = r#"
-repeats = 3
-twins = "none"
+repetitions = 3
+aa_control = "none"
 seed = 5
 [storage]
 directory = "data"
 [axes]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
 fn bench() -> (Bench, String) {
@@ -28,7 +28,7 @@ fn bench() -> (Bench, String) {
     (bench, plan)
 }
 
-/// Kills a command when so many lines with this word are on its stderr.
+/// Kills a command when its stderr has this many lines with this word.
 #[track_caller]
 fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     let mut command = bench.command(arguments);
@@ -43,7 +43,7 @@ fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     child.wait().unwrap();
 }
 
-/// Files of this bench in memory, removed at the end of a test that leaves some.
+/// Files of this test in memory, removed at the end of the test.
 fn in_memory(name: &str) -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(format!("/dev/shm/fslab-{user}")).into_iter().flatten();
@@ -56,17 +56,17 @@ fn trials(path: &Path) -> usize {
 }
 
 #[test]
-fn clean_removes_scratch_runs_and_no_run_file_that_was_asked_for() {
+fn clean_removes_temporary_runs_and_no_requested_run_file() {
     let (bench, plan) = bench();
-    // Not on the filesystem under test: scratch runs in memory are cleaned by other tests as well.
+    // Not on the filesystem under test: other tests remove temporary runs in memory.
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let own = memory.path().join("bench-2024-ext4.fslab");
     fs::write(&own, "the user's").unwrap();
     let state = memory.path().display().to_string();
     let kept = ["--state-directory", &state];
-    let scratch = ["bench", "fsync-4k", "data", "--size", "1MiB", "--json"];
+    let scratch = ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--json"];
     killed(&bench, &[&scratch[..], &kept].concat(), "phase_started", 1);
-    // By a name that a number follows, as in the names of scratch runs of older versions.
+    // A name that ends in a number, as in names of temporary runs of older versions.
     let run = format!("bench-4000000-{:08x}.fslab", fastrand::u32(..));
     killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
     assert!(!bench.path(&run).exists(), "it is in memory");
@@ -75,7 +75,7 @@ fn clean_removes_scratch_runs_and_no_run_file_that_was_asked_for() {
     let said = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
     let removed = |line: &str| line.starts_with("removed: ") && line.contains(&state);
     assert!(said.lines().any(removed), "{said}");
-    let resume = format!("resume it with: fslab run --resume {}", bench.path(&run).display());
+    let resume = format!("resume it with fslab run --resume {}", bench.path(&run).display());
     assert!(said.contains(&resume), "{said}");
     assert!(own.exists());
     let again = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
@@ -87,7 +87,7 @@ fn clean_removes_scratch_runs_and_no_run_file_that_was_asked_for() {
 }
 
 #[test]
-fn trials_at_their_place_survive_the_loss_of_memory_during_a_resumed_run() {
+fn stored_trials_survive_a_power_loss_during_a_resumed_run() {
     let (bench, plan) = bench();
     let run = format!("power-{:08x}.fslab", fastrand::u32(..));
     bench.ends(0, &["run", &plan, "-o", &run, "-q", "--pilot"]);
@@ -96,7 +96,7 @@ fn trials_at_their_place_survive_the_loss_of_memory_during_a_resumed_run() {
     bench.ends(0, &["clean"]);
     let memory = in_memory(run.trim_end_matches(".fslab"));
     assert!(!memory.is_empty());
-    // What a power loss takes away.
+    // Content of memory that a power loss destroys.
     memory.iter().for_each(|file| fs::remove_file(file).unwrap());
     assert_eq!(trials(&bench.path(&run)), 2);
     bench.ends(0, &["run", "--resume", &run, "-q"]);
@@ -104,7 +104,7 @@ fn trials_at_their_place_survive_the_loss_of_memory_during_a_resumed_run() {
 }
 
 #[test]
-fn an_existing_file_is_not_made_a_crash_state() {
+fn a_crash_state_does_not_replace_an_existing_file() {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -113,16 +113,18 @@ fn an_existing_file_is_not_made_a_crash_state() {
     symlink(memory.path().join("nowhere"), &link).unwrap();
     for state in [&file, &link] {
         let state = state.display().to_string();
-        let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "--crash-state", &state];
+        let arguments =
+            ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--crash-state", &state];
         let said = bench.ends(2, &arguments);
-        assert!(said.stderr.contains("exists already; verify it with"), "{}", said.stderr);
+        assert!(said.stderr.contains("already exists; verify it with"), "{}", said.stderr);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let state = memory.path().join("state").display().to_string();
-    let time = ["--time", "100ms", "--repeats", "2"];
-    let arguments = ["bench", "fsync-4k", "data", "--size", "1MiB", "-q", "--crash-state", &state];
+    let time = ["--runtime", "100ms", "--repetitions", "2"];
+    let arguments =
+        ["bench", "fsync-4k", "data", "--file-size", "1MiB", "-q", "--crash-state", &state];
     bench.ends(0, &[&arguments[..], &time].concat());
-    assert!(!Path::new(&state).exists(), "its own is removed");
+    assert!(!Path::new(&state).exists(), "its own file is removed");
     assert_eq!(fs::read_dir(memory.path()).unwrap().count(), 2);
 }
 
@@ -150,13 +152,13 @@ fn root_does_not_run_the_plan_of_another_users_run_file() {
     bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
     chown(bench.path("run.fslab"), Some(65534), Some(65534)).unwrap();
     let said = bench.ends(2, &["run", "--resume", "run.fslab", "-q"]);
-    assert!(said.stderr.contains("it belongs to user 65534"), "{}", said.stderr);
+    assert!(said.stderr.contains("user 65534 owns it"), "{}", said.stderr);
     bench.ends(0, &["report", "run.fslab"]);
     chown(bench.path("run.fslab"), Some(0), Some(0)).unwrap();
     bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
 }
 
-/// Every output that is written under a temporary name first, with something in its way.
+/// All outputs that are written under a temporary name first, with a file of that name in the way.
 #[test]
 fn temporary_names_follow_no_link_and_empty_no_file() {
     let (bench, plan) = bench();
@@ -165,7 +167,7 @@ fn temporary_names_follow_no_link_and_empty_no_file() {
     let planted: Vec<PathBuf> =
         names.iter().map(|name| bench.path(&format!("{name}.partial"))).collect();
     planted.iter().for_each(|path| symlink(bench.path("victim"), path).unwrap());
-    // A link under the name itself is replaced by the report, where the user named it, as a file.
+    // A link at the final path is replaced by the report as a file.
     fs::hard_link(bench.path("victim"), bench.path("out.csv")).unwrap();
     bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q"]);
     bench.ends(0, &["report", "run.fslab", "-o", "out.csv", "--html", "out.html"]);
@@ -184,6 +186,6 @@ fn a_report_of_a_run_that_ends_follows_no_link() {
     let (bench, plan) = bench();
     symlink(bench.path("nowhere"), bench.path("run.html")).unwrap();
     let said = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
-    assert!(said.stderr.contains("exists already"), "{}", said.stderr);
+    assert!(said.stderr.contains("already exists"), "{}", said.stderr);
     assert!(!bench.path("nowhere").exists() && !bench.path("run.fslab").exists());
 }

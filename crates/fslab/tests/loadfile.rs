@@ -1,9 +1,9 @@
-//! `fslab loadfile`: our own load as facts, and as a file that is read back as the same.
+//! `fslab loadfile`: summary of the built-in loadfile, and a written file that reads back equal.
 
 use crate::support::Bench;
 
 #[test]
-fn our_own_load_is_told_and_written() {
+fn the_builtin_loadfile_is_summarized_and_written() {
     let bench = Bench::new();
     let told = bench.ends(0, &["loadfile", "--iterations", "2"]).stdout;
     assert!(told.contains("fslab-office v1 seed 1, 2 iterations"), "{told}");
@@ -13,19 +13,23 @@ fn our_own_load_is_told_and_written() {
         let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
         line.unwrap_or_else(|| panic!("{name} in {text}"))
     };
-    assert_eq!(fact(&told, "load.mix"), fact(&read, "load.mix"));
-    assert!(fact(&read, "load.label").contains("user's load file"), "{read}");
+    assert_eq!(fact(&told, "loadfile.mix"), fact(&read, "loadfile.mix"));
+    assert!(fact(&read, "loadfile.label").contains("user's loadfile"), "{read}");
     let again = bench.ends(2, &["loadfile", "-o", "office.txt"]);
-    assert!(again.stderr.contains("office.txt"), "what is there is left alone: {}", again.stderr);
+    assert!(
+        again.stderr.contains("office.txt"),
+        "the existing file is unchanged: {}",
+        again.stderr
+    );
 }
 
 #[test]
-fn a_writer_that_is_killed_leaves_no_part_of_a_load_under_its_name() {
+fn a_killed_writer_leaves_no_partial_loadfile() {
     let bench = Bench::new();
     let mut command = bench.command(&["loadfile", "--iterations", "400", "-o", "office.txt"]);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let names = || std::fs::read_dir(bench.path(".")).unwrap().map(|it| it.unwrap().file_name());
-    // It has begun when it has made a file, and then takes seconds.
+    // The file exists when the program has started to write, which takes seconds.
     while !names().any(|name| name.to_string_lossy().contains("office.txt")) {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
     }
@@ -36,7 +40,7 @@ fn a_writer_that_is_killed_leaves_no_part_of_a_load_under_its_name() {
 }
 
 #[test]
-fn a_hostile_load_file_is_refused_with_its_line() {
+fn a_hostile_loadfile_is_rejected_with_its_line() {
     let bench = Bench::new();
     let text = "Mkdir \"\\clients\" NT_STATUS_OK\n\
                 Unlink \"\\clients\\..\\..\\etc\\passwd\" 6 NT_STATUS_OK\n";

@@ -1,5 +1,5 @@
-//! Runs for tests of reports: measured once and small, then grown on paper, so that what this
-//! machine measures does not matter, and texts are whatever a test wants them to be.
+//! Runs for tests of reports: measured once with small files, then extended with generated values,
+//! independent of this machine.
 
 use std::{fs, path::Path};
 
@@ -10,16 +10,16 @@ use crate::support::Bench;
 
 const PLAN: &str = r#"
 title = "small"
-repeats = 1
-twins = "none"
+repetitions = 1
+aa_control = "none"
 seed = 5
 [storage]
 directory = "data"
 [axes]
-workload = [{ suite = "iozone", file = "1MiB", record = ["64KiB", "256KiB"], tests = ["write", "read"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = ["64KiB", "256KiB"], tests = ["write", "read"] }]
 "#;
 
-/// A run of one directory at two record sizes, really measured.
+/// Measured run of one directory with two block sizes.
 pub(crate) fn measured(bench: &Bench) -> RunRecord {
     fs::create_dir(bench.path("data")).unwrap();
     let plan = bench.plan(PLAN);
@@ -27,9 +27,9 @@ pub(crate) fn measured(bench: &Bench) -> RunRecord {
     store::read(&bench.path("measured.fslab")).unwrap()
 }
 
-/// The run with a cell of each workload for each of these filesystems, the last of them skipped,
-/// and so many repeats; each filesystem is a little slower than the one before.
-pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repeats: u32) -> RunRecord {
+/// Run with one cell per workload and filesystem, the last filesystem skipped, and this many
+/// repetitions; each filesystem is slower than the previous one.
+pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repetitions: u32) -> RunRecord {
     let mut grown = RunRecord { cells: Vec::new(), trials: Vec::new(), ..record.clone() };
     let wide = record.cells.len();
     for name in filesystems {
@@ -40,15 +40,15 @@ pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repeats: u32) ->
             grown.cells.push(cell);
         }
     }
-    for repeat in 0..repeats {
+    for repetition in 0..repetitions {
         for trial in &record.trials {
             for level in 0..filesystems.len().saturating_sub(1) {
                 let mut trial = trial.clone();
                 trial.cell += level * wide;
-                trial.repeat = repeat;
+                trial.repetition = repetition;
                 let slower = 1.0 - 0.04 * level as f64;
                 for sample in &mut trial.samples {
-                    let spread = 1.0 + 0.003 * f64::from((repeat * 7) % 5);
+                    let spread = 1.0 + 0.003 * f64::from((repetition * 7) % 5);
                     sample.value *= slower.max(0.1) * spread;
                 }
                 grown.trials.push(trial);
@@ -63,7 +63,7 @@ pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repeats: u32) ->
     grown
 }
 
-/// Writes a run file that holds this run.
+/// Writes a run file with this run.
 pub(crate) fn keep(record: &RunRecord, path: &Path) {
     let (cells, environment) = (&record.cells, &record.environment);
     let made = Store::create(path, &record.info, cells, environment, &record.warnings);

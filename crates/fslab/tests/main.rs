@@ -1,14 +1,15 @@
-//! The program as its users meet it: the built binary, real files, real kernels.
+//! Integration tests: the built program, real files, real kernels.
 //!
-//! Nothing here needs root; what does calls [`support::needs_root`] first, which counts it when it
-//! cannot run.
+//! No test fails without root: tests that require it call [`support::needs_root`] first, which
+//! counts skipped tests.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test that cannot go on says so by panicking, one that must not by a line on stderr"
+    reason = "a test fails by a panic, and reports that it is skipped on stderr"
 )]
 
+mod activity;
 mod audit;
 mod bench;
 mod browser;
@@ -18,13 +19,13 @@ mod compare;
 mod damaged;
 mod data;
 mod ended;
-mod evidence;
 mod failures;
 mod guest;
 mod hostile;
 mod import;
 mod input;
 mod kept;
+mod language;
 mod loadfile;
 mod made;
 mod pipeline;

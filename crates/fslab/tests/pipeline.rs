@@ -1,4 +1,4 @@
-//! From plan to report, on real filesystems.
+//! Whole runs from plan to report on real filesystems.
 
 use std::{collections::BTreeMap, fs};
 
@@ -6,13 +6,13 @@ use crate::support::{Bench, needs_root};
 
 const DIRECTORY: &str = r#"
 title = "a directory"
-repeats = 6
-twins = "none"
+repetitions = 6
+aa_control = "none"
 seed = 7
 [storage]
 directory = "."
 [axes]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#;
 
 #[test]
@@ -47,7 +47,7 @@ fn a_directory_is_measured_without_root() {
     let mut left: Vec<_> =
         fs::read_dir(bench.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["plan.toml", "run.fslab", "run.html", "state"], "the directory is as before");
+    assert_eq!(left, ["plan.toml", "run.fslab", "run.html", "state"], "the directory is unchanged");
     assert_eq!(
         fs::read_dir(bench.state().join("journal")).unwrap().count(),
         0,
@@ -69,28 +69,28 @@ fn a_report_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn evidence_is_kept_beside_the_numbers() {
+fn system_activity_is_stored_with_the_results() {
     let bench = Bench::new();
-    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1"));
+    let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1"));
     bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let trial = &record.trials[0];
-    let seen: Vec<&str> = trial.evidence.iter().map(|(phase, _)| phase.as_str()).collect();
+    let seen: Vec<&str> = trial.activity.iter().map(|(phase, _)| phase.as_str()).collect();
     let measured: Vec<&str> =
         record.cells[0].phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(seen, measured, "every phase of this suite is measured");
-    for (phase, evidence) in &trial.evidence {
+    for (phase, activity) in &trial.activity {
         let elapsed = trial
             .samples
             .iter()
             .find(|sample| sample.phase == *phase && sample.metric == model::Metric::LoopTime);
-        // The window holds the loop.
-        let window = evidence.window.seconds() * 1e9;
-        assert!(elapsed.is_some_and(|sample| sample.value < window), "{phase}: {evidence:?}");
-        // What the kernel does not tell is said once of the run, and nowhere else.
-        for absent in &evidence.absent {
+        // The window includes the loop.
+        let window = activity.window.seconds() * 1e9;
+        assert!(elapsed.is_some_and(|sample| sample.value < window), "{phase}: {activity:?}");
+        // Unavailable values are reported once per run.
+        for absent in &activity.unavailable {
             let said = record.warnings.iter().filter(|warning| {
-                matches!(warning, model::Warning::Absent { what, .. } if *what == absent.what)
+                matches!(warning, model::Warning::NotAvailable { what, .. } if *what == absent.what)
             });
             assert_eq!(said.count(), 1, "{}", absent.what);
         }
@@ -101,9 +101,9 @@ fn evidence_is_kept_beside_the_numbers() {
 #[test]
 fn workers_of_both_kinds_share_a_barrier() {
     let bench = Bench::new();
-    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1").replace(
-        "record = \"64KiB\"",
-        "record = \"64KiB\", processes = [2, 3], worker = [\"process\", \"thread\"], verify = true, \
+    let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1").replace(
+        "block_size = \"64KiB\"",
+        "block_size = \"64KiB\", workers = [2, 3], worker_type = [\"process\", \"thread\"], verify = true, \
          tests = [\"write\", \"read\", \"random\", \"mixed\", \"pwrite\", \"pread\", \"fwrite\"]",
     ));
     bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
@@ -113,9 +113,9 @@ fn workers_of_both_kinds_share_a_barrier() {
 }
 
 #[test]
-fn progress_can_be_read_by_a_program() {
+fn progress_is_machine_readable() {
     let bench = Bench::new();
-    let plan = bench.plan(&DIRECTORY.replace("repeats = 6", "repeats = 1"));
+    let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1"));
     let said = bench.ends(0, &["run", &plan, "--json"]);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in said.stderr.lines() {
@@ -129,21 +129,21 @@ fn progress_can_be_read_by_a_program() {
 }
 
 #[test]
-fn filesystems_are_made_measured_and_unmade() {
-    if !needs_root("filesystems_are_made_measured_and_unmade") {
+fn filesystems_are_created_measured_and_removed() {
+    if !needs_root("filesystems_are_created_measured_and_removed") {
         return;
     }
     let bench = Bench::new();
     let plan = bench.plan(
         r#"
-repeats = 2
+repetitions = 2
 [storage]
-image = "320MiB"
-memory = "512MiB"
+image_size = "320MiB"
+memory_limit = "512MiB"
 [axes]
 filesystem = ["ext2", "ext3", "ext4", "xfs", "btrfs", "reiserfs",
-              { name = "ext4-writeback", base = "ext4", mount = "data=writeback,commit=60" }]
-workload = [{ suite = "iozone", file = "4MiB", record = "64KiB", verify = true }]
+              { name = "ext4-writeback", type = "ext4", mount_options = "data=writeback,commit=60" }]
+workload = [{ suite = "iozone", file_size = "4MiB", block_size = "64KiB", verify = true }]
 "#,
     );
     let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
@@ -171,17 +171,17 @@ fn a_signal_undoes_and_the_run_is_resumed() {
     let bench = Bench::new();
     let plan = bench.plan(
         r#"
-repeats = 3
+repetitions = 3
 [storage]
-image = "64MiB"
+image_size = "64MiB"
 [axes]
 filesystem = ["ext2", "ext4"]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#,
     );
     let mut command = bench.command(&["run", &plan, "-o", "run.fslab", "--json"]);
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    // The first trial's end is the signal to send one.
+    // The end of the first trial triggers the signal.
     let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut lines = std::io::BufRead::lines(stderr);
     assert!(lines.any(|line| line.unwrap().contains("trial_ended")), "a trial ends");
@@ -194,11 +194,11 @@ workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
     bench.ends(0, &["run", "--resume", "run.fslab"]);
     let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
     let writes = csv.lines().filter(|line| line.contains(",write,throughput,")).count();
-    assert_eq!(writes, 6, "2 cells, 3 repeats:\n{csv}");
+    assert_eq!(writes, 6, "2 cells, 3 repetitions:\n{csv}");
 }
 
-/// A terminal signals a whole process group, as the program of this trial does; with it ends a
-/// program without which the trial would fail.
+/// A terminal signals a whole process group, as the program of this trial does; the signal ends
+/// another program of the trial.
 #[test]
 fn a_signal_to_the_process_group_fails_no_trial() {
     use std::os::unix::process::CommandExt as _;
@@ -209,15 +209,15 @@ fn a_signal_to_the_process_group_fails_no_trial() {
     let bench = Bench::new();
     let plan = bench.plan(
         r#"
-repeats = 1
+repetitions = 1
 [storage]
-image = "64MiB"
+image_size = "64MiB"
 [axes]
-filesystem = [{ name = "ext2", setup = [{ unmounted = ["sh", "-c", "kill -HUP 0"] }] }]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
+filesystem = [{ name = "ext2", setup = [{ run_unmounted = ["sh", "-c", "kill -HUP 0"] }] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#,
     );
-    // Which of the two is noticed first differs from time to time.
+    // Either of the two may be noticed first.
     for round in 0..5 {
         let run = format!("run-{round}.fslab");
         let mut command = bench.command(&["run", &plan, "-o", &run]);
@@ -228,25 +228,34 @@ workload = [{ suite = "iozone", file = "1MiB", record = "64KiB" }]
 }
 
 #[test]
-fn a_device_is_used_when_it_is_empty_and_refused_when_it_is_not() {
-    if !needs_root("a_device_is_used_when_it_is_empty_and_refused_when_it_is_not") {
+fn empty_devices_are_accepted_and_others_rejected() {
+    if !needs_root("empty_devices_are_accepted_and_others_rejected") {
         return;
     }
     let bench = Bench::new();
     let disk = bench.disk("disk.img", 64 << 20);
     let plan = bench.plan(&format!(
-        "repeats = 1\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext4\"]\n\
-         workload = [{{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }}]\n",
+        "repetitions = 1\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext4\"]\n\
+         workload = [{{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }}]\n",
         disk.path()
     ));
     bench.ends(0, &["run", &plan, "-o", "first.fslab"]);
     let said = bench.ends(3, &["run", &plan, "-o", "second.fslab"]);
-    assert!(said.stderr.contains("ext4") && said.stderr.contains("--destroy"), "{}", said.stderr);
-    assert!(!bench.path("second.fslab").exists(), "nothing is half-done");
-    let said = bench.ends(3, &["run", &plan, "-o", "third.fslab", "--destroy", disk.path()]);
-    assert!(said.stderr.contains("--destroy"), "a path is no name: {}", said.stderr);
+    assert!(
+        said.stderr.contains("ext4") && said.stderr.contains("--overwrite-device"),
+        "{}",
+        said.stderr
+    );
+    assert!(!bench.path("second.fslab").exists(), "no partial change");
+    let said =
+        bench.ends(3, &["run", &plan, "-o", "third.fslab", "--overwrite-device", disk.path()]);
+    assert!(
+        said.stderr.contains("--overwrite-device"),
+        "a path is not an identifier: {}",
+        said.stderr
+    );
     let name = bench.path("disk.img").display().to_string();
-    bench.ends(0, &["run", &plan, "-o", "fourth.fslab", "--destroy", &name]);
+    bench.ends(0, &["run", &plan, "-o", "fourth.fslab", "--overwrite-device", &name]);
 }
 
 #[test]
@@ -256,51 +265,55 @@ fn two_images_make_one_filesystem() {
     }
     let bench = Bench::new();
     let plan = bench.plan(
-        "repeats = 1\n[storage]\nimage = \"128MiB\"\nimages = 2\n[axes]\n\
+        "repetitions = 1\n[storage]\nimage_size = \"128MiB\"\nimage_count = 2\n[axes]\n\
          filesystem = [\"btrfs\", \"ext4\"]\n\
-         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]\n",
+         workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]\n",
     );
     let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
-    assert!(said.stderr.contains("skipped ext4: `ext4` lies on one device"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("skipped ext4: `ext4` supports one device only"),
+        "{}",
+        said.stderr
+    );
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let spans = |what: &str| what.contains("mkfs.btrfs") && what.matches("/dev/loop").count() == 2;
     let mut actions = record.trials[0].actions.iter();
-    assert!(actions.any(|action| spans(&action.what)), "both devices are given to mkfs");
+    assert!(actions.any(|action| spans(&action.description)), "both devices are given to mkfs");
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
 
 #[test]
-fn one_device_stands_beside_an_array_of_two() {
-    if !needs_root("one_device_stands_beside_an_array_of_two") {
+fn a_single_device_and_an_array_of_two_are_compared() {
+    if !needs_root("a_single_device_and_an_array_of_two_are_compared") {
         return;
     }
     let bench = Bench::new();
     let plan = bench.plan(
-        "repeats = 1\n[storage]\nimage = \"160MiB\"\nimages = 2\n[axes]\nfilesystem = [\n\
-         { name = \"ext4\", devices = 1 },\n\
-         { name = \"btrfs-raid0\", base = \"btrfs\", mkfs = [\"-d\", \"raid0\", \"-m\", \"raid0\"] },\n\
-         { name = \"btrfs-3\", base = \"btrfs\", devices = 3 },\n\
-         { name = \"ext4-md\", base = \"ext4\", layers = [{ md = \"raid6\" }] }]\n\
-         workload = [{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }]\n",
+        "repetitions = 1\n[storage]\nimage_size = \"160MiB\"\nimage_count = 2\n[axes]\nfilesystem = [\n\
+         { name = \"ext4\", device_count = 1 },\n\
+         { name = \"btrfs-raid0\", type = \"btrfs\", mkfs_options = [\"-d\", \"raid0\", \"-m\", \"raid0\"] },\n\
+         { name = \"btrfs-3\", type = \"btrfs\", device_count = 3 },\n\
+         { name = \"ext4-md\", type = \"ext4\", layers = [{ md = \"raid6\" }] }]\n\
+         workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]\n",
     );
     let shown = bench.ends(0, &["show", &plan]).stdout;
     for line in [
         "  on 1 of 2 devices: /dev/loop·0",
         "  on 2 of 2 devices: /dev/loop·0 /dev/loop·1",
-        "btrfs-3  skipped: `btrfs-3` wants 3 devices and the storage has 2",
+        "btrfs-3  skipped: `btrfs-3` requires 3 devices, but the storage has 2",
         "320MiB on disk, 2 images of 160MiB",
     ] {
         assert!(shown.contains(line), "{line} in\n{shown}");
     }
     let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
     assert!(said.stderr.contains("skipped btrfs-3: "), "{}", said.stderr);
-    // For want of a driver, a program, or two more devices.
+    // A driver, a program, or two more devices are missing.
     assert!(said.stderr.contains("skipped ext4-md: "), "{}", said.stderr);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let mut spans: Vec<(usize, String)> = Vec::new();
     for trial in &record.trials {
         let of = |action: &model::record::Action| {
-            let what = &action.what;
+            let what = &action.description;
             what.starts_with("mkfs.").then(|| what.matches("/dev/loop").count())
         };
         let devices = trial.actions.iter().find_map(of).unwrap();
@@ -317,7 +330,7 @@ fn an_ordinary_user_gets_a_result() {
     if !needs_root("an_ordinary_user_gets_a_result") {
         return;
     }
-    // Root here plays the ordinary user: the same binary under another user id.
+    // Root runs the program under another user ID.
     let bench = Bench::new();
     std::os::unix::fs::chown(bench.path("."), Some(65534), Some(65534)).unwrap();
     let binary = bench.path("fslab");
@@ -326,34 +339,35 @@ fn an_ordinary_user_gets_a_result() {
         let mut command = std::process::Command::new(&binary);
         command.args(arguments).current_dir(bench.path("."));
         command.env("HOME", bench.path(".")).env_remove("XDG_STATE_HOME");
-        // Without programs there is no guest, which the demo takes where it can.
+        // Without programs there is no guest, so the demo does not use one.
         command.env("PATH", "/nonexistent").env_remove("XDG_CACHE_HOME");
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
         std::os::unix::process::CommandExt::gid(&mut command, 65534);
         crate::support::said(command.output().unwrap())
     };
-    let small = ["--set", "repeats=1", "--set", "file=2MiB", "-o", "run.fslab"];
+    let small = ["--set", "repetitions=1", "--set", "file_size=2MiB", "-o", "run.fslab"];
     let said = run(&[&["run", "demo-directory"], &small[..]].concat());
     assert_eq!(said.status, Some(0), "{}\n{}", said.stdout, said.stderr);
-    assert!(said.stdout.contains("reread"), "{}", said.stdout);
+    assert!(said.stdout.contains("mail-delivery"), "{}", said.stdout);
     assert!(bench.path("run.fslab").exists() && bench.path("run.html").exists());
-    // The demo itself takes minutes; what it says before it starts is enough here.
+    // The demo takes minutes; its first messages suffice here.
     let said = run(&["demo", "-o", "/proc/nothing/run.fslab"]);
     assert_eq!(said.status, Some(2), "{}", said.stderr);
     assert!(said.stderr.contains("not root") && said.stderr.contains("sudo"), "{}", said.stderr);
 }
 
 #[test]
-fn ready_plans_run_in_small() {
-    if !needs_root("ready_plans_run_in_small") {
+fn builtin_plans_run_at_a_small_scale() {
+    if !needs_root("builtin_plans_run_at_a_small_scale") {
         return;
     }
     let bench = Bench::new();
-    let small = "--set repeats=1 --set image=320MiB --set filesystem=ext4,xfs,reiser4";
-    let study = "--set file=1MiB --set record=4KiB,8KiB,16KiB,32KiB --set memory=256MiB";
-    let tasks = "--set files=20 --set source_files=40 --set large=1MiB --set split=64KiB \
-                 --set memory=256MiB";
-    let plans = [("demo", "--set file=1MiB"), ("iozone-2009", study), ("tasks-2006", tasks)];
+    let small = "--set repetitions=1 --set image_size=320MiB --set filesystem=ext4,xfs,reiser4";
+    let study =
+        "--set file_size=1MiB --set block_size=4KiB,8KiB,16KiB,32KiB --set memory_limit=256MiB";
+    let tasks = "--set files=20 --set source_files=40 --set large_file_size=1MiB --set split_file_size=64KiB \
+                 --set memory_limit=256MiB";
+    let plans = [("demo", "--set file_size=1MiB"), ("iozone-2009", study), ("tasks-2006", tasks)];
     for (plan, more) in plans {
         let output = format!("{plan}.fslab");
         let line = format!("run {plan} -o {output} {small} {more}");
@@ -365,7 +379,7 @@ fn ready_plans_run_in_small() {
     }
     let page = fs::read_to_string(bench.path("iozone-2009.html")).unwrap();
     for table in 1..=12 {
-        // Tables 10 and 12 are those of btrfs, which is left out here.
+        // Tables 10 and 12 are those of btrfs, which is skipped here.
         let there = page.contains(&format!("Table {table}."));
         assert_eq!(there, ![10, 12].contains(&table), "table {table}");
     }

@@ -1,5 +1,5 @@
-//! A run whose trials are each to be made in a boot of its own: every session is a cold start of
-//! the program, and another boot is another id told by the kernel.
+//! Runs with a reboot before each trial: every session starts the program again, and another boot
+//! ID simulates the reboot.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,24 +8,24 @@ use model::{RunRecord, Warning};
 use crate::support::{Bench, Said, needs_root, said};
 
 const PLAN: &str = r#"
-repeats = 3
+repetitions = 3
 seed = 7
 isolation = "reboot"
 [storage]
 directory = "."
 [axes]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// Where the kernel tells which boot this is.
+/// File with the boot ID.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 fn record(bench: &Bench) -> RunRecord {
     store::read(&bench.path("run.fslab")).unwrap()
 }
 
-/// Resumes the run where the kernel tells of another boot: in a mount namespace of its own, with a
-/// file in the place of the kernel's.
+/// Resumes the run with another boot ID: in a separate mount namespace with a file in place of that
+/// of the kernel.
 fn resumed_after_boot(bench: &Bench, id: &str) -> Said {
     let file = bench.path("boot-id");
     fs::write(&file, format!("{id}\n")).unwrap();
@@ -40,8 +40,8 @@ fn resumed_after_boot(bench: &Bench, id: &str) -> Said {
 }
 
 #[test]
-fn a_run_goes_on_after_each_boot_and_not_before() {
-    if !needs_root("reboot::a_run_goes_on_after_each_boot_and_not_before") {
+fn a_run_continues_after_each_reboot_and_not_before() {
+    if !needs_root("reboot::a_run_continues_after_each_reboot_and_not_before") {
         return;
     }
     let bench = Bench::new();
@@ -50,7 +50,7 @@ fn a_run_goes_on_after_each_boot_and_not_before() {
     assert!(first.stderr.contains("--resume"), "{}", first.stderr);
     assert_eq!(record(&bench).trials.len(), 1);
     bench.ends(5, &["run", "--resume", "run.fslab"]);
-    assert_eq!(record(&bench).trials.len(), 1, "the machine was not booted");
+    assert_eq!(record(&bench).trials.len(), 1, "the machine was not rebooted");
     let second = resumed_after_boot(&bench, "second");
     assert_eq!(second.status, Some(5), "{}", second.stderr);
     assert_eq!(record(&bench).trials.len(), 2);
@@ -61,30 +61,30 @@ fn a_run_goes_on_after_each_boot_and_not_before() {
     let record = record(&bench);
     let boots: Vec<_> =
         record.trials.iter().map(|trial| trial.environment.get("boot.id")).collect();
-    assert_eq!(boots, [None, Some("second"), Some("third")], "the first is the run's own");
+    assert_eq!(boots, [None, Some("second"), Some("third")], "the first one is that of the run");
     assert_eq!(record.environment.get("isolation"), Some("reboot"));
     assert!(bench.path("run.html").exists());
 }
 
 #[test]
-fn a_run_that_goes_on_without_boots_says_so_at_every_trial_but_the_first() {
+fn a_run_without_reboots_warns_at_every_trial_except_the_first() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--without-reboot"]);
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "--no-reboot"]);
     let told = |warnings: &[(Option<String>, Warning)]| {
         warnings.iter().any(|(_, warning)| *warning == Warning::NotRebooted)
     };
     let told: Vec<bool> = record(&bench).trials.iter().map(|trial| told(&trial.warnings)).collect();
     assert_eq!(told, [false, true, true]);
     let report = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
-    assert!(report.contains("W-NOTREBOOTED"), "{report}");
+    assert!(report.contains("not-rebooted"), "{report}");
 }
 
 #[test]
-fn boots_are_for_plans_that_ask_for_them() {
+fn reboot_options_require_a_plan_with_reboots() {
     let bench = Bench::new();
     let plan = bench.plan(&PLAN.replace("isolation = \"reboot\"\n", ""));
-    let said = bench.ends(2, &["run", &plan, "--without-reboot"]);
+    let said = bench.ends(2, &["run", &plan, "--no-reboot"]);
     assert!(said.stderr.contains("isolation = \"reboot\""), "{}", said.stderr);
     let odd = bench.plan(&PLAN.replace("\"reboot\"", "\"rebot\""));
     let said = bench.ends(2, &["show", &odd]);
@@ -92,7 +92,7 @@ fn boots_are_for_plans_that_ask_for_them() {
 }
 
 #[test]
-fn a_run_file_in_memory_is_refused() {
+fn a_run_file_in_memory_is_rejected_with_reboots() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
     let said = bench.ends(2, &["run", &plan, "-o", "/dev/shm/fslab-test-reboot.fslab"]);

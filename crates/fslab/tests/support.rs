@@ -1,4 +1,4 @@
-//! A scratch directory, the binary, and what is needed to look at the machine around it.
+//! Temporary directories, the built program, and the state of the machine, for all tests.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A scratch directory on a disk (image files with direct I/O want one) and a state directory of
-/// its own.
+/// Directory for a test on a disk (image files with direct I/O need one), with its own state
+/// directory.
 pub(crate) struct Bench {
     directory: TempDir,
 }
 
-/// A loop device.
+/// Loop device.
 pub(crate) struct Disk {
     path: String,
 }
@@ -33,7 +33,7 @@ impl Drop for Disk {
     }
 }
 
-/// What a command said and how it ended.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
@@ -46,10 +46,10 @@ impl Bench {
         Self::new_in(Path::new("/var/tmp"))
     }
 
-    /// A scratch directory in another one, and a state directory in it.
+    /// Directory for a test within another directory, with its state directory.
     pub(crate) fn new_in(parent: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("fslab-test-").tempdir_in(parent);
-        Self { directory: directory.expect("a scratch directory") }
+        Self { directory: directory.expect("a temporary directory") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -60,14 +60,14 @@ impl Bench {
         self.path("state")
     }
 
-    /// Writes a plan and gives its path.
+    /// Writes a plan and returns its path.
     pub(crate) fn plan(&self, text: &str) -> String {
         let path = self.path("plan.toml");
         fs::write(&path, text).unwrap();
         path.display().to_string()
     }
 
-    /// The binary, run in the scratch directory.
+    /// The program, run in the test directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fslab"));
         command
@@ -83,7 +83,7 @@ impl Bench {
         said(self.command(arguments).output().expect("the binary starts"))
     }
 
-    /// Runs and expects an ending; shows everything when it is another.
+    /// Runs a command and checks its exit status; prints everything on failure.
     #[track_caller]
     pub(crate) fn ends(&self, status: i32, arguments: &[&str]) -> Said {
         let said = self.run(arguments);
@@ -97,7 +97,7 @@ impl Bench {
         said
     }
 
-    /// Runs `fslab clean`, which may list the killed runs of other tests in memory.
+    /// Runs `fslab clean`, which may list killed runs of other tests in memory.
     #[track_caller]
     pub(crate) fn has_nothing_to_undo(&self) {
         let said = self.ends(0, &["clean"]).stdout;
@@ -105,7 +105,7 @@ impl Bench {
         assert!(said.lines().all(other), "{said}");
     }
 
-    /// A loop device on an image file of this bench, detached when it is dropped.
+    /// Loop device on an image file of this test, detached when dropped.
     pub(crate) fn disk(&self, name: &str, bytes: u64) -> Disk {
         let image = self.path(name);
         fs::File::create_new(&image).unwrap().set_len(bytes).unwrap();
@@ -118,7 +118,7 @@ impl Bench {
         Disk { path }
     }
 
-    /// What is left of this bench on the machine: mounts, loop devices, control groups.
+    /// Mounts, loop devices, and control groups of this test that remain on the machine.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let here = self.directory.path().display().to_string();
         let mut left = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn said(output: Output) -> Said {
     }
 }
 
-/// Whether a test that needs root may run. If not, it is said and counted.
+/// Reports whether a test that requires root can run. Otherwise the test is counted as skipped.
 pub(crate) fn needs_root(test: &str) -> bool {
     if rustix::process::geteuid().is_root() {
         return true;
@@ -152,7 +152,7 @@ pub(crate) fn needs_root(test: &str) -> bool {
     false
 }
 
-/// Says that a test did not run for want of something, and counts it.
+/// Reports a skipped test with the missing requirement, and counts it.
 pub(crate) fn skipped(test: &str, needs: &str) {
     eprintln!("skipped: needs {needs}: {test}");
     if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
@@ -164,7 +164,7 @@ pub(crate) fn skipped(test: &str, needs: &str) {
     }
 }
 
-/// Every file below a directory of the repository, skipping what git ignores.
+/// All files below a directory of the repository, without those that git ignores.
 pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(below).unwrap() {
@@ -181,15 +181,15 @@ pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The root of the repository.
+/// Root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Whether a program is installed.
+/// Reports whether a program is installed.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where fslab looks as well.
+    // The directories that fslab searches.
     let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
 }

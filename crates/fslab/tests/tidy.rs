@@ -1,10 +1,10 @@
-//! House rules that a machine can hold.
+//! Repository rules that can be checked automatically.
 
 use std::fs;
 
 use crate::support::{files, root};
 
-/// What each crate may depend on within the workspace; ARCHITECTURE.md draws the same arrows.
+/// Allowed dependencies of each crate within the workspace; ARCHITECTURE.md shows the same.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("suites", &["model"]),
@@ -18,9 +18,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fslab", &["model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest"]),
 ];
 
-/// Longest file, tests apart.
+/// Maximum number of lines of a file, except tests.
 const LINES: usize = 500;
-/// Longest line, in characters.
+/// Maximum length of a line, in characters.
 const COLUMNS: usize = 100;
 
 fn sources() -> Vec<(String, String)> {
@@ -40,7 +40,7 @@ fn is_test(name: &str) -> bool {
 }
 
 #[test]
-fn arrows_between_crates_are_those_drawn() {
+fn crate_dependencies_match_the_architecture() {
     for (name, allowed) in ARROWS {
         let manifest =
             fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
@@ -54,7 +54,7 @@ fn arrows_between_crates_are_those_drawn() {
 }
 
 #[test]
-fn unsafe_is_walled_in() {
+fn unsafe_code_is_limited_to_two_crates() {
     for (name, text) in sources() {
         if name.ends_with("src/lib.rs") || name.ends_with("src/main.rs") {
             let walled = text.contains("#![forbid(unsafe_code)]");
@@ -74,16 +74,16 @@ fn pure_crates_share_the_list_of_banned_calls() {
 }
 
 #[test]
-fn files_and_lines_have_an_end() {
+fn files_and_lines_are_short() {
     let mut over = Vec::new();
     for (name, text) in sources().into_iter().filter(|(name, _)| !is_test(name)) {
         let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let lines = body.lines().count();
         if lines > LINES {
-            over.push(format!("{name}: {lines} lines; is it one thing?"));
+            over.push(format!("{name}: {lines} lines; split it"));
         }
         for (number, line) in text.lines().enumerate() {
-            // Texts for people and tables are broken where they are shown, not here.
+            // Messages and tables are wrapped when they are shown.
             let kept = line.contains('"') || line.contains("//! |") || line.contains("/// |");
             if line.chars().count() > COLUMNS && !kept {
                 over.push(format!("{name}:{}: more than {COLUMNS} columns", number + 1));
@@ -94,18 +94,18 @@ fn files_and_lines_have_an_end() {
 }
 
 #[test]
-fn text_leaves_by_one_door() {
-    // Where hostile text is made harmless. A load file is data for another program.
+fn all_output_uses_one_module() {
+    // Modules that escape hostile text. A loadfile is data for another program.
     let doors = ["fslab/src/output.rs", "fslab/src/commands/loadfile.rs"];
     for (name, text) in sources().into_iter().filter(|(name, _)| name.starts_with("fslab/src")) {
         let writes = ["stdout().lock", "stderr().lock", "stdout().write", "stderr().write"];
         let writes = writes.iter().any(|call| text.contains(call));
-        assert!(!writes || doors.contains(&name.as_str()), "{name} writes past output.rs");
+        assert!(!writes || doors.contains(&name.as_str()), "{name} bypasses output.rs");
     }
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_markers_of_unfinished_work_remain() {
     let words = [["to", "do!"].concat(), ["FIX", "ME"].concat(), ["#[ign", "ore]"].concat()];
     for (name, text) in sources() {
         for word in &words {
@@ -115,26 +115,26 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn every_module_says_what_it_is_for() {
+fn every_module_has_a_doc_comment() {
     for (name, text) in sources() {
         let first = text.lines().find(|line| !line.is_empty()).unwrap_or_default();
         let tests = name.ends_with("tests.rs") || name.contains("/tests/");
-        assert!(tests || first.starts_with("//!"), "{name} opens without a word");
+        assert!(tests || first.starts_with("//!"), "{name} has no doc comment");
     }
 }
 
 #[test]
-fn the_changelog_keeps_its_headings() {
+fn the_changelog_uses_the_known_headings() {
     let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
     let allowed = ["Added", "Changed", "Fixed", "Removed", "Measured"];
     for heading in text.lines().filter_map(|line| line.strip_prefix("### ")) {
-        assert!(allowed.contains(&heading), "`{heading}` is none of {allowed:?}");
+        assert!(allowed.contains(&heading), "`{heading}` is not one of {allowed:?}");
     }
     assert!(text.contains("## Unreleased"));
 }
 
 #[test]
-fn links_of_the_pages_lead_somewhere() {
+fn links_of_the_pages_exist() {
     let pages = files(root());
     for page in pages.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
         let text = fs::read_to_string(page).unwrap();
@@ -144,7 +144,7 @@ fn links_of_the_pages_lead_somewhere() {
                 continue;
             }
             let path = page.parent().unwrap().join(target);
-            assert!(path.exists(), "{}: {link} leads nowhere", page.display());
+            assert!(path.exists(), "{}: target of {link} does not exist", page.display());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Root is not tricked: by a state directory of another user, by `PATH`, by the environment.
+//! Attacks on root: a state directory of another user, `PATH`, and the environment.
 
 use std::{
     fs,
@@ -9,16 +9,16 @@ use std::{
 use crate::support::{Bench, needs_root, said};
 
 const PLAN: &str = r#"
-repeats = 1
+repetitions = 1
 seed = 7
 [storage]
-image = "64MiB"
+image_size = "64MiB"
 [axes]
 filesystem = ["ext2"]
-workload = [{ suite = "iozone", file = "1MiB", record = "64KiB", tests = ["write"] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// A journal of a dead run that wants a text written into a file.
+/// Journal of a dead run that requests writing a text to a file.
 fn journal(state: &Path, file: &Path) {
     fs::create_dir_all(state.join("journal")).unwrap();
     let change = format!(
@@ -33,7 +33,7 @@ fn journal(state: &Path, file: &Path) {
 }
 
 #[test]
-fn a_state_directory_of_another_user_is_refused_by_all_commands_that_use_it() {
+fn a_state_directory_of_another_user_is_rejected_by_all_commands() {
     if !needs_root("trust::a_state_directory_of_another_user_is_refused") {
         return;
     }
@@ -58,7 +58,7 @@ fn a_state_directory_of_another_user_is_refused_by_all_commands_that_use_it() {
             let state = bench.path(state);
             let said = said(bench.command(arguments).env("FSLAB_STATE", &state).output().unwrap());
             assert_eq!(said.status, Some(3), "{arguments:?} {state:?}: {}", said.stderr);
-            assert!(said.stderr.contains("is not safe: "), "{}", said.stderr);
+            assert!(said.stderr.contains("is not secure: "), "{}", said.stderr);
             assert!(said.stderr.contains("--state-directory"), "{}", said.stderr);
         }
     }
@@ -67,7 +67,7 @@ fn a_state_directory_of_another_user_is_refused_by_all_commands_that_use_it() {
 }
 
 #[test]
-fn clean_writes_only_into_files_of_the_kernel() {
+fn clean_writes_to_kernel_files_only() {
     let bench = Bench::new();
     let victim = bench.path("victim");
     fs::write(&victim, "unharmed").unwrap();
@@ -80,13 +80,13 @@ fn clean_writes_only_into_files_of_the_kernel() {
 }
 
 #[test]
-fn programs_come_from_directories_of_root_and_inherit_nothing() {
-    if !needs_root("trust::programs_come_from_directories_of_root_and_inherit_nothing") {
+fn programs_come_from_root_directories_and_inherit_nothing() {
+    if !needs_root("trust::programs_come_from_root_directories_and_inherit_nothing") {
         return;
     }
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    // In the current directory and in one of another user: each would leave a trace.
+    // In the current directory and in one of another user; each would leave a file.
     fs::create_dir(bench.path("bin")).unwrap();
     for name in ["mkfs.ext2", "bin/mkfs.ext2", "e2fsck", "dumpe2fs"] {
         let path = bench.path(name);
@@ -94,7 +94,7 @@ fn programs_come_from_directories_of_root_and_inherit_nothing() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     chown(bench.path("bin"), Some(65534), Some(65534)).unwrap();
-    // A block size that no kernel mounts, if it is read.
+    // A block size that no kernel mounts, if the file is read.
     let config = "[defaults]\n\tblocksize = 65536\n[fs_types]\n";
     fs::write(bench.path("mke2fs.conf"), config).unwrap();
     let path = format!(":.:bin:{}:/usr/sbin:/usr/bin:/sbin:/bin", bench.path("bin").display());

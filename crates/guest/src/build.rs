@@ -1,13 +1,13 @@
-//! A kernel of our own for user-mode Linux, built from a distribution's source.
+//! Builds a user-mode Linux kernel from a distribution's source.
 //!
-//! What a user named as a source enters ([`Order`]), or nothing; a program leaves, which is kept in
-//! the [`Cache`] and is found there by [`Kernel::find`](crate::Kernel::find) from then on. It has
-//! every filesystem built in, so that it is up in 0.3 s where the packaged one takes 2.1 (medians
-//! of 5 boots in turn, on two busy processors), and room for the registers of every processor.
+//! The input is a [`BuildSpec`] with an optional source. The resulting program is stored in the
+//! [`Cache`], where [`Kernel::find`](crate::Kernel::find) finds it. All filesystems are built in,
+//! so it boots in 0.3 s instead of 2.1 s for the packaged kernel (medians of 5 alternating boots on
+//! two busy CPUs). Its buffers hold the registers of all CPUs.
 //!
-//! Building takes a compiler and some minutes, and happens in a folder of the cache that is removed
-//! afterwards. The source of a kernel and what is built of it are not part of this program; the
-//! license of Linux (GPL-2.0) holds for them.
+//! A build needs a compiler and takes some minutes. It runs in a directory of the cache that is
+//! removed afterwards. The kernel source and programs built from it are not part of fslab; they are
+//! licensed under GPL-2.0.
 
 mod config;
 mod make;
@@ -24,194 +24,202 @@ use std::{
 
 use model::Bytes;
 
-use self::{config::Wanted, make::Make, source::Found, tree::Written};
+use self::{config::RequiredOptions, make::Make, source::Found, tree::Written};
 use crate::{
     GuestError,
-    kernel::{Architecture, Cache, built::Built, cache::Card, examine, source::Source},
+    kernel::{Architecture, Cache, built::Built, cache::CacheManifest, examine, source::Source},
     modules::hash::sha256,
 };
 
-/// Ends the release of a kernel that was built here and has room for all registers.
-pub(crate) const ROOMY: &str = "-fslab-amx";
-/// Ends the release of one whose room is its source's own affair.
+/// Release suffix of a kernel with buffers for the registers of all CPUs.
+pub(crate) const LARGE_REGISTERS_SUFFIX: &str = "-fslab-amx";
+/// Release suffix of a kernel with the register buffers of its source.
 const PLAIN: &str = "-fslab";
-/// Bytes of registers for which it has room then: processors with AMX have 11,008.
+/// Size of these buffers in bytes: CPUs with AMX have 11,008 bytes of registers.
 pub(crate) const REGISTERS: u32 = 12_288;
-/// Where a source before 6.13 says how many bytes of registers there are, and what it says there
-/// (`HOST_FP_SIZE`): enough for AVX-512.
+/// File of sources before 6.13 that defines the size of the registers, and the definition
+/// (`HOST_FP_SIZE`), which is sufficient for AVX-512.
 const OFFSETS: &str = "arch/x86/um/user-offsets.c";
 const ANCHOR: &str = "DEFINE_LONGS(HOST_FP_SIZE, 2696);";
-/// Room that a build needs. Linux 6.1 took 0.64 GB at most, of which its source is 0.44.
-const ROOM: Bytes = Bytes::gib(2);
-/// How often progress is told at most.
-const TELL: Duration = Duration::from_millis(500);
-/// Changes when something else than the configuration does that a kernel comes out of.
+/// Disk space required by a build. Linux 6.1 took at most 0.64 GB, 0.44 of it for the source.
+const BUILD_SPACE: Bytes = Bytes::gib(2);
+/// Minimum interval between progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// Version of the build method. Increase it if anything except the configuration changes the
+/// resulting kernel.
 const METHOD: &str = "1";
-/// The file in the cache that has what a failed build said.
+/// File in the cache with the log of a failed build.
 const LOG: &str = "kernel-build.log";
 
-/// What is to be built, and with what.
+/// Specification of a build.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
-    /// The source: a tar archive, a package `linux-source-VERSION`, an unpacked folder, or the
-    /// version of an installed one (`/usr/src/linux-source-VERSION.tar.xz`); without one, the
-    /// newest that is installed.
+pub struct BuildSpec<'a> {
+    /// Source: a tar archive, a package `linux-source-VERSION`, an unpacked directory, or the
+    /// version of an installed source (`/usr/src/linux-source-VERSION.tar.xz`). Default: the newest
+    /// installed source.
     pub source: Option<&'a OsStr>,
-    /// How many files are compiled at once.
+    /// Number of parallel compile jobs.
     pub jobs: usize,
-    /// Where it is built and kept.
+    /// Cache in which the kernel is built and stored.
     pub cache: &'a Cache,
-    /// Set by whoever wants to stop.
+    /// Flag that interrupts the build.
     pub interrupt: &'a AtomicBool,
 }
 
-/// What is being done.
+/// Progress of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A source was found.
     Source(PathBuf),
-    /// It is being unpacked.
+    /// The source is being unpacked.
     Unpacking,
-    /// It was: files and bytes.
+    /// The source was unpacked.
     Unpacked {
-        /// How many files.
+        /// Number of files.
         files: usize,
-        /// Their length.
+        /// Total size.
         bytes: Bytes,
     },
-    /// It is not changed to have room for more registers, since it does not say how many there are
-    /// where it was expected.
-    NoRoom,
-    /// It is being configured.
+    /// The register buffers cannot be enlarged, because the source does not define their size where
+    /// expected.
+    RegisterSizeNotFound,
+    /// The kernel is being configured.
     Configuring,
-    /// Options, by their names, that the source does not know: what they stand for is left out.
-    Without(Vec<String>),
-    /// So many files have been compiled.
+    /// Names of options that the source does not have; their features are missing.
+    UnknownOptions(Vec<String>),
+    /// Files are being compiled.
     Compiling {
-        /// How many.
+        /// Number of files compiled so far.
         files: u64,
     },
-    /// It is done.
+    /// The kernel was linked.
     Linked {
-        /// The length of the program.
+        /// Size of the program.
         size: Bytes,
     },
 }
 
-/// A kernel that was built.
+/// Result of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// What `uname -r` says in it, by which it can be named.
+pub struct BuiltKernel {
+    /// Release of the kernel (`uname -r`), which also selects it.
     pub release: String,
-    /// The program.
+    /// Path of the program.
     pub image: PathBuf,
-    /// How long building took; `None` if it had been built before.
-    pub took: Option<Duration>,
+    /// Duration of the build; `None` if the kernel was cached.
+    pub duration: Option<Duration>,
 }
 
-/// Builds a kernel, unless the same was built before.
+/// Builds a kernel, unless it is cached.
 ///
 /// # Errors
-/// [`GuestError::Missing`] if there is no source, program, or room, [`GuestError::Malformed`] if it
-/// is no source, [`GuestError::Configuration`] and [`GuestError::Build`] if it cannot be built,
-/// [`GuestError::Interrupted`] once the interrupt is set; whatever was made is removed then.
-pub fn build(order: &Order<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Outcome, GuestError> {
-    let found = source::find(order.source, Path::new("/"))?;
-    tell(Progress::Source(found.path().to_owned()));
-    let source = Source { path: found.path(), interrupt: order.interrupt };
+/// [`GuestError::Missing`] if the source, a program, or disk space is missing,
+/// [`GuestError::Malformed`] if the source is not a kernel source, [`GuestError::Configuration`]
+/// and [`GuestError::Build`] if it cannot be built, [`GuestError::Interrupted`] if the interrupt
+/// flag is set. Partial results are removed.
+pub fn build(
+    spec: &BuildSpec<'_>,
+    report: &mut dyn FnMut(Progress),
+) -> Result<BuiltKernel, GuestError> {
+    let found = source::find(spec.source, Path::new("/"))?;
+    report(Progress::Source(found.path().to_owned()));
+    let source = Source { path: found.path(), interrupt: spec.interrupt };
     let hash = tree::hash(&found, source)?;
-    let config = sha256(format!("{METHOD}\n{REGISTERS}\n{}", Wanted::new("").text()).as_bytes());
+    let config =
+        sha256(format!("{METHOD}\n{REGISTERS}\n{}", RequiredOptions::new("").text()).as_bytes());
     let key = sha256(format!("{hash}\n{config}").as_bytes());
-    let began = Instant::now();
-    let mut took = None;
-    let (folder, card) = order.cache.folder(&key, |folder| {
+    let start = Instant::now();
+    let mut duration = None;
+    let (directory, manifest) = spec.cache.get_or_create(&key, |directory| {
         make::check_tools(&sys::program::search_path())?;
-        check_room(folder)?;
-        let card = Work { order, found: &found, source, folder, tell }.all()?;
-        took = Some(began.elapsed());
-        Ok(Card { source: hash.clone(), config: config.clone(), ..card })
+        check_space(directory)?;
+        let manifest = Builder { spec, found: &found, source, directory, report }.run()?;
+        duration = Some(start.elapsed());
+        Ok(CacheManifest { source: hash.clone(), config: config.clone(), ..manifest })
     })?;
-    let image = folder.join(card.image);
-    Ok(Outcome { release: card.release, image, took })
+    let image = directory.join(manifest.image);
+    Ok(BuiltKernel { release: manifest.release, image, duration })
 }
 
-/// Whether there is room to build in.
-fn check_room(folder: &Path) -> Result<(), GuestError> {
-    let asking = GuestError::io(format!("asking how much room is in {}", folder.display()));
-    let facts = rustix::fs::statvfs(folder).map_err(|error| asking(error.into()))?;
-    let room = Bytes(facts.f_bavail.saturating_mul(facts.f_frsize));
-    if room >= ROOM {
+/// Checks that there is enough disk space.
+fn check_space(directory: &Path) -> Result<(), GuestError> {
+    let context = GuestError::io(format!("cannot read the free space of {}", directory.display()));
+    let facts = rustix::fs::statvfs(directory).map_err(|error| context(error.into()))?;
+    let free = Bytes(facts.f_bavail.saturating_mul(facts.f_frsize));
+    if free >= BUILD_SPACE {
         return Ok(());
     }
     Err(GuestError::Missing {
         what: format!(
-            "building a kernel takes {} for a while, and {} has {} left",
-            ROOM.rough(),
-            folder.parent().unwrap_or(folder).display(),
-            room.rough()
+            "a kernel build needs {} of temporary space, but {} has only {} available",
+            BUILD_SPACE.rough(),
+            directory.parent().unwrap_or(directory).display(),
+            free.rough()
         ),
-        cure: "make room, or name another directory (XDG_CACHE_HOME)".to_owned(),
+        hint: "free some space, or set XDG_CACHE_HOME to another directory".to_owned(),
     })
 }
 
-/// The work of one build.
-struct Work<'a, 'b> {
-    order: &'a Order<'b>,
+/// State of one build.
+struct Builder<'a, 'b> {
+    spec: &'a BuildSpec<'b>,
     found: &'a Found,
     source: Source<'a>,
-    /// The folder of the cache, empty at first.
-    folder: &'a Path,
-    tell: &'a mut dyn FnMut(Progress),
+    /// Directory of the cache, initially empty.
+    directory: &'a Path,
+    report: &'a mut dyn FnMut(Progress),
 }
 
-impl Work<'_, '_> {
-    /// All of it: what is left in the folder is the kernel and what it says of itself.
-    fn all(mut self) -> Result<Card, GuestError> {
-        let (tree, log) = (self.folder.join("source"), self.folder.join("log"));
-        fs::create_dir(&tree).map_err(GuestError::io(format!("making {}", tree.display())))?;
+impl Builder<'_, '_> {
+    /// Runs all steps. The directory then contains the kernel and its metadata.
+    fn run(mut self) -> Result<CacheManifest, GuestError> {
+        let (tree, log) = (self.directory.join("source"), self.directory.join("log"));
+        fs::create_dir(&tree)
+            .map_err(GuestError::io(format!("cannot create {}", tree.display())))?;
         let outcome = self.build(&tree, &log).map_err(|error| self.keep_log(error));
         let release = outcome?;
         let modules = format!("lib/modules/{release}");
-        let to = self.folder.join(&modules);
-        fs::create_dir_all(&to).map_err(GuestError::io(format!("making {}", to.display())))?;
+        let to = self.directory.join(&modules);
+        fs::create_dir_all(&to)
+            .map_err(GuestError::io(format!("cannot create {}", to.display())))?;
         for (from, to) in [
-            ("linux", self.folder.join("linux")),
+            ("linux", self.directory.join("linux")),
             ("modules.builtin", to.join("modules.builtin")),
             ("modules.builtin.modinfo", to.join("modules.builtin.modinfo")),
-            (".config", self.folder.join("config")),
+            (".config", self.directory.join("config")),
         ] {
             let from = tree.join(from);
-            let moving = GuestError::io(format!("moving {}", from.display()));
-            fs::rename(&from, to).map_err(moving)?;
+            let context = GuestError::io(format!("cannot move {}", from.display()));
+            fs::rename(&from, to).map_err(context)?;
         }
         fs::remove_dir_all(&tree)
             .and_then(|()| fs::remove_file(&log))
-            .map_err(GuestError::io(format!("removing {}", tree.display())))?;
-        Ok(Card {
+            .map_err(GuestError::io(format!("cannot remove {}", tree.display())))?;
+        Ok(CacheManifest {
             release,
             architecture: Architecture::Uml.name().to_owned(),
             image: "linux".to_owned(),
             modules,
             origin: self.found.name(),
-            ..Card::default()
+            ..CacheManifest::default()
         })
     }
 
-    /// Builds in a tree; the release of the kernel that is in it then.
+    /// Builds in a tree and returns the release of the kernel.
     fn build(&mut self, tree: &Path, log: &Path) -> Result<String, GuestError> {
-        (self.tell)(Progress::Unpacking);
+        (self.report)(Progress::Unpacking);
         let Written { files, bytes } = tree::unpack(self.found, self.source, tree)?;
-        (self.tell)(Progress::Unpacked { files, bytes: Bytes(bytes) });
-        let suffix = self.make_room(tree)?;
-        (self.tell)(Progress::Configuring);
-        let make = Make { tree, log, interrupt: self.order.interrupt };
+        (self.report)(Progress::Unpacked { files, bytes: Bytes(bytes) });
+        let suffix = self.enlarge_buffers(tree)?;
+        (self.report)(Progress::Configuring);
+        let make = Make { tree, log, interrupt: self.spec.interrupt };
         self.configure(make, suffix)?;
-        let jobs = format!("-j{}", self.order.jobs.max(1));
-        let (tell, mut told) = (&mut *self.tell, None::<Instant>);
+        let jobs = format!("-j{}", self.spec.jobs.max(1));
+        let (report, mut last) = (&mut *self.report, None::<Instant>);
         make.run(&[&jobs, "linux"], &mut |files| {
-            if told.is_none_or(|told| told.elapsed() > TELL) {
-                told = Some(Instant::now());
-                tell(Progress::Compiling { files });
+            if last.is_none_or(|last| last.elapsed() > PROGRESS_INTERVAL) {
+                last = Some(Instant::now());
+                report(Progress::Compiling { files });
             }
         })?;
         make.command("strip", &["linux"], &mut |_| {})?;
@@ -221,66 +229,68 @@ impl Work<'_, '_> {
         let size = file.metadata().map_err(|error| own.failed(error))?.len();
         let (built, release) = examine(own, &file)?;
         if built != Architecture::Uml || !release.ends_with(suffix) {
-            let why = format!("is {} {release}, not what was to be built", built.phrase());
+            let why =
+                format!("built {} {release} instead of the requested kernel", built.description());
             return Err(self.source.malformed(why));
         }
-        (self.tell)(Progress::Linked { size: Bytes(size) });
+        (self.report)(Progress::Linked { size: Bytes(size) });
         Ok(release)
     }
 
-    /// Makes room for the registers of processors with AMX, in a source that takes their number for
-    /// known; later ones ask the host. What the release of the kernel ends in.
-    fn make_room(&mut self, tree: &Path) -> Result<&'static str, GuestError> {
+    /// Enlarges the register buffers for CPUs with AMX, in a source with a fixed size; newer ones
+    /// read the size from the host. Returns the release suffix of the kernel.
+    fn enlarge_buffers(&mut self, tree: &Path) -> Result<&'static str, GuestError> {
         let path = tree.join(OFFSETS);
         let text = fs::read_to_string(&path).unwrap_or_default();
-        if let Some(text) = roomy(&text) {
+        if let Some(text) = with_large_buffers(&text) {
             fs::write(&path, text)
-                .map_err(GuestError::io(format!("writing {}", path.display())))?;
-            return Ok(ROOMY);
+                .map_err(GuestError::io(format!("cannot write {}", path.display())))?;
+            return Ok(LARGE_REGISTERS_SUFFIX);
         }
         if text.contains("HOST_FP_SIZE") {
-            (self.tell)(Progress::NoRoom);
+            (self.report)(Progress::RegisterSizeNotFound);
         }
         Ok(PLAIN)
     }
 
     fn configure(&mut self, make: Make<'_>, suffix: &str) -> Result<(), GuestError> {
         let path = make.tree.join(".config");
-        let failed = || GuestError::io(format!("configuring in {}", path.display()));
-        let wanted = Wanted::new(suffix);
+        let failed =
+            || GuestError::io(format!("cannot configure the kernel in {}", path.display()));
+        let required = RequiredOptions::new(suffix);
         make.run(&["defconfig"], &mut |_| {})?;
         let mut config = fs::read_to_string(&path).map_err(failed())?;
-        config.push_str(wanted.text());
+        config.push_str(required.text());
         fs::write(&path, config).map_err(failed())?;
         make.run(&["olddefconfig"], &mut |_| {})?;
         let config = fs::read_to_string(&path).map_err(failed())?;
-        let outcome = wanted.compare(&config, &config::known(make.tree)?);
-        if !outcome.refused.is_empty() {
-            let (what, options) = (self.found.name(), outcome.refused);
+        let outcome = required.compare(&config, &config::known(make.tree)?);
+        if !outcome.rejected.is_empty() {
+            let (what, options) = (self.found.name(), outcome.rejected);
             return Err(GuestError::Configuration { what, options });
         }
         if !outcome.unknown.is_empty() {
-            (self.tell)(Progress::Without(outcome.unknown));
+            (self.report)(Progress::UnknownOptions(outcome.unknown));
         }
         Ok(())
     }
 
-    /// Keeps the log of a build that failed, which would go with its folder.
+    /// Keeps the log of a failed build, whose directory is removed.
     fn keep_log(&self, error: GuestError) -> GuestError {
         let GuestError::Build { step, status, last, log } = error else { return error };
-        let kept = self.order.cache.directory().join(LOG);
+        let kept = self.spec.cache.directory().join(LOG);
         let log = if fs::copy(&log, &kept).is_ok() { kept } else { log };
         GuestError::Build { step, status, last, log }
     }
 }
 
-/// The text with room for more registers; `None` without the place where it says how many.
-fn roomy(text: &str) -> Option<String> {
-    let room = format!("DEFINE_LONGS(HOST_FP_SIZE, {REGISTERS});");
-    text.contains(ANCHOR).then(|| text.replace(ANCHOR, &room))
+/// Text with the larger size; `None` if it does not contain the definition.
+fn with_large_buffers(text: &str) -> Option<String> {
+    let definition = format!("DEFINE_LONGS(HOST_FP_SIZE, {REGISTERS});");
+    text.contains(ANCHOR).then(|| text.replace(ANCHOR, &definition))
 }
 
-/// The program of the newest kernel that was built here, and its release.
+/// Newest kernel that was built on this host.
 pub(crate) fn newest(cache_directory: &Path) -> Option<Built> {
     crate::kernel::built::newest(&Cache::new(cache_directory.to_owned()), None)
 }

@@ -1,112 +1,112 @@
-//! What can go wrong with a guest.
+//! Errors of guests.
 
 use std::path::PathBuf;
 
 use model::Nanos;
 
-/// What kept a guest from its work.
+/// Failure to prepare, boot, or use a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// Something on the host could not be read, written or started.
+    /// An operation on the host failed.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// Failed operation.
         what: String,
-        /// Why it failed.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
-    /// A kernel, package, module or program is not what it should be.
+    /// A kernel, package, module, or program is damaged or has an unsupported format.
     #[error("{}: {why}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         why: String,
     },
-    /// Something that is needed is not there.
-    #[error("{what}; {cure}")]
+    /// A required file, program, or resource is missing.
+    #[error("{what}; {hint}")]
     Missing {
-        /// What is missing.
+        /// Missing item.
         what: String,
-        /// What to do about it.
-        cure: String,
+        /// Hint.
+        hint: String,
     },
-    /// A kernel's source is not to be configured as it is wanted.
+    /// Some kernel options cannot be set in this kernel source.
     #[error(
-        "{what} cannot be configured as a guest needs it: {}; it may be too old or too new: take \
-         another version", options.join(", ")
+        "{what} cannot be configured for a guest: {}; it may be too old or too new, use another \
+         version", options.join(", ")
     )]
     Configuration {
-        /// The source.
+        /// Name of the source.
         what: String,
-        /// The options that did not take, each as it was wanted and as it came out.
+        /// Options with another value than required, each with the required and the actual value.
         options: Vec<String>,
     },
     /// A program that builds a kernel failed.
-    #[error("{step} failed ({status}); {} has all that was said, which ends in\n  {last}", log.display())]
+    #[error("{step} failed ({status}): {last}\n  the complete log is {}", log.display())]
     Build {
-        /// The program and its arguments.
+        /// Program and arguments.
         step: String,
-        /// How it ended.
+        /// Exit status or signal.
         status: String,
-        /// The lines that tell why.
+        /// Lines of the log that show the cause.
         last: String,
-        /// The file with all lines.
+        /// File with the complete log.
         log: PathBuf,
     },
-    /// This machine does not allow it.
-    #[error("{engine} cannot run here: {why}; {cure}")]
+    /// This kind of guest cannot run on this machine.
+    #[error("{engine} cannot run here: {why}; {hint}")]
     Unusable {
-        /// The kind of guest.
+        /// Kind of guest.
         engine: &'static str,
-        /// Why not.
+        /// Reason.
         why: String,
-        /// What to do about it.
-        cure: String,
+        /// Hint.
+        hint: String,
     },
-    /// The guest ended by itself: its kernel panicked, or its emulator stopped.
+    /// The guest ended unexpectedly: its kernel panicked, or its emulator stopped.
     #[error("the guest ended while {during}: {last}")]
     Ended {
-        /// What it was doing, by its heartbeat.
+        /// Current step of the guest according to its heartbeat.
         during: String,
-        /// What its console said last that tells why.
+        /// Console lines that show the cause.
         last: String,
     },
-    /// The guest said nothing for too long.
-    #[error("the guest was silent for {} s while {during}: {last}", silent.seconds().round())]
+    /// No heartbeat of the guest arrived within the limit.
+    #[error("no guest heartbeat for {} s while {during}: {last}", silent.seconds().round())]
     Silent {
-        /// How long.
+        /// Time since the last heartbeat.
         silent: Nanos,
-        /// What it was doing, by its heartbeat.
+        /// Current step of the guest according to its heartbeat.
         during: String,
-        /// What its console said last that tells why.
+        /// Console lines that show the cause.
         last: String,
-        /// What its tasks were at, in the words of its kernel; empty where it cannot be asked.
+        /// Task stacks as printed by the guest kernel; empty if they are not available.
         stacks: String,
     },
-    /// The guest lives, but has been at the same thing for too long.
-    #[error("the guest did not get on for {} s while {during}: {last}", stuck.seconds().round())]
+    /// The guest sends heartbeats but makes no progress.
+    #[error("the guest made no progress for {} s while {during}: {last}", stuck.seconds().round())]
     Stuck {
-        /// How long the text of its heartbeat has been the same.
+        /// Time since the heartbeat text changed.
         stuck: Nanos,
-        /// What it was doing, by its heartbeat.
+        /// Current step of the guest according to its heartbeat.
         during: String,
-        /// What its console said last that tells why.
+        /// Console lines that show the cause.
         last: String,
-        /// What its tasks were at, in the words of its kernel; empty where it cannot be asked.
+        /// Task stacks as printed by the guest kernel; empty if they are not available.
         stacks: String,
     },
-    /// A signal ended it.
+    /// A signal interrupted the operation.
     #[error("interrupted")]
     Interrupted,
-    /// What came back is not an answer.
-    #[error("the guest's answer is damaged: {0}")]
+    /// The reply of the guest is malformed.
+    #[error("damaged message between host and guest: {0}")]
     Damaged(String),
 }
 
 impl GuestError {
-    /// Gives an error of the system its context.
+    /// Adds context to an error of the system.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

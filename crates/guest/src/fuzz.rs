@@ -1,5 +1,5 @@
-//! Readers of untrusted input as fuzz targets: each takes any bytes, and must neither panic nor
-//! take unbounded time or memory.
+//! Parsers of untrusted input as fuzz targets. Each accepts any bytes and must neither panic nor
+//! use unbounded time or memory.
 
 use std::{
     ffi::OsStr,
@@ -10,30 +10,30 @@ use std::{
 };
 
 use crate::{
-    Architecture, Cache, Named,
-    inside::Job,
+    Architecture, Cache, KernelQuery,
+    in_guest::GuestConfig,
     kernel::{elf, finder::Finder, source::Source},
     mailbox::{Header, Heartbeat, SECTOR},
     modules::Index,
 };
 
-/// Bytes that a stream may unpack to.
+/// Maximum unpacked size of a stream.
 const LIMIT: u64 = 16 << 20;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A directory in memory that this process uses again for each input.
+/// Directory in memory that this process reuses for each input.
 fn directory() -> PathBuf {
     let directory = PathBuf::from(format!("/dev/shm/fslab-fuzz-{}", std::process::id()));
     let thread = format!("{:?}", std::thread::current().id());
     directory.join(thread)
 }
 
-/// A kernel, named by a path: a package, an archive, a boot image, or an ELF file. Nothing is
-/// written outside the cache, and nothing but directories and regular files inside.
+/// Kernel selected by path: a package, an archive, a boot image, or an ELF file. Files are written
+/// inside the cache only, as directories and regular files.
 ///
 /// # Panics
-/// If something else was made.
+/// If anything else was created.
 pub fn kernel(bytes: &[u8]) {
     let directory = directory();
     let (cache, file) = (directory.join("cache"), directory.join("file"));
@@ -49,12 +49,12 @@ pub fn kernel(bytes: &[u8]) {
             cache: &Cache::new(cache.clone()),
             interrupt: &NEVER,
         };
-        let _refused = finder.find(Named::Text(&file.to_string_lossy()));
+        let _result = finder.find(KernelQuery::Text(&file.to_string_lossy()));
     }
-    let mut beside = names(&directory);
-    beside.retain(|name| !["cache", "file"].contains(&name.as_str()));
-    assert!(beside.is_empty(), "{beside:?}");
-    plain(&cache);
+    let mut others = names(&directory);
+    others.retain(|name| !["cache", "file"].contains(&name.as_str()));
+    assert!(others.is_empty(), "{others:?}");
+    check_file_types(&cache);
     let _gone = fs::remove_dir_all(&directory);
 }
 
@@ -64,20 +64,20 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 /// Checks that a tree has directories and regular files only.
-fn plain(directory: &Path) {
+fn check_file_types(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(kind) = entry.file_type() else { continue };
         assert!(kind.is_dir() || kind.is_file(), "{}", entry.path().display());
         if kind.is_dir() {
-            plain(&entry.path());
+            check_file_types(&entry.path());
         }
     }
 }
 
-/// A packed stream: gzip, xz, zstd, or lz4.
+/// Compressed stream: gzip, xz, zstd, or lz4.
 ///
 /// # Panics
-/// If more comes out than the limit.
+/// If the output exceeds the limit.
 pub fn stream(bytes: &[u8]) {
     let source = Source { path: Path::new("stream"), interrupt: &NEVER };
     if let Ok(mut stream) = source.unpacked(bytes, LIMIT) {
@@ -86,14 +86,14 @@ pub fn stream(bytes: &[u8]) {
     }
 }
 
-/// An ELF file, and the release that a kernel shows.
+/// ELF file, and the release in it.
 pub fn elf(bytes: &[u8]) {
     let Ok((file, _path)) = sys::input::in_memory(bytes) else { return };
     let _kind = elf::examine(&file);
     let _release = elf::release(&mut (&file).take(LIMIT));
 }
 
-/// A directory of modules: the first byte selects the file that the rest is.
+/// Directory of modules: the first byte selects the file whose contents follow.
 pub fn modules(bytes: &[u8]) {
     const FILES: [&str; 6] = [
         "kernel/a.ko",
@@ -111,14 +111,14 @@ pub fn modules(bytes: &[u8]) {
         return;
     }
     if let Ok(index) = Index::read(&directory, None) {
-        let _presence = index.has("ext4");
+        let _state = index.has("ext4");
         let _order = index.order(&["a", "fs-ext4"]);
     }
     let _gone = fs::remove_dir_all(&directory);
 }
 
-/// What a guest writes into the mailbox: a sector of a header or a heartbeat, and a payload; and
-/// the text of a job.
+/// Mailbox contents: a header or heartbeat sector and a payload; also the text of a guest
+/// configuration.
 pub fn mailbox(bytes: &[u8]) {
     let mut sector = [0; SECTOR];
     let length = bytes.len().min(SECTOR);
@@ -126,8 +126,8 @@ pub fn mailbox(bytes: &[u8]) {
     if let Some(header) = Header::of_sector(&sector) {
         let _damaged = header.check(&bytes[length..]);
     }
-    let _beat = Heartbeat::of_sector(&sector);
+    let _heartbeat = Heartbeat::of_sector(&sector);
     if let Ok(text) = str::from_utf8(bytes) {
-        let _job = Job::of_text(text);
+        let _config = GuestConfig::of_text(text);
     }
 }

@@ -1,22 +1,21 @@
-//! The first filesystem of a guest, made in memory: this binary as its first process, and what
-//! filesystems need to be made and mounted.
+//! Initramfs of a guest, built in memory: this binary as the init process, and the programs and
+//! modules required to create and mount filesystems.
 //!
-//! Names of programs and files of the host, modules, those that are loaded at the start in their
-//! order, and the text of a job enter ([`Contents`]); an archive leaves that the kernel unpacks by
-//! itself ([`build`]). Programs bring their libraries, scripts their interpreters. Nothing is
-//! started to find these, nothing is written, and no owner, time, or path of a work directory gets
-//! in, so that the same contents give the same bytes.
+//! The input is [`Contents`]; the result is an archive that the kernel unpacks ([`build`]).
+//! Programs include their libraries, and scripts their interpreters. They are found without running
+//! a program or writing a file. Owners, times, and working directories are not stored, so the same
+//! contents produce the same bytes.
 //!
 //! ```text
-//! /init                          this binary, its first process; /sbin/modprobe is a link to it
-//! /bin /sbin /lib /lib64         links into /usr, whatever the host has
-//! /usr/bin /usr/sbin ...         programs and libraries, where the host has them
-//! /lib/fslab/modules/NAME.ko     modules, not compressed
-//! /lib/fslab/host/...            what the host has where the guest mounts something: /tmp, /run
-//! /etc/fslab/order               names of modules to load at start, in order, one a line
-//! /etc/fslab/aliases             ALIAS<TAB>MODULE: what the kernel may ask for; - is written as _
-//! /etc/fslab/depends             MODULE<TAB>what is to be loaded before it, in order
-//! /etc/fslab/job                 the job
+//! /init                          this binary, the init process; /sbin/modprobe is a link to it
+//! /bin /sbin /lib /lib64         links into /usr, independent of the host
+//! /usr/bin /usr/sbin ...         programs and libraries, at their paths on the host
+//! /lib/fslab/modules/NAME.ko     modules, uncompressed
+//! /lib/fslab/host/...            host files whose paths are mount points in the guest: /tmp, /run
+//! /etc/fslab/order               names of modules to load at start, in order, one per line
+//! /etc/fslab/aliases             ALIAS<TAB>MODULE: names the kernel may request; - is written as _
+//! /etc/fslab/depends             MODULE<TAB>modules to load before it, in order
+//! /etc/fslab/config              the configuration of the guest
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,41 +37,42 @@ use host::Host;
 use newc::Archive;
 use program::Kind;
 
-/// What is to be in the archive.
+/// Contents of an initramfs.
 #[derive(Clone, Copy, Debug)]
 pub struct Contents<'a> {
-    /// This binary. Its symbols are left out, which for a debug build are most of it.
+    /// This binary. Its symbols, which are most of a debug build, are removed.
     pub program: &'a Path,
     /// Programs of the host, by name or absolute path: `mkfs.xfs`.
     pub programs: &'a [String],
-    /// Absolute paths of files of the host, taken as they are, if there: `/etc/mke2fs.conf`.
+    /// Absolute paths of host files to copy if they exist: `/etc/mke2fs.conf`.
     pub files: &'a [String],
-    /// Modules that can be loaded.
+    /// Available modules.
     pub modules: &'a [Found],
-    /// Those of them that are loaded at start, in this order.
+    /// Modules to load at start, in this order.
     pub at_start: &'a [Found],
-    /// What modules depend on, and by which names the kernel may ask for them.
+    /// Dependencies and aliases of the modules.
     pub on_demand: &'a Index,
-    /// What the first process is told, as it wants it.
-    pub job: &'a str,
+    /// Configuration for the init process, in its own format.
+    pub config: &'a str,
 }
 
-/// An archive for a kernel's first filesystem.
+/// Initramfs archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initramfs {
-    /// The archive, in the `newc` format.
+    /// The archive in the `newc` format.
     pub bytes: Vec<u8>,
-    /// Programs that were asked for and are not in it, and why.
+    /// Requested programs that are not included, with the reason.
     pub missing: BTreeMap<String, String>,
-    /// SHA-256 of the programs, libraries, and files in it, in hexadecimal, by their paths in it.
+    /// SHA-256 of the included programs, libraries, and files, in hexadecimal, by path in the
+    /// archive.
     pub hashes: BTreeMap<String, String>,
 }
 
-/// Puts an archive together.
+/// Builds an initramfs.
 ///
 /// # Errors
-/// [`GuestError`] if this binary or a module cannot be read, or a file cannot be where it is asked
-/// for. A program that is not there is no error.
+/// [`GuestError`] if this binary or a module cannot be read, or a file cannot have the requested
+/// path. A missing program is not an error.
 pub fn build(contents: &Contents<'_>) -> Result<Initramfs, GuestError> {
     let mut archive = Archive::default();
     skeleton(&mut archive).map_err(conflict)?;
@@ -89,12 +89,12 @@ pub fn build(contents: &Contents<'_>) -> Result<Initramfs, GuestError> {
     }
     let (mut archive, hashes) = host.finish();
     put_modules(&mut archive, contents)?;
-    archive.file("etc/fslab/job", 0o644, contents.job.as_bytes()).map_err(conflict)?;
+    archive.file("etc/fslab/config", 0o644, contents.config.as_bytes()).map_err(conflict)?;
     Ok(Initramfs { bytes: archive.finish(), missing, hashes })
 }
 
-/// Directories, links, and device files that are there before anything is mounted. Numbers of
-/// devices: `Documentation/admin-guide/devices.txt` of the kernel.
+/// Directories, links, and device files that exist before any mount. Device numbers:
+/// `Documentation/admin-guide/devices.txt` of the kernel.
 fn skeleton(archive: &mut Archive) -> Result<(), String> {
     for name in ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "root", "mnt"] {
         archive.directory(name, 0o755)?;
@@ -110,11 +110,11 @@ fn skeleton(archive: &mut Archive) -> Result<(), String> {
     archive.character("dev/null", 0o666, (1, 3))?;
     archive.character("dev/kmsg", 0o644, (1, 11))?;
     archive.link("usr/sbin/modprobe", "/init")?;
-    // mkfs.nilfs2 refuses to work without it.
+    // mkfs.nilfs2 requires it.
     archive.link("etc/mtab", "/proc/self/mounts")
 }
 
-/// Puts this binary at `/init`, and its libraries where it looks for them.
+/// Adds this binary as `/init`, and its libraries at the paths where its loader finds them.
 fn put_init(host: &mut Host, program: &Path) -> Result<(), GuestError> {
     let malformed = |why: String| GuestError::Malformed { path: program.to_owned(), why };
     let bytes = libraries::read(program).map_err(malformed)?;
@@ -124,15 +124,16 @@ fn put_init(host: &mut Host, program: &Path) -> Result<(), GuestError> {
     };
     host.put_libraries(program, &linkage).map_err(|why| GuestError::Missing {
         what: format!("{} cannot run in a guest: {why}", program.display()),
-        cure: "install what is missing, or use a statically linked build".to_owned(),
+        hint: "install the missing library, or use a statically linked build".to_owned(),
     })?;
     let bytes = program::without_symbols(bytes, &linkage);
     host.put_bytes("init", 0o755, &bytes).map_err(conflict)
 }
 
-/// Puts the modules, and the tables by which they are found.
+/// Adds the modules and their tables.
 fn put_modules(archive: &mut Archive, contents: &Contents<'_>) -> Result<(), GuestError> {
-    let there: BTreeSet<&str> = contents.modules.iter().map(|found| found.name.as_str()).collect();
+    let available: BTreeSet<&str> =
+        contents.modules.iter().map(|found| found.name.as_str()).collect();
     let mut depends = String::new();
     for found in contents.modules {
         let name = &found.name;
@@ -142,13 +143,13 @@ fn put_modules(archive: &mut Archive, contents: &Contents<'_>) -> Result<(), Gue
         }
         archive.file(&path, 0o644, &found.read()?).map_err(conflict)?;
         let before = contents.on_demand.before(name);
-        let before: Vec<_> = before.into_iter().filter(|name| there.contains(name)).collect();
+        let before: Vec<_> = before.into_iter().filter(|name| available.contains(name)).collect();
         if !before.is_empty() {
             depends += &format!("{name}\t{}\n", before.join(" "));
         }
     }
     let order: String = contents.at_start.iter().map(|found| format!("{}\n", found.name)).collect();
-    let aliases = contents.on_demand.aliases().filter(|(_, module)| there.contains(module));
+    let aliases = contents.on_demand.aliases().filter(|(_, module)| available.contains(module));
     let aliases: String = aliases.map(|(alias, module)| format!("{alias}\t{module}\n")).collect();
     for (name, text) in [("order", order), ("aliases", aliases), ("depends", depends)] {
         archive.file(&format!("etc/fslab/{name}"), 0o644, text.as_bytes()).map_err(conflict)?;
@@ -156,9 +157,9 @@ fn put_modules(archive: &mut Archive, contents: &Contents<'_>) -> Result<(), Gue
     Ok(())
 }
 
-/// Two things of one name, or a name that is none, come from what was asked for.
+/// Error for duplicate or invalid names in the contents.
 fn conflict(why: String) -> GuestError {
-    GuestError::Malformed { path: "the guest's first filesystem".into(), why }
+    GuestError::Malformed { path: "the initramfs of the guest".into(), why }
 }
 
 #[cfg(test)]

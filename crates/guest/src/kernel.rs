@@ -1,15 +1,15 @@
-//! The kernel that a guest boots.
+//! Kernels for guests.
 //!
-//! What a user names enters ([`Kernel::find`]): the version of an installed kernel, an image with
-//! its modules, or a distribution's package, which needs no installing. A [`Kernel`] leaves: an
-//! image that the machine can enter at once, and the folder of its modules. What has to be unpacked
-//! for that is kept in a [`Cache`].
+//! [`Kernel::find`] selects a kernel: an installed version, an image with its modules, or a
+//! distribution package, which need not be installed. The result is a [`Kernel`]: an image that the
+//! machine can boot directly, and the directory of its modules. Unpacked files are stored in a
+//! [`Cache`].
 //!
-//! Packages and images come from strangers. Nothing of them is run here, nothing of them is written
-//! outside the cache, and what does not add up is refused.
+//! Packages and images are untrusted. Nothing in them is executed, nothing is written outside the
+//! cache, and malformed files are rejected.
 //!
-//! Deliberately not here: which modules a job needs ([`crate::modules`]), downloading, and kernels
-//! for other processors than x86-64.
+//! Out of scope: the selection of modules ([`crate::modules`]), downloads, and kernels for other
+//! CPUs than x86-64.
 
 pub(crate) mod archive;
 mod boot;
@@ -31,21 +31,21 @@ use self::finder::Finder;
 pub(crate) use self::finder::examine;
 pub use self::{
     cache::Cache,
-    known::{Known, Origin},
+    known::{KnownKernel, Origin},
 };
 use crate::GuestError;
 
-/// What a kernel was built for.
+/// Architecture of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// A PC: x86-64 for QEMU and KVM.
+    /// PC: x86-64 for QEMU and KVM.
     Pc,
     /// User-mode Linux: a program of the host.
     Uml,
 }
 
 impl Architecture {
-    /// As it is kept in the cache.
+    /// Name in the cache.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pc => "pc",
@@ -53,78 +53,77 @@ impl Architecture {
         }
     }
 
-    /// What to call it in a sentence.
-    pub(crate) const fn phrase(self) -> &'static str {
+    /// Description for messages.
+    pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Pc => "a kernel for a PC",
-            Self::Uml => "a program of user-mode Linux",
+            Self::Uml => "a user-mode Linux program",
         }
     }
 }
 
-/// Which kernel is asked for.
+/// Selection of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named<'a> {
-    /// For a PC the newest kernel that is installed and readable, or of a package that was unpacked
-    /// before; for user-mode Linux the newest that was built here ([`crate::build`]), else
-    /// `linux.uml` on `PATH`.
+pub enum KernelQuery<'a> {
+    /// The default kernel. For a PC: the newest kernel that is installed and readable, or in an
+    /// unpacked package. For user-mode Linux: the newest one built by fslab ([`crate::build`]),
+    /// otherwise `linux.uml` on `PATH`.
     Newest,
-    /// One of these:
+    /// One of:
     ///
-    /// - a version, or its beginning (`6.1`, `6.1.0-50-amd64`), of a kernel that is installed, of a
-    ///   package that was unpacked before, or of a kernel that was built here; of several the
-    ///   newest;
-    /// - the path of a package: `.deb`, or a tar archive packed by xz, zstd, or gzip;
-    /// - the path of a `vmlinuz`, a `vmlinux`, or a program of user-mode Linux.
+    /// - a version or its prefix (`6.1`, `6.1.0-50-amd64`) of a kernel that is installed, in an
+    ///   unpacked package, or built by fslab; the newest match is used;
+    /// - the path of a package: `.deb`, or a tar archive compressed by xz, zstd, or gzip;
+    /// - the path of a `vmlinuz`, a `vmlinux`, or a user-mode Linux program.
     ///
-    /// Behind a path may stand `:MODULES`, a folder `lib/modules/RELEASE` or a package of modules.
-    /// Without it, modules are taken from the package, and for an image from where they belong:
-    /// `/boot/vmlinuz-RELEASE` has them in `/lib/modules/RELEASE`, `/usr/bin/linux.uml` in
-    /// `/usr/lib/uml/modules/RELEASE`, and an image in `lib/modules/RELEASE` beside it; so it is
-    /// under any other root as well.
+    /// A path may be followed by `:MODULES`, a directory `lib/modules/RELEASE` or a package of
+    /// modules. By default, modules are those of the package or, for an image, those at the usual
+    /// place: `/lib/modules/RELEASE` for `/boot/vmlinuz-RELEASE`, `/usr/lib/uml/modules/RELEASE`
+    /// for `/usr/bin/linux.uml`, and the directory of an image in `lib/modules/RELEASE`. This
+    /// applies under any root directory.
     Text(&'a str),
 }
 
-/// A kernel ready to be booted.
+/// Kernel that is ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// What `uname -r` says in it, such as `6.1.0-50-amd64`.
+    /// Release (`uname -r`), such as `6.1.0-50-amd64`.
     pub release: String,
-    /// What it was built for.
+    /// Architecture.
     pub architecture: Architecture,
-    /// What the user named, or where it was found.
+    /// Query of the user, or path where the kernel was found.
     pub origin: String,
-    /// SHA-256 of the package or the image that it came from, in hexadecimal.
+    /// SHA-256 of the source package or image, in hexadecimal.
     pub hash: String,
-    /// The image: an uncompressed ELF `vmlinux`, or the program of user-mode Linux. A kernel that
-    /// was built without an entry for virtual machines (`CONFIG_PVH`) stays the `bzImage` it was,
-    /// which the guest then decompresses itself.
+    /// Image: an uncompressed ELF `vmlinux`, or the user-mode Linux program. A kernel without an
+    /// entry for virtual machines (`CONFIG_PVH`) remains a `bzImage`, which the guest decompresses
+    /// itself.
     pub image: PathBuf,
-    /// `lib/modules/RELEASE`, as the package has it; `None` for a kernel without modules.
+    /// Directory `lib/modules/RELEASE`; `None` for a kernel without modules.
     pub modules: Option<PathBuf>,
 }
 
 impl Kernel {
-    /// Finds a kernel, and unpacks what is packed, which takes some seconds the first time.
+    /// Finds a kernel and unpacks it if necessary, which takes some seconds the first time.
     ///
     /// # Errors
-    /// [`GuestError::Missing`] if there is no such kernel, [`GuestError::Malformed`] if what was
-    /// named is not one, or not for this architecture, [`GuestError::Io`] if it cannot be read or
-    /// the cache not be written, and [`GuestError::Interrupted`] once `interrupt` is set.
+    /// [`GuestError::Missing`] if there is no such kernel, [`GuestError::Malformed`] if the file is
+    /// not a kernel or has another architecture, [`GuestError::Io`] if it cannot be read or the
+    /// cache cannot be written, and [`GuestError::Interrupted`] if `interrupt` is set.
     pub fn find(
-        named: Named<'_>,
+        query: KernelQuery<'_>,
         architecture: Architecture,
         cache: &Cache,
         interrupt: &AtomicBool,
     ) -> Result<Self, GuestError> {
         let path = sys::program::search_path();
         let root = PathBuf::from("/");
-        Finder { root: &root, path: &path, architecture, cache, interrupt }.find(named)
+        Finder { root: &root, path: &path, architecture, cache, interrupt }.find(query)
     }
 
-    /// All kernels that can be named by their version, and those of packages that were unpacked
-    /// before, newest first for each architecture. Nothing is unpacked for this.
-    pub fn known(cache: &Cache, interrupt: &AtomicBool) -> Vec<Known> {
+    /// Lists all kernels that can be selected by version, newest first per architecture. Nothing is
+    /// unpacked.
+    pub fn known(cache: &Cache, interrupt: &AtomicBool) -> Vec<KnownKernel> {
         let path = sys::program::search_path();
         let root = PathBuf::from("/");
         let architecture = Architecture::Pc;

@@ -1,9 +1,10 @@
-//! Whether `/dev/kvm` is what it says: some hosts offer it and then interpret each instruction.
+//! Check that `/dev/kvm` uses hardware virtualization: some hosts offer it but interpret each
+//! instruction.
 //!
-//! Such a node opens and answers every call, and a guest behind it prints nothing for minutes. So a
-//! virtual processor counts down from a million first, which takes a real one less than a
-//! millisecond, and has three times 100 ms for it. A directory enters, to remember what came out
-//! until the next boot of the host; a [`Verdict`] leaves.
+//! Such a node opens and accepts every call, and a guest on it prints nothing for minutes. The
+//! check therefore lets a virtual CPU count down from a million, with three attempts of 100 ms
+//! each; hardware needs less than a millisecond. The [`Verdict`] is cached in a directory until the
+//! next boot of the host.
 
 use std::{
     fs::{self, File},
@@ -13,17 +14,16 @@ use std::{
     time::Duration,
 };
 
-use crate::{GuestError, cage::Isolation};
+use crate::{GuestError, supervisor::Isolation};
 
-/// The time that the code has. A processor at 1 GHz needs 2 ms at worst; one that is interpreted,
-/// 4 s.
+/// Time limit of the code. A CPU at 1 GHz needs at most 2 ms; an interpreted one needs 4 s.
 const LIMIT: Duration = Duration::from_millis(100);
-/// How often it may try: a real processor may have had other things to do.
+/// Number of attempts, because a busy host can delay a hardware CPU.
 const TRIES: u32 = 3;
-/// The port that the code writes to when it is done, an arbitrary one.
+/// I/O port that the code writes to at its end; the number is arbitrary.
 const PORT: u16 = 0x42;
-/// A million turns of a loop; then a reload of the page tables, which only a processor with nested
-/// paging does without an exit; then the port.
+/// A loop of a million iterations, then a reload of the page tables, which only a CPU with nested
+/// paging performs without an exit, then the port.
 ///
 /// ```text
 /// b9 40420f00    mov ecx, 1000000
@@ -38,59 +38,59 @@ const CODE: [u8; 19] = [
     0xb9, 0x40, 0x42, 0x0f, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0xb0,
     0x42, 0xe6, 0x42,
 ];
-/// The file that remembers.
-const REMEMBERED: &str = "kvm-probe";
-/// proc_sys_kernel(5): a new one at each boot.
+/// File of the cached verdict.
+const CACHED_VERDICT: &str = "kvm-probe";
+/// Boot ID, which changes with each boot (proc_sys_kernel(5)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What KVM is worth on this host, for this user.
+/// Usability of KVM on this host for this user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The processor runs a guest's instructions.
+    /// The CPU runs guest instructions.
     Runs,
-    /// There is no `/dev/kvm`.
+    /// `/dev/kvm` does not exist.
     Missing,
-    /// There is one, and this user may not open it.
+    /// This user cannot open `/dev/kvm`.
     Forbidden,
-    /// It opens, and runs instructions so slowly that it can only interpret them.
+    /// The node opens but runs instructions so slowly that it must interpret them.
     Interprets,
-    /// It opens, and does something else; what, says the text.
+    /// The node opens but fails, as described by the text.
     Broken(String),
 }
 
 impl Verdict {
-    /// Whether machines can run on it.
+    /// Checks that machines can use KVM.
     ///
     /// # Errors
-    /// [`GuestError::Unusable`] with the reason and what to do about it.
+    /// [`GuestError::Unusable`] with the reason and a hint.
     pub fn usable(&self) -> Result<(), GuestError> {
-        const OTHERWISE: &str = "take another kind of guest";
-        let (why, cure) = match self {
+        const OTHER_KIND: &str = "use another kind of guest";
+        let (why, hint) = match self {
             Self::Runs => return Ok(()),
             Self::Missing => (
-                "there is no /dev/kvm".to_owned(),
-                "load the module kvm_intel or kvm_amd, switch virtualization on in the firmware (or \
-                 nested virtualization in the host of this machine), or take another kind of guest",
+                "/dev/kvm does not exist".to_owned(),
+                "load the module kvm_intel or kvm_amd, enable virtualization in the firmware (or \
+                 nested virtualization on the host of this machine), or use another kind of guest",
             ),
             Self::Forbidden => (
-                "/dev/kvm is not open to this user".to_owned(),
-                "have the user added to the group that owns it (usually kvm), or take another kind \
+                "this user cannot open /dev/kvm".to_owned(),
+                "add the user to the group that owns it (usually kvm), or use another kind \
                  of guest",
             ),
             Self::Interprets => (
                 format!(
-                    "/dev/kvm is there, but a loop of a million turns was not done after {} ms, \
-                     {TRIES} times: instructions are interpreted",
+                    "/dev/kvm exists, but a loop of a million iterations took more than {} ms in \
+                     {TRIES} attempts: instructions are interpreted",
                     LIMIT.as_millis()
                 ),
-                OTHERWISE,
+                OTHER_KIND,
             ),
-            Self::Broken(what) => (format!("/dev/kvm is there, but {what}"), OTHERWISE),
+            Self::Broken(what) => (format!("/dev/kvm exists, but {what}"), OTHER_KIND),
         };
-        Err(GuestError::Unusable { engine: "kvm", why, cure: cure.to_owned() })
+        Err(GuestError::Unusable { engine: "kvm", why, hint: hint.to_owned() })
     }
 
-    /// The outcome of a run, as a word and a text; `None` for what is seen without one.
+    /// Cached form of a verdict; `None` for verdicts that need no run.
     fn to_text(&self) -> Option<String> {
         match self {
             Self::Runs => Some("runs".to_owned()),
@@ -108,13 +108,13 @@ impl Verdict {
     }
 }
 
-/// The group through which a guest of root, which runs as another user, opens `/dev/kvm`; `None`
-/// if it needs none.
+/// Group through which a guest of root, which runs as another user, opens `/dev/kvm`; `None` if
+/// none is required.
 ///
 /// # Errors
-/// [`GuestError::Unusable`] if root alone can open it.
+/// [`GuestError::Unusable`] if only root can open it.
 pub fn group() -> Result<Option<u32>, GuestError> {
-    let facts = fs::metadata("/dev/kvm").map_err(GuestError::io("reading /dev/kvm"))?;
+    let facts = fs::metadata("/dev/kvm").map_err(GuestError::io("cannot read /dev/kvm"))?;
     let allows = |bits| facts.mode() & bits == bits;
     if !Isolation::here().identity || allows(0o006) {
         return Ok(None);
@@ -122,15 +122,15 @@ pub fn group() -> Result<Option<u32>, GuestError> {
     if allows(0o060) && facts.gid() != 0 {
         return Ok(Some(facts.gid()));
     }
-    let why = "root alone can open /dev/kvm, and the guests of root run as nobody".to_owned();
-    let cure = "give /dev/kvm to a group (chgrp kvm /dev/kvm; chmod 660 /dev/kvm)".to_owned();
-    Err(GuestError::Unusable { engine: "kvm", why, cure })
+    let why = "only root can open /dev/kvm, and the guests of root run as user `nobody`".to_owned();
+    let hint = "give /dev/kvm to a group (chgrp kvm /dev/kvm; chmod 660 /dev/kvm)".to_owned();
+    Err(GuestError::Unusable { engine: "kvm", why, hint })
 }
 
-/// Finds out what KVM is worth here, in at most about 0.3 s.
+/// Checks the usability of KVM, in at most about 0.3 s.
 ///
-/// With a directory, whether instructions run or are interpreted is remembered there until the host
-/// boots anew; whether the node is there and open to this user is looked at each time.
+/// With a directory, the outcome of the run is cached there until the host reboots. Existence and
+/// permissions of the node are checked each time.
 pub fn probe(cache_directory: Option<&Path>) -> Verdict {
     let boot = fs::read_to_string(BOOT_ID).unwrap_or_default();
     probe_node(Path::new("/dev/kvm"), boot.trim(), cache_directory)
@@ -140,21 +140,21 @@ fn probe_node(path: &Path, boot: &str, cache_directory: Option<&Path>) -> Verdic
     let node = match File::options().read(true).write(true).open(path) {
         Ok(node) => node,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Verdict::Forbidden,
-        // Also ENXIO and ENODEV: the node is there, what serves it is not.
+        // Also ENXIO and ENODEV: the node exists without its driver.
         Err(_) => return Verdict::Missing,
     };
-    let memory = cache_directory.filter(|_| !boot.is_empty()).map(|d| d.join(REMEMBERED));
-    let remembered = memory.as_ref().and_then(|file| {
+    let memory = cache_directory.filter(|_| !boot.is_empty()).map(|d| d.join(CACHED_VERDICT));
+    let cached = memory.as_ref().and_then(|file| {
         let text = fs::read_to_string(file).ok()?;
         let (of, verdict) = text.trim().split_once(' ')?;
         (of == boot).then(|| Verdict::of_text(verdict))?
     });
-    if let Some(verdict) = remembered {
+    if let Some(verdict) = cached {
         return verdict;
     }
     let verdict = run(&node);
     if let (Some(file), Some(text)) = (memory, verdict.to_text()) {
-        // Forgetting it costs 0.3 s the next time; a partial line is not taken for an answer.
+        // A missing cache costs 0.3 s the next time; a partial line is not treated as a verdict.
         let _ = file.parent().map(fs::create_dir_all);
         if let Err(error) = sys::whole::write(&file, format!("{boot} {text}\n").as_bytes()) {
             tracing::debug!("{}: {error}", file.display());
@@ -170,17 +170,17 @@ fn run(node: &File) -> Verdict {
     match tries.find(|ended| !matches!(ended, Ok(Exit::TimedOut))).unwrap_or(Ok(Exit::TimedOut)) {
         Ok(Exit::Port(PORT)) => Verdict::Runs,
         Ok(Exit::TimedOut) => Verdict::Interprets,
-        Ok(Exit::Port(port)) => Verdict::Broken(format!("its processor went to port {port:#x}")),
+        Ok(Exit::Port(port)) => Verdict::Broken(format!("its CPU accessed port {port:#x}")),
         Ok(Exit::Other(reason)) => {
-            Verdict::Broken(format!("its processor stopped for reason {reason}"))
+            Verdict::Broken(format!("its CPU stopped with exit reason {reason}"))
         }
-        Err(error) => Verdict::Broken(format!("makes no machine: {error}")),
+        Err(error) => Verdict::Broken(format!("it cannot create a machine: {error}")),
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn run(_node: &File) -> Verdict {
-    Verdict::Broken("only that of x86-64 is known".to_owned())
+    Verdict::Broken("only KVM on x86-64 is supported".to_owned())
 }
 
 #[cfg(test)]

@@ -1,30 +1,30 @@
-//! Elsewhere: a throw-away machine that boots a kernel, with this very binary as its first process.
+//! Guests: temporary virtual machines that boot a kernel with this binary as their init process.
 //!
-//! On the host enter a [`Kernel`], the programs and modules that filesystems need, and image files
-//! as disks; a running [`Machine`] leaves, which answers requests until it is dropped. Inside, the
-//! binary is the first process ([`inside`]) and hands each request to whoever works there. What is
-//! in a request, and in its answer, is up to the binary.
+//! The inputs on the host are a [`Kernel`], an initramfs with the programs and modules that
+//! filesystems need, and image files as disks. The result is a running [`Machine`], which answers
+//! requests until it is dropped. In the guest, the binary is the init process ([`in_guest`]) and
+//! passes each request to a worker. The binary defines the contents of requests and replies.
 //!
-//! Nothing here needs root, no machine gets a network, and none outlives the process that booted
-//! it, however that ends ([`cage`]).
+//! Guests need no root and have no network. A guest ends with the process that booted it,
+//! regardless of how that process ends ([`supervisor`]).
 #![forbid(unsafe_code)]
 
 pub mod build;
-pub mod cage;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod in_guest;
 pub mod initramfs;
-pub mod inside;
 pub mod kernel;
 pub mod kvm;
 pub mod machine;
 mod mailbox;
 pub mod modules;
+pub mod supervisor;
 
 pub use error::GuestError;
-pub use kernel::{Architecture, Cache, Kernel, Named};
-pub use machine::{Disk, Engine, Limits, Machine, Memory, Ready, Wanted, memory_available};
+pub use kernel::{Architecture, Cache, Kernel, KernelQuery};
+pub use machine::{Disk, Engine, GuestSpec, Limits, Machine, Memory, Ready, memory_available};
 
 #[cfg(test)]
 #[path = "../tests/boot/packages.rs"]

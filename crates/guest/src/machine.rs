@@ -1,14 +1,15 @@
-//! A machine that runs: booted, asked, and ended.
+//! Running guest machine: boot, requests, and shutdown.
 //!
-//! A [`Kernel`], an archive, and image files enter as [`Wanted`], and what this host has for an
-//! engine as [`Ready`]. A [`Machine`] leaves, whose first process answers what it is asked: bytes
-//! go in, bytes come out, and what they mean is up to the binary. It runs in a
-//! [`cage`](crate::cage), so that it ends when it is dropped, and when this process is killed.
+//! The inputs are a [`Kernel`], an initramfs, and image files as a [`GuestSpec`], and the engine of
+//! this host as [`Ready`]. The result is a [`Machine`], whose init process replies to requests.
+//! Requests and replies are bytes; the binary defines their contents. The machine runs under a
+//! [`supervisor`](crate::supervisor), so that it ends when it is dropped and when this process is
+//! killed.
 
+mod channel;
 mod engine;
 mod files;
 mod launch;
-mod link;
 mod preflight;
 mod stacks;
 
@@ -25,226 +26,229 @@ use std::{
 use model::{Bytes, Environment, Nanos};
 
 use crate::{
-    GuestError, Kernel,
-    cage::{Cage, Isolation, Order},
-    kvm,
+    GuestError, Kernel, kvm,
     mailbox::Heartbeat,
+    supervisor::{Isolation, Supervisor, SupervisorSpec},
 };
+use channel::HostChannel;
 use launch::Launch;
-use link::Link;
 pub use preflight::{Memory, Ready, memory_available};
 
-/// What runs the guest's instructions.
+/// Engine that runs the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
-    /// The processor itself, through `/dev/kvm`, with QEMU around it.
+    /// Hardware virtualization through `/dev/kvm`, in QEMU.
     Kvm,
-    /// QEMU's emulator, one thread for each processor.
+    /// QEMU's emulator (TCG), one thread per CPU.
     Tcg,
-    /// QEMU's emulator with one processor, whose clock counts instructions.
-    Counted,
-    /// User-mode Linux: the kernel as a program.
+    /// QEMU's emulator with one CPU whose clock counts instructions (`-icount`).
+    Icount,
+    /// User-mode Linux: the kernel as a process.
     Uml,
 }
 
-/// What a guest should be.
+/// Specification of a guest.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
-    /// What runs it.
+pub struct GuestSpec<'a> {
+    /// Engine that runs the guest.
     pub engine: Engine,
-    /// The kernel.
+    /// Kernel to boot.
     pub kernel: &'a Kernel,
-    /// The first filesystem, an archive in the `newc` format.
+    /// Initramfs, an archive in the `newc` format.
     pub initramfs: &'a [u8],
-    /// Its memory, of which full mebibytes count.
+    /// Memory, rounded down to whole mebibytes.
     pub memory: Bytes,
-    /// Its processors; user-mode Linux and counted machines have one.
-    pub processors: u32,
-    /// Its disks, in order; the mailbox comes after them. Counted machines have none, since the
-    /// time at which a file of the host answers is not counted: their devices are made inside.
+    /// Number of CPUs; user-mode Linux and icount guests have one.
+    pub cpus: u32,
+    /// Disks, in order; the mailbox follows them. Icount guests have none, because the latency of
+    /// host files is not counted; their devices are created inside the guest.
     pub disks: Vec<Disk>,
-    /// More for the kernel's command line.
+    /// Additional words of the kernel command line.
     pub append: Vec<String>,
-    /// A directory for the files that it needs while it runs. It is made if it is not there, for
-    /// this user alone, and removed at the end unless something else is in it. Images of disks may
-    /// be in it: they are the caller's, but are removed if this process is killed. If root boots,
-    /// the guest runs as `nobody`, to whom images in the directory are given; images in other
-    /// directories need to be readable and writable for that user.
+    /// Directory for the files of the running guest. If it does not exist, it is created for this
+    /// user only. It is removed at the end unless it contains other files. Disk images may be in
+    /// it: they belong to the caller, but are removed if this process is killed. If root boots the
+    /// guest, it runs as `nobody`, who becomes the owner of images in the directory; images in
+    /// other directories have to be readable and writable for that user.
     pub directory: PathBuf,
 }
 
-/// A disk of a guest.
+/// Disk of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// The image file.
+    /// Image file.
     pub file: PathBuf,
-    /// Whether each write is durable on the host before the guest hears of it.
+    /// True if each write is durable on the host before the guest sees its completion.
     pub synced: bool,
-    /// Whether the guest may give space back.
+    /// True if the guest may discard space.
     pub discards: bool,
 }
 
-/// How long a guest may leave its host without news.
+/// Time limits for signs of life of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest time without a heartbeat, which is due every second.
+    /// Maximum time without a heartbeat, which is sent every second.
     pub silence: Duration,
-    /// The longest time for which the text of the heartbeat, which says what is being done, stays
-    /// the same: a mount that hangs does not keep the heart from beating.
+    /// Maximum time without a change of the heartbeat text, which names the current step. A mount
+    /// that hangs does not stop the heartbeat.
     pub step: Duration,
 }
 
 impl Default for Limits {
-    /// 60 s, since emulated guests beat late while others use the host, and 30 minutes.
+    /// 60 s, because heartbeats of emulated guests are late on a busy host, and 30 minutes.
     fn default() -> Self {
         Self { silence: Duration::from_secs(60), step: Duration::from_secs(30 * 60) }
     }
 }
 
-/// How long a guest that was asked to power off may take to.
+/// Time limit for a guest to power off on request.
 const POWERING_OFF: Duration = Duration::from_secs(5);
-/// How long a kernel that has panicked may take to end: it was told to do so at once (`panic=-1`),
-/// and writes registers and the stack before.
+/// Time limit for a kernel to end after a panic: it reboots at once (`panic=-1`), but first prints
+/// registers and the stack.
 const PANICKING: Duration = Duration::from_secs(2);
-/// How often the mailbox is looked at: soon at first, then seldom, so that looking does not take
-/// processor time from the guest.
-const LOOK: Duration = Duration::from_millis(1);
-const LOOK_AT_LEAST: Duration = Duration::from_millis(20);
-/// What a guest is said to do before its first heartbeat.
+/// First interval between polls of the mailbox; it grows so that polling does not take CPU time
+/// from the guest.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+const POLL_INTERVAL_MAX: Duration = Duration::from_millis(20);
+/// Step reported before the first heartbeat.
 const BOOTING: &str = "booting";
 
-/// A guest that runs. Dropping it ends it.
+/// A running guest. Dropping it ends it.
 #[derive(Debug)]
 pub struct Machine {
-    cage: Cage,
-    link: Link,
+    supervisor: Supervisor,
+    channel: HostChannel,
     facts: Environment,
     interrupt: Arc<AtomicBool>,
-    beat: Heartbeat,
-    beaten: Instant,
-    stepped: Instant,
-    /// Where user-mode Linux has its control socket.
+    heartbeat: Heartbeat,
+    last_heartbeat: Instant,
+    last_step: Instant,
+    /// Control socket of user-mode Linux.
     control: Option<PathBuf>,
-    booted_in: Duration,
+    boot_time: Duration,
 }
 
 impl Machine {
-    /// Boots, and waits until the guest says that it is up, by its first heartbeat.
+    /// Boots the guest and waits for its first heartbeat.
     ///
     /// # Errors
-    /// [`GuestError::Unusable`] if the engine cannot be or have what is wanted,
-    /// [`GuestError::Io`] if its files cannot be made, and what [`Self::ask`] fails with.
+    /// [`GuestError::Unusable`] if the engine does not support the specification,
+    /// [`GuestError::Io`] if the guest's files cannot be created, and the errors of
+    /// [`Self::request`].
     pub fn boot(
-        wanted: &Wanted<'_>,
+        guest: &GuestSpec<'_>,
         ready: &Ready,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Self, GuestError> {
-        let mut launch = Launch::of(wanted, ready)?;
+        let mut launch = Launch::of(guest, ready)?;
         let isolation = Isolation::here();
         launch.facts.set("guest.isolation", files::isolation(isolation));
-        let group = if wanted.engine == Engine::Kvm { kvm::group()? } else { None };
-        let mut order = Order {
-            directory: wanted.directory.clone(),
-            machine: files::arguments(wanted, isolation, launch.arguments),
+        let group = if guest.engine == Engine::Kvm { kvm::group()? } else { None };
+        let mut spec = SupervisorSpec {
+            directory: guest.directory.clone(),
+            machine: files::arguments(guest, isolation, launch.arguments),
             own: [INITRAMFS, MAILBOX, UML, KERNEL].map(PathBuf::from).to_vec(),
             identity: isolation.identity(group),
-            // Only those in the directory: others were there before, and may be dear.
-            orphans: wanted.disks.iter().map(|disk| disk.file.clone()).collect(),
-            ..Order::default()
+            // Only those in the directory: others existed before and may be valuable.
+            orphans: guest.disks.iter().map(|disk| disk.file.clone()).collect(),
+            ..SupervisorSpec::default()
         };
-        order.orphans.retain(|file| file.parent() == Some(&wanted.directory));
-        ready.place_memory(&mut order, wanted.memory);
-        // What is there is not ours, and the cage would remove it.
-        let there = |file: &&PathBuf| fs::symlink_metadata(wanted.directory.join(file)).is_ok();
-        if let Some(file) = order.own.iter().find(there) {
-            let what = format!("a directory without `{}` in it", file.display());
-            let cure = format!("remove it from {}, or name another", wanted.directory.display());
-            return Err(GuestError::Missing { what, cure });
+        spec.orphans.retain(|file| file.parent() == Some(&guest.directory));
+        ready.place_memory(&mut spec, guest.memory);
+        // Existing files belong to another user or run, and the supervisor would remove them.
+        let there = |file: &&PathBuf| fs::symlink_metadata(guest.directory.join(file)).is_ok();
+        if let Some(file) = spec.own.iter().find(there) {
+            let what =
+                format!("{} contains `{}` already", guest.directory.display(), file.display());
+            let hint = "remove it, or use another directory".to_owned();
+            return Err(GuestError::Missing { what, hint });
         }
-        let mut cage = Cage::spawn(&order)?;
-        let link = files::make(wanted, &order)?;
+        let mut supervisor = Supervisor::spawn(&spec)?;
+        let channel = files::make(guest, &spec)?;
         let start = Instant::now();
-        cage.start()?;
+        supervisor.start()?;
         let mut machine = Self {
-            cage,
-            link,
+            supervisor,
+            channel,
             facts: launch.facts,
             interrupt,
-            beat: Heartbeat { count: 0, text: BOOTING.into() },
-            beaten: start,
-            stepped: start,
-            control: (wanted.engine == Engine::Uml)
-                .then(|| wanted.directory.join(UML).join(UML_NAME)),
-            booted_in: Duration::ZERO,
+            heartbeat: Heartbeat { count: 0, text: BOOTING.into() },
+            last_heartbeat: start,
+            last_step: start,
+            control: (guest.engine == Engine::Uml)
+                .then(|| guest.directory.join(UML).join(UML_NAME)),
+            boot_time: Duration::ZERO,
         };
-        let limits = Limits { silence: wanted.engine.boot_limit(), ..Limits::default() };
-        machine.until(limits, &mut |_| {}, |machine| Ok((machine.beat.count > 0).then_some(())))?;
-        machine.booted_in = start.elapsed();
+        let limits = Limits { silence: guest.engine.boot_limit(), ..Limits::default() };
+        machine
+            .poll(limits, &mut |_| {}, |machine| Ok((machine.heartbeat.count > 0).then_some(())))?;
+        machine.boot_time = start.elapsed();
         Ok(machine)
     }
 
-    /// Sends a request and waits for its answer; `heard` is told each new text of the heartbeat.
+    /// Sends a request and waits for its reply. `on_step` is called with each new text of the
+    /// heartbeat.
     ///
     /// # Errors
     /// - [`GuestError::Ended`] if the guest ends or panics,
-    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if it is beyond a limit; its kernel has
-    ///   then been asked for the stacks of its tasks, which it may not survive, and it should be
-    ///   dropped,
-    /// - [`GuestError::Interrupted`] if the interrupt is set,
-    /// - [`GuestError::Damaged`] if the request is too long, or the answer is not whole,
-    /// - [`GuestError::Io`] if the file between the two cannot be read or written.
-    pub fn ask(
+    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; the kernel was
+    ///   then requested to print the stacks of its tasks, which it may not survive, so drop the
+    ///   machine,
+    /// - [`GuestError::Interrupted`] if the interrupt flag is set,
+    /// - [`GuestError::Damaged`] if the request is too long or the reply is incomplete,
+    /// - [`GuestError::Io`] if the mailbox cannot be read or written.
+    pub fn request(
         &mut self,
         request: &[u8],
         limits: Limits,
-        heard: &mut dyn FnMut(&str),
+        on_step: &mut dyn FnMut(&str),
     ) -> Result<Vec<u8>, GuestError> {
-        self.link.send(request)?;
-        self.beaten = Instant::now();
-        self.stepped = self.beaten;
-        self.until(limits, heard, |machine| machine.link.answer())
+        self.channel.send(request)?;
+        self.last_heartbeat = Instant::now();
+        self.last_step = self.last_heartbeat;
+        self.poll(limits, on_step, |machine| machine.channel.reply())
     }
 
-    /// Looks until there is an outcome, or none is to be expected any more.
-    fn until<T>(
+    /// Polls until there is an outcome or none can be expected.
+    fn poll<T>(
         &mut self,
         limits: Limits,
-        heard: &mut dyn FnMut(&str),
+        on_step: &mut dyn FnMut(&str),
         outcome: impl Fn(&Self) -> Result<Option<T>, GuestError>,
     ) -> Result<T, GuestError> {
-        let mut pause = LOOK;
+        let mut pause = POLL_INTERVAL;
         loop {
             if self.interrupt.load(Relaxed) {
                 return Err(GuestError::Interrupted);
             }
-            let ended = self.cage.ended_within(pause);
-            self.listen(heard)?;
-            // What was said before the end counts.
+            let ended = self.supervisor.ended_within(pause);
+            self.read_heartbeat(on_step)?;
+            // A reply sent before the end is valid.
             if let Some(outcome) = outcome(self)? {
                 return Ok(outcome);
             }
-            let panicked = self.cage.console().panicked().is_some_and(|ago| ago > PANICKING);
+            let panicked = self.supervisor.console().panicked().is_some_and(|ago| ago > PANICKING);
             if ended.is_some() || panicked {
                 return Err(self.ended(ended));
             }
-            if let Some(error) = self.beyond(limits) {
+            if let Some(error) = self.limit_error(limits) {
                 return Err(error);
             }
-            pause = (pause * 2).min(LOOK_AT_LEAST);
+            pause = (pause * 2).min(POLL_INTERVAL_MAX);
         }
     }
 
-    /// The error of a guest that is beyond a limit.
-    fn beyond(&mut self, limits: Limits) -> Option<GuestError> {
-        let (silent, stuck) = (self.beaten.elapsed(), self.stepped.elapsed());
+    /// Error of a guest that exceeds a limit.
+    fn limit_error(&mut self, limits: Limits) -> Option<GuestError> {
+        let (silent, stuck) = (self.last_heartbeat.elapsed(), self.last_step.elapsed());
         if silent <= limits.silence && stuck <= limits.step {
             return None;
         }
-        let during = self.beat.text.clone();
-        // Stacks are not the reason.
-        let last = self.cage.console().telling();
+        let during = self.heartbeat.text.clone();
+        // Read before the stacks, which do not show the cause.
+        let last = self.supervisor.console().error_line();
         let control = self.control.as_ref();
-        let stacks = control.map(|at| stacks::fetch(at, &mut self.cage)).unwrap_or_default();
+        let stacks = control.map(|at| stacks::fetch(at, &mut self.supervisor)).unwrap_or_default();
         let nanos = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Some(if silent > limits.silence {
             GuestError::Silent { silent: nanos(silent), during, last, stacks }
@@ -253,65 +257,66 @@ impl Machine {
         })
     }
 
-    fn listen(&mut self, heard: &mut dyn FnMut(&str)) -> Result<(), GuestError> {
-        let Some(beat) = self.link.heartbeat()? else { return Ok(()) };
-        if beat.count != self.beat.count {
-            self.beaten = Instant::now();
+    fn read_heartbeat(&mut self, on_step: &mut dyn FnMut(&str)) -> Result<(), GuestError> {
+        let Some(heartbeat) = self.channel.heartbeat()? else { return Ok(()) };
+        if heartbeat.count != self.heartbeat.count {
+            self.last_heartbeat = Instant::now();
         }
-        if beat.text != self.beat.text {
-            self.stepped = Instant::now();
-            heard(&beat.text);
+        if heartbeat.text != self.heartbeat.text {
+            self.last_step = Instant::now();
+            on_step(&heartbeat.text);
         }
-        self.beat = beat;
+        self.heartbeat = heartbeat;
         Ok(())
     }
 
     fn ended(&self, status: Option<String>) -> GuestError {
-        let told = self.cage.console().telling();
-        let last = status.map_or(told.clone(), |status| format!("{told} ({status})"));
-        GuestError::Ended { during: self.beat.text.clone(), last }
+        let line = self.supervisor.console().error_line();
+        let last = status.map_or(line.clone(), |status| format!("{line} ({status})"));
+        GuestError::Ended { during: self.heartbeat.text.clone(), last }
     }
 
-    /// From its start to the first heartbeat, 20 ms late at most.
+    /// Time from the start to the first heartbeat, at most 20 ms too long.
     #[must_use]
-    pub fn booted_in(&self) -> Duration {
-        self.booted_in
+    pub fn boot_time(&self) -> Duration {
+        self.boot_time
     }
 
-    /// The last 256 KiB of its console, without control characters but line feeds and tabs.
+    /// The last 256 KiB of the console, without control characters other than line feeds and tabs.
     #[must_use]
     pub fn console(&self) -> String {
-        self.cage.console().text()
+        self.supervisor.console().text()
     }
 
-    /// What it is, for every record of what it measures; the keys begin with `guest.`.
+    /// Environment facts of the guest, for its records; the keys begin with `guest.`.
     #[must_use]
     pub fn facts(&self) -> Environment {
         self.facts.clone()
     }
 
-    /// Asks it to power off by an empty request, waits for that, and ends what is left.
+    /// Requests the guest to power off with an empty request, waits, and ends what is left.
     ///
     /// # Errors
-    /// [`GuestError::Io`] if it cannot be ended.
+    /// [`GuestError::Io`] if the guest cannot be ended.
     pub fn halt(mut self) -> Result<(), GuestError> {
-        self.link.send(&[])?;
-        // One that does not is ended anyhow.
-        let _ = self.cage.ended_within(POWERING_OFF);
-        self.cage.end()
+        self.channel.send(&[])?;
+        // A guest that does not power off is ended below.
+        let _ = self.supervisor.ended_within(POWERING_OFF);
+        self.supervisor.end()
     }
 }
 
-/// The files of a machine in its directory, where it runs: so its arguments are the same each time,
-/// and a socket of user-mode Linux has a name that is short enough (unix(7): 108 bytes).
+/// Files of a machine in its directory, which is its working directory. Its arguments are therefore
+/// the same for each run, and the path of a socket of user-mode Linux is short enough (unix(7): 108
+/// bytes).
 const INITRAMFS: &str = "initramfs";
 const MAILBOX: &str = "mailbox";
 const UML: &str = "uml";
 const KERNEL: &str = "kernel";
-/// The name of a machine of user-mode Linux, by which its directory in [`UML`] is called.
+/// Name of a user-mode Linux machine and of its directory in [`UML`].
 const UML_NAME: &str = "guest";
 
-/// Whether a path is a regular file, for what is wanted before it is opened by others.
+/// True if a path is a regular file. Checked for files that other processes open later.
 fn is_file(path: &std::path::Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -1,9 +1,9 @@
-//! How host and guest talk: through a disk that is a file on the host.
+//! Protocol between host and guest over a disk that is a file on the host.
 //!
-//! A small file is the last disk of the guest. Both sides write messages to places of their own on
-//! it: first the payload, then, when that is durable, a header sector that makes it valid. This
-//! works the same on every machine that has disks, needs no driver of its own, survives a dead
-//! console, and needs no parsing of text.
+//! The file is the last and small disk of the guest. Each side writes messages to its own area:
+//! first the payload, and after that is durable, a header sector that makes it valid. This works on
+//! every machine with disks, requires no additional driver, survives a broken console, and needs no
+//! text parsing.
 //!
 //! ```text
 //!        0  header of the host's message     32 MiB         header of the guest's message
@@ -11,38 +11,38 @@
 //!     8192  payload of the host's message    32 MiB + 8192  payload of the guest's message
 //! ```
 //!
-//! A header and a heartbeat are one sector each, which disks write whole. Numbers are little
-//! endian. A message counts when its magic, its number, and the CRC of its payload fit; numbers
-//! ascend from 1, and an answer has the number of its request, so that neither side takes an old
-//! message for a new one.
+//! A header and a heartbeat are one sector each, which disks write atomically. Numbers are little
+//! endian. A message is valid if its magic, number, and payload CRC match. Numbers ascend from 1,
+//! and a reply has the number of its request, so neither side mistakes an old message for a new
+//! one.
 
 use crate::GuestError;
 
-/// Bytes that both sides read and write at once, so that the guest may go around its cache.
+/// Size of each read and write, so that the guest can use direct I/O.
 pub(crate) const SECTOR: usize = 4096;
-/// Where the guest's heartbeat is.
+/// Offset of the guest's heartbeat.
 pub(crate) const HEARTBEAT: u64 = 4096;
-/// The size of the disk.
+/// Size of the disk.
 pub(crate) const SIZE: u64 = 64 << 20;
-/// The longest message.
+/// Maximum size of a payload.
 pub(crate) const PAYLOAD_MAX: usize = (SIZE / 2) as usize - 2 * SECTOR;
 
 const MAGIC: [u8; 8] = *b"fslabbox";
-const BEATING: [u8; 8] = *b"fslabalv";
-/// The longest text of a heartbeat.
+const HEARTBEAT_MAGIC: [u8; 8] = *b"fslabalv";
+/// Maximum size of a heartbeat text.
 const TEXT_MAX: usize = 256;
 
-/// Which side a message is from.
+/// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// A request.
+    /// Host, which sends requests.
     Host,
-    /// Its answer.
+    /// Guest, which sends replies.
     Guest,
 }
 
 impl From {
-    /// Where its header is.
+    /// Offset of the header.
     pub(crate) const fn header(self) -> u64 {
         match self {
             Self::Host => 0,
@@ -50,37 +50,39 @@ impl From {
         }
     }
 
-    /// Where its payload is.
+    /// Offset of the payload.
     pub(crate) const fn payload(self) -> u64 {
         self.header() + 2 * SECTOR as u64
     }
 }
 
-/// What makes a payload valid.
+/// Header that validates a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Which message this is, from 1.
+    /// Number of the message, from 1.
     pub(crate) number: u64,
-    /// Bytes of its payload.
+    /// Size of the payload in bytes.
     pub(crate) length: u64,
-    /// CRC-32 (IEEE 802.3) of its payload.
+    /// CRC-32 (IEEE 802.3) of the payload.
     pub(crate) crc: u32,
 }
 
 impl Header {
-    /// That of a payload.
+    /// Creates the header of a payload.
     ///
     /// # Errors
-    /// [`GuestError::Damaged`] if it is too long for the disk.
+    /// [`GuestError::Damaged`] if the payload is too long for the disk.
     pub(crate) fn of(number: u64, payload: &[u8]) -> Result<Self, GuestError> {
         if payload.len() > PAYLOAD_MAX {
             let length = payload.len();
-            return Err(GuestError::Damaged(format!("{length} bytes are too long for a message")));
+            return Err(GuestError::Damaged(format!(
+                "{length} bytes exceed the maximum message size"
+            )));
         }
         Ok(Self { number, length: payload.len() as u64, crc: crc32fast::hash(payload) })
     }
 
-    /// As a sector, with a CRC of its own.
+    /// Encodes the header as a sector with its own CRC.
     pub(crate) fn to_sector(self) -> [u8; SECTOR] {
         let mut sector = [0; SECTOR];
         sector[..8].copy_from_slice(&MAGIC);
@@ -92,7 +94,7 @@ impl Header {
         sector
     }
 
-    /// That of a sector; `None` while there is no message.
+    /// Decodes the header of a sector; `None` if there is no message.
     pub(crate) fn of_sector(sector: &[u8; SECTOR]) -> Option<Self> {
         let own = u32::from_le_bytes(sector[28..32].try_into().ok()?);
         if sector[..8] != MAGIC || crc32fast::hash(&sector[..28]) != own {
@@ -104,48 +106,49 @@ impl Header {
         usize::try_from(header.length).is_ok_and(|length| length <= PAYLOAD_MAX).then_some(header)
     }
 
-    /// Whether a payload is the one it stands for.
+    /// Checks that the header matches a payload.
     ///
     /// # Errors
-    /// [`GuestError::Damaged`] if it is not.
+    /// [`GuestError::Damaged`] if it does not.
     pub(crate) fn check(&self, payload: &[u8]) -> Result<(), GuestError> {
         let (length, crc) = (payload.len() as u64, crc32fast::hash(payload));
         if length == self.length && crc == self.crc {
             return Ok(());
         }
-        let Self { number, length: wanted, crc: told } = self;
+        let Self { number, length: expected_length, crc: expected_crc } = self;
         Err(GuestError::Damaged(format!(
-            "message {number} has {length} of {wanted} bytes and CRC {crc:08x} instead of {told:08x}"
+            "message {number} has {length} of {expected_length} bytes and CRC {crc:08x} instead of \
+             {expected_crc:08x}"
         )))
     }
 }
 
-/// That the guest lives, and what it is about.
+/// Heartbeat of the guest with its current step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heartbeat {
-    /// Grows with each beat.
+    /// Number of heartbeats sent.
     pub(crate) count: u64,
-    /// What the guest is doing, cut to 256 bytes.
+    /// Current step of the guest, cut to 256 bytes.
     pub(crate) text: String,
 }
 
 impl Heartbeat {
-    /// As a sector.
+    /// Encodes the heartbeat as a sector.
     pub(crate) fn to_sector(&self) -> [u8; SECTOR] {
         let mut sector = [0; SECTOR];
         let mut end = self.text.len().min(TEXT_MAX);
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        sector[..8].copy_from_slice(&BEATING);
+        sector[..8].copy_from_slice(&HEARTBEAT_MAGIC);
         sector[8..16].copy_from_slice(&self.count.to_le_bytes());
         sector[16..16 + end].copy_from_slice(&self.text.as_bytes()[..end]);
         sector
     }
 
-    /// That of a sector; `None` before the first beat.
+    /// Decodes the heartbeat of a sector; `None` before the first heartbeat.
     pub(crate) fn of_sector(sector: &[u8; SECTOR]) -> Option<Self> {
-        if sector[..8] != BEATING {
+        if sector[..8] != HEARTBEAT_MAGIC {
             return None;
         }
         let count = u64::from_le_bytes(sector[8..16].try_into().ok()?);
@@ -162,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_are_read_as_they_were_written(number: u64, payload: Vec<u8>) {
+        fn headers_round_trip(number: u64, payload: Vec<u8>) {
             let header = Header::of(number, &payload).unwrap();
             prop_assert_eq!(Header::of_sector(&header.to_sector()), Some(header));
             prop_assert!(header.check(&payload).is_ok());
@@ -172,7 +175,7 @@ mod tests {
         }
 
         #[test]
-        fn one_flipped_bit_makes_a_header_invalid(number: u64, bit in 0..256_usize) {
+        fn a_flipped_bit_invalidates_a_header(number: u64, bit in 0..256_usize) {
             let mut sector = Header::of(number, b"payload").unwrap().to_sector();
             sector[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(Header::of_sector(&sector), None);
@@ -188,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_disk_has_no_message_and_no_life() {
+    fn an_empty_disk_has_no_message_and_no_heartbeat() {
         assert_eq!(Header::of_sector(&[0; SECTOR]), None);
         assert_eq!(Heartbeat::of_sector(&[0; SECTOR]), None);
     }
 
     #[test]
-    fn places_do_not_overlap() {
+    fn areas_do_not_overlap() {
         let end = |from: From| from.payload() + PAYLOAD_MAX as u64;
         assert!(HEARTBEAT + SECTOR as u64 <= From::Host.payload());
         assert!(end(From::Host) <= From::Guest.header());

@@ -1,9 +1,10 @@
-//! The modules of a kernel: which there are, what each needs, and in which order to load them.
+//! Index of a kernel's modules: their dependencies, aliases, and load order.
 //!
-//! The folder of modules enters ([`Index::read`]), as a package has it: nothing that depmod makes
-//! when a package is installed is needed, for each module says in its section `.modinfo` what it
-//! depends on and by which names it is asked for, and two lists say what is built in. Files to
-//! load, in order, leave ([`Index::order`]), by the rules of modprobe(8). Nothing is loaded here.
+//! The input is a directory of modules as contained in a package ([`Index::read`]). Files that
+//! depmod creates during installation are not required: each module lists its dependencies and
+//! aliases in its section `.modinfo`, and two files list the built-in modules. [`Index::order`]
+//! returns the files to load, in order, by the rules of modprobe(8). This module does not load
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,188 +15,188 @@ use crate::GuestError;
 
 mod cache;
 mod file;
-mod folder;
 pub(crate) mod hash;
+mod listing;
 pub(crate) mod names;
 
-/// Whether a kernel has something.
+/// State of a module in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Presence {
-    /// It is in the kernel itself.
+pub enum ModuleState {
+    /// Built into the kernel.
     BuiltIn,
-    /// It is a module, or several.
+    /// One or several loadable modules.
     Module,
-    /// It is neither.
-    Absent,
-    /// It is no module, and there is no list of what is built in.
+    /// Neither built in nor loadable.
+    Missing,
+    /// Not loadable, and the kernel has no list of built-in modules.
     Unknown,
 }
 
-/// A module to be loaded.
+/// Module to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its name as the kernel shows it, with `_` for each `-`.
+    /// Name as shown by the kernel, with `_` for each `-`.
     pub name: String,
-    /// Its file, which may be compressed.
+    /// File of the module, possibly compressed.
     pub file: PathBuf,
 }
 
 impl Found {
-    /// Its bytes, decompressed.
+    /// Reads and decompresses the module.
     ///
     /// # Errors
-    /// [`GuestError`] if the file cannot be read, is not what its ending says, or is longer than
-    /// any module.
+    /// [`GuestError`] if the file cannot be read, does not match its extension, or is too long.
     pub fn read(&self) -> Result<Vec<u8>, GuestError> {
         file::read(&self.file)
     }
 }
 
-/// The modules of one kernel.
+/// Modules of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// `lib/modules/RELEASE`.
     #[serde(skip)]
-    folder: PathBuf,
-    /// By name.
+    directory: PathBuf,
+    /// Modules by name.
     modules: BTreeMap<String, Module>,
-    /// Names and patterns by which modules are asked for, sorted: several may have the same.
+    /// Aliases (names and patterns) with their modules, sorted; several modules may have the same
+    /// alias.
     aliases: Vec<(String, String)>,
-    /// Names of what is built in; `None` if the folder does not say.
+    /// Names of built-in modules; `None` if there is no list.
     built_in: Option<BTreeSet<String>>,
-    /// Names and patterns by which what is built in is asked for.
+    /// Aliases of built-in modules.
     built_in_aliases: Vec<String>,
 }
 
-/// What is known of a module; names are normalized.
+/// Metadata of a module; names are normalized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Module {
-    /// Its file below the folder.
+    /// Path below the directory.
     file: PathBuf,
-    /// Modules without which it cannot be loaded.
+    /// Required modules.
     depends: Vec<String>,
-    /// Names and aliases to be loaded before it if they are there.
+    /// Optional modules and aliases to load before it.
     pre: Vec<String>,
-    /// The same, after it.
+    /// Optional modules and aliases to load after it.
     post: Vec<String>,
 }
 
-/// What a name or alias stands for.
-enum Meaning<'a> {
+/// Result of a lookup by name or alias.
+enum Lookup<'a> {
     Modules(Vec<&'a str>),
     BuiltIn,
-    Absent,
+    Missing,
     Unknown,
 }
 
 impl Index {
-    /// Reads a folder `lib/modules/RELEASE`. With a directory to keep it in, what was read is taken
-    /// from there as long as names, sizes, and times of the modules are the same.
+    /// Reads a directory `lib/modules/RELEASE`. With a cache directory, a cached index is used if
+    /// names, sizes, and times of the modules are unchanged.
     ///
-    /// Drivers of hardware that no guest has are left out, as they are of packages.
+    /// Drivers of hardware that no guest has are excluded, as from packages.
     ///
     /// # Errors
-    /// [`GuestError`] if the folder or a module cannot be read, or a module is damaged.
-    pub fn read(folder: &Path, cache_directory: Option<&Path>) -> Result<Self, GuestError> {
-        let listing = folder::list(folder)?;
+    /// [`GuestError`] if the directory or a module cannot be read, or a module is damaged.
+    pub fn read(directory: &Path, cache_directory: Option<&Path>) -> Result<Self, GuestError> {
+        let listing = listing::list(directory)?;
         let fingerprint = &listing.fingerprint;
-        if let Some(kept) = cache_directory.and_then(|at| cache::load(at, folder, fingerprint)) {
-            return Ok(kept);
+        if let Some(cached) = cache_directory.and_then(|at| cache::load(at, directory, fingerprint))
+        {
+            return Ok(cached);
         }
-        let index = folder::index(folder, &listing)?;
-        if let Some(directory) = cache_directory {
-            cache::store(directory, folder, fingerprint, &index);
+        let index = listing::index(directory, &listing)?;
+        if let Some(at) = cache_directory {
+            cache::store(at, directory, fingerprint, &index);
         }
         Ok(index)
     }
 
-    /// A kernel of which no modules are known: whatever it has must be built in.
+    /// Index of a kernel without known modules: everything must be built in.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// How many modules there are.
+    /// Number of modules.
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
-    /// Whether there is no module.
+    /// True if there are no modules.
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
 
-    /// Whether the kernel has what is asked for by this name or alias, such as `nilfs2`, `fs-xfs`,
-    /// or `crypto-crc32`.
-    pub fn has(&self, name: &str) -> Presence {
-        match self.meaning(name) {
-            Meaning::Modules(_) => Presence::Module,
-            Meaning::BuiltIn => Presence::BuiltIn,
-            Meaning::Absent => Presence::Absent,
-            Meaning::Unknown => Presence::Unknown,
+    /// State of a module by name or alias, such as `nilfs2`, `fs-xfs`, or `crypto-crc32`.
+    pub fn has(&self, name: &str) -> ModuleState {
+        match self.lookup(name) {
+            Lookup::Modules(_) => ModuleState::Module,
+            Lookup::BuiltIn => ModuleState::BuiltIn,
+            Lookup::Missing => ModuleState::Missing,
+            Lookup::Unknown => ModuleState::Unknown,
         }
     }
 
-    /// The modules to load for these names or aliases, each once, after what it depends on. What is
-    /// built in needs none, and what is not known to be absent is taken for built in.
+    /// Modules to load for these names or aliases, each once, after its dependencies. Built-in
+    /// names need no module, and names in an unknown state are treated as built in.
     ///
     /// # Errors
-    /// What is absent, as texts for people.
+    /// Descriptions of the missing modules.
     pub fn order(&self, names: &[&str]) -> Result<Vec<Found>, Vec<String>> {
         self.order_with(names, &[])
     }
 
-    /// [`Self::order`], then what is needed by the second list as far as it is there.
+    /// Like [`Self::order`], followed by the modules of the second list that exist.
     ///
     /// # Errors
-    /// What of the first list is absent, or what modules of either depend on, as texts for people.
-    pub fn order_with(&self, names: &[&str], if_there: &[&str]) -> Result<Vec<Found>, Vec<String>> {
-        let mut order = Order::default();
-        let wanted = names.iter().map(|name| (name, true));
-        for (name, must) in wanted.chain(if_there.iter().map(|name| (name, false))) {
-            match self.meaning(name) {
-                Meaning::Modules(modules) => {
+    /// Descriptions of missing modules of the first list and of missing dependencies.
+    pub fn order_with(&self, names: &[&str], optional: &[&str]) -> Result<Vec<Found>, Vec<String>> {
+        let mut order = LoadOrder::default();
+        let names = names.iter().map(|name| (name, true));
+        for (name, required) in names.chain(optional.iter().map(|name| (name, false))) {
+            match self.lookup(name) {
+                Lookup::Modules(modules) => {
                     for module in modules {
                         order.add(self, module, true);
                     }
                 }
-                Meaning::Absent if must => {
-                    order.absent.insert((*name).to_owned());
+                Lookup::Missing if required => {
+                    order.missing.insert((*name).to_owned());
                 }
-                Meaning::Absent | Meaning::BuiltIn | Meaning::Unknown => {}
+                Lookup::Missing | Lookup::BuiltIn | Lookup::Unknown => {}
             }
         }
-        if order.absent.is_empty() {
+        if order.missing.is_empty() {
             Ok(order.done.into_iter().filter_map(|name| self.found(name)).collect())
         } else {
-            Err(order.absent.into_iter().collect())
+            Err(order.missing.into_iter().collect())
         }
     }
 
-    /// The modules that are to be loaded before this one, in order.
+    /// Modules to load before this one, in order.
     pub(crate) fn before(&self, name: &str) -> Vec<&str> {
-        let mut order = Order::default();
+        let mut order = LoadOrder::default();
         if let Some((name, _)) = self.modules.get_key_value(name) {
             order.add(self, name, false);
         }
         order.done.into_iter().take_while(|&module| module != name).collect()
     }
 
-    /// The names and patterns by which modules are asked for, with the module, normalized, sorted.
+    /// Aliases with their modules, normalized and sorted.
     pub(crate) fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.aliases.iter().map(|(alias, module)| (alias.as_str(), module.as_str()))
     }
 
     fn found(&self, name: &str) -> Option<Found> {
         let module = self.modules.get(name)?;
-        Some(Found { name: name.to_owned(), file: self.folder.join(&module.file) })
+        Some(Found { name: name.to_owned(), file: self.directory.join(&module.file) })
     }
 
-    /// What a name stands for: a module of that name, else all modules that have it as an alias,
-    /// else what is built in; in this order modprobe looks (`kmod_module_new_from_lookup(3)`).
-    fn meaning(&self, name: &str) -> Meaning<'_> {
-        let name = names::normal(name);
+    /// Looks up a name: a module of that name, otherwise all modules with that alias, otherwise a
+    /// built-in module. This is the order of modprobe (`kmod_module_new_from_lookup(3)`).
+    fn lookup(&self, name: &str) -> Lookup<'_> {
+        let name = names::normalized(name);
         if let Some((module, _)) = self.modules.get_key_value(&name) {
-            return Meaning::Modules(vec![module]);
+            return Lookup::Modules(vec![module]);
         }
         let mut modules: Vec<&str> = Vec::new();
         for (alias, module) in self.aliases() {
@@ -206,42 +207,42 @@ impl Index {
         if !modules.is_empty() {
             modules.sort_unstable();
             modules.dedup();
-            return Meaning::Modules(modules);
+            return Lookup::Modules(modules);
         }
-        let Some(built_in) = &self.built_in else { return Meaning::Unknown };
-        let fits = |alias: &String| names::matches(alias, &name);
-        if built_in.contains(&name) || self.built_in_aliases.iter().any(fits) {
-            return Meaning::BuiltIn;
+        let Some(built_in) = &self.built_in else { return Lookup::Unknown };
+        let is_match = |alias: &String| names::matches(alias, &name);
+        if built_in.contains(&name) || self.built_in_aliases.iter().any(is_match) {
+            return Lookup::BuiltIn;
         }
-        Meaning::Absent
+        Lookup::Missing
     }
 }
 
-/// An order that grows.
+/// Load order under construction.
 #[derive(Default)]
-struct Order<'a> {
-    /// In the order in which they are to be loaded.
+struct LoadOrder<'a> {
+    /// Modules in load order.
     done: Vec<&'a str>,
-    /// Those that are begun or done.
+    /// Modules that were started or finished.
     seen: BTreeSet<&'a str>,
-    /// What is needed and not there.
-    absent: BTreeSet<String>,
+    /// Missing modules.
+    missing: BTreeSet<String>,
 }
 
-/// What is next on the way through the modules. The way is kept in a list and not on the stack, for
-/// a chain of dependencies may be as long as its author likes.
+/// Step of the traversal of the modules. Steps are in a list instead of on the stack, because a
+/// chain of dependencies can have any length.
 enum Step<'a> {
-    /// To be loaded, with all it needs.
+    /// Load with dependencies.
     Enter(&'a str),
-    /// Wished for by another.
-    Wish(&'a str),
-    /// All it needs is loaded.
+    /// Load as an optional dependency of another module.
+    Optional(&'a str),
+    /// All dependencies are loaded.
     Leave(&'a str),
 }
 
-impl<'a> Order<'a> {
-    /// Adds a module after what it needs. What modules wish for (`softdep`) may form cycles with
-    /// what they need; a wish then waits until the others are loaded.
+impl<'a> LoadOrder<'a> {
+    /// Adds a module after its dependencies. Optional dependencies (`softdep`) may form cycles with
+    /// required ones; an optional module then waits until the others are loaded.
     fn add(&mut self, index: &'a Index, module: &'a str, after: bool) {
         let mut steps = vec![Step::Enter(module)];
         let mut later = Vec::new();
@@ -253,8 +254,8 @@ impl<'a> Order<'a> {
                 continue;
             };
             match step {
-                Step::Wish(name) => {
-                    if !self.seen.contains(name) && index.needs_any(name, &open) {
+                Step::Optional(name) => {
+                    if !self.seen.contains(name) && index.requires_any(name, &open) {
                         later.push(name);
                     } else {
                         steps.push(Step::Enter(name));
@@ -275,40 +276,43 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Plans what a module needs and wishes for; what is planned last is done first.
+    /// Plans the dependencies of a module; the last step added is the first to run.
     fn enter(&mut self, index: &'a Index, name: &'a str, after: bool, steps: &mut Vec<Step<'a>>) {
         let Some(module) = index.modules.get(name) else { return };
         if after {
-            steps.extend(index.wished(&module.post).rev());
+            steps.extend(index.optional_steps(&module.post).rev());
         }
         steps.push(Step::Leave(name));
-        steps.extend(index.wished(&module.pre).rev());
+        steps.extend(index.optional_steps(&module.pre).rev());
         for needed in module.depends.iter().rev() {
-            match index.meaning(needed) {
-                Meaning::Modules(modules) => {
+            match index.lookup(needed) {
+                Lookup::Modules(modules) => {
                     steps.extend(modules.into_iter().rev().map(Step::Enter));
                 }
-                Meaning::Absent => {
-                    self.absent.insert(format!("{needed}, which {name} needs"));
+                Lookup::Missing => {
+                    self.missing.insert(format!("{needed}, required by {name}"));
                 }
-                Meaning::BuiltIn | Meaning::Unknown => {}
+                Lookup::BuiltIn | Lookup::Unknown => {}
             }
         }
     }
 }
 
 impl Index {
-    /// The modules behind names that are wished for.
-    fn wished<'a>(&'a self, names: &'a [String]) -> impl DoubleEndedIterator<Item = Step<'a>> {
-        let modules = |name: &String| match self.meaning(name) {
-            Meaning::Modules(modules) => modules,
-            Meaning::Absent | Meaning::BuiltIn | Meaning::Unknown => Vec::new(),
+    /// Steps for the modules of optional names.
+    fn optional_steps<'a>(
+        &'a self,
+        names: &'a [String],
+    ) -> impl DoubleEndedIterator<Item = Step<'a>> {
+        let modules = |name: &String| match self.lookup(name) {
+            Lookup::Modules(modules) => modules,
+            Lookup::Missing | Lookup::BuiltIn | Lookup::Unknown => Vec::new(),
         };
-        names.iter().flat_map(modules).map(Step::Wish).collect::<Vec<_>>().into_iter()
+        names.iter().flat_map(modules).map(Step::Optional).collect::<Vec<_>>().into_iter()
     }
 
-    /// Whether a module cannot be loaded without one of these.
-    fn needs_any(&self, name: &str, these: &BTreeSet<&str>) -> bool {
+    /// True if a module requires one of these modules.
+    fn requires_any(&self, name: &str, these: &BTreeSet<&str>) -> bool {
         let mut seen = BTreeSet::from([name]);
         let mut next = vec![name];
         while let Some(name) = next.pop() {

@@ -1,12 +1,12 @@
-//! Machines whose emulator is this binary again: it plays the guest on the other side of the
-//! mailbox, good and bad ones, so that what the host makes of each is seen in milliseconds.
+//! Tests of machines whose emulator is this binary again. It acts as a valid or faulty guest on the
+//! other side of the mailbox, so that the host's reactions are tested within milliseconds.
 //!
-//! Without arguments it runs the tests below, one after the other; a failing one panics.
+//! Without arguments it runs the tests below, one after the other; a failing test panics.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "a test without the harness, which clippy does not see"
+    reason = "a test without a harness, which clippy does not detect"
 )]
 
 use std::{
@@ -29,22 +29,22 @@ use std::{
 };
 
 use guest::{
-    Disk, Engine, GuestError, Kernel, Limits, Machine, Memory, Ready, Wanted, cage,
-    kernel::Architecture,
+    Disk, Engine, GuestError, GuestSpec, Kernel, Limits, Machine, Memory, Ready,
+    kernel::Architecture, supervisor,
 };
 use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LIMITS: Limits = Limits { silence: PATIENCE, step: PATIENCE };
+/// Longer than any test takes.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+const LIMITS: Limits = Limits { silence: TIME_LIMIT, step: TIME_LIMIT };
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
     match arguments.get(1).and_then(|role| role.to_str()) {
-        Some(cage::COMMAND) => return cage::main(arguments.into_iter().skip(2)),
-        // The first arguments of QEMU, and of user-mode Linux.
+        Some(supervisor::COMMAND) => return supervisor::main(arguments.into_iter().skip(2)),
+        // First arguments of QEMU, and of user-mode Linux.
         Some("-nodefaults") => return guest(&arguments),
         Some("mem=64M") => {
             listen();
@@ -57,24 +57,24 @@ fn main() -> ExitCode {
 }
 
 fn tests() {
-    requests_are_answered_and_the_end_is_tidy();
-    a_guest_that_beats_may_take_its_time();
-    a_guest_that_ends_is_told_with_the_reason();
-    a_guest_that_says_nothing_is_given_up();
-    a_guest_that_does_not_get_on_is_given_up();
-    stacks_of_user_mode_linux_are_fetched();
-    an_answer_that_is_not_whole_is_damaged();
-    an_interrupt_is_heard();
-    what_is_there_is_not_ours();
-    a_killed_parent_leaves_nothing();
+    requests_get_replies_and_all_files_are_removed();
+    a_guest_with_heartbeats_may_be_slow();
+    the_end_of_a_guest_is_reported_with_the_reason();
+    a_guest_without_heartbeats_exceeds_the_limit();
+    a_guest_without_progress_exceeds_the_limit();
+    stacks_of_user_mode_linux_are_reported();
+    an_incomplete_reply_is_damaged();
+    an_interrupt_ends_a_request();
+    existing_files_are_not_overwritten();
+    a_killed_parent_leaves_no_processes_or_files();
     println!("machines: ok");
 }
 
-/// A place with a kernel, and an image in the directory of a machine and out of it.
+/// Creates a directory with a kernel, and images inside and outside of the machine's directory.
 fn place() -> (TempDir, Kernel) {
     let place = TempDir::new_in("/var/tmp").unwrap();
     fs::create_dir(place.path().join("machine")).unwrap();
-    for file in ["vmlinux", "dear", "machine/cheap"] {
+    for file in ["vmlinux", "external", "machine/internal"] {
         fs::write(place.path().join(file), "").unwrap();
     }
     let kernel = kernel(place.path());
@@ -95,22 +95,22 @@ fn kernel(place: &Path) -> Kernel {
 fn boot(
     place: &Path,
     kernel: &Kernel,
-    deed: &str,
+    behavior: &str,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Machine, GuestError> {
-    Machine::boot(&wanted(place, kernel, deed), &ready(), Arc::clone(interrupt))
+    Machine::boot(&guest_spec(place, kernel, behavior), &ready(), Arc::clone(interrupt))
 }
 
-fn wanted<'a>(place: &Path, kernel: &'a Kernel, deed: &str) -> Wanted<'a> {
+fn guest_spec<'a>(place: &Path, kernel: &'a Kernel, behavior: &str) -> GuestSpec<'a> {
     let disk = |file: &str| Disk { file: place.join(file), synced: false, discards: false };
-    Wanted {
+    GuestSpec {
         engine: Engine::Tcg,
         kernel,
         initramfs: b"archive",
         memory: Bytes::mib(64),
-        processors: 1,
-        disks: vec![disk("machine/cheap"), disk("dear")],
-        append: vec![format!("deed={deed}")],
+        cpus: 1,
+        disks: vec![disk("machine/internal"), disk("external")],
+        append: vec![format!("behavior={behavior}")],
         directory: place.join("machine"),
     }
 }
@@ -124,11 +124,11 @@ fn ready() -> Ready {
     }
 }
 
-/// Boots, and asks once.
-fn outcome(deed: &str, limits: Limits) -> Result<Vec<u8>, GuestError> {
+/// Boots a guest and sends one request.
+fn outcome(behavior: &str, limits: Limits) -> Result<Vec<u8>, GuestError> {
     let (place, kernel) = place();
-    let mut machine = boot(place.path(), &kernel, deed, &Arc::default())?;
-    machine.ask(b"request", limits, &mut |_| {})
+    let mut machine = boot(place.path(), &kernel, behavior, &Arc::default())?;
+    machine.request(b"request", limits, &mut |_| {})
 }
 
 fn names(directory: &Path) -> Vec<OsString> {
@@ -138,12 +138,12 @@ fn names(directory: &Path) -> Vec<OsString> {
     names
 }
 
-fn requests_are_answered_and_the_end_is_tidy() {
+fn requests_get_replies_and_all_files_are_removed() {
     let (place, kernel) = place();
     let directory = place.path().join("machine");
     let mut machine = boot(place.path(), &kernel, "answer", &Arc::default()).unwrap();
-    assert!(machine.booted_in() > Duration::ZERO);
-    assert_eq!(names(&directory), ["cheap", "initramfs", "mailbox"]);
+    assert!(machine.boot_time() > Duration::ZERO);
+    assert_eq!(names(&directory), ["initramfs", "internal", "mailbox"]);
     assert_eq!(fs::read(directory.join("initramfs")).unwrap(), b"archive");
     for name in ["initramfs", "mailbox"] {
         let mode = fs::metadata(directory.join(name)).unwrap().permissions().mode();
@@ -151,21 +151,21 @@ fn requests_are_answered_and_the_end_is_tidy() {
     }
     for length in [1, 4096, 3_000_000] {
         let request: Vec<u8> = (0..=255).cycle().take(length).collect();
-        let mut heard = Vec::new();
-        let mut answer =
-            machine.ask(&request, LIMITS, &mut |text| heard.push(text.to_owned())).unwrap();
-        answer.reverse();
-        assert!(answer == request);
-        assert_eq!(heard.last(), Some(&format!("turning {length} bytes")));
+        let mut steps = Vec::new();
+        let mut reply =
+            machine.request(&request, LIMITS, &mut |text| steps.push(text.to_owned())).unwrap();
+        reply.reverse();
+        assert!(reply == request);
+        assert_eq!(steps.last(), Some(&format!("reversing {length} bytes")));
     }
     assert_eq!(machine.console(), "Linux version 6.1.0-test\n");
     assert_eq!(machine.facts().get("guest.engine"), Some("tcg"));
     machine.halt().unwrap();
-    assert_eq!(names(&directory), ["cheap"]);
+    assert_eq!(names(&directory), ["internal"]);
 }
 
-fn a_guest_that_beats_may_take_its_time() {
-    // Its answer comes after three seconds, and it beats fifty times in the patience for one beat.
+fn a_guest_with_heartbeats_may_be_slow() {
+    // The reply takes three seconds, with many heartbeats within each limit.
     assert_eq!(
         outcome("beat", Limits { silence: Duration::from_secs(2), step: Duration::from_secs(2) })
             .unwrap(),
@@ -173,25 +173,25 @@ fn a_guest_that_beats_may_take_its_time() {
     );
 }
 
-fn a_guest_that_ends_is_told_with_the_reason() {
-    let told = |deed| match outcome(deed, LIMITS) {
+fn the_end_of_a_guest_is_reported_with_the_reason() {
+    let error = |behavior| match outcome(behavior, LIMITS) {
         Err(error @ GuestError::Ended { .. }) => error.to_string(),
-        other => panic!("{deed}: {other:?}"),
+        other => panic!("{behavior}: {other:?}"),
     };
     let mut all = String::new();
-    for deed in ["refuse", "end", "panic", "hang in panic", "killed"] {
-        all += &format!("{}\n", told(deed));
+    for behavior in ["refuse", "end", "panic", "hang in panic", "killed"] {
+        all += &format!("{}\n", error(behavior));
     }
     expect_test::expect![[r#"
-        the guest ended while booting: “qemu-system-x86_64: there is no such machine” (its exit status is 1)
-        the guest ended while working: “Linux version 6.1.0-test” (its exit status is 0)
-        the guest ended while working: “BUG: unable to handle page fault for address: 0000000000000007”; “Kernel panic - not syncing: Fatal exception” (its exit status is 0)
+        the guest ended while booting: “qemu-system-x86_64: there is no such machine” (exit status 1)
+        the guest ended while working: “Linux version 6.1.0-test” (exit status 0)
+        the guest ended while working: “BUG: unable to handle page fault for address: 0000000000000007”; “Kernel panic - not syncing: Fatal exception” (exit status 0)
         the guest ended while working: “BUG: unable to handle page fault for address: 0000000000000007”; “Kernel panic - not syncing: Fatal exception”
-        the guest ended while up: “Linux version 6.1.0-test” (it was killed by signal 9)
+        the guest ended while up: “Linux version 6.1.0-test” (killed by signal 9)
     "#]].assert_eq(&all);
 }
 
-fn a_guest_that_says_nothing_is_given_up() {
+fn a_guest_without_heartbeats_exceeds_the_limit() {
     let limits = Limits { silence: Duration::from_millis(200), ..LIMITS };
     match outcome("nothing", limits) {
         Err(GuestError::Silent { silent, during, last, stacks }) => {
@@ -204,8 +204,8 @@ fn a_guest_that_says_nothing_is_given_up() {
     }
 }
 
-/// A thing that hangs does not keep the heart from beating.
-fn a_guest_that_does_not_get_on_is_given_up() {
+/// A step that hangs does not stop the heartbeat.
+fn a_guest_without_progress_exceeds_the_limit() {
     let limits = Limits { step: Duration::from_millis(200), ..LIMITS };
     let error = outcome("hang", limits).unwrap_err();
     let GuestError::Stuck { stuck, during, stacks, .. } = &error else { panic!("{error:?}") };
@@ -213,12 +213,13 @@ fn a_guest_that_does_not_get_on_is_given_up() {
     assert_eq!((during.as_str(), stacks.as_str()), ("mounting", ""));
     assert_eq!(
         error.to_string(),
-        "the guest did not get on for 0 s while mounting: \u{201c}Linux version 6.1.0-test\u{201d}"
+        "the guest made no progress for 0 s while mounting: \
+         \u{201c}Linux version 6.1.0-test\u{201d}"
     );
 }
 
-/// The kernel of user-mode Linux has a socket on which it can be asked.
-fn stacks_of_user_mode_linux_are_fetched() {
+/// User-mode Linux has a control socket for requests to its kernel.
+fn stacks_of_user_mode_linux_are_reported() {
     let limits = Limits { step: Duration::from_millis(200), ..LIMITS };
     let (place, kernel) = place();
     let kernel = Kernel {
@@ -228,37 +229,37 @@ fn stacks_of_user_mode_linux_are_fetched() {
         ..kernel
     };
     let ready = Ready { engine: Engine::Uml, memory: Memory::Disk, ..ready() };
-    let wanted = Wanted { engine: Engine::Uml, ..wanted(place.path(), &kernel, "hang") };
-    let mut machine = Machine::boot(&wanted, &ready, Arc::default()).unwrap();
-    let error = machine.ask(b"request", limits, &mut |_| {}).unwrap_err();
+    let spec = GuestSpec { engine: Engine::Uml, ..guest_spec(place.path(), &kernel, "hang") };
+    let mut machine = Machine::boot(&spec, &ready, Arc::default()).unwrap();
+    let error = machine.request(b"request", limits, &mut |_| {}).unwrap_err();
     let GuestError::Stuck { last, stacks, .. } = &error else { panic!("{error:?}") };
     assert_eq!(last, "\u{201c}Linux version 6.1.0-test\u{201d}");
-    assert_eq!(stacks, "asked for: sysrq 9\nsysrq p\nsysrq w\nsysrq t\n");
+    assert_eq!(stacks, "requested: sysrq 9\nsysrq p\nsysrq w\nsysrq t\n");
     assert!(machine.console().ends_with(stacks));
 }
 
-fn an_answer_that_is_not_whole_is_damaged() {
+fn an_incomplete_reply_is_damaged() {
     assert!(matches!(outcome("damage", LIMITS), Err(GuestError::Damaged(_))));
 }
 
-fn an_interrupt_is_heard() {
+fn an_interrupt_ends_a_request() {
     let (place, kernel) = place();
     let interrupt = Arc::new(AtomicBool::new(false));
     let mut machine = boot(place.path(), &kernel, "beat", &interrupt).unwrap();
-    let answer = machine.ask(b"request", LIMITS, &mut |_| interrupt.store(true, Relaxed));
-    assert!(matches!(answer, Err(GuestError::Interrupted)));
+    let reply = machine.request(b"request", LIMITS, &mut |_| interrupt.store(true, Relaxed));
+    assert!(matches!(reply, Err(GuestError::Interrupted)));
 }
 
-fn what_is_there_is_not_ours() {
+fn existing_files_are_not_overwritten() {
     let (place, kernel) = place();
     let mailbox = place.path().join("machine/mailbox");
-    fs::write(&mailbox, "dear").unwrap();
+    fs::write(&mailbox, "external").unwrap();
     let machine = boot(place.path(), &kernel, "answer", &Arc::default());
     assert!(matches!(machine, Err(GuestError::Missing { .. })));
-    assert_eq!(fs::read(&mailbox).unwrap(), b"dear");
+    assert_eq!(fs::read(&mailbox).unwrap(), b"external");
 }
 
-fn a_killed_parent_leaves_nothing() {
+fn a_killed_parent_leaves_no_processes_or_files() {
     let (place, _) = place();
     let (read, write) = rustix::pipe::pipe().unwrap();
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC).unwrap();
@@ -275,9 +276,9 @@ fn a_killed_parent_leaves_nothing() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     let mut files = [PollFd::new(&read, PollFlags::IN)];
-    poll(&mut files, Some(&Timespec::try_from(PATIENCE).unwrap())).unwrap();
+    poll(&mut files, Some(&Timespec::try_from(TIME_LIMIT).unwrap())).unwrap();
     assert!(files[0].revents().contains(PollFlags::HUP), "processes are left");
-    assert_eq!(names(place.path()), ["dear", "vmlinux"]);
+    assert_eq!(names(place.path()), ["external", "vmlinux"]);
 }
 
 fn parent(place: &Path) {
@@ -293,21 +294,21 @@ fn forever() {
     }
 }
 
-/// The guest's side of the mailbox, as the format says.
+/// Guest side of the mailbox, according to the format.
 struct Guest {
     mailbox: File,
-    beats: u64,
-    heard: u64,
+    heartbeats: u64,
+    last: u64,
 }
 
 const HALF: u64 = 32 << 20;
 
 impl Guest {
-    fn beat(&mut self, text: &str) {
-        self.beats += 1;
+    fn send_heartbeat(&mut self, text: &str) {
+        self.heartbeats += 1;
         let mut sector = [0; 4096];
         sector[..8].copy_from_slice(b"fslabalv");
-        sector[8..16].copy_from_slice(&self.beats.to_le_bytes());
+        sector[8..16].copy_from_slice(&self.heartbeats.to_le_bytes());
         sector[16..16 + text.len()].copy_from_slice(text.as_bytes());
         self.mailbox.write_all_at(&sector, 4096).unwrap();
     }
@@ -317,8 +318,8 @@ impl Guest {
         loop {
             self.mailbox.read_exact_at(&mut sector, 0).unwrap();
             let number = u64::from_le_bytes(sector[8..16].try_into().unwrap());
-            if number > self.heard {
-                self.heard = number;
+            if number > self.last {
+                self.last = number;
                 let length = u64::from_le_bytes(sector[16..24].try_into().unwrap());
                 let mut payload = vec![0; usize::try_from(length).unwrap()];
                 self.mailbox.read_exact_at(&mut payload, 8192).unwrap();
@@ -328,9 +329,9 @@ impl Guest {
         }
     }
 
-    fn answer(&mut self, payload: &[u8], crc: u32) {
+    fn reply(&mut self, payload: &[u8], crc: u32) {
         let mut header = b"fslabbox".to_vec();
-        header.extend(self.heard.to_le_bytes());
+        header.extend(self.last.to_le_bytes());
         header.extend((payload.len() as u64).to_le_bytes());
         header.extend(crc.to_le_bytes());
         header.extend(crc32fast::hash(&header).to_le_bytes());
@@ -339,40 +340,40 @@ impl Guest {
     }
 }
 
-/// Does a deed on the other side.
+/// Acts as a guest with the specified behavior.
 fn guest(arguments: &[OsString]) -> ExitCode {
-    let mut deeds = arguments.iter().filter_map(|text| text.to_str()?.split_once("deed="));
-    let deed = deeds.next().unwrap().1;
+    let mut behaviors = arguments.iter().filter_map(|text| text.to_str()?.split_once("behavior="));
+    let behavior = behaviors.next().unwrap().1;
     println!("Linux version 6.1.0-test");
-    if deed == "refuse" {
+    if behavior == "refuse" {
         eprintln!("qemu-system-x86_64: there is no such machine");
         return ExitCode::from(1);
     }
     let mailbox = PathBuf::from("mailbox");
     let mailbox = File::options().read(true).write(true).open(mailbox).unwrap();
-    let mut guest = Guest { mailbox, beats: 0, heard: 0 };
-    guest.beat("up");
+    let mut guest = Guest { mailbox, heartbeats: 0, last: 0 };
+    guest.send_heartbeat("up");
     loop {
         let mut request = guest.wait();
-        match deed {
+        match behavior {
             _ if request.is_empty() => return ExitCode::SUCCESS,
             "answer" => {
-                guest.beat(&format!("turning {} bytes", request.len()));
+                guest.send_heartbeat(&format!("reversing {} bytes", request.len()));
                 request.reverse();
-                guest.answer(&request, crc32fast::hash(&request));
+                guest.reply(&request, crc32fast::hash(&request));
             }
             "beat" => {
                 for beat in 0..75 {
-                    guest.beat(&format!("beat {beat}"));
+                    guest.send_heartbeat(&format!("beat {beat}"));
                     thread::sleep(Duration::from_millis(40));
                 }
-                guest.answer(b"late", crc32fast::hash(b"late"));
+                guest.reply(b"late", crc32fast::hash(b"late"));
             }
             "hang" => loop {
-                guest.beat("mounting");
+                guest.send_heartbeat("mounting");
                 thread::sleep(Duration::from_millis(10));
             },
-            "damage" => guest.answer(b"answer", 7),
+            "damage" => guest.reply(b"answer", 7),
             "nothing" => forever(),
             "killed" => {
                 Command::new("kill")
@@ -380,17 +381,17 @@ fn guest(arguments: &[OsString]) -> ExitCode {
                     .status()
                     .unwrap();
             }
-            _ => return ends(&mut guest, deed),
+            _ => return ends(&mut guest, behavior),
         }
     }
 }
 
-/// Answers on the control socket of user-mode Linux, by what its kernel has to be asked.
+/// Replies on the control socket of user-mode Linux and checks the requests.
 fn listen() {
     fs::create_dir_all("uml/guest").unwrap();
     let socket = UnixDatagram::bind("uml/guest/mconsole").unwrap();
     thread::spawn(move || {
-        let mut all = "asked for: ".to_owned();
+        let mut all = "requested: ".to_owned();
         loop {
             let mut request = [0; 1000];
             let length = socket.recv(&mut request).unwrap();
@@ -406,14 +407,14 @@ fn listen() {
     });
 }
 
-fn ends(guest: &mut Guest, deed: &str) -> ExitCode {
-    guest.beat("working");
-    if deed.contains("panic") {
+fn ends(guest: &mut Guest, behavior: &str) -> ExitCode {
+    guest.send_heartbeat("working");
+    if behavior.contains("panic") {
         println!("[    1.234567] BUG: unable to handle page fault for address: 0000000000000007");
         println!("[    1.234568] Oops: 0000 [#1] PREEMPT SMP NOPTI");
         println!("[    1.234569] Kernel panic - not syncing: Fatal exception");
     }
-    if deed == "hang in panic" {
+    if behavior == "hang in panic" {
         forever();
     }
     ExitCode::SUCCESS

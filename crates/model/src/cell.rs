@@ -1,4 +1,4 @@
-//! One point of the matrix, and its name across hosts and runs.
+//! Cells: combinations of levels, and their IDs.
 
 use std::fmt;
 
@@ -6,127 +6,122 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    factor::Factors,
+    setting::SystemSettings,
     units::{Bytes, Nanos},
-    workload::Point,
+    workload::WorkloadParameters,
 };
 
-/// A filesystem as one level of its axis: a catalogue entry, perhaps with options of its own.
+/// Level of the filesystem axis: a filesystem type with options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FilesystemLevel {
     /// Name shown in the report; unique in the plan.
     pub name: String,
-    /// The catalogue entry it is made from.
-    pub base: String,
-    /// Further arguments for mkfs, before the device.
+    /// Filesystem type of the catalog.
+    pub fs_type: String,
+    /// Additional mkfs arguments, before the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,
-    /// Mount options, comma separated as mount(8) takes them; empty for the defaults.
+    /// Mount options, comma-separated; empty for the defaults.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
-    /// How many of the storage's devices it lies on, the first ones; `None`: all of them where it
-    /// can span devices, else the only one there is.
+    /// Number of storage devices used, starting with the first. `None`: all if the filesystem can
+    /// span devices, otherwise one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<u32>,
-    /// What stands between the devices and the filesystem, the lowest first.
+    /// Layers between devices and filesystem, lowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
-    /// What is done to it between mkfs and the workload, in order.
+    /// Steps between mkfs and the workload, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<SetupStep>,
-    /// The catalogue entry that it is after `setup`, such as `btrfs` where an ext4 is converted;
-    /// `None`: the one it was made from.
+    /// Type after `setup`, for example, `btrfs` for a converted ext4; `None`: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub becomes: Option<String>,
+    pub converted_to: Option<String>,
 }
 
-/// What is made of devices before a filesystem is made on it. Each takes all devices that the layer
-/// below it leaves, and leaves one, unless it says otherwise.
+/// Stacked block device. Each layer uses all devices of the layer below and provides one device,
+/// unless documented otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// An array of the md driver (md(4)).
+    /// md array (md(4)).
     Md {
         /// `raid0`, `raid1`, `raid4`, `raid5`, `raid6`, `raid10`, or `linear`.
         level: String,
-        /// The chunk, a power of two; `None`: the default of mdadm(8).
+        /// Chunk size, a power of two; `None`: the default of mdadm(8).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chunk: Option<Bytes>,
     },
-    /// Each device encrypted by the target `crypt` of the device mapper, with a key that is drawn
-    /// anew and kept nowhere; it leaves as many devices as it takes.
+    /// dm-crypt on each device, with a random key that is not stored. Provides as many devices as
+    /// it uses.
     Crypt {
-        /// The cipher as cryptsetup(8) has it, such as `aes-xts-plain64`.
+        /// Cipher in the notation of cryptsetup(8), such as `aes-xts-plain64`.
         cipher: String,
-        /// Bits of the key.
-        key_bits: u32,
+        /// Key size in bits.
+        key_size: u32,
     },
-    /// A volume of a thin pool (`thin-pool` and `thin` of the device mapper) on the last device,
-    /// whose metadata lies on the first one, or at the start of it if there is only one.
+    /// dm-thin volume on the last device. The metadata is on the first device, or at the start of a
+    /// single device.
     Thin {
-        /// The block of the pool, a multiple of 64 KiB.
+        /// Block size of the pool, a multiple of 64 KiB.
         block: Bytes,
     },
-    /// The last device cached by the one before it (`cache` of the device mapper), with its
-    /// metadata at the start of the caching one.
+    /// dm-cache: the last device cached by the one before it, with the metadata at the start of the
+    /// cache device.
     Cache {
         /// `writeback`, `writethrough`, or `passthrough`.
         mode: String,
-        /// The block of the cache, a multiple of 32 KiB.
+        /// Block size of the cache, a multiple of 32 KiB.
         block: Bytes,
     },
-    /// Each device answers so much later than it would (`delay` of the device mapper), from before
-    /// mkfs on; it leaves as many as it takes. Whole milliseconds; the kernel keeps them by its
-    /// tick.
+    /// dm-delay on each device, active from mkfs on. Provides as many devices as it uses. Whole
+    /// milliseconds; the kernel rounds them to its tick.
     Delay {
-        /// What reads wait.
+        /// Delay of reads.
         read: Nanos,
-        /// What writes, discards, and flushes wait.
+        /// Delay of writes, discards, and flushes.
         write: Nanos,
     },
-    /// Each device is sound for a while and then fails for a while, in turn (`flakey` of the device
-    /// mapper), from the first measured phase until the filesystem is unmounted; it leaves as many
-    /// as it takes.
+    /// dm-flakey on each device, which alternately works and fails from the first measured phase
+    /// until unmount. Provides as many devices as it uses.
     Flakey {
-        /// What is the matter while it fails: `error`, `drop_writes`, or `error_writes`.
+        /// Fault: `error`, `drop_writes`, or `error_writes`.
         fault: String,
-        /// How long it is sound, whole seconds; 0 for never.
+        /// Duration of working intervals in whole seconds; 0 for none.
         up: Nanos,
-        /// How long it fails, whole seconds, at least 1.
+        /// Duration of failing intervals in whole seconds, at least 1.
         down: Nanos,
     },
-    /// Blocks of each device cannot be read (`dust` of the device mapper) until they are written,
-    /// from the first measured phase until the filesystem is unmounted; it leaves as many as it
-    /// takes.
+    /// dm-dust on each device: bad blocks are unreadable until rewritten, from the first measured
+    /// phase until unmount. Provides as many devices as it uses.
     Dust {
-        /// Which blocks, ascending, none in two ranges.
+        /// Bad blocks, ascending, without overlaps.
         bad: Vec<BlockRange>,
-        /// The size of a block, a power of two from 512 bytes on.
+        /// Block size, a power of two of at least 512 bytes.
         block: Bytes,
     },
-    /// The first device, with a log of all that is written to it on the second
-    /// (`log-writes` of the device mapper).
+    /// dm-log-writes: writes to the first device are logged on the second.
     LogWrites,
 }
 
-/// Blocks of a device, from the first to the last, both included.
+/// Range of blocks of a device, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
-    /// The first, counted from 0.
+    /// First block, counted from 0.
     pub first: u64,
-    /// The last, not before the first.
+    /// Last block, at least the first.
     pub last: u64,
 }
 
 impl BlockRange {
-    /// How many blocks that are, at least 1.
+    /// Number of blocks, at least 1.
     pub fn count(self) -> u64 {
         self.last.saturating_sub(self.first).saturating_add(1)
     }
 }
 
 impl fmt::Display for BlockRange {
-    /// As in a plan: `7` or `16-63`.
+    /// Writes `7` or `16-63`, as in a plan.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.first == self.last {
             true => write!(f, "{}", self.first),
@@ -136,80 +131,79 @@ impl fmt::Display for BlockRange {
 }
 
 impl Layer {
-    /// The most blocks of one [`Layer::Dust`]: the kernel is told of each by a call of its own.
+    /// Maximum number of blocks of a [`Layer::Dust`]; each requires a separate call.
     pub const BAD_BLOCKS: u64 = 1024;
 
-    /// Whether it fails from the first measured phase on.
+    /// True if the layer injects faults from the first measured phase on.
     pub const fn fails(&self) -> bool {
         matches!(self, Self::Flakey { .. } | Self::Dust { .. })
     }
 }
 
-/// One thing done to a filesystem between mkfs and the workload. It is mounted or unmounted as the
-/// step needs.
+/// Step between mkfs and the workload. The filesystem is mounted or unmounted as required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetupStep {
-    /// A source tree of so many files is written into a directory of this name.
+    /// Generates a source tree.
     Populate {
-        /// The directory, a name without a slash.
+        /// Directory, a name without slashes.
         directory: String,
-        /// Files of the tree, at least 1; shrinks with the plan's scale.
+        /// Files in the tree, at least 1; multiplied by the scale.
         files: u64,
     },
-    /// The directory of this name is removed with all that is in it.
+    /// Removes a directory with its contents.
     Remove {
-        /// The directory, a name without a slash.
+        /// Directory, a name without slashes.
         directory: String,
     },
-    /// A program is run while the filesystem is not mounted. `{device}` stands for its first
-    /// device.
+    /// Runs a program while the filesystem is unmounted. `{device}` is its first device.
     Unmounted {
-        /// Program and arguments; no shell is involved.
+        /// Program and arguments, without a shell.
         argv: Vec<String>,
     },
-    /// A program is run while it is mounted; `{mount}` stands for where, `{device}` as above.
+    /// Runs a program while the filesystem is mounted. `{mount}` is its mount point, `{device}` its
+    /// first device.
     Mounted {
-        /// Program and arguments; no shell is involved.
+        /// Program and arguments, without a shell.
         argv: Vec<String>,
     },
 }
 
 impl FilesystemLevel {
-    /// The catalogue entry as it is.
+    /// Filesystem type without options.
     pub fn plain(name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
-            base: name.clone(),
+            fs_type: name.clone(),
             name,
             mkfs: Vec::new(),
             mount: String::new(),
             devices: None,
             layers: Vec::new(),
             setup: Vec::new(),
-            becomes: None,
+            converted_to: None,
         }
     }
 }
 
-/// What separates one trial from the next, beyond the filesystem that each is given anew.
+/// Isolation between trials besides the new filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// Unmounted, made anew, mounted.
+    /// Nothing further.
     #[default]
     Remount,
-    /// Image files are also detached from their loop devices and attached again.
+    /// Image files are detached from their loop devices and reattached.
     Reattach,
-    /// The machine is booted again.
+    /// The machine is rebooted.
     Reboot,
 }
 
 impl Isolation {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Remount, Self::Reattach, Self::Reboot];
 
-    /// Its word in a plan.
+    /// Name in a plan.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Remount => "remount",
@@ -219,26 +213,26 @@ impl Isolation {
     }
 }
 
-/// One point of the matrix: what a trial is a repeat of.
+/// Combination of levels. A trial is a repetition of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The filesystem.
+    /// Filesystem.
     pub filesystem: FilesystemLevel,
-    /// The suite and all its parameters.
-    pub workload: Point,
-    /// The I/O scheduler of every device, if the plan sets it.
+    /// Suite and all its parameters.
+    pub workload: WorkloadParameters,
+    /// I/O scheduler of all devices; `None`: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
-    /// How full the filesystem is before the workload starts.
-    #[serde(default, skip_serializing_if = "Fullness::is_empty")]
-    pub fullness: Fullness,
-    /// Settings of the machine that the plan sets.
-    #[serde(default, skip_serializing_if = "Factors::is_empty")]
-    pub factors: Factors,
-    /// Whether it is a second cell of the same, measured as if it were another one: what it and the
-    /// first differ by is chance. It takes part in no table, ranking, or sum.
+    /// Fill level of the filesystem before the workload.
+    #[serde(default, skip_serializing_if = "FillLevel::is_empty")]
+    pub fill_level: FillLevel,
+    /// System settings of the plan.
+    #[serde(default, skip_serializing_if = "SystemSettings::is_empty")]
+    pub settings: SystemSettings,
+    /// True for an A/A duplicate: a second, identical cell. Any difference from the original is
+    /// noise. It is not part of tables, rankings, and sums.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub twin: bool,
+    pub aa_duplicate: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -246,64 +240,64 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Which cells are measured twice, as if they were two: what the two differ by is chance, and shows
-/// what the whole run may call a difference.
+/// Cells that are measured twice as A/A control. Differences between the two are noise, which
+/// determines the smallest difference that the run can establish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Twins {
-    /// None.
+pub enum AaControl {
+    /// No cell.
     None,
-    /// One of the run.
+    /// One cell per run.
     One,
-    /// One of each workload.
-    Each,
+    /// One cell per workload.
+    PerWorkload,
 }
 
-impl Twins {
-    /// All of them, fewest first.
-    pub const ALL: [Self; 3] = [Self::None, Self::One, Self::Each];
+impl AaControl {
+    /// All values, fewest cells first.
+    pub const ALL: [Self; 3] = [Self::None, Self::One, Self::PerWorkload];
 
-    /// Its word in a plan.
+    /// Name in a plan.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::One => "one",
-            Self::Each => "each",
+            Self::PerWorkload => "per-workload",
         }
     }
 }
 
-/// How much of the space that an ordinary user can have is taken, in whole percent.
+/// Percentage of the available space that is filled before the workload.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Fullness(pub u8);
+pub struct FillLevel(pub u8);
 
-impl Fullness {
-    /// The most a plan may ask for: above it, many filesystems refuse work as small as removing.
-    pub const MOST: Self = Self(95);
+impl FillLevel {
+    /// Maximum of a plan: above it, many filesystems reject even removals.
+    pub const MAX: Self = Self(95);
 
-    /// Nothing but what mkfs has put there.
+    /// True if the filesystem is not filled.
     pub fn is_empty(&self) -> bool {
         self.0 == 0
     }
 }
 
-impl fmt::Display for Fullness {
+impl fmt::Display for FillLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} %", self.0)
     }
 }
 
-/// The first 64 bits of the SHA-256 of a cell's canonical JSON (keys sorted, no white space): the
-/// same cell has the same id on every host, so runs can be joined by it.
+/// First 64 bits of the SHA-256 of the canonical JSON of a cell (keys sorted, no white space).
+/// Equal cells have the same ID on every host, so runs can be joined by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CellId(pub u64);
 
 impl Cell {
-    /// The cell's name across hosts and runs.
+    /// ID of the cell.
     pub fn id(&self) -> CellId {
         let digest = Sha256::digest(self.canonical().as_bytes());
         let mut head = [0; 8];
@@ -311,10 +305,10 @@ impl Cell {
         CellId(u64::from_be_bytes(head))
     }
 
-    /// The text that is hashed. Going through `serde_json::Value` sorts the keys.
+    /// Canonical JSON. `serde_json::Value` sorts the keys.
     ///
     /// # Panics
-    /// Never: a cell holds no map with keys that are not text and no non-finite number.
+    /// Never: all map keys of a cell are strings, and all numbers are finite.
     pub fn canonical(&self) -> String {
         match serde_json::to_value(self) {
             Ok(value) => value.to_string(),

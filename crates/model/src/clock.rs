@@ -1,27 +1,27 @@
-//! What the clock counts by which a plan is measured.
+//! Clock of a run: time, virtual time, or guest instructions.
 
 use std::fmt;
 
 use crate::{environment::Environment, metric::Metric, metric::Unit};
 
-/// What a nanosecond of the clock stands for where trials are made.
+/// Meaning of a nanosecond of the clock that measures trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// Time, or what a guest takes for it.
+    /// Time, or the time of a guest.
     #[default]
     Wall,
-    /// Virtual time: one guest instruction a nanosecond, and a device that takes a chosen time for
-    /// each request, over which the clock jumps while nothing else is to be done.
+    /// Virtual time: one nanosecond per guest instruction, plus a simulated latency per device
+    /// request. The clock skips this latency while the guest is idle.
     Virtual,
-    /// Guest instructions, one a nanosecond: the device answers at once.
+    /// Guest instructions, one per nanosecond; the device has no latency.
     Instructions,
 }
 
 impl Clock {
-    /// The fact of a run that tells it; absent of runs by the clock of the machine.
+    /// Environment fact with the clock of a run; absent for wall-clock time.
     pub const FACT: &str = "guest.clock";
 
-    /// Its name as that fact has it.
+    /// Value of the environment fact.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wall => "wall",
@@ -30,14 +30,14 @@ impl Clock {
         }
     }
 
-    /// What a run was measured by, from its facts.
+    /// Clock of a run according to its facts.
     pub fn of(facts: &Environment) -> Self {
         let named = facts.get(Self::FACT).unwrap_or_default();
         let known = [Self::Virtual, Self::Instructions];
         known.into_iter().find(|clock| clock.name() == named).unwrap_or_default()
     }
 
-    /// The unit of what it shows.
+    /// Unit of the clock.
     pub const fn unit(self) -> Unit {
         match self {
             Self::Wall | Self::Virtual => Unit::Nanoseconds,
@@ -45,18 +45,18 @@ impl Clock {
         }
     }
 
-    /// The metric as which a value of another is kept, unchanged but for its name: where
-    /// instructions are counted a time is so many of them, a rate and a share of time are nothing,
-    /// and what is no matter of time stays what it is.
-    pub fn keeps(self, metric: Metric) -> Option<Metric> {
+    /// Metric under which a value of `metric` is stored, unchanged. For guest instructions,
+    /// durations become instruction counts, rates and fractions of time have no meaning, and
+    /// metrics unrelated to time are unchanged.
+    pub fn convert_metric(self, metric: Metric) -> Option<Metric> {
         match self {
             Self::Wall | Self::Virtual => Some(metric),
             Self::Instructions => metric.in_instructions(),
         }
     }
 
-    /// The metric that a phase is judged by, whose metric by the clock of a machine is `usual`.
-    pub fn judged(self, usual: Metric) -> Metric {
+    /// Primary metric of a phase whose primary metric in wall-clock time is `usual`.
+    pub fn primary_metric(self, usual: Metric) -> Metric {
         match self {
             Self::Wall | Self::Virtual => usual,
             Self::Instructions if usual == Metric::DurableThroughput => {
@@ -79,39 +79,39 @@ mod tests {
     use crate::metric;
 
     #[test]
-    fn where_instructions_are_counted_nothing_of_time_is_kept() {
+    fn instruction_clocks_have_no_time_metrics() {
         for row in metric::ALL {
-            let kept = Clock::Instructions.keeps(row.metric).map(|metric| metric.spec());
+            let kept = Clock::Instructions.convert_metric(row.metric).map(|metric| metric.spec());
             let timeless = |unit| {
                 let times = [Unit::Nanoseconds, Unit::BytesPerSecond, Unit::OpsPerSecond];
                 !times.contains(&unit) && unit != Unit::Hertz
             };
             assert!(kept.is_none_or(|kept| timeless(kept.unit)), "{}", row.name);
-            let judged = Clock::Instructions.judged(row.metric).spec();
+            let judged = Clock::Instructions.primary_metric(row.metric).spec();
             assert!(timeless(judged.unit), "{}", row.name);
-            assert_eq!(Clock::Wall.keeps(row.metric), Some(row.metric));
+            assert_eq!(Clock::Wall.convert_metric(row.metric), Some(row.metric));
         }
-        let shares = metric::ALL.iter().filter(|row| row.unit == Unit::Share);
-        let kept = shares.filter_map(|row| Clock::Instructions.keeps(row.metric));
+        let shares = metric::ALL.iter().filter(|row| row.unit == Unit::Fraction);
+        let kept = shares.filter_map(|row| Clock::Instructions.convert_metric(row.metric));
         assert_eq!(
             kept.map(Metric::name).collect::<Vec<_>>(),
-            ["would_block_share", "cached_share"],
+            ["eagain_fraction", "cache_hit_ratio"],
             "all other shares are of time"
         );
     }
 
     #[test]
-    fn a_phase_is_judged_by_what_is_better_if_there_is_less_of_it() {
-        let judged = |usual| Clock::Instructions.judged(usual).name();
+    fn primary_metrics_of_instruction_clocks_are_costs() {
+        let judged = |usual| Clock::Instructions.primary_metric(usual).name();
         assert_eq!(judged(Metric::OpsRate), "instructions_per_op");
         assert_eq!(judged(Metric::Throughput), "instructions_per_op");
         assert_eq!(judged(Metric::DurableThroughput), "durable_instructions_per_op");
         assert_eq!(judged(Metric::Elapsed), "step_instructions");
-        assert_eq!(Clock::Virtual.judged(Metric::OpsRate), Metric::OpsRate);
+        assert_eq!(Clock::Virtual.primary_metric(Metric::OpsRate), Metric::OpsRate);
     }
 
     #[test]
-    fn a_run_tells_its_clock() {
+    fn clock_is_read_from_the_facts() {
         let mut facts = Environment::default();
         assert_eq!(Clock::of(&facts), Clock::Wall);
         for clock in [Clock::Virtual, Clock::Instructions] {

@@ -1,4 +1,4 @@
-//! Which throw-away machine a plan is measured in.
+//! Guest kinds and disks of icount guests.
 
 use std::fmt;
 
@@ -6,60 +6,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// What runs a guest, as a plan names it.
+/// Kind of guest in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestKind {
-    /// The first of KVM, user-mode Linux, and QEMU's emulator that can run here.
+    /// First available of KVM, user-mode Linux, and QEMU TCG.
     Auto,
-    /// The processor itself, through `/dev/kvm`.
+    /// KVM through `/dev/kvm`.
     Kvm,
-    /// QEMU's emulator, whose clock counts instructions.
-    Counted,
-    /// User-mode Linux: the kernel as a program.
+    /// QEMU TCG with a clock that counts instructions (`-icount`).
+    Icount,
+    /// User-mode Linux.
     Uml,
-    /// QEMU's emulator.
+    /// QEMU TCG.
     Tcg,
 }
 
 impl GuestKind {
-    /// Those that plans may name.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Kvm, Self::Counted, Self::Uml, Self::Tcg];
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Kvm, Self::Icount, Self::Uml, Self::Tcg];
 
-    /// Its name in plans and on the command line.
+    /// Name in plans and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Kvm => "kvm",
-            Self::Counted => "counted",
+            Self::Icount => "icount",
             Self::Uml => "uml",
             Self::Tcg => "tcg",
         }
     }
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Kind of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// The device in the memory of a guest that counts instructions.
+/// RAM-backed disk of an icount guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestDevice {
-    /// `null_blk` with memory behind it: it counts requests, bytes, and flushes, and can take a
-    /// time for each request.
+    /// `null_blk` backed by memory. Counts requests, bytes, and flushes, and can simulate a latency
+    /// per request.
     #[default]
     NullBlk,
-    /// The kernel's RAM disk: it counts nothing, and has no cache to flush.
+    /// RAM disk of the kernel. Has neither counters nor a cache to flush.
     Brd,
 }
 
 impl GuestDevice {
-    /// All of them.
+    /// All devices.
     pub const ALL: [Self; 2] = [Self::NullBlk, Self::Brd];
 
-    /// Its name in plans: that of the kernel's module.
+    /// Name in plans, which is that of the kernel module.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NullBlk => "null_blk",
@@ -67,27 +67,27 @@ impl GuestDevice {
         }
     }
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Device of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|device| device.name() == name)
     }
 }
 
-/// What a plan says of the disk of a guest that counts instructions, beside its size.
+/// Disk of an icount guest in a plan, apart from its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestDisk {
-    /// What it is; `None` for the usual one.
+    /// Device; `None` for the default.
     pub device: Option<GuestDevice>,
-    /// What each request takes, in virtual time; `None` for none.
+    /// Latency per request in virtual time; `None` for none.
     pub latency: Option<Nanos>,
 }
 
 impl GuestDisk {
-    /// What each request takes at most. Longer ones are taken for a mistake: spinning disks answer
-    /// within some 20 ms.
+    /// Maximum latency per request. Hard disks have about 20 ms; higher values are assumed to be
+    /// mistakes.
     pub const LATENCY_MAX: Nanos = Nanos(1_000_000_000);
 
-    /// What each request takes.
+    /// Latency per request.
     pub fn latency(self) -> Nanos {
         self.latency.unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! A latency histogram with a stated error, exact under merging.
+//! Latency histogram with a bounded relative error and exact merging.
 //!
-//! # The counters
+//! # Counters
 //!
-//! Values are integer nanoseconds. Below 2^7 each value has its own counter. Above, each power of
-//! two (octave) is cut into 2^7 = 128 counters of equal width:
+//! Values are integer nanoseconds. Each value below 2^7 has its own counter. Above, each power of
+//! two (octave) is divided into 2^7 = 128 counters of equal width:
 //!
 //! ```text
 //! index(v) = v                                          if v < 128
@@ -11,20 +11,20 @@
 //! ```
 //!
 //! A counter of octave e covers `2^e` values starting at `(128 + m) << e`, so its width is at most
-//! 1/128 = 0.78 % of its values, and the midpoint we answer is at most 0.39 % away from the true
-//! value. 58 octaves reach the whole `u64` range with 7424 counters (58 KiB).
+//! 1/128 = 0.78 % of its values, and its midpoint, which quantiles return, is at most 0.39 % from
+//! the true value. 58 octaves cover the whole `u64` range with 7424 counters (58 KiB).
 //!
-//! Worked example: v = 1_000_000. floor(log2 v) = 19, e = 12, v >> 12 = 244 = 128 + 116, so the
+//! Example: v = 1_000_000. floor(log2 v) = 19, e = 12, v >> 12 = 244 = 128 + 116, so the
 //! index is (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its
 //! midpoint 1_001_471 is 0.15 % off.
 //!
-//! In memory a histogram that counts has all counters; one that was read back has those that are
-//! not zero, until it is told to count on.
+//! A histogram in use has all counters in memory. A decoded histogram has only the counters that
+//! are not zero until it records or merges values.
 //!
-//! Count, sum, minimum and maximum are kept exactly beside the counters. Merging adds counters, so
-//! a merged histogram equals the histogram of the concatenated values, bit for bit.
+//! Count, sum, minimum, and maximum are stored exactly. Merging adds counters, so a merged
+//! histogram is identical to the histogram of all values.
 //!
-//! # The stored form
+//! # Stored form
 //!
 //! [`Histogram::encode`]: LEB128 varints. Version (1), count, sum (low then high 64 bits), min,
 //! max, then for each non-empty counter the gap to the previous non-empty index and its count.
@@ -39,20 +39,20 @@ const LINEAR: u64 = 1 << LINEAR_BITS;
 const COUNTERS: usize = ((64 - LINEAR_BITS as usize) + 1) << LINEAR_BITS;
 const FORMAT: u64 = 1;
 
-/// More than a histogram ever counts: ten years of a million each second. What is read back is
-/// merged, and sums of such numbers must stay far from the end of theirs.
-const MOST: u64 = 1 << 48;
+/// Maximum count of a decoded histogram: about nine years at a million values per second. Decoded
+/// histograms are merged, so the limit prevents an overflow of the sums.
+const MAX_COUNT: u64 = 1 << 48;
 
-/// The largest relative distance between a recorded value and the answer for its counter.
+/// Maximum relative distance between a recorded value and the midpoint of its counter.
 pub const RELATIVE_ERROR: f64 = 1.0 / 256.0;
 
 /// Counts of durations in nanoseconds; see the module for layout and error.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
-    // All of them, or none while `filled` has those that are not zero.
+    // All counters, or none while `filled` has those that are not zero.
     counters: Box<[u64]>,
-    // Index and count, ascending; empty while `counters` is not.
+    // Index and count of the counters that are not zero, ascending; empty if `counters` is not.
     filled: Box<[(u32, u64)]>,
     count: u64,
     sum: u128,
@@ -60,23 +60,22 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Why stored bytes are not what they should be.
+/// Error of decoding a stored histogram or series.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The bytes end inside a number.
-    #[error("the bytes end early")]
+    #[error("the data is truncated")]
     Truncated,
     /// Written by a newer format.
     #[error("format {0} is unknown; this version reads format {FORMAT}")]
     Format(u64),
-    /// A counter lies outside the table, or counters, count, sum, and extremes disagree.
-    #[error("its numbers do not add up")]
+    /// A counter is outside the table, or counters, count, sum, and extremes are inconsistent.
+    #[error("the counters, count, sum, minimum, and maximum are inconsistent")]
     Damaged,
 }
 
 impl Default for Histogram {
-    /// An empty histogram that has no counters yet: it allocates them with the first value or merge
-    /// that it gets.
+    /// Empty histogram without counters: the first value or merge allocates them.
     fn default() -> Self {
         Self {
             counters: Box::default(),
@@ -89,7 +88,7 @@ impl Default for Histogram {
     }
 }
 
-/// Equal when they hold the same values, in whichever form.
+/// Compares counts and exact values, regardless of the form in memory.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         let exact = |h: &Self| (h.count, h.sum, h.min, h.max);
@@ -99,7 +98,7 @@ impl PartialEq for Histogram {
 
 impl Eq for Histogram {}
 
-/// As [`Histogram::encode`] has it.
+/// See [`Histogram::encode`].
 impl From<Histogram> for Vec<u8> {
     fn from(histogram: Histogram) -> Self {
         histogram.encode()
@@ -124,23 +123,23 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram that is ready to count: allocates its 58 KiB here and never again.
+    /// Empty histogram with all counters: allocates 58 KiB here and nothing later.
     pub fn new() -> Self {
         Self { counters: vec![0; COUNTERS].into(), ..Self::default() }
     }
 
-    /// Which counter a value is counted in: see the module. For those who keep counters of their
-    /// own, to be put together by [`Self::assembled`].
+    /// Index of the counter of a value; see the module. For callers with separate counters, from
+    /// which [`Self::assembled`] creates a histogram.
     #[inline]
     pub fn counter(value_ns: u64) -> usize {
         index(value_ns)
     }
 
-    /// The histogram with these counters (index and count, ascending, none of them zero), and the
-    /// exact sum and extremes of what they counted; small in memory, as one that was read back.
+    /// Creates a histogram from counters (index and count, ascending, none zero) and the exact sum
+    /// and extremes of the counted values. Its size in memory is that of a decoded histogram.
     ///
     /// # Panics
-    /// If an index does not ascend, or is beyond the last counter.
+    /// If indexes are not ascending, an index is not below the number of counters, or a count is 0.
     pub fn assembled(
         counters: impl Iterator<Item = (usize, u64)>,
         sum: u128,
@@ -160,14 +159,14 @@ impl Histogram {
         Self { counters, filled: filled.into(), count: total, sum, min: min_ns, max: max_ns }
     }
 
-    /// Counts one value, in nanoseconds. Never allocates, but for the first value counted by a
-    /// histogram that was decoded or made by default.
+    /// Records one value, in nanoseconds. Allocates only for the first value of a histogram that
+    /// was decoded or created by default.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
         self.record_n(value_ns, 1);
     }
 
-    /// Counts one value so many times; `n` is at least 1.
+    /// Records one value `n` times; `n` is at least 1.
     #[inline]
     pub fn record_n(&mut self, value_ns: u64, n: u64) {
         let index = index(value_ns);
@@ -181,7 +180,7 @@ impl Histogram {
         self.max = self.max.max(value_ns);
     }
 
-    /// Adds everything `other` holds; the order of merging does not matter.
+    /// Adds all values of `other`; the result does not depend on the order of merging.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -194,36 +193,36 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest value recorded, exact; `None` when empty.
+    /// Smallest recorded value, exact; `None` if empty.
     pub fn min(&self) -> Option<Nanos> {
         (self.count > 0).then_some(Nanos(self.min))
     }
 
-    /// The largest value recorded, exact; `None` when empty.
+    /// Largest recorded value, exact; `None` if empty.
     pub fn max(&self) -> Option<Nanos> {
         (self.count > 0).then_some(Nanos(self.max))
     }
 
-    /// The arithmetic mean, exact up to rounding; `None` when empty.
+    /// Arithmetic mean, exact up to rounding; `None` if empty.
     pub fn mean(&self) -> Option<Nanos> {
         let mean = self.sum.checked_div(u128::from(self.count))?;
         Some(Nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// The value at quantile `q` in 0..=1: the smallest counter that has at least `ceil(q * count)`
-    /// values at or below it, answered by its midpoint and clamped to the exact extremes.
+    /// Value at quantile `q`, 0 to 1: the midpoint of the smallest counter that has at least
+    /// `ceil(q * count)` values at or below it, clamped to the exact extremes.
     ///
-    /// `None` when empty.
+    /// `None` if empty.
     ///
     /// # Panics
-    /// If `q` is not within 0..=1.
+    /// If `q` is less than 0 or greater than 1.
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
-        assert!((0.0..=1.0).contains(&q), "a quantile lies within 0..=1");
+        assert!((0.0..=1.0).contains(&q), "quantile {q} is not from 0 to 1");
         let rank = rank(q, self.count);
         let mut seen = 0;
         for (index, counter) in self.filled() {
@@ -246,7 +245,7 @@ impl Histogram {
         dense.chain(self.filled.iter().map(|(index, counter)| (*index as usize, *counter)))
     }
 
-    /// Every counter, to be counted on.
+    /// All counters; allocates them if necessary.
     #[cold]
     fn all_counters(&mut self) -> &mut [u64] {
         if self.counters.is_empty() {
@@ -258,10 +257,10 @@ impl Histogram {
         &mut self.counters
     }
 
-    /// The stored form; see the module.
+    /// Stored form; see the module.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64);
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves, on purpose")]
+        #[expect(clippy::cast_possible_truncation, reason = "split into two halves")]
         let halves = [self.sum as u64, (self.sum >> 64) as u64];
         for number in [FORMAT, self.count, halves[0], halves[1], self.min, self.max] {
             put(&mut bytes, number);
@@ -275,11 +274,11 @@ impl Histogram {
         bytes
     }
 
-    /// Reads the stored form back, into some 16 bytes for each different value: a run has many
-    /// thousands of them.
+    /// Decodes the stored form. The histogram takes about 16 bytes per non-empty counter, because a
+    /// run has many thousands of histograms.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes were cut, damaged, or written by a newer format.
+    /// [`DecodeError`] if the bytes are truncated, damaged, or of another format.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut next = || take(&mut bytes);
         let format = next()?;
@@ -302,17 +301,17 @@ impl Histogram {
             filled.push((index, counter));
             total = total.checked_add(counter).ok_or(DecodeError::Damaged)?;
         }
-        // Sums and extremes as far as they follow from the count; a histogram of nothing has none.
+        // Bounds of the sum by count and extremes; an empty histogram has none.
         let within = u128::from(min) * u128::from(count)..=u128::from(max) * u128::from(count);
         let possible = count == 0 || (min <= max && within.contains(&sum));
-        if total != count || count > MOST || !possible {
+        if total != count || count > MAX_COUNT || !possible {
             return Err(DecodeError::Damaged);
         }
         Ok(Self { counters: Box::default(), filled: filled.into(), count, sum, min, max })
     }
 }
 
-/// Which of `count` sorted values, from 1, stands at quantile `q`.
+/// Rank, from 1, of quantile `q` among `count` sorted values.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -352,7 +351,7 @@ fn midpoint(index: usize) -> u64 {
 /// Appends a number as a LEB128 varint.
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        #[expect(clippy::cast_possible_truncation, reason = "the low seven bits, on purpose")]
+        #[expect(clippy::cast_possible_truncation, reason = "the low seven bits")]
         bytes.push(number as u8 | 0x80);
         number >>= 7;
     }
@@ -360,7 +359,7 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a LEB128 varint off the front.
+/// Removes a LEB128 varint from the front.
 pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -387,13 +386,13 @@ mod tests {
     }
 
     #[test]
-    fn the_worked_example_of_the_essay_holds() {
+    fn the_example_of_the_module_is_correct() {
         assert_eq!(index(1_000_000), 1780);
         assert_eq!((lowest(1780), midpoint(1780)), (999_424, 1_001_471));
     }
 
     #[test]
-    fn the_last_counter_is_the_largest_value() {
+    fn the_last_counter_covers_the_largest_value() {
         assert_eq!(index(u64::MAX), COUNTERS - 1);
     }
 
@@ -403,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_bytes_are_refused() {
+    fn damaged_bytes_are_rejected() {
         let bytes = of(&[1, 2, 3_000_000]).encode();
         assert_eq!(Histogram::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Truncated));
         assert_eq!(Histogram::decode(&[9]), Err(DecodeError::Format(9)));
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_named_twice_or_in_vain_is_damage() {
+    fn repeated_and_empty_counters_are_rejected() {
         // Format, count, sum in two halves, min, max; then gap and count of each counter.
         assert_eq!(Histogram::decode(&[1, 2, 10, 0, 5, 5, 5, 1, 0, 1]), Err(DecodeError::Damaged));
         assert_eq!(Histogram::decode(&[1, 1, 5, 0, 5, 5, 5, 1, 1, 0]), Err(DecodeError::Damaged));
@@ -421,14 +420,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_of_one_histogram_are_damage() {
+    fn inconsistent_numbers_are_rejected() {
         let decoded =
             |sum: u8, min: u8, max: u8| Histogram::decode(&[1, 2, sum, 0, min, max, 5, 2]);
         assert!(decoded(10, 5, 5).is_ok());
         for (sum, min, max) in [(10, 6, 5), (9, 5, 5), (11, 5, 5), (0, 5, 5)] {
             assert_eq!(decoded(sum, min, max), Err(DecodeError::Damaged), "{sum} {min} {max}");
         }
-        // A count that no merge could add to: 2^60 of the value 0.
+        // A count above the maximum: 2^60 times the value 0.
         let mut bytes = vec![1];
         put(&mut bytes, 1 << 60);
         bytes.extend([0, 0, 0, 0, 0]);
@@ -437,14 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_back_is_small() {
+    fn decoded_histograms_are_small() {
         let read = Histogram::decode(&of(&[1, 2, 3_000_000]).encode()).unwrap();
         assert_eq!((read.counters.len(), read.filled.len()), (0, 3));
     }
 
     proptest! {
         #[test]
-        fn what_was_read_back_counts_on(before: Vec<u64>, after: Vec<u64>) {
+        fn decoded_histograms_can_record_and_merge(before: Vec<u64>, after: Vec<u64>) {
             let mut read = Histogram::decode(&of(&before).encode()).unwrap();
             prop_assert_eq!(&read, &of(&before));
             let mut merged = read.clone();
@@ -455,20 +454,20 @@ mod tests {
         }
 
         #[test]
-        fn the_error_bound_holds(value: u64) {
+        fn midpoints_are_within_the_error_bound(value: u64) {
             let answer = midpoint(index(value));
             prop_assert!(answer.abs_diff(value) as f64 <= RELATIVE_ERROR * value as f64);
         }
 
         #[test]
-        fn merging_equals_concatenating(a: Vec<u64>, b: Vec<u64>) {
+        fn merging_equals_concatenation(a: Vec<u64>, b: Vec<u64>) {
             let mut merged = of(&a);
             merged.merge(&of(&b));
             prop_assert_eq!(merged, of(&[a, b].concat()));
         }
 
         #[test]
-        fn the_stored_form_reads_back(values: Vec<u64>) {
+        fn the_stored_form_is_reversible(values: Vec<u64>) {
             let histogram = of(&values);
             prop_assert_eq!(Histogram::decode(&histogram.encode()), Ok(histogram));
         }

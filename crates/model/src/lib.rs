@@ -6,11 +6,10 @@
 //! [`cell::CellId`].
 #![forbid(unsafe_code)]
 
+pub mod activity;
 pub mod cell;
 mod clock;
 pub mod environment;
-pub mod evidence;
-pub mod factor;
 mod guest;
 pub mod histogram;
 pub mod matrix;
@@ -20,6 +19,7 @@ pub mod plan;
 pub mod record;
 pub mod sample;
 mod series;
+pub mod setting;
 pub mod storage;
 mod study;
 pub mod suggest;
@@ -27,22 +27,22 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
+pub use activity::SystemActivity;
 pub use cell::{
-    BlockRange, Cell, CellId, FilesystemLevel, Fullness, Isolation, Layer, SetupStep, Twins,
+    AaControl, BlockRange, Cell, CellId, FilesystemLevel, FillLevel, Isolation, Layer, SetupStep,
 };
 pub use clock::Clock;
 pub use environment::Environment;
-pub use evidence::Evidence;
-pub use factor::{Factor, Factors};
 pub use guest::{GuestDevice, GuestDisk, GuestKind};
 pub use histogram::Histogram;
 pub use metric::Metric;
 pub use phase::{Phase, PhaseResult};
-pub use plan::{Plan, PlanError, Profile, Vocabulary};
+pub use plan::{KnownNames, Plan, PlanError, Profile};
 pub use record::RunRecord;
 pub use sample::Sample;
-pub use storage::{Allocation, Place, Storage};
+pub use setting::{SystemSetting, SystemSettings};
+pub use storage::{Allocation, Storage, StorageKind};
 pub use study::Study;
 pub use units::{Bytes, Nanos, Ops, Ratio, Scale};
 pub use warning::Warning;
-pub use workload::{Point, SuiteSpec, Value};
+pub use workload::{SuiteSpec, Value, WorkloadParameters};

@@ -1,29 +1,29 @@
-//! From a plan to its cells: every combination of the axes, in the order written.
+//! Expansion of a plan into cells: all combinations of the axes, in text order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    cell::{Cell, FilesystemLevel, Fullness, SetupStep},
-    factor::{FACTORS, Factor, FactorSpec, Factors},
+    cell::{Cell, FilesystemLevel, FillLevel, SetupStep},
     plan::{Plan, PlanError, WorkloadEntry},
-    storage::{Place, Storage},
+    setting::{SETTINGS, SettingSpec, SystemSetting, SystemSettings},
+    storage::{Storage, StorageKind},
     units::{Bytes, Scale},
-    workload::{Kind, Point, Value, ValueError},
+    workload::{Kind, Value, ValueError, WorkloadParameters},
 };
 
-/// An image never shrinks below this by scaling (unless the plan asks for less): the largest of the
-/// catalogue's smallest filesystems is xfs with 300 MiB.
+/// Minimum size of a scaled image, unless the plan has a smaller one: the largest minimum size in
+/// the catalog is 300 MiB (xfs).
 const LEAST_SCALED_IMAGE: Bytes = Bytes::mib(512);
 
-/// Cells of a plan at most. Reports of so many are tested, and with the fewest trials of a second
-/// each they take 17 hours.
+/// Maximum number of cells of a plan. Reports of this size are tested; a run of this size with the
+/// fewest trials of one second each takes 17 hours.
 pub const CELLS_MAX: usize = 10_000;
 
-/// Turns a point into the points it stands for, or says why it cannot be measured. A suite's own
-/// rules (a record larger than its file, an automatic sweep) live there.
-pub type Refine<'a> = &'a dyn Fn(Point) -> Result<Vec<Point>, ValueError>;
+/// Checks and expands the parameters of a workload with the rules of its suite, such as a block
+/// larger than its file or an automatic sweep.
+pub type Refine<'a> = &'a dyn Fn(WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError>;
 
-/// Each once, in the order of their first appearance.
+/// Distinct items, in the order of their first appearance.
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for item in items {
@@ -34,53 +34,53 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     seen
 }
 
-/// What a workload runs under beside its filesystem.
+/// Run conditions of a workload besides the filesystem.
 #[derive(Clone)]
 struct Condition {
     scheduler: Option<String>,
-    fullness: Fullness,
-    factors: Factors,
+    fullness: FillLevel,
+    factors: SystemSettings,
     suffix: String,
 }
 
-/// What differs between cells beside filesystem and workload, and is therefore in labels.
+/// Conditions that differ between cells and are therefore part of labels.
 struct Varied {
     schedulers: bool,
-    factors: Vec<Factor>,
+    factors: Vec<SystemSetting>,
 }
 
-/// A cell with the short name of its workload.
+/// Cell with the label of its workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
-    /// The cell.
+pub struct LabeledCell {
+    /// Cell.
     pub cell: Cell,
-    /// Recipe or suite, and what tells it from the recipe as it is known, and from the plan's other
-    /// workloads: `iozone record=64KiB`.
+    /// Preset or suite, and the parameters that differ from the preset or between workloads of the
+    /// plan: `iozone block_size=64KiB`.
     pub label: String,
 }
 
 impl Plan {
-    /// Every cell of the plan at a scale. Filesystems vary slowest, then workloads, then
-    /// schedulers, how full, and settings of the machine; equal cells appear once.
+    /// All cells of the plan at a scale. Filesystems vary slowest, then workloads, schedulers, fill
+    /// levels, and system settings. Equal cells appear once.
     ///
     /// # Errors
-    /// [`PlanError`] at the workload whose combination of parameters a suite refuses, and for more
-    /// than [`CELLS_MAX`] cells, at the workload with the most of them.
-    pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<Labelled>, PlanError> {
-        self.countable()?;
+    /// [`PlanError`] at a workload with an invalid combination of parameters, or, for more than
+    /// [`CELLS_MAX`] cells, at the workload with the most cells.
+    pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<LabeledCell>, PlanError> {
+        self.check_cell_count()?;
         let mut named: Vec<Named<'_>> = Vec::new();
         let mut cells = 0;
         for entry in &self.workloads {
-            entry.survives(scale)?;
+            entry.check_scale(scale)?;
             let reference = entry.reference(scale, refine);
             let each = product(&self.outer_sizes(entry));
             for point in entry.points(scale) {
                 let refined = refine(point).map_err(|error| PlanError {
                     message: error.message,
                     span: entry.span.clone(),
-                    cure: error.cure,
+                    hint: error.hint,
                 })?;
-                // A suite may make several points of one.
+                // A suite may expand parameters into several combinations.
                 cells += each.saturating_mul(refined.len());
                 if cells > CELLS_MAX {
                     return Err(self.too_many(cells, entry));
@@ -91,10 +91,10 @@ impl Plan {
             }
         }
         let labels = labels(&named);
-        let varied = |spec: &&FactorSpec| self.all_values(spec.factor).len() > 1;
+        let varied = |spec: &&SettingSpec| self.all_values(spec.setting).len() > 1;
         let varied = Varied {
             schedulers: self.all_schedulers().len() > 1,
-            factors: FACTORS.iter().filter(varied).map(|spec| spec.factor).collect(),
+            factors: SETTINGS.iter().filter(varied).map(|spec| spec.setting).collect(),
         };
         let (mut cells, mut seen) = (Vec::new(), BTreeSet::new());
         for filesystem in self.filesystems_at(scale) {
@@ -106,12 +106,12 @@ impl Plan {
                         filesystem: filesystem.clone(),
                         workload: point.clone(),
                         scheduler,
-                        fullness,
-                        factors,
-                        twin: false,
+                        fill_level: fullness,
+                        settings: factors,
+                        aa_duplicate: false,
                     };
                     if seen.insert(cell.id()) {
-                        cells.push(Labelled { cell, label: format!("{label}{suffix}") });
+                        cells.push(LabeledCell { cell, label: format!("{label}{suffix}") });
                     }
                 }
             }
@@ -119,8 +119,8 @@ impl Plan {
         Ok(cells)
     }
 
-    /// Refuses more than [`CELLS_MAX`] cells before any is made.
-    fn countable(&self) -> Result<(), PlanError> {
+    /// Rejects more than [`CELLS_MAX`] cells before creating any.
+    fn check_cell_count(&self) -> Result<(), PlanError> {
         let cells = |entry: &WorkloadEntry| {
             product(&self.outer_sizes(entry)).saturating_mul(product(&entry.sizes()))
         };
@@ -134,7 +134,7 @@ impl Plan {
 
     fn too_many(&self, cells: usize, largest: &WorkloadEntry) -> PlanError {
         let cells = match cells {
-            usize::MAX => "more cells than can be counted".to_owned(),
+            usize::MAX => "more than 2^64 cells".to_owned(),
             cells => format!("at least {cells} cells"),
         };
         let sizes = [self.outer_sizes(largest), largest.sizes()].concat();
@@ -148,28 +148,28 @@ impl Plan {
             1 => String::new(),
             entries => format!(" in the largest of {entries} workloads"),
         };
-        let message = format!("the plan has {cells}, the limit is {CELLS_MAX}: {sizes}{entries}");
-        PlanError::new(message, largest.span.clone()).cure("shorten its lists, or split the plan")
+        let message = format!("the plan has {cells}; the maximum is {CELLS_MAX}: {sizes}{entries}");
+        PlanError::new(message, largest.span.clone()).hint("shorten the lists, or split the plan")
     }
 
-    /// The sizes of the axes that each point of a workload is combined with.
+    /// Sizes of the axes that are combined with the parameters of a workload.
     fn outer_sizes(&self, entry: &WorkloadEntry) -> Vec<(String, usize)> {
         let mut sizes = vec![
             ("filesystem".to_owned(), self.filesystems.len()),
             ("scheduler".to_owned(), self.schedulers(entry).len()),
-            ("full".to_owned(), self.fullness.len().max(1)),
+            ("fill_percent".to_owned(), self.fill_levels.len().max(1)),
         ];
-        sizes.extend(FACTORS.iter().filter_map(|spec| {
-            Some((spec.name.to_owned(), self.values_of(entry, spec.factor)?.len()))
+        sizes.extend(SETTINGS.iter().filter_map(|spec| {
+            Some((spec.name.to_owned(), self.values_of(entry, spec.setting)?.len()))
         }));
         sizes
     }
 
-    /// Every combination of scheduler, fullness, and factors of a workload, with what a label says
-    /// of it: what is the same in all cells of the plan is not told.
+    /// All combinations of scheduler, fill level, and system settings of a workload, with label
+    /// suffixes. Values common to all cells are not part of labels.
     fn conditions(&self, entry: &WorkloadEntry, varied: &Varied) -> Vec<Condition> {
-        let levels = match self.fullness.as_slice() {
-            [] => &[Fullness(0)],
+        let levels = match self.fill_levels.as_slice() {
+            [] => &[FillLevel(0)],
             levels => levels,
         };
         let mut conditions = Vec::new();
@@ -180,23 +180,23 @@ impl Plan {
                     suffix += &format!(" scheduler={name}");
                 }
                 if levels.len() > 1 {
-                    suffix += &format!(" full={}%", fullness.0);
+                    suffix += &format!(" fill_percent={}", fullness.0);
                 }
                 conditions.push(Condition {
                     scheduler: scheduler.clone(),
                     fullness: *fullness,
-                    factors: Factors::new(),
+                    factors: SystemSettings::new(),
                     suffix,
                 });
             }
         }
-        for spec in FACTORS {
-            let Some(values) = self.values_of(entry, spec.factor) else { continue };
-            let told = varied.factors.contains(&spec.factor);
+        for spec in SETTINGS {
+            let Some(values) = self.values_of(entry, spec.setting) else { continue };
+            let shown = varied.factors.contains(&spec.setting);
             let with = |condition: &Condition, value: &Value| {
                 let mut condition = condition.clone();
-                condition.factors.insert(spec.factor, value.clone());
-                if told {
+                condition.factors.insert(spec.setting, value.clone());
+                if shown {
                     condition.suffix += &format!(" {}={value}", spec.name);
                 }
                 condition
@@ -209,7 +209,7 @@ impl Plan {
         conditions
     }
 
-    /// The schedulers of a workload: its own, else the plan's; `None` leaves it alone.
+    /// Schedulers of a workload, or those of the plan; `None` for unchanged.
     fn schedulers(&self, entry: &WorkloadEntry) -> Vec<Option<String>> {
         match entry.schedulers.as_ref().unwrap_or(&self.schedulers).as_slice() {
             [] => vec![None],
@@ -221,21 +221,24 @@ impl Plan {
         distinct(self.workloads.iter().flat_map(|entry| self.schedulers(entry)))
     }
 
-    /// The values of a setting for a workload: its own, else the plan's; `None` leaves it alone.
-    fn values_of<'a>(&'a self, entry: &'a WorkloadEntry, factor: Factor) -> Option<&'a [Value]> {
-        let mut all = entry.factors.iter().chain(&self.factors);
+    /// Values of a setting for a workload, or those of the plan; `None` for unchanged.
+    fn values_of<'a>(
+        &'a self,
+        entry: &'a WorkloadEntry,
+        factor: SystemSetting,
+    ) -> Option<&'a [Value]> {
+        let mut all = entry.system_settings.iter().chain(&self.system_settings);
         all.find(|(other, _)| *other == factor).map(|(_, values)| values.as_slice())
     }
 
-    fn all_values(&self, factor: Factor) -> Vec<Option<&Value>> {
+    fn all_values(&self, factor: SystemSetting) -> Vec<Option<&Value>> {
         distinct(self.workloads.iter().flat_map(|entry| match self.values_of(entry, factor) {
             Some(values) => values.iter().map(Some).collect(),
             None => vec![None],
         }))
     }
 
-    /// The filesystems at a scale: trees that `setup` writes shrink with the work, to one file at
-    /// least.
+    /// Filesystems at a scale. Trees generated by `setup` are scaled, to at least one file.
     pub fn filesystems_at(&self, scale: Scale) -> Vec<FilesystemLevel> {
         let mut levels = self.filesystems.clone();
         for step in levels.iter_mut().flat_map(|level| &mut level.setup) {
@@ -246,11 +249,11 @@ impl Plan {
         levels
     }
 
-    /// The plan's storage at a scale: memory shrinks with the work, an image at most to 512 MiB.
+    /// Storage at a scale. The memory limit and images are scaled, images to at least 512 MiB.
     pub fn storage_at(&self, scale: Scale) -> Storage {
         let mut storage = self.storage.clone();
-        storage.memory = storage.memory.map(|memory| memory.scaled(scale));
-        if let Place::Image { size, .. } = &mut storage.place {
+        storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));
+        if let StorageKind::Image { size, .. } = &mut storage.kind {
             *size = Bytes(size.scaled(scale).0 / 4096 * 4096).max(LEAST_SCALED_IMAGE.min(*size));
         }
         storage
@@ -258,14 +261,15 @@ impl Plan {
 }
 
 impl WorkloadEntry {
-    /// Whether every size the plan or its recipe names keeps its ratio to the others at a scale.
-    fn survives(&self, scale: Scale) -> Result<(), PlanError> {
+    /// Rejects scales at which a size of the plan or preset would fall below its minimum, which
+    /// would change the ratios of sizes.
+    fn check_scale(&self, scale: Scale) -> Result<(), PlanError> {
         let named = |name: &str| self.values.iter().any(|(own, _)| own == name);
-        let recipe = self.base.parameters.iter().filter(|(name, _)| !named(name));
-        let recipe = recipe.filter(|_| self.recipe.is_some());
-        let recipe = recipe.map(|(name, value)| (name, std::slice::from_ref(value)));
+        let preset = self.base.parameters.iter().filter(|(name, _)| !named(name));
+        let preset = preset.filter(|_| self.preset.is_some());
+        let preset = preset.map(|(name, value)| (name, std::slice::from_ref(value)));
         let plan = self.values.iter().map(|(name, values)| (name, values.as_slice()));
-        for (name, values) in plan.chain(recipe) {
+        for (name, values) in plan.chain(preset) {
             let Ok(spec) = self.suite.parameter(name) else { continue };
             for value in values {
                 if let (Kind::Size { min, scales: true }, Value::Size(size)) = (spec.kind, value)
@@ -274,10 +278,11 @@ impl WorkloadEntry {
                     let scaled = size.scaled(scale);
                     return Err(PlanError {
                         message: format!(
-                            "at scale {scale} `{name}` of {size} would be {scaled}; the least is {min}"
+                            "at scale {scale} `{name}` of {size} would be {scaled}; the minimum \
+                             is {min}"
                         ),
                         span: self.span.clone(),
-                        cure: Some("take a larger scale".into()),
+                        hint: Some("use a larger scale".into()),
                     });
                 }
             }
@@ -285,20 +290,19 @@ impl WorkloadEntry {
         Ok(())
     }
 
-    /// The sizes of its own axes.
+    /// Sizes of the sweeps.
     fn sizes(&self) -> Vec<(String, usize)> {
         self.values.iter().map(|(name, values)| (name.clone(), values.len())).collect()
     }
 
-    /// What the entry is called in labels.
+    /// Name in labels.
     fn family(&self) -> &str {
-        self.recipe.as_deref().unwrap_or(self.suite.name)
+        self.preset.as_deref().unwrap_or(self.suite.name)
     }
 
-    /// The point that labels compare with: a suite's defaults as its table has them, a recipe as it
-    /// would be without the plan's own parameters.
-    fn reference(&self, scale: Scale, refine: Refine<'_>) -> Point {
-        if self.recipe.is_none() {
+    /// Parameters that labels compare with: the defaults of the suite, or the scaled preset.
+    fn reference(&self, scale: Scale, refine: Refine<'_>) -> WorkloadParameters {
+        if self.preset.is_none() {
             return self.base.clone();
         }
         let scaled = self.base_at(scale);
@@ -313,7 +317,7 @@ impl WorkloadEntry {
         }
     }
 
-    fn base_at(&self, scale: Scale) -> Point {
+    fn base_at(&self, scale: Scale) -> WorkloadParameters {
         let mut base = self.base.clone();
         for (name, value) in &mut base.parameters {
             *value = self.scaled(name, value, scale);
@@ -321,11 +325,11 @@ impl WorkloadEntry {
         base
     }
 
-    /// Every combination of the values given, at a scale.
-    fn points(&self, scale: Scale) -> Vec<Point> {
+    /// All combinations of the parameter values, at a scale.
+    fn points(&self, scale: Scale) -> Vec<WorkloadParameters> {
         let mut points = vec![self.base_at(scale)];
         for (name, values) in &self.values {
-            let with = |point: &Point, value: &Value| {
+            let with = |point: &WorkloadParameters, value: &Value| {
                 let mut point = point.clone();
                 point.parameters.insert(name.clone(), self.scaled(name, value, scale));
                 point
@@ -343,17 +347,17 @@ fn product(sizes: &[(String, usize)]) -> usize {
     sizes.iter().fold(1, |all, (_, size)| all.saturating_mul(*size))
 }
 
-/// A point and what labels need to know of it.
+/// Parameters with the reference of their label.
 struct Named<'a> {
     entry: &'a WorkloadEntry,
-    reference: Point,
-    point: Point,
+    reference: WorkloadParameters,
+    point: WorkloadParameters,
 }
 
-/// For each point its recipe or suite and the parameters that are not the same in all points of
-/// that name. Of these, numbers are always told; words, texts, and flags only where they are not
-/// the default, which tells the points apart as well and is shorter. A recipe is known by its
-/// name, so whatever differs from it is told, too.
+/// Labels: preset or suite, and the parameters that differ between workloads of the same name.
+/// Differing numbers are always part of the label; keywords, texts, and booleans only if they
+/// differ from the default, which is sufficient and shorter. Parameters that differ from a preset
+/// are always part of the label.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {
@@ -364,25 +368,25 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
             }
         }
     }
-    let told = |Named { entry, reference, .. }: &Named<'_>, name: &str, value: &Value| {
+    let shown = |Named { entry, reference, .. }: &Named<'_>, name: &str, value: &Value| {
         let number = match value {
             Value::Size(_)
             | Value::Count(_)
-            | Value::Share(_)
+            | Value::Fraction(_)
             | Value::Number(_)
             | Value::Time(_) => true,
             Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => false,
         };
         let varies = seen[&(entry.family(), name)].len() > 1;
         let differs = reference.parameters.get(name) != Some(value);
-        (varies && number) || (differs && (varies || entry.recipe.is_some()))
+        (varies && number) || (differs && (varies || entry.preset.is_some()))
     };
     named
         .iter()
         .map(|one| {
-            let told = one.point.parameters.iter().filter(|(name, value)| told(one, name, value));
-            let told = told.map(|(name, value)| format!(" {name}={value}"));
-            std::iter::once(one.entry.family().to_owned()).chain(told).collect()
+            let shown = one.point.parameters.iter().filter(|(name, value)| shown(one, name, value));
+            let shown = shown.map(|(name, value)| format!(" {name}={value}"));
+            std::iter::once(one.entry.family().to_owned()).chain(shown).collect()
         })
         .collect()
 }

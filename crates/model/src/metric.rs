@@ -1,13 +1,13 @@
-//! Every quantity fslab reports: one table that gives name, unit, direction and meaning.
+//! Metrics: name, unit, direction, and meaning of every quantity that fslab reports.
 //!
-//! A value without its row here cannot be stored or shown: [`crate::Sample`] holds a [`Metric`],
-//! and a `Metric` is its row.
+//! [`crate::Sample`] holds a [`Metric`], so a value without a row in this table can neither be
+//! stored nor shown.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the base unit of a value is. Rates are per second.
+/// Base unit of a metric. Rates are per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -18,20 +18,20 @@ pub enum Unit {
     OpsPerSecond,
     /// Nanoseconds.
     Nanoseconds,
-    /// A plain count.
+    /// Count.
     Count,
-    /// A part of a whole; 1 is all of it.
-    Share,
-    /// How many times one thing is another; may be above 1.
+    /// Fraction of a whole, 0 to 1. CPU utilization may exceed 1 (one CPU).
+    Fraction,
+    /// Unbounded ratio of two quantities.
     Ratio,
     /// Cycles per second.
     Hertz,
-    /// Instructions of a guest's processor.
+    /// Guest instructions.
     Instructions,
 }
 
 impl Unit {
-    /// Its name in files and tables.
+    /// Name in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -39,7 +39,7 @@ impl Unit {
             Self::OpsPerSecond => "ops_per_second",
             Self::Nanoseconds => "ns",
             Self::Count => "count",
-            Self::Share => "share",
+            Self::Fraction => "fraction",
             Self::Ratio => "ratio",
             Self::Hertz => "hertz",
             Self::Instructions => "instructions",
@@ -47,46 +47,46 @@ impl Unit {
     }
 }
 
-/// Which way is better.
+/// Direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// More is better.
+    /// Higher is better.
     Higher,
-    /// Less is better.
+    /// Lower is better.
     Lower,
-    /// Neither: evidence about a number, not a score.
+    /// Informational: system activity without a direction.
     Neither,
 }
 
 impl Better {
-    /// The words that stand beside every number.
-    pub const fn words(self) -> &'static str {
+    /// Label shown with every number.
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Higher => "higher is better ↑",
             Self::Lower => "lower is better ↓",
-            Self::Neither => "evidence, no direction",
+            Self::Neither => "informational",
         }
     }
 }
 
-/// One row of the table.
+/// Definition of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricSpec {
-    /// The metric.
+    /// Metric.
     pub metric: Metric,
-    /// Its name in plans, files and tables.
+    /// Name in plans, files, and tables.
     pub name: &'static str,
-    /// Its base unit.
+    /// Base unit.
     pub unit: Unit,
-    /// Which way is better.
+    /// Direction.
     pub better: Better,
-    /// What it means, one sentence.
+    /// Meaning, in full sentences.
     pub meaning: &'static str,
 }
 
 macro_rules! metrics {
     ($($variant:ident $name:literal $unit:ident $better:ident $meaning:literal;)*) => {
-        /// A quantity; see [`ALL`] for unit, direction and meaning.
+        /// Measured quantity. [`ALL`] lists unit, direction, and meaning.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
@@ -95,7 +95,7 @@ macro_rules! metrics {
             $(#[doc = $meaning] $variant,)*
         }
 
-        /// Every metric, in the order of the enum.
+        /// All metrics in the order of the enum.
         pub const ALL: &[MetricSpec] = &[$(MetricSpec {
             metric: Metric::$variant,
             name: $name,
@@ -108,224 +108,224 @@ macro_rules! metrics {
 
 metrics! {
     Throughput "throughput" BytesPerSecond Higher
-        "Bytes moved in the region the suite times, over that time; for writes this is data accepted, which may still be in memory.";
-    ThroughputTick "throughput_tick" BytesPerSecond Higher
-        "Bytes moved until the last whole second before the end, over that time, as the classic tool tells it; only of replays that end by time.";
+        "Bytes per second in the timed region; writes count when accepted.";
+    ThroughputDbench "throughput_dbench" BytesPerSecond Higher
+        "Throughput up to the last full second, as reported by dbench; only for replays that end by time.";
     DurableThroughput "durable_throughput" BytesPerSecond Higher
-        "Bytes written over the time until the flush that followed had returned; not told where records are overwritten in memory before it.";
-    ThroughputSum "throughput_sum" BytesPerSecond Higher
-        "Sum of each worker's own rate; larger than the true rate when workers do not overlap.";
+        "Bytes written per second including the final sync; absent if blocks are overwritten before it.";
+    ThroughputWorkerSum "throughput_worker_sum" BytesPerSecond Higher
+        "Sum of the per-worker rates; too high if workers do not overlap.";
     ReadThroughput "read_throughput" BytesPerSecond Higher
-        "The part of the throughput that was read, where a phase both reads and writes.";
+        "Throughput of the reads in a phase that reads and writes.";
     WriteThroughput "write_throughput" BytesPerSecond Higher
-        "The part of the throughput that was written, where a phase both reads and writes.";
+        "Throughput of the writes in a phase that reads and writes.";
     OpsRate "ops_rate" OpsPerSecond Higher
-        "Operations in the region the suite times, over that time; of a tree, files.";
+        "Operations per second in the timed region; files per second for file trees.";
     ReadOpsRate "read_ops_rate" OpsPerSecond Higher
-        "The part of the operations that were reads, where a phase both reads and writes.";
+        "Read operations per second in a phase that reads and writes.";
     WriteOpsRate "write_ops_rate" OpsPerSecond Higher
-        "The part of the operations that were writes, where a phase both reads and writes.";
+        "Write operations per second in a phase that reads and writes.";
     LatencyMean "latency_mean" Nanoseconds Lower
-        "Mean latency of an operation, from when it was due in an open loop, else from when the worker turned to it.";
+        "Mean operation latency, from the scheduled start in an open loop, otherwise from the start of the operation.";
     LatencyP50 "latency_p50" Nanoseconds Lower
-        "Half of the operations took at most this long.";
+        "50th percentile of the operation latency.";
     LatencyP90 "latency_p90" Nanoseconds Lower
-        "90 % of the operations took at most this long.";
+        "90th percentile of the operation latency.";
     LatencyP99 "latency_p99" Nanoseconds Lower
-        "99 % of the operations took at most this long.";
+        "99th percentile of the operation latency.";
     LatencyP999 "latency_p999" Nanoseconds Lower
-        "99.9 % of the operations took at most this long.";
+        "99.9th percentile of the operation latency.";
     LatencyP9999 "latency_p9999" Nanoseconds Lower
-        "99.99 % of the operations took at most this long.";
+        "99.99th percentile of the operation latency.";
     LatencyMax "latency_max" Nanoseconds Lower
-        "The longest operation.";
+        "Maximum operation latency.";
     ReadLatencyP50 "read_latency_p50" Nanoseconds Lower
-        "Half of the reads took at most this long, where a phase both reads and writes.";
+        "50th percentile of the read latency in a phase that reads and writes.";
     ReadLatencyP99 "read_latency_p99" Nanoseconds Lower
-        "99 % of the reads took at most this long, where a phase both reads and writes.";
+        "99th percentile of the read latency in a phase that reads and writes.";
     ReadLatencyP999 "read_latency_p999" Nanoseconds Lower
-        "99.9 % of the reads took at most this long, where a phase both reads and writes.";
+        "99.9th percentile of the read latency in a phase that reads and writes.";
     WriteLatencyP50 "write_latency_p50" Nanoseconds Lower
-        "Half of the writes took at most this long, where a phase both reads and writes.";
+        "50th percentile of the write latency in a phase that reads and writes.";
     WriteLatencyP99 "write_latency_p99" Nanoseconds Lower
-        "99 % of the writes took at most this long, where a phase both reads and writes.";
+        "99th percentile of the write latency in a phase that reads and writes.";
     WriteLatencyP999 "write_latency_p999" Nanoseconds Lower
-        "99.9 % of the writes took at most this long, where a phase both reads and writes.";
-    ServiceP50 "service_p50" Nanoseconds Neither
-        "Open loops only: half of the operations took at most this long once the worker had turned to them, which is all that a closed loop would have seen.";
-    ServiceP99 "service_p99" Nanoseconds Neither
-        "The same for 99 % of the operations.";
-    ServiceP999 "service_p999" Nanoseconds Neither
-        "The same for 99.9 % of the operations.";
-    SubmitP50 "submit_p50" Nanoseconds Lower
-        "Queues only: half of the operations were taken by the kernel within this time.";
-    SubmitP99 "submit_p99" Nanoseconds Lower
-        "Queues only: 99 % of the operations were taken by the kernel within this time.";
-    CompleteP50 "complete_p50" Nanoseconds Lower
-        "Queues only: half of the operations were complete within this time after the kernel had taken them.";
-    CompleteP99 "complete_p99" Nanoseconds Lower
-        "Queues only: 99 % of the operations were complete within this time after the kernel had taken them.";
-    FlushCalls "flush_calls" Count Neither
-        "Flushes inside the loop.";
-    FlushCallP50 "flush_call_p50" Nanoseconds Lower
-        "Half of the flushes inside the loop took at most this long.";
-    FlushCallP99 "flush_call_p99" Nanoseconds Lower
-        "99 % of the flushes inside the loop took at most this long.";
-    FlushCallP999 "flush_call_p999" Nanoseconds Lower
-        "99.9 % of the flushes inside the loop took at most this long.";
-    FlushCallMax "flush_call_max" Nanoseconds Lower
-        "The longest flush inside the loop.";
+        "99.9th percentile of the write latency in a phase that reads and writes.";
+    ServiceTimeP50 "service_time_p50" Nanoseconds Neither
+        "Open loop: 50th percentile of the time from start of service to completion, as a closed loop would measure.";
+    ServiceTimeP99 "service_time_p99" Nanoseconds Neither
+        "Open loop: 99th percentile of the time from start of service to completion.";
+    ServiceTimeP999 "service_time_p999" Nanoseconds Neither
+        "Open loop: 99.9th percentile of the time from start of service to completion.";
+    SubmissionLatencyP50 "submission_latency_p50" Nanoseconds Lower
+        "io_uring only: 50th percentile of the submission latency (fio slat).";
+    SubmissionLatencyP99 "submission_latency_p99" Nanoseconds Lower
+        "io_uring only: 99th percentile of the submission latency (fio slat).";
+    CompletionLatencyP50 "completion_latency_p50" Nanoseconds Lower
+        "io_uring only: 50th percentile of the time from submission to completion (fio clat).";
+    CompletionLatencyP99 "completion_latency_p99" Nanoseconds Lower
+        "io_uring only: 99th percentile of the time from submission to completion (fio clat).";
+    SyncCalls "sync_calls" Count Neither
+        "Sync calls in the loop.";
+    SyncLatencyP50 "sync_latency_p50" Nanoseconds Lower
+        "50th percentile of the latency of the sync calls in the loop.";
+    SyncLatencyP99 "sync_latency_p99" Nanoseconds Lower
+        "99th percentile of the latency of the sync calls in the loop.";
+    SyncLatencyP999 "sync_latency_p999" Nanoseconds Lower
+        "99.9th percentile of the latency of the sync calls in the loop.";
+    SyncLatencyMax "sync_latency_max" Nanoseconds Lower
+        "Maximum latency of the sync calls in the loop.";
     Elapsed "elapsed" Nanoseconds Lower
-        "Wall-clock time of the whole step.";
+        "Wall-clock time of the step.";
     DurableElapsed "durable_elapsed" Nanoseconds Lower
-        "Wall-clock time of the step until the flush that followed had returned.";
+        "Wall-clock time of the step including the final sync.";
     LoopTime "loop_time" Nanoseconds Lower
-        "From the first operation to the end of the last.";
-    FlushTime "flush_time" Nanoseconds Lower
-        "Length of the flush after the loop.";
+        "Time from the start of the first operation to the end of the last.";
+    EndSyncTime "end_sync_time" Nanoseconds Lower
+        "Duration of the sync after the loop.";
     CloseTime "close_time" Nanoseconds Lower
-        "Length of the close after the flush.";
+        "Duration of the close after the final sync.";
     UserTime "user_time" Nanoseconds Neither
-        "CPU time of the workers in user mode; the sum with the time in the kernel is exact, and the kernel splits it by its ticks, which is coarse below about 0.1 s.";
+        "User CPU time of the workers. The sum with the system CPU time is exact; the kernel splits it by ticks, which is inaccurate below about 0.1 s.";
     SystemTime "system_time" Nanoseconds Neither
-        "CPU time of the workers in the kernel.";
+        "System CPU time of the workers.";
     UserTimePerOp "user_time_per_op" Nanoseconds Lower
-        "CPU time of the workers in user mode for each operation; those of a ramp-up are taken to be as frequent as those counted.";
+        "User CPU time of the workers per operation, extrapolated to the ramp time.";
     SystemTimePerOp "system_time_per_op" Nanoseconds Lower
-        "CPU time of the workers in the kernel for each operation, likewise.";
-    UserShare "user_share" Share Neither
-        "CPU time in user mode over wall-clock time times workers.";
-    SystemShare "system_share" Share Neither
-        "CPU time in the kernel over wall-clock time times workers.";
-    CpuShare "cpu_share" Share Neither
-        "CPU time of the workers and the programs they ran, over elapsed time; 100 % is one processor, as the classic tools have it.";
-    KernelTime "kernel_time" Nanoseconds Neither
-        "CPU time of the kernel threads that the work caused: journal, writeback, workers of the filesystem, block layer, loop devices, reclaim.";
-    CausedTime "caused_time" Nanoseconds Lower
-        "CPU time of the work and of the kernel threads it caused.";
-    CausedTimePerOp "caused_time_per_op" Nanoseconds Lower
-        "CPU time of the work and of the kernel threads it caused, for each operation.";
-    CausedShare "caused_share" Share Neither
-        "CPU time of the work and of the kernel threads it caused, over the time in which it was counted, which includes making the workers ready and the flush; 100 % is one processor.";
-    HostShare "host_share" Share Neither
-        "Time in which the processors of the machine were not idle, over elapsed time times processors.";
-    OtherShare "other_share" Share Neither
-        "CPU time of processes that have nothing to do with the work, over elapsed time times processors.";
-    UnattributedShare "unattributed_share" Share Neither
-        "Busy time of the machine that no task accounts for, as interrupts do not, over all its busy time; below zero by what the two ways of counting disagree.";
-    IowaitShare "iowait_share" Share Neither
-        "Time in which processors were idle while requests were outstanding, over elapsed time times processors.";
-    StealShare "steal_share" Share Neither
-        "Time that the hypervisor gave to others, over elapsed time times processors.";
+        "System CPU time of the workers per operation, extrapolated to the ramp time.";
+    UserCpuUtilization "user_cpu_utilization" Fraction Neither
+        "User CPU time over elapsed time times workers.";
+    SystemCpuUtilization "system_cpu_utilization" Fraction Neither
+        "System CPU time over elapsed time times workers.";
+    CpuUtilization "cpu_utilization" Fraction Neither
+        "CPU time of workers and their programs over elapsed time; 100 % is one CPU, as in IOzone and bonnie++.";
+    KernelThreadTime "kernel_thread_time" Nanoseconds Neither
+        "CPU time of attributed kernel threads: journal, writeback, filesystem workers, block layer, loop, reclaim.";
+    AttributedCpuTime "attributed_cpu_time" Nanoseconds Lower
+        "CPU time of the workload and attributed kernel threads.";
+    AttributedCpuTimePerOp "attributed_cpu_time_per_op" Nanoseconds Lower
+        "CPU time of the workload and attributed kernel threads per operation.";
+    AttributedCpuUtilization "attributed_cpu_utilization" Fraction Neither
+        "CPU time of the workload and attributed kernel threads over elapsed time including worker setup and sync; 100 % is one CPU.";
+    HostCpuUtilization "host_cpu_utilization" Fraction Neither
+        "Non-idle CPU time of the machine over elapsed time times CPUs.";
+    OtherCpuUtilization "other_cpu_utilization" Fraction Neither
+        "CPU time of unrelated processes over elapsed time times CPUs.";
+    UnattributedFraction "unattributed_fraction" Fraction Neither
+        "Fraction of the busy CPU time that belongs to no task, such as interrupts; negative if the two counting methods disagree.";
+    IowaitFraction "iowait_fraction" Fraction Neither
+        "Idle time with outstanding I/O over elapsed time times CPUs.";
+    StealFraction "steal_fraction" Fraction Neither
+        "Time stolen by the hypervisor over elapsed time times CPUs.";
     MinorFaults "minor_faults" Count Neither
-        "Page faults of the work that were served without reading a device.";
+        "Minor page faults of the workload.";
     MajorFaults "major_faults" Count Neither
-        "Page faults of the work that had to read a device.";
-    PressureCpu "pressure_cpu" Share Neither
-        "The part of the time in which some task waited for a processor.";
-    PressureMemory "pressure_memory" Share Neither
-        "The part of the time in which some task waited for memory.";
-    PressureIo "pressure_io" Share Neither
-        "The part of the time in which some task waited for I/O.";
-    PressureIoFull "pressure_io_full" Share Neither
-        "The part of the time in which all tasks that were not idle waited for I/O.";
-    DirtyPeak "dirty_peak" Bytes Neither
-        "The most memory that waited for being written back at one time, of the whole machine.";
-    DirtyEnd "dirty_end" Bytes Neither
-        "Memory that waited for being written back at the end of the step, of the whole machine.";
-    Frequency "frequency" Hertz Neither
-        "Mean frequency of the processors.";
-    OverheadShare "overhead_share" Share Neither
-        "CPU time that looking took, over elapsed time; 100 % is one processor.";
-    OverheadMemory "overhead_memory" Bytes Neither
-        "Resident memory of this program without the buffers of the work.";
-    VoluntarySwitches "voluntary_switches" Count Neither
-        "Context switches because a worker waited.";
-    InvoluntarySwitches "involuntary_switches" Count Neither
-        "Context switches because others wanted the CPU of a worker.";
-    SwitchesPerOp "switches_per_op" Count Lower
-        "Context switches of both kinds for each operation; those of a ramp-up are taken to be as frequent as those counted.";
-    WouldBlock "would_block" Count Neither
-        "Reads without waiting that were answered `it would block`, and then done again.";
-    WouldBlockShare "would_block_share" Share Neither
-        "The same as a part of all reads.";
+        "Major page faults of the workload, which read from a device.";
+    PsiCpuSome "psi_cpu_some" Fraction Neither
+        "Fraction of time in which some tasks were stalled on CPU.";
+    PsiMemorySome "psi_memory_some" Fraction Neither
+        "Fraction of time in which some tasks were stalled on memory.";
+    PsiIoSome "psi_io_some" Fraction Neither
+        "Fraction of time in which some tasks were stalled on I/O.";
+    PsiIoFull "psi_io_full" Fraction Neither
+        "Fraction of time in which all non-idle tasks were stalled on I/O.";
+    DirtyMemoryPeak "dirty_memory_peak" Bytes Neither
+        "Maximum dirty memory of the machine.";
+    DirtyMemoryEnd "dirty_memory_end" Bytes Neither
+        "Dirty memory of the machine at the end of the step.";
+    CpuFrequency "cpu_frequency" Hertz Neither
+        "Mean CPU frequency.";
+    MonitoringCpuUtilization "monitoring_cpu_utilization" Fraction Neither
+        "CPU time of the monitor over elapsed time; 100 % is one CPU.";
+    MonitoringMemory "monitoring_memory" Bytes Neither
+        "Resident memory of fslab without workload buffers.";
+    VoluntaryContextSwitches "voluntary_context_switches" Count Neither
+        "Voluntary context switches of the workers (getrusage(2)).";
+    InvoluntaryContextSwitches "involuntary_context_switches" Count Neither
+        "Involuntary context switches of the workers (getrusage(2)).";
+    ContextSwitchesPerOp "context_switches_per_op" Count Lower
+        "Voluntary and involuntary context switches per operation, extrapolated to the ramp time.";
+    EagainReads "eagain_reads" Count Neither
+        "RWF_NOWAIT reads that returned EAGAIN and were retried.";
+    EagainFraction "eagain_fraction" Fraction Neither
+        "Fraction of all reads that returned EAGAIN and were retried.";
     StartSkew "start_skew" Nanoseconds Neither
         "Time between the first and the last worker's start.";
     EndSkew "end_skew" Nanoseconds Neither
-        "Time between the first and the last worker's end of counting.";
-    GeneratorShare "generator_share" Share Lower
-        "Time of the loop itself, measured on an engine without calls, over the workers' time for each operation; absent where operations are paced.";
-    DeviceRead "device_read" Bytes Neither
-        "Bytes the devices under the filesystem read during the phase.";
-    DeviceWritten "device_written" Bytes Neither
-        "Bytes the devices under the filesystem wrote during the phase, flush included.";
-    DeviceReads "device_reads" Count Neither
-        "Read requests that the devices under the filesystem completed.";
-    DeviceWrites "device_writes" Count Neither
-        "Write requests that the devices under the filesystem completed.";
-    DeviceFlushes "device_flushes" Count Neither
-        "Flush requests that the devices under the filesystem completed.";
-    DeviceDiscarded "device_discarded" Bytes Neither
-        "Bytes that were discarded on the devices under the filesystem.";
-    DeviceBusy "device_busy" Share Neither
-        "The part of the time in which the busiest device under the filesystem had a request.";
-    DeviceQueue "device_queue" Count Neither
-        "Requests at the devices under the filesystem, queued or in progress, on average over the time.";
+        "Time between the first and the last worker's end of the timed region.";
+    GeneratorOverhead "generator_overhead" Fraction Lower
+        "Time of the I/O loop on the null engine over worker time per operation; absent for paced operations.";
+    DeviceBytesRead "device_bytes_read" Bytes Neither
+        "Bytes read from the devices of the filesystem.";
+    DeviceBytesWritten "device_bytes_written" Bytes Neither
+        "Bytes written to the devices of the filesystem, final sync included.";
+    DeviceReadRequests "device_read_requests" Count Neither
+        "Read requests completed by the devices of the filesystem.";
+    DeviceWriteRequests "device_write_requests" Count Neither
+        "Write requests completed by the devices of the filesystem.";
+    DeviceFlushRequests "device_flush_requests" Count Neither
+        "Flush requests completed by the devices of the filesystem.";
+    DeviceBytesDiscarded "device_bytes_discarded" Bytes Neither
+        "Bytes discarded on the devices of the filesystem.";
+    DeviceUtilization "device_utilization" Fraction Neither
+        "Fraction of time with a request in flight, busiest device of the filesystem (iostat %util).";
+    DeviceQueueLength "device_queue_length" Count Neither
+        "Mean number of requests queued or in flight on the devices of the filesystem (iostat aqu-sz).";
     ReadAmplification "read_amplification" Ratio Neither
-        "Bytes the devices under the filesystem read for each byte that was read from cold caches.";
+        "Device bytes per byte read from a cold cache.";
     WriteAmplification "write_amplification" Ratio Neither
-        "Bytes the devices under the filesystem wrote for each byte that was written and flushed; below 1 where data were compressed, joined, or left out.";
-    CachedShare "cached_share" Share Neither
-        "The part of the bytes read that did not come from the devices; those of a ramp-up are taken to be as frequent as those counted.";
-    SpaceUsable "space_usable" Bytes Higher
-        "Space an ordinary user can fill right after mkfs.";
-    SpaceTotal "space_total" Bytes Neither
-        "Size of the device or image.";
+        "Device bytes per byte written and synced; below 1 if data was compressed, deduplicated, or skipped.";
+    CacheHitRatio "cache_hit_ratio" Fraction Neither
+        "Fraction of the bytes read that did not come from the devices, extrapolated to the ramp time.";
+    SpaceAvailable "space_available" Bytes Higher
+        "Space for unprivileged users after mkfs.";
+    DeviceSize "device_size" Bytes Neither
+        "Device or image size.";
     Inodes "inodes" Count Neither
-        "Inodes right after mkfs; absent where they are made on demand.";
+        "Number of inodes after mkfs; absent if the filesystem allocates inodes dynamically.";
     SpaceUsed "space_used" Bytes Lower
-        "Space the filesystem says is taken after the phases and a flush, less what it said before them.";
-    SpaceData "space_data" Bytes Neither
-        "Sizes of all files that were there after the phases, added up.";
-    SpaceOverhead "space_overhead" Ratio Lower
-        "Space taken for each byte of the files that were there.";
+        "Increase of the used space from before the phases to after the final sync.";
+    ApparentSize "apparent_size" Bytes Neither
+        "Sum of file sizes after the phases.";
+    SpaceAmplification "space_amplification" Ratio Lower
+        "Allocated bytes per byte of file data.";
     Instructions "instructions" Instructions Lower
-        "Guest instructions in the region the suite times: those of the kernel, of this program, and of reading the clock; kernel and program are not told apart, since the kernel itself does so by its ticks.";
+        "Guest instructions in the timed region, including those of the kernel, of fslab, and of clock reads; user and kernel mode are not separated.";
     InstructionsPerOp "instructions_per_op" Instructions Lower
-        "Guest instructions in the region the suite times, for each operation; of a tree, for each file.";
+        "Guest instructions in the timed region per operation; per file for file trees.";
     DurableInstructionsPerOp "durable_instructions_per_op" Instructions Lower
-        "Guest instructions until the flush that followed had returned, for each operation that wrote.";
+        "Guest instructions including the final sync per write operation.";
     InstructionsMean "instructions_mean" Instructions Lower
-        "Mean of the guest instructions of an operation, from when the worker turned to it.";
+        "Mean guest instructions of an operation, from its start.";
     InstructionsP50 "instructions_p50" Instructions Lower
-        "Half of the operations took at most so many guest instructions.";
+        "50th percentile of the guest instructions of an operation.";
     InstructionsP90 "instructions_p90" Instructions Lower
-        "90 % of the operations took at most so many guest instructions.";
+        "90th percentile of the guest instructions of an operation.";
     InstructionsP99 "instructions_p99" Instructions Lower
-        "99 % of the operations took at most so many guest instructions.";
+        "99th percentile of the guest instructions of an operation.";
     InstructionsP999 "instructions_p999" Instructions Lower
-        "99.9 % of the operations took at most so many guest instructions.";
+        "99.9th percentile of the guest instructions of an operation.";
     InstructionsMax "instructions_max" Instructions Lower
-        "The operation with the most guest instructions.";
+        "Maximum guest instructions of an operation.";
     StepInstructions "step_instructions" Instructions Lower
-        "Guest instructions of the whole step, whoever's they were.";
+        "Guest instructions of all tasks during the step.";
     LoopInstructions "loop_instructions" Instructions Lower
-        "Guest instructions from the first operation to the end of the last.";
-    FlushInstructions "flush_instructions" Instructions Lower
-        "Guest instructions of the flush after the loop.";
+        "Guest instructions from the start of the first operation to the end of the last.";
+    EndSyncInstructions "end_sync_instructions" Instructions Lower
+        "Guest instructions of the sync after the loop.";
     CloseInstructions "close_instructions" Instructions Lower
-        "Guest instructions of the close after the flush.";
-    ProgramInstructions "program_instructions" Instructions Neither
-        "Guest instructions of the workers, or of the program that made the step, those of the kernel on their behalf included.";
-    CausedInstructions "caused_instructions" Instructions Lower
-        "Guest instructions of the work and of the kernel threads it caused, from before the workers are set up until the last is done.";
-    CausedInstructionsPerOp "caused_instructions_per_op" Instructions Lower
-        "The same for each operation.";
+        "Guest instructions of the close after the final sync.";
+    ProcessInstructions "process_instructions" Instructions Neither
+        "Guest instructions of the workers or the program, system calls included.";
+    AttributedInstructions "attributed_instructions" Instructions Lower
+        "Guest instructions of the workload and attributed kernel threads, including worker setup and sync.";
+    AttributedInstructionsPerOp "attributed_instructions_per_op" Instructions Lower
+        "Guest instructions of the workload and attributed kernel threads per operation.";
     KernelThreadInstructions "kernel_thread_instructions" Instructions Neither
-        "Guest instructions of the kernel threads that the work caused: journal, writeback, workers of the filesystem, block layer, reclaim.";
+        "Guest instructions of attributed kernel threads: journal, writeback, filesystem workers, block layer, reclaim.";
 }
 
-/// Times, and as what they are kept where a clock counts instructions instead.
+/// Time metrics and the metrics that replace them if the clock counts instructions.
 const IN_INSTRUCTIONS: [(Metric, Metric); 13] = [
     (Metric::LatencyMean, Metric::InstructionsMean),
     (Metric::LatencyP50, Metric::InstructionsP50),
@@ -335,24 +335,24 @@ const IN_INSTRUCTIONS: [(Metric, Metric); 13] = [
     (Metric::LatencyMax, Metric::InstructionsMax),
     (Metric::Elapsed, Metric::StepInstructions),
     (Metric::LoopTime, Metric::LoopInstructions),
-    (Metric::FlushTime, Metric::FlushInstructions),
+    (Metric::EndSyncTime, Metric::EndSyncInstructions),
     (Metric::CloseTime, Metric::CloseInstructions),
-    (Metric::CausedTime, Metric::CausedInstructions),
-    (Metric::CausedTimePerOp, Metric::CausedInstructionsPerOp),
-    (Metric::KernelTime, Metric::KernelThreadInstructions),
+    (Metric::AttributedCpuTime, Metric::AttributedInstructions),
+    (Metric::AttributedCpuTimePerOp, Metric::AttributedInstructionsPerOp),
+    (Metric::KernelThreadTime, Metric::KernelThreadInstructions),
 ];
 
 impl Metric {
-    /// As what a value of this metric is kept where the clock counts instructions: a time as so
-    /// many of them, what is no matter of time as it is, and the rest not at all.
+    /// Metric that holds the value if the clock counts instructions: the instruction metric of a
+    /// time, the metric itself if it does not depend on time, otherwise `None`.
     pub(crate) fn in_instructions(self) -> Option<Self> {
         let restated = IN_INSTRUCTIONS.iter().find(|(time, _)| *time == self);
         match (restated, self.spec().unit) {
             (Some((_, instructions)), _) => Some(*instructions),
-            // Requests at a device are averaged over time.
-            (None, _) if self == Self::DeviceQueue => None,
-            (None, Unit::Share) => {
-                matches!(self, Self::WouldBlockShare | Self::CachedShare).then_some(self)
+            // The queue length is a mean over time.
+            (None, _) if self == Self::DeviceQueueLength => None,
+            (None, Unit::Fraction) => {
+                matches!(self, Self::EagainFraction | Self::CacheHitRatio).then_some(self)
             }
             (None, Unit::Bytes | Unit::Count | Unit::Ratio | Unit::Instructions) => Some(self),
             (None, Unit::BytesPerSecond | Unit::OpsPerSecond | Unit::Nanoseconds | Unit::Hertz) => {
@@ -361,12 +361,12 @@ impl Metric {
         }
     }
 
-    /// Its row.
+    /// Definition of the metric.
     pub fn spec(self) -> &'static MetricSpec {
         &ALL[self as usize]
     }
 
-    /// Its name.
+    /// Name of the metric.
     pub fn name(self) -> &'static str {
         self.spec().name
     }
@@ -378,9 +378,9 @@ impl From<Metric> for &'static str {
     }
 }
 
-/// The text names no metric.
+/// Error: unknown metric name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no metric is called `{0}`")]
+#[error("unknown metric `{0}`")]
 pub struct UnknownMetric(String);
 
 impl FromStr for Metric {
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_stands_at_its_metric_and_reads_back() {
+    fn definitions_are_in_enum_order_and_names_parse() {
         for (index, row) in ALL.iter().enumerate() {
             assert_eq!(row.metric as usize, index, "{}", row.name);
             assert_eq!(row.name.parse(), Ok(row.metric));

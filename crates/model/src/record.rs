@@ -1,11 +1,11 @@
-//! A whole run as data: what the store keeps and the report reads.
+//! A run as data: written by the store, read by the report.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    activity::SystemActivity,
     cell::{Cell, CellId},
     environment::Environment,
-    evidence::Evidence,
     histogram::Histogram,
     metric::Metric,
     phase::{Cache, ReplayOp, Role, Series},
@@ -16,246 +16,245 @@ use crate::{
     warning::Warning,
 };
 
-/// Everything that is known of a run.
+/// Complete run.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
-    /// The run itself.
+    /// Identity and parameters of the run.
     pub info: RunInfo,
-    /// The host at the start.
+    /// Host environment at the start.
     pub environment: Environment,
-    /// The cells, in plan order.
+    /// Cells in plan order.
     pub cells: Vec<CellRecord>,
-    /// The trials, in the order they were made.
+    /// Trials in the order of execution.
     pub trials: Vec<TrialRecord>,
     /// Warnings about the run as a whole.
     pub warnings: Vec<Warning>,
 }
 
-/// What was asked for, and by what.
+/// Identity and parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Unique name of the run: start time and random tail, in lower-case letters, digits and
+    /// Unique name of the run: start time and random suffix, in lower-case letters, digits, and
     /// dashes.
     pub id: String,
-    /// The plan's title.
+    /// Title of the plan.
     pub title: String,
-    /// The plan's name: a ready plan, or a file name.
+    /// Name of the plan: a built-in plan, or a file name.
     pub plan_name: String,
-    /// The plan, byte for byte.
+    /// Text of the plan file, byte for byte.
     pub plan_text: String,
-    /// Settings given on the command line on top of the plan, as (key, value).
-    pub amendments: Vec<(String, String)>,
-    /// The scale it was run at.
+    /// Plan keys overridden on the command line, as (key, value).
+    pub overrides: Vec<(String, String)>,
+    /// Scale of the run.
     pub scale: Scale,
-    /// How sure the run wants to be.
+    /// Precision profile.
     pub profile: Profile,
-    /// A fixed number of repeats, if the plan sets one.
-    pub repeats: Option<u32>,
-    /// The seed of order and data.
+    /// Fixed number of repetitions, if set by the plan.
+    pub repetitions: Option<u32>,
+    /// Seed of the trial order and of the written data.
     pub seed: u64,
-    /// The published study whose tables and charts the report shows first; `None` in most runs.
+    /// Published study whose tables and charts come first in the report.
     #[serde(default)]
-    pub view: Option<Study>,
-    /// What lies under the filesystems, in words.
+    pub study: Option<Study>,
+    /// Description of the storage.
     pub storage: String,
     /// Start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix: Nanos,
-    /// End, if the run came to it.
+    /// End, in nanoseconds since 1970-01-01 UTC; `None` if the run did not complete.
     pub ended_unix: Option<Nanos>,
-    /// Version and commit of the program that measured.
+    /// Version and commit of fslab.
     pub program: String,
 }
 
-/// One cell and what became of it.
+/// Cell with its state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellRecord {
-    /// Its id.
+    /// ID of the cell.
     pub id: CellId,
-    /// The cell.
+    /// Definition of the cell.
     pub cell: Cell,
-    /// Short name of its workload: suite and the parameters that the plan varies.
+    /// Short name of the workload: suite and the parameters that the plan varies.
     pub label: String,
-    /// What became of it.
+    /// State of the cell.
     pub state: CellState,
-    /// Its phases, in order.
+    /// Phases in order.
     pub phases: Vec<PhaseInfo>,
 }
 
-/// One phase of a cell, as the report needs it.
+/// Properties of a phase that the report uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseInfo {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// The heading under which tables collect it.
+    /// Heading of the table that contains the phase.
     pub group: String,
-    /// What it is for.
+    /// Role of the phase.
     pub role: Role,
-    /// The metric it is judged by.
+    /// Primary metric.
     pub primary: Metric,
-    /// What the caches held before it; `None` in runs that did not keep it.
+    /// Cache state before the phase; `None` for imported runs.
     #[serde(default)]
     pub cache: Option<Cache>,
 }
 
-/// What became of a cell.
+/// State of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum CellState {
-    /// More repeats are to come.
+    /// More repetitions follow.
     Open,
-    /// Enough repeats, by the rule named.
+    /// Closed by the stopping rule.
     Done {
-        /// Which rule, with its figures.
-        rule: String,
-    },
-    /// Never measured: the filesystem cannot be had here.
-    Skipped {
-        /// Why, and what would help.
+        /// Stopping rule that closed the cell, with its values.
         reason: String,
     },
-    /// Given up after a failure.
+    /// Not measured because the filesystem is not available.
+    Skipped {
+        /// Reason and hint.
+        reason: String,
+    },
+    /// Closed after a failure.
     Failed {
-        /// What failed.
+        /// Failure.
         reason: String,
     },
 }
 
-/// One repeat of one cell.
+/// One execution of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// Index of its cell in [`RunRecord::cells`].
+    /// Index of the cell in [`RunRecord::cells`].
     pub cell: usize,
-    /// Which repeat, from 0.
-    pub repeat: u32,
-    /// How many trials of this repeat were invalid before it.
+    /// Repetition, from 0.
+    pub repetition: u32,
+    /// Number of invalid trials of this repetition before this one.
     pub attempt: u32,
     /// Start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix: Nanos,
-    /// How long it took, preparation and undoing included.
+    /// Duration including preparation and cleanup.
     pub elapsed: Nanos,
-    /// What became of it.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Its samples.
+    /// Samples.
     pub samples: Vec<Sample>,
-    /// Times of its measured phases, merged over workers.
-    pub histograms: Vec<Times>,
-    /// Counted work of its measured phases over time, merged over workers, by phase.
+    /// Histograms of the measured phases, merged over workers.
+    pub histograms: Vec<PhaseHistogram>,
+    /// Completed operations and bytes over time, by measured phase, merged over workers.
     pub series: Vec<(String, Series)>,
-    /// What the machine did meanwhile, by measured phase or life-cycle step.
-    pub evidence: Vec<(String, Evidence)>,
-    /// Its warnings: the phase, or `None` for the whole trial.
+    /// System activity, by measured phase or lifecycle step.
+    pub activity: Vec<(String, SystemActivity)>,
+    /// Warnings by phase; `None` for the whole trial.
     pub warnings: Vec<(Option<String>, Warning)>,
-    /// What was done to the machine, in order.
+    /// Changes of the machine in order.
     pub actions: Vec<Action>,
-    /// Facts that differ from the run's.
+    /// Environment facts that differ from those of the run.
     pub environment: Environment,
 }
 
-/// How long things of one kind took in a phase.
+/// Histogram of one kind of latency in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
-    /// The phase.
+pub struct PhaseHistogram {
+    /// Phase.
     pub phase: String,
-    /// What was timed.
-    pub of: TimesOf,
-    /// The times, of all workers.
+    /// Kind of latency.
+    pub kind: HistogramKind,
+    /// Histogram over all workers.
     pub histogram: Histogram,
 }
 
-/// What was timed; see [`crate::phase::Latencies`].
+/// Kind of latency in a histogram; see [`crate::phase::Latencies`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
-pub enum TimesOf {
+pub enum HistogramKind {
     /// All operations, reads and writes.
     All,
     /// Reads.
     Read,
     /// Writes.
     Write,
-    /// Open loop only: operations from the instant the worker turned to them.
-    Service,
-    /// Queues only: until the kernel had taken the operation.
-    Submit,
-    /// Queues only: from then on to its completion.
-    Complete,
-    /// Flushes inside the loop.
-    Flush,
-    /// Replays only: operations of one kind.
+    /// Open loop only: from start of service to completion.
+    ServiceTime,
+    /// `io_uring` only: submission.
+    Submission,
+    /// `io_uring` only: from submission to completion.
+    Completion,
+    /// Sync calls in the loop.
+    Sync,
+    /// Replay only: operations of one type.
     Op(ReplayOp),
 }
 
-impl TimesOf {
-    /// Those that are of any kind: all operations, then the parts of
+impl HistogramKind {
+    /// Kinds other than [`Self::Op`]: all operations, then the members of
     /// [`crate::phase::Latencies::each`] in their order.
     pub const ALL: [Self; 7] = [
         Self::All,
         Self::Read,
         Self::Write,
-        Self::Service,
-        Self::Submit,
-        Self::Complete,
-        Self::Flush,
+        Self::ServiceTime,
+        Self::Submission,
+        Self::Completion,
+        Self::Sync,
     ];
 
-    /// Its word in files.
+    /// Name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Read => "read",
             Self::Write => "write",
-            Self::Service => "service",
-            Self::Submit => "submit",
-            Self::Complete => "complete",
-            Self::Flush => "flush",
+            Self::ServiceTime => "service",
+            Self::Submission => "submission",
+            Self::Completion => "completion",
+            Self::Sync => "sync",
             Self::Op(op) => op.word(),
         }
     }
 }
 
-impl From<TimesOf> for &'static str {
-    fn from(of: TimesOf) -> Self {
-        of.name()
+impl From<HistogramKind> for &'static str {
+    fn from(kind: HistogramKind) -> Self {
+        kind.name()
     }
 }
 
-impl TryFrom<String> for TimesOf {
+impl TryFrom<String> for HistogramKind {
     type Error = String;
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let every = Self::ALL.into_iter().chain(ReplayOp::ALL.map(Self::Op));
-        let found = every.into_iter().find(|of| of.name() == text);
-        found.ok_or_else(|| format!("nothing is timed as `{text}`"))
+        let found = every.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("unknown histogram kind `{text}`"))
     }
 }
 
-/// What became of a trial.
+/// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// All phases ended well.
+    /// All phases completed.
     Measured,
-    /// Something failed; samples up to there are kept but not counted.
+    /// A phase or step failed. Samples of earlier phases are stored but not counted.
     Failed {
-        /// The phase or step, and the chain of causes.
+        /// Phase or step, and the chain of causes.
         reason: String,
     },
-    /// Measured, while the machine did something that the run had declared before to spoil a
-    /// measurement, whatever its result; its samples are kept but not counted, and the repeat is
-    /// made again.
+    /// A predefined disturbance invalidated the trial, regardless of its result. Its samples are
+    /// stored but not counted, and the repetition is rerun.
     Invalid {
-        /// What the machine did.
+        /// Disturbance.
         reason: String,
     },
 }
 
-/// One thing done to the machine.
+/// Change of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// What was done: a command line, or a system call in words.
-    pub what: String,
-    /// How long it took.
+    /// Command line, or description of a system call.
+    pub description: String,
+    /// Duration.
     pub elapsed: Nanos,
-    /// Exit status and last words if it failed, else empty.
-    pub trouble: String,
+    /// Exit status and end of the error output; empty on success.
+    pub error: String,
 }
 
 #[cfg(test)]
@@ -264,13 +263,13 @@ mod tests {
     use crate::phase::Latencies;
 
     #[test]
-    fn what_was_timed_has_the_words_of_the_engine() {
+    fn histogram_kinds_match_latencies_and_parse() {
         let latencies = Latencies::default();
-        let words = latencies.each().map(|(name, _)| name);
-        assert_eq!(TimesOf::ALL.map(TimesOf::name)[1..], words);
-        for of in TimesOf::ALL {
-            let word = serde_json::Value::String(of.name().into());
-            assert_eq!(serde_json::from_value::<TimesOf>(word).ok(), Some(of));
+        let names = latencies.each().map(|(name, _)| name);
+        assert_eq!(HistogramKind::ALL.map(HistogramKind::name)[1..], names);
+        for kind in HistogramKind::ALL {
+            let name = serde_json::Value::String(kind.name().into());
+            assert_eq!(serde_json::from_value::<HistogramKind>(name).ok(), Some(kind));
         }
     }
 }

@@ -1,38 +1,38 @@
-//! One value of one metric of one phase of one trial: the only form in which results are kept.
+//! Sample: one value of one metric in one phase of one trial. All results are stored as samples.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// One value.
+/// Value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The phase it belongs to; life-cycle steps have the names in [`lifecycle`].
+    /// Phase, or a lifecycle step of [`lifecycle`].
     pub phase: String,
-    /// What was measured; gives unit and direction.
+    /// Metric; determines unit and direction.
     pub metric: Metric,
-    /// The worker, or `None` for all of them together.
+    /// Worker; `None` for all workers together.
     pub worker: Option<u32>,
-    /// The value in the metric's base unit; finite.
+    /// Value in the base unit of the metric; finite.
     pub value: f64,
 }
 
-/// Names of the steps around the phases of a trial.
+/// Names of the lifecycle steps of a trial.
 pub mod lifecycle {
-    /// Making the filesystem.
+    /// mkfs: creates the filesystem.
     pub const MKFS: &str = "mkfs";
-    /// What the plan does to it between mkfs and the workload, all steps together.
+    /// All setup steps of the plan, between mkfs and the workload.
     pub const SETUP: &str = "setup";
-    /// Mounting it for the first time.
+    /// First mount.
     pub const MOUNT: &str = "mount";
-    /// Unmounting it at the end.
+    /// Last unmount.
     pub const UMOUNT: &str = "umount";
-    /// The space it takes after the phases, before it is unmounted.
+    /// Space usage after the phases, before the last unmount.
     pub const SPACE: &str = "space";
-    /// Checking it, read-only, after the end.
+    /// Read-only check after the last unmount.
     pub const FSCK: &str = "fsck";
-    /// The trial as a whole, from before its filesystem is made until it is gone.
+    /// The whole trial, from before mkfs until the filesystem is removed.
     pub const TRIAL: &str = "trial";
-    /// The steps that take time, in order.
+    /// Timed steps, in order.
     pub const ALL: [&str; 5] = [MKFS, SETUP, MOUNT, UMOUNT, FSCK];
 }

@@ -63,7 +63,7 @@ impl Series {
     /// Reads the stored form back.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes were cut, damaged, or written by a newer format.
+    /// [`DecodeError`] if the bytes are truncated, damaged, or of another format.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
         let format = take(&mut bytes)?;
         if format != FORMAT {
@@ -76,7 +76,7 @@ impl Series {
             series.ops.push(take(&mut bytes)?);
             series.bytes.push(take(&mut bytes)?);
         }
-        // Whoever reads it adds the counts up and looks for the end: both are numbers, too.
+        // Readers compute the sum of the counts and the end of the series: neither may overflow.
         let sum =
             |counts: &[u64]| counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
         let end = interval.0.checked_mul(intervals).and_then(|all| start.0.checked_add(all));

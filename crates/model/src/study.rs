@@ -1,13 +1,12 @@
-//! Published studies whose tables and charts a report can show from a run of its own.
+//! Published studies whose tables and charts a report can reproduce from the data of a run.
 //!
-//! A plan names one ([`crate::Plan::view`]); its report then puts the tables and charts that answer
-//! the study's questions first, under the study's titles and numbers. What such a view holds is in
-//! crate `report`; what the study itself found is among the published results. Nothing here says
-//! that a run reproduces a study: that is for its conditions to tell.
+//! A plan names a study ([`crate::Plan::study`]). The report of its run starts with the tables and
+//! charts of the study, with their titles and numbers. Crate `report` defines these tables and
+//! contains the published results. A run with other conditions does not reproduce the study.
 
 use serde::{Deserialize, Serialize};
 
-/// A published study, as the view of a report.
+/// Published study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Study {
     /// "IOzone Performance Exploration", 2009: eight filesystems, 13 tests, four record sizes.
@@ -28,7 +27,7 @@ pub enum Study {
 }
 
 impl Study {
-    /// All of them, the oldest plan first.
+    /// All studies, in the order of their plans.
     pub const ALL: [Self; 5] = [
         Self::Iozone2009,
         Self::Tasks2006,
@@ -37,7 +36,7 @@ impl Study {
         Self::Smallfiles2011,
     ];
 
-    /// Its word in plans and run files; the ready plan that asks its questions has the same name.
+    /// Name in plans and run files, and name of the built-in plan of the study.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iozone2009 => "iozone-2009",
@@ -48,9 +47,8 @@ impl Study {
         }
     }
 
-    /// The study of that name. Ready plans have the names of their studies, so it also tells which
-    /// study a run made by a version without views belongs to.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Study of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|study| study.name() == name)
     }
 }
@@ -60,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_study_has_one_name_everywhere() {
+    fn stored_names_of_studies_match_their_names() {
         for study in Study::ALL {
-            assert_eq!(Study::named(study.name()), Some(study));
+            assert_eq!(Study::from_name(study.name()), Some(study));
             let stored = serde_json::to_string(&study).unwrap();
             assert_eq!(stored, format!("\"{}\"", study.name()));
             assert_eq!(serde_json::from_str::<Study>(&stored).unwrap(), study);
         }
-        assert_eq!(Study::named("demo"), None);
+        assert_eq!(Study::from_name("demo"), None);
     }
 }

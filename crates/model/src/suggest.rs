@@ -1,10 +1,75 @@
-//! "Did you mean": the nearest known word to an unknown one.
+//! Suggestions for unknown names: similar names, and names of other benchmarks.
 
-/// The word of `known` nearest to `word`, if it is near enough to be a likely slip.
+/// Names that users know from fio, IOzone, bonnie++, dbench, and mount tables, with those of fslab.
+/// The first one that exists in the context is suggested.
+const FAMILIAR: &[(&str, &[&str])] = &[
+    ("bs", &["block_size"]),
+    ("blocksize", &["block_size"]),
+    ("record", &["block_size"]),
+    ("chunk", &["block_size"]),
+    ("bssplit", &["block_size_split"]),
+    ("rw", &["direction", "access_pattern"]),
+    ("readwrite", &["direction", "access_pattern"]),
+    ("pattern", &["access_pattern"]),
+    ("rwmixread", &["read_fraction"]),
+    ("numjobs", &["workers", "clients"]),
+    ("jobs", &["workers", "clients"]),
+    ("threads", &["workers", "clients"]),
+    ("processes", &["workers", "clients"]),
+    ("iodepth", &["queue_depth"]),
+    ("qd", &["queue_depth"]),
+    ("ioengine", &["io_engine"]),
+    ("engine", &["io_engine"]),
+    ("size", &["file_size", "image_size", "file_size_mean", "large_file_size"]),
+    ("filesize", &["file_size", "file_size_mean"]),
+    ("nrfiles", &["files"]),
+    ("time", &["runtime"]),
+    ("duration", &["runtime"]),
+    ("timeout", &["time_limit", "runtime"]),
+    ("budget", &["time_limit"]),
+    ("ramp", &["ramp_time"]),
+    ("warmup", &["ramp_time"]),
+    ("thinktime", &["think_time"]),
+    ("fsync", &["fsync_every"]),
+    ("fdatasync", &["fsync_every"]),
+    ("sync", &["o_sync", "sync_after", "fsync_each"]),
+    ("dedupe_percentage", &["duplicate_fraction"]),
+    ("buffer_compress_percentage", &["incompressible_fraction"]),
+    ("loops", &["repetitions", "passes"]),
+    ("repeat", &["repetitions"]),
+    ("repeats", &["repetitions"]),
+    ("runs", &["repetitions"]),
+    ("mem", &["memory_limit"]),
+    ("memory", &["memory_limit"]),
+    ("image", &["image_size"]),
+    ("fs", &["filesystem"]),
+    ("fstype", &["type", "filesystem"]),
+    ("base", &["type"]),
+    ("mkfs", &["mkfs_options"]),
+    ("mount", &["mount_options"]),
+    ("options", &["mount_options"]),
+    ("recipe", &["preset"]),
+    ("full", &["fill_percent"]),
+    ("iops", &["ops_rate"]),
+    ("bw", &["throughput"]),
+    ("lat", &["latency_p50"]),
+    ("p50", &["latency_p50"]),
+    ("p99", &["latency_p99"]),
+];
+
+/// Suggestion for the unknown name `word` among the names `known`: the name of fslab for a name of
+/// another program, otherwise a similar name.
 ///
-/// Nearness is the optimal string alignment distance (insert, delete, replace, swap neighbours); at
-/// most a third of the word, and at least one letter, may differ.
+/// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighbors);
+/// at most a third of the word, and at least one letter, may differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let familiar = FAMILIAR.iter().find(|(name, _)| *name == word);
+    let mut names = familiar.into_iter().flat_map(|(_, names)| *names);
+    let found = names.find_map(|name| known.iter().find(|known| *known == name).copied());
+    if found.is_some() {
+        return found;
+    }
     let limit = (word.chars().count() / 3).max(1);
     known
         .into_iter()
@@ -42,11 +107,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_found_and_strangers_are_not() {
+    fn similar_names_are_suggested() {
         let known = ["filesystem", "workload", "scheduler"];
         assert_eq!(nearest("filesytem", known), Some("filesystem"));
         assert_eq!(nearest("wrokload", known), Some("workload"));
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("", known), None);
+    }
+
+    #[test]
+    fn names_of_other_programs_are_suggested_if_the_context_has_them() {
+        let known = ["block_size", "queue_depth", "clients"];
+        assert_eq!(nearest("bs", known), Some("block_size"));
+        assert_eq!(nearest("numjobs", known), Some("clients"));
+        assert_eq!(nearest("ioengine", known), None);
     }
 }

@@ -1,9 +1,8 @@
-//! Quantities that cannot be mixed up: sizes, times, counts, ratios, and the scale of a plan.
+//! Types for sizes, times, counts, ratios, and the scale of a plan.
 //!
-//! Inside the program everything is in base units (bytes, nanoseconds, operations). Text enters
-//! through [`Bytes::parse`], [`Nanos::parse`], and [`Scale::parse`]; the canonical spelling that
-//! leaves again is the `Display` form. Rounded, human-sized forms belong to the report and are not
-//! made here.
+//! All values are in base units (bytes, nanoseconds, operations). [`Bytes::parse`],
+//! [`Nanos::parse`], and [`Scale::parse`] parse text; `Display` writes the canonical spelling. The
+//! report rounds values for display, except for [`Bytes::rough`].
 
 use std::{
     fmt,
@@ -14,36 +13,36 @@ use std::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A size or an amount of data, in bytes.
+/// Size or amount of data, in bytes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// A duration, in nanoseconds.
+/// Duration or instant, in nanoseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// A number of operations.
+/// Number of operations.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Ops(pub u64);
 
-/// A dimensionless share or quotient; 1.0 is "all" or "equal".
+/// Dimensionless fraction or ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ratio(pub f64);
 
-/// Why a text is not a size.
+/// Error of parsing a size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SizeError {
-    /// A decimal-looking unit that people use for two different sizes.
+    /// The unit is in use for both powers of 1000 and of 1024.
     #[error(
         "`{text}` is ambiguous: {number}{prefix}B may mean {decimal} or {binary} bytes; \
          write `{number}{prefix_binary}iB` for {binary} bytes, or `{decimal}B` for {decimal}"
@@ -51,33 +50,33 @@ pub enum SizeError {
     Ambiguous {
         /// The text as given.
         text: String,
-        /// Its number part.
+        /// Number part.
         number: u64,
-        /// Its unit letter as given.
+        /// Unit letter as given.
         prefix: char,
-        /// The letter of the binary unit (`K`, `M`, `G`, `T`).
+        /// Letter of the binary unit (`K`, `M`, `G`, `T`, `P`).
         prefix_binary: char,
-        /// The size if the unit is a power of 1000.
+        /// Size if the unit is a power of 1000.
         decimal: u64,
-        /// The size if the unit is a power of 1024.
+        /// Size if the unit is a power of 1024.
         binary: u64,
     },
-    /// The unit is none of those known.
-    #[error("`{text}` has the unknown unit `{unit}`; use B, KiB, MiB, GiB or TiB, as in `4KiB`")]
+    /// Unknown unit.
+    #[error("`{text}` has the unknown unit `{unit}`; use B, KiB, MiB, GiB, or TiB, such as `4KiB`")]
     Unit {
         /// The text as given.
         text: String,
         /// The unit as given.
         unit: String,
     },
-    /// There is no whole number at the start.
-    #[error("`{text}` is not a size; write a whole number and a unit, as in `4KiB`")]
+    /// No integer at the start.
+    #[error("`{text}` is not a size; use an integer and a unit, such as `4KiB`")]
     Number {
         /// The text as given.
         text: String,
     },
-    /// The size needs more than 64 bits.
-    #[error("`{text}` is too large: a size must stay below 16 EiB")]
+    /// The size exceeds 64 bits.
+    #[error("`{text}` is too large; use a size below 16 EiB")]
     TooLarge {
         /// The text as given.
         text: String,
@@ -110,13 +109,13 @@ impl Bytes {
         Self(n * Self::GIB)
     }
 
-    /// Reads a size as people in this field write it.
+    /// Parses a size.
     ///
-    /// `4KiB`, `4k` and `4K` are 4096 bytes (a bare letter is binary, as in fio and `IOzone`);
-    /// `512` and `512B` are bytes. `4KB` is refused, with both of its meanings in the message.
+    /// `4KiB`, `4k`, and `4K` are 4096 bytes (a single letter is binary, as in fio and IOzone);
+    /// `512` and `512B` are bytes. `4KB` is rejected as ambiguous.
     ///
     /// # Errors
-    /// [`SizeError`] says what is wrong and what to write instead.
+    /// [`SizeError`] with a hint.
     pub fn parse(text: &str) -> Result<Self, SizeError> {
         let trimmed = text.trim();
         let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -155,7 +154,7 @@ impl Bytes {
         Err(unknown())
     }
 
-    /// This size times a scale, rounded down to whole bytes.
+    /// Size times a scale, rounded down to bytes.
     pub fn scaled(self, scale: Scale) -> Self {
         let wide = u128::from(self.0) * u128::from(scale.numerator) / u128::from(scale.denominator);
         Self(u64::try_from(wide).unwrap_or(u64::MAX))
@@ -163,8 +162,8 @@ impl Bytes {
 }
 
 impl Bytes {
-    /// For people: the canonical spelling, unless it has more than four digits; then about, with
-    /// one decimal.
+    /// Rounded size for messages: the canonical spelling if it has at most four digits, otherwise
+    /// an approximation with one decimal place.
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
     pub fn rough(self) -> String {
         let exact = self.to_string();
@@ -179,7 +178,7 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// The canonical spelling: the largest binary unit that leaves a whole number.
+    /// Canonical spelling: integer with the largest possible binary unit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = UNITS
             .into_iter()
@@ -220,14 +219,16 @@ impl Add for Ops {
     }
 }
 
-/// Why a text is not a duration.
+/// Error of parsing a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TimeError {
-    /// It is no whole number with a unit of time.
-    #[error("`{0}` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`")]
+    /// Not an integer with a unit of time.
+    #[error(
+        "`{0}` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`"
+    )]
     Form(String),
-    /// It needs more than 64 bits of nanoseconds.
-    #[error("`{0}` is too long: a duration must stay below 584 years")]
+    /// The duration exceeds 64 bits of nanoseconds.
+    #[error("`{0}` is too long; use a duration below 584 years")]
     TooLong(String),
 }
 
@@ -242,11 +243,11 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 impl Nanos {
-    /// Reads a duration: a whole number and a unit, such as `500ms`, `10s`, or `2min`; `µs` is
-    /// `us`, and zero needs no unit.
+    /// Parses a duration: an integer and a unit, such as `500ms`, `10s`, or `2min`. `µs` is
+    /// accepted for `us`; zero requires no unit.
     ///
     /// # Errors
-    /// [`TimeError`] says what to write instead.
+    /// [`TimeError`] with a hint.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         let trimmed = text.trim();
         let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -265,7 +266,7 @@ impl Nanos {
         nanos.map(Self).ok_or_else(|| TimeError::TooLong(text.into()))
     }
 
-    /// This duration in seconds.
+    /// Duration in seconds.
     #[expect(
         clippy::cast_precision_loss,
         reason = "exact below 104 days, relative error 1e-16 above"
@@ -276,7 +277,7 @@ impl Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// The canonical spelling: the largest unit that leaves a whole number.
+    /// Canonical spelling: integer with the largest possible unit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |unit: &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(unit.1);
         match TIMES.iter().rev().find(whole) {
@@ -313,27 +314,27 @@ impl From<std::time::Duration> for Nanos {
     }
 }
 
-/// How much smaller (or larger) than written a plan is run: a fraction applied to every size that
-/// states an amount of work or of memory, so that their ratios stay.
+/// Scale of a plan: a factor for all sizes that are amounts of work or of memory, so that their
+/// ratios are constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scale {
     numerator: u32,
     denominator: u32,
 }
 
-/// Why a text is not a scale.
+/// Error of parsing a scale.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a scale; write `1`, `2` or a fraction such as `1/64`")]
+#[error("`{0}` is not a scale; use `1`, `2`, or a fraction such as `1/64`")]
 pub struct ScaleError(String);
 
 impl Scale {
-    /// Sizes as written.
+    /// Unchanged sizes.
     pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
-    /// Reads `N` or `N/D`, both positive.
+    /// Parses `N` or `N/D`, both positive.
     ///
     /// # Errors
-    /// [`ScaleError`] when it is neither.
+    /// [`ScaleError`] with a hint.
     pub fn parse(text: &str) -> Result<Self, ScaleError> {
         let error = || ScaleError(text.into());
         let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sizes_are_told_about() {
+    fn rough_sizes_have_at_most_four_digits() {
         let words = [1000, 107_374_182, 838_860 << 10, 24 << 30, 24105 << 20].map(Bytes);
         let words = words.map(Bytes::rough);
         let expected = ["1000B", "about 102.4 MiB", "about 819.2 MiB", "24GiB", "about 23.5 GiB"];
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_the_field_writes_them() {
+    fn sizes_accept_common_spellings() {
         check("4KiB", expect!["4096 = 4KiB"]);
         check("4k", expect!["4096 = 4KiB"]);
         check("16 MiB", expect!["16777216 = 16MiB"]);
@@ -396,15 +397,15 @@ mod tests {
         );
         check(
             "4q",
-            expect!["`4q` has the unknown unit `q`; use B, KiB, MiB, GiB or TiB, as in `4KiB`"],
+            expect!["`4q` has the unknown unit `q`; use B, KiB, MiB, GiB, or TiB, such as `4KiB`"],
         );
-        check("big", expect!["`big` is not a size; write a whole number and a unit, as in `4KiB`"]);
+        check("big", expect!["`big` is not a size; use an integer and a unit, such as `4KiB`"]);
         check(
             "1.5MiB",
-            expect!["`1.5MiB` is not a size; write a whole number and a unit, as in `4KiB`"],
+            expect!["`1.5MiB` is not a size; use an integer and a unit, such as `4KiB`"],
         );
-        check("-4k", expect!["`-4k` is not a size; write a whole number and a unit, as in `4KiB`"]);
-        check("99999999TiB", expect!["`99999999TiB` is too large: a size must stay below 16 EiB"]);
+        check("-4k", expect!["`-4k` is not a size; use an integer and a unit, such as `4KiB`"]);
+        check("99999999TiB", expect!["`99999999TiB` is too large; use a size below 16 EiB"]);
     }
 
     #[test]
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_whole_numbers_with_a_unit() {
+    fn durations_are_integers_with_a_unit() {
         let read = |text: &str| match Nanos::parse(text) {
             Ok(time) => format!("{} = {time}", time.0),
             Err(error) => error.to_string(),
@@ -433,21 +434,21 @@ mod tests {
             0 = 0s
             0 = 0s
             3600000000000 = 1h
-            `5` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
-            `s` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
-            `1.5s` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`
-            `9999999h` is too long: a duration must stay below 584 years"#]]
+            `5` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+            `s` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+            `1.5s` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+            `9999999h` is too long; use a duration below 584 years"#]]
         .assert_eq(&lines.join("\n"));
     }
 
     proptest::proptest! {
         #[test]
-        fn the_canonical_duration_reads_back(nanos: u64) {
+        fn the_canonical_duration_is_reversible(nanos: u64) {
             proptest::prop_assert_eq!(Nanos::parse(&Nanos(nanos).to_string()), Ok(Nanos(nanos)));
         }
 
         #[test]
-        fn the_canonical_spelling_reads_back(bytes: u64) {
+        fn the_canonical_size_is_reversible(bytes: u64) {
             proptest::prop_assert_eq!(Bytes::parse(&Bytes(bytes).to_string()), Ok(Bytes(bytes)));
         }
     }

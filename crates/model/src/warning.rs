@@ -1,10 +1,10 @@
-//! What is wrong with a measurement, as a value that travels with the number it qualifies.
+//! Measurement warnings. A warning is stored and shown with the value it qualifies.
 //!
-//! The reference page `docs/reference/warnings.md` is made from this table. A warning always
-//! says what was seen and what cures it.
+//! Each warning has a message with the observed values and a hint. The reference page
+//! `docs/reference/warnings.md` is generated from this module.
 
-mod cures;
 mod examples;
+mod hints;
 mod messages;
 
 use serde::{Deserialize, Serialize};
@@ -14,447 +14,449 @@ use crate::{
     units::{Bytes, Nanos, Ratio},
 };
 
-/// What a warning does to the number.
+/// Effect of a warning on the value it qualifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Worth knowing.
+pub enum Severity {
+    /// Additional information.
     Info,
-    /// Shown at the number; read it with care.
-    Warn,
-    /// No claim is made from the number.
-    Block,
+    /// The value is shown with the warning.
+    Warning,
+    /// No finding uses the value.
+    Blocking,
 }
 
-impl Level {
-    /// One word for tables.
+impl Severity {
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
-            Self::Warn => "warning",
-            Self::Block => "no claim",
+            Self::Warning => "warning",
+            Self::Blocking => "blocking",
         }
     }
 }
 
-/// What was seen.
+/// Measurement warning. Its code, also the serde tag, is the name of the variant in kebab case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Warning {
-    /// Too few repeats for an interval.
-    Few {
-        /// Repeats there are.
+    /// Too few repetitions for a confidence interval.
+    TooFewRepetitions {
+        /// Valid repetitions.
         n: u32,
-        /// Repeats an interval at 95 % needs.
+        /// Repetitions needed for a 95 % confidence interval.
         needed: u32,
     },
-    /// The interval is wider than the profile's target.
-    Wide {
+    /// The confidence interval is wider than the profile's target.
+    WideInterval {
         /// Half-width relative to the median.
         half_width: Ratio,
-        /// The target.
+        /// Target of the profile.
         target: Ratio,
     },
-    /// A phase that should have started cold was served from memory.
-    NotCold {
-        /// Bytes the phase asked for.
-        asked: Bytes,
-        /// Bytes that came from the device.
+    /// A phase that requires a cold cache read data from memory.
+    CacheNotCold {
+        /// Bytes requested by the phase.
+        requested: Bytes,
+        /// Bytes read from the device.
         from_device: Bytes,
     },
-    /// The caches could not be emptied.
-    CacheKept {
-        /// Why not.
+    /// The caches could not be dropped.
+    CacheNotDropped {
+        /// Reason.
         reason: String,
+        /// True if root can drop them.
+        needs_root: bool,
     },
-    /// The file fits into the memory the workload may use.
-    FitsMemory {
-        /// Size of all files together.
+    /// The files fit in the memory available to the workload.
+    FitsInMemory {
+        /// Total size of the files.
         working_set: Bytes,
-        /// Memory of the workload.
+        /// Memory available to the workload.
         memory: Bytes,
     },
-    /// What lies under the filesystem is not a disk of its own.
-    Backing {
-        /// What it is.
-        what: String,
+    /// The storage is not a dedicated disk.
+    SharedStorage {
+        /// Description of the storage.
+        storage: String,
+        /// True if the storage is a directory of a mounted filesystem.
+        directory: bool,
     },
-    /// Written data was not flushed inside or after the timed region.
-    Unsynced,
-    /// The data written can be compressed or deduplicated.
-    Compressible,
-    /// A setting reads back otherwise than it was set.
-    ReadBack {
-        /// The setting.
+    /// Written data was not synced in or after the timed region.
+    NotDurable,
+    /// The written data can be compressed or deduplicated.
+    CompressibleData,
+    /// A setting reads back another value than the one set.
+    SettingNotApplied {
+        /// Setting.
         setting: String,
-        /// What was asked for.
+        /// Value set.
         wanted: String,
-        /// What the kernel says.
+        /// Value read back.
         found: String,
     },
-    /// The plan's memory limit could not be set.
-    MemoryUnlimited {
-        /// Why not.
+    /// The memory limit of the plan could not be set.
+    MemoryLimitNotSet {
+        /// Reason.
         reason: String,
     },
     /// The device was still busy when the phase had to start.
-    NotIdle {
-        /// How long it was waited for.
+    DeviceNotIdle {
+        /// Time waited for the device.
         waited: Nanos,
     },
-    /// The clock is too coarse or too slow to read for the operations timed.
-    Clock {
-        /// Cost of reading it.
+    /// Reading the clock takes too long for the timed operations.
+    SlowClock {
+        /// Time per clock read.
         cost: Nanos,
-        /// Median operation.
+        /// Median operation latency.
         median: Nanos,
     },
-    /// The load generator itself took a large part of the workers' time.
+    /// The load generator used a large part of the worker time.
     GeneratorBound {
-        /// Time of the loop without calls over the workers' time for each operation.
+        /// Load generator overhead over worker time per operation.
         share: Ratio,
-        /// Time of the loop without calls, for one operation.
+        /// Load generator overhead per operation.
         loop_time: Nanos,
     },
-    /// The phase was over too soon to say much.
-    Short {
-        /// How long it took.
+    /// The phase was too short for a reliable result.
+    ShortPhase {
+        /// Duration of the phase.
         elapsed: Nanos,
     },
-    /// A phase that should have found its data in memory read a device.
-    NotWarm {
-        /// The part of the bytes that came from memory.
+    /// A phase that requires a warm cache read from a device.
+    CacheNotWarm {
+        /// Fraction of the bytes read that came from memory.
         cached: Ratio,
     },
-    /// Part of what was read came from memory, and part from the devices.
-    Mixed {
-        /// The part of the bytes that came from memory.
+    /// Some of the bytes read came from memory and some from the devices.
+    PartlyCached {
+        /// Fraction of the bytes read that came from memory.
         cached: Ratio,
     },
-    /// Something used a processor for nearly all of the time.
+    /// One consumer used a CPU for nearly the whole phase.
     CpuBound {
-        /// Who: the workers, or a kind of kernel thread.
+        /// The workers, or a kind of kernel thread.
         who: String,
-        /// Its CPU time over elapsed time; 1 is one processor.
+        /// CPU time over elapsed time; 1 is one CPU.
         share: Ratio,
     },
-    /// Others used the processors.
-    ForeignCpu {
-        /// Their part of the time of all processors.
+    /// Other processes used CPU time.
+    OtherCpuLoad {
+        /// Fraction of the time of all CPUs.
         share: Ratio,
-        /// Who used the most.
+        /// Process with the most CPU time.
         who: String,
     },
-    /// Others used the devices.
-    ForeignIo {
-        /// The device.
+    /// Other processes did I/O on the device.
+    OtherIoLoad {
+        /// Device.
         device: String,
-        /// Bytes beyond what the workload accounts for.
+        /// Bytes beyond those of the workload.
         bytes: Bytes,
-        /// The same over all bytes of the device.
+        /// Fraction of all bytes of the device.
         share: Ratio,
     },
-    /// Tasks waited for a resource.
-    Pressure {
-        /// Which: `memory` or `a processor`.
+    /// Tasks were stalled on a resource (PSI).
+    ResourcePressure {
+        /// Resource: `memory` or `CPU`.
         resource: String,
-        /// The part of the time.
+        /// Fraction of the time.
         share: Ratio,
     },
-    /// The hypervisor gave processor time to others.
-    Steal {
-        /// The part of the time of all processors.
+    /// The hypervisor stole CPU time.
+    CpuSteal {
+        /// Fraction of the time of all CPUs.
         share: Ratio,
     },
-    /// A processor was slowed down for its temperature or power.
-    Throttled {
-        /// How often.
+    /// The CPU was throttled because of temperature or power.
+    CpuThrottled {
+        /// Number of throttling events.
         events: u64,
     },
-    /// The rate still moved when it should have been steady.
-    NotSteady {
-        /// Largest less smallest interval, over the mean.
+    /// The rate did not reach a steady state.
+    NotSteadyState {
+        /// Largest minus smallest interval, over the mean.
         range: Ratio,
-        /// How far the fitted line moves over the window, over the mean.
+        /// Change of the fitted line over the window, over the mean.
         slope: Ratio,
     },
-    /// Much of what was written was still in memory at the end.
-    Dirty {
-        /// Bytes not yet written back, of the whole machine.
+    /// Written data was still dirty at the end.
+    UnwrittenData {
+        /// Dirty memory of the whole machine.
         left: Bytes,
         /// Bytes written.
         written: Bytes,
     },
-    /// The devices wrote less than was flushed.
-    Shrunk {
-        /// Bytes the devices wrote for each byte flushed.
+    /// The devices wrote fewer bytes than were synced.
+    ReducedWrites {
+        /// Device bytes per byte synced.
         amplification: Ratio,
     },
-    /// Faster than is possible.
-    Impossible {
-        /// What was seen, and what bounds it.
+    /// The result is faster than the hardware allows.
+    ImplausibleResult {
+        /// Observed value and its upper bound.
         what: String,
     },
-    /// The filesystem did what it had put off.
-    Background {
-        /// The kernel thread.
+    /// Deferred filesystem work ran during the phase.
+    DeferredWork {
+        /// Kernel thread.
         who: String,
         /// Its CPU time.
         time: Nanos,
     },
-    /// The kernel logged something about the filesystem or its devices.
-    KernelLog {
-        /// The line; the first if there are many.
+    /// The kernel logged messages about the filesystem or its devices.
+    KernelMessage {
+        /// First message.
         line: String,
-        /// How many lines.
+        /// Number of messages.
         lines: u64,
     },
-    /// Evidence that the machine does not give.
-    Absent {
-        /// What.
+    /// The machine does not provide a value.
+    NotAvailable {
+        /// Name of the value.
         what: String,
-        /// Why, and what would help.
+        /// Reason and hint.
         why: String,
     },
-    /// The read-only check found errors after the workload.
-    Damaged {
-        /// The check's exit status and first words.
+    /// The read-only fsck found errors after the workload.
+    FsckFailed {
+        /// Exit status and first line of output.
         verdict: String,
     },
-    /// The plan or its size was changed from the command line.
-    Amended {
-        /// What was changed.
+    /// The plan was overridden on the command line.
+    PlanOverridden {
+        /// Override.
         what: String,
     },
-    /// A mount option or an argument of mkfs that today's kernel or tool no longer has was left out
+    /// A mount option or mkfs argument that the kernel or the tool no longer supports was omitted
     /// or replaced.
-    OptionGone {
-        /// As the plan has it: `nobh of ext4`.
+    OptionRemoved {
+        /// Option as in the plan: `nobh of ext4`.
         option: String,
-        /// Since when it is gone, and what was done instead.
+        /// Version that removed it, and the replacement.
         instead: String,
     },
-    /// The phase was left out since the filesystem or the kernel does not have what it is about.
-    Lacks {
-        /// What it lacks.
+    /// The phase was skipped because the filesystem or the kernel does not support it.
+    NotSupported {
+        /// Missing feature.
         what: String,
-        /// What the kernel said when it was tried.
+        /// Error of the kernel.
         why: String,
     },
-    /// The machine was to be booted between trials, and was not.
+    /// The machine was not rebooted between trials, as the plan requires.
     NotRebooted,
-    /// It was measured in a guest whose times are not those of a machine.
-    InGuest {
-        /// What ran the guest.
+    /// The trial ran in a guest.
+    MeasuredInGuest {
+        /// Kind of guest.
         kind: GuestKind,
-        /// What each request takes on the device of a guest that counts; `None` for no time, and
-        /// for all others.
+        /// Latency per device request of an icount guest; `None` for no latency, and for all other
+        /// guests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         latency: Option<Nanos>,
     },
-    /// The clock of a guest that counts instructions jumped while its processor had nothing to do:
-    /// something waited for a time to pass.
-    Idle {
-        /// The part of the phase that was jumped over.
+    /// The CPU of an icount guest was idle, so its clock advanced without instructions.
+    GuestIdle {
+        /// Idle fraction of the phase.
         share: Ratio,
     },
-    /// What the guest flushed stayed in the memory of its host.
-    HostNotFlushed,
-    /// A setting that the machine does not have was brought about by other means.
-    StandIn {
-        /// What was asked for: `cpu_speed 50%`.
+    /// The guest does not pass flushes to the host.
+    FlushNotPassed,
+    /// A setting that the machine does not have was emulated.
+    SettingEmulated {
+        /// Setting and value: `cpu_speed 50%`.
         wanted: String,
-        /// What was done instead.
+        /// Mechanism used.
         instead: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// Operations of a replay went otherwise than their load file has it.
-    Unexpected {
-        /// How many.
+    /// Replayed operations returned another status than in the loadfile.
+    UnexpectedStatus {
+        /// Number of these operations.
         count: u64,
-        /// Of how many.
+        /// Number of all operations.
         of: u64,
     },
-    /// The repeats gather around two values.
-    Modes {
-        /// Repeats around the lower one.
+    /// The repetitions form two clusters.
+    Bimodal {
+        /// Repetitions in the lower cluster.
         lower: u32,
-        /// Repeats around the higher one.
+        /// Repetitions in the higher cluster.
         higher: u32,
-        /// The higher over the lower, by their medians.
+        /// Ratio of the medians, higher over lower.
         ratio: Ratio,
     },
-    /// Repeats lie far from the others; none is left out.
+    /// Some repetitions are outliers; none was removed.
     Outliers {
-        /// How many lie further than 10 robust standard deviations away.
+        /// Repetitions more than 10 robust standard deviations from the median.
         severe: u32,
-        /// Of how many.
+        /// Number of repetitions.
         of: u32,
     },
-    /// Ways to compare that rest on other assumptions come to another answer.
-    Disagree {
-        /// Which, and what it says.
+    /// Methods with different assumptions disagree.
+    EstimatesDisagree {
+        /// Method and its result.
         what: String,
     },
-    /// All cells moved together over the run.
+    /// The results of all cells changed over the run.
     Drift {
-        /// How far from the first block to the last, as a part of the values; negative where they
-        /// fell.
+        /// Relative change from the first to the last round.
         size: Ratio,
-        /// How likely chance alone moves the blocks as far apart.
+        /// Probability of such differences between rounds by chance.
         p: f64,
     },
-    /// What was measured depends on what had been measured right before.
+    /// Results depend on the preceding trial.
     CarryOver {
-        /// After which filesystem.
+        /// Filesystem of the preceding trial.
         after: String,
-        /// By how much, as a part of the values.
+        /// Relative difference.
         size: Ratio,
-        /// How likely chance alone does as much.
+        /// Probability of such a difference by chance.
         p: f64,
     },
-    /// Two cells of the same differ more than differences that were to be told.
-    TwinsDiffer {
-        /// What chance alone makes of a ratio of two cells: 95 % of the twins lie within.
+    /// The A/A duplicates differ by more than the equivalence margin.
+    AaDifference {
+        /// Noise: 95 % of the ratios of A/A duplicates are within this range.
         noise: Ratio,
-        /// The practical threshold that was asked for.
+        /// Equivalence margin of the profile.
         threshold: Ratio,
     },
-    /// Too many trials were spoiled by what else the machine did.
-    Unstable {
+    /// Too many trials were invalid.
+    ManyInvalidTrials {
         /// Invalid trials.
         invalid: u32,
-        /// Of how many.
+        /// Number of trials.
         of: u32,
     },
-    /// The time for the run was used up before the cell was known well enough.
-    OverBudget,
-    /// The number was not measured by this program, but read from another program's record.
+    /// The run reached its time limit before the cell met the stopping rule.
+    TimeLimitReached,
+    /// The value was imported from the output of another program.
     Imported {
-        /// Which program and version.
+        /// Program and version.
         program: String,
     },
-    /// The run was interrupted and went on later.
+    /// The run was interrupted and resumed.
     Resumed {
-        /// Names of the facts about the host that had changed by then; empty if none.
+        /// Environment facts that differ after the resume; empty if none.
         differs: String,
     },
 }
 
 impl Warning {
-    /// Its code, as in the reference page.
+    /// Code of the warning: the serde tag.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Few { .. } => "W-FEW",
-            Self::Wide { .. } => "W-WIDE",
-            Self::NotCold { .. } => "W-CACHE",
-            Self::CacheKept { .. } => "W-CACHEKEPT",
-            Self::FitsMemory { .. } => "W-FITS",
-            Self::Backing { .. } => "W-BACKING",
-            Self::Unsynced => "W-UNSYNCED",
-            Self::Compressible => "W-ENTROPY",
-            Self::ReadBack { .. } => "W-READBACK",
-            Self::MemoryUnlimited { .. } => "W-MEMORY",
-            Self::NotIdle { .. } => "W-NOTIDLE",
-            Self::Clock { .. } => "W-CLOCK",
-            Self::GeneratorBound { .. } => "W-GENBOUND",
-            Self::Short { .. } => "W-SHORT",
-            Self::NotWarm { .. } => "W-NOTWARM",
-            Self::Mixed { .. } => "W-MIXED",
-            Self::CpuBound { .. } => "W-CPUBOUND",
-            Self::ForeignCpu { .. } => "W-FOREIGN",
-            Self::ForeignIo { .. } => "W-FOREIGNIO",
-            Self::Pressure { .. } => "W-PSI",
-            Self::Steal { .. } => "W-STEAL",
-            Self::Throttled { .. } => "W-THROTTLE",
-            Self::NotSteady { .. } => "W-NOSTEADY",
-            Self::Dirty { .. } => "W-DIRTY",
-            Self::Shrunk { .. } => "W-SHRUNK",
-            Self::Impossible { .. } => "W-IMPOSSIBLE",
-            Self::Background { .. } => "W-BACKGROUND",
-            Self::KernelLog { .. } => "W-KLOG",
-            Self::Absent { .. } => "W-ABSENT",
-            Self::Damaged { .. } => "W-DAMAGED",
-            Self::Amended { .. } => "W-PLAN",
-            Self::OptionGone { .. } => "W-OPTION",
-            Self::Lacks { .. } => "W-LACKS",
-            Self::NotRebooted => "W-NOTREBOOTED",
-            Self::InGuest { .. } => "W-GUEST",
-            Self::Idle { .. } => "W-IDLE",
-            Self::HostNotFlushed => "W-HOSTFLUSH",
-            Self::StandIn { .. } => "W-STANDIN",
-            Self::Unexpected { .. } => "W-UNEXPECTED",
-            Self::Modes { .. } => "W-BIMODAL",
-            Self::Outliers { .. } => "W-OUTLIER",
-            Self::Disagree { .. } => "W-ASSUME",
-            Self::Drift { .. } => "W-DRIFT",
-            Self::CarryOver { .. } => "W-CARRY",
-            Self::TwinsDiffer { .. } => "W-AA",
-            Self::Unstable { .. } => "W-MANYINV",
-            Self::OverBudget => "W-BUDGET",
-            Self::Imported { .. } => "W-IMPORTED",
-            Self::Resumed { .. } => "W-RESUMED",
+            Self::TooFewRepetitions { .. } => "too-few-repetitions",
+            Self::WideInterval { .. } => "wide-interval",
+            Self::CacheNotCold { .. } => "cache-not-cold",
+            Self::CacheNotDropped { .. } => "cache-not-dropped",
+            Self::FitsInMemory { .. } => "fits-in-memory",
+            Self::SharedStorage { .. } => "shared-storage",
+            Self::NotDurable => "not-durable",
+            Self::CompressibleData => "compressible-data",
+            Self::SettingNotApplied { .. } => "setting-not-applied",
+            Self::MemoryLimitNotSet { .. } => "memory-limit-not-set",
+            Self::DeviceNotIdle { .. } => "device-not-idle",
+            Self::SlowClock { .. } => "slow-clock",
+            Self::GeneratorBound { .. } => "generator-bound",
+            Self::ShortPhase { .. } => "short-phase",
+            Self::CacheNotWarm { .. } => "cache-not-warm",
+            Self::PartlyCached { .. } => "partly-cached",
+            Self::CpuBound { .. } => "cpu-bound",
+            Self::OtherCpuLoad { .. } => "other-cpu-load",
+            Self::OtherIoLoad { .. } => "other-io-load",
+            Self::ResourcePressure { .. } => "resource-pressure",
+            Self::CpuSteal { .. } => "cpu-steal",
+            Self::CpuThrottled { .. } => "cpu-throttled",
+            Self::NotSteadyState { .. } => "not-steady-state",
+            Self::UnwrittenData { .. } => "unwritten-data",
+            Self::ReducedWrites { .. } => "reduced-writes",
+            Self::ImplausibleResult { .. } => "implausible-result",
+            Self::DeferredWork { .. } => "deferred-work",
+            Self::KernelMessage { .. } => "kernel-message",
+            Self::NotAvailable { .. } => "not-available",
+            Self::FsckFailed { .. } => "fsck-failed",
+            Self::PlanOverridden { .. } => "plan-overridden",
+            Self::OptionRemoved { .. } => "option-removed",
+            Self::NotSupported { .. } => "not-supported",
+            Self::NotRebooted => "not-rebooted",
+            Self::MeasuredInGuest { .. } => "measured-in-guest",
+            Self::GuestIdle { .. } => "guest-idle",
+            Self::FlushNotPassed => "flush-not-passed",
+            Self::SettingEmulated { .. } => "setting-emulated",
+            Self::UnexpectedStatus { .. } => "unexpected-status",
+            Self::Bimodal { .. } => "bimodal",
+            Self::Outliers { .. } => "outliers",
+            Self::EstimatesDisagree { .. } => "estimates-disagree",
+            Self::Drift { .. } => "drift",
+            Self::CarryOver { .. } => "carry-over",
+            Self::AaDifference { .. } => "aa-difference",
+            Self::ManyInvalidTrials { .. } => "many-invalid-trials",
+            Self::TimeLimitReached => "time-limit-reached",
+            Self::Imported { .. } => "imported",
+            Self::Resumed { .. } => "resumed",
         }
     }
 
-    /// What it does to the number.
-    pub fn level(&self) -> Level {
+    /// Effect on the value.
+    pub fn severity(&self) -> Severity {
         match self {
-            Self::Few { .. }
-            | Self::Damaged { .. }
-            | Self::Disagree { .. }
-            | Self::Unstable { .. }
-            | Self::NotSteady { .. }
-            | Self::Throttled { .. }
-            | Self::Impossible { .. } => Level::Block,
-            // What emulation does to the time of one operation it does not do to another's, so
-            // that orders turn round.
-            Self::InGuest { kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto, .. } => {
-                Level::Block
-            }
-            Self::InGuest { kind: GuestKind::Kvm | GuestKind::Counted, .. } => Level::Info,
-            Self::Amended { .. }
-            | Self::Absent { .. }
-            | Self::Lacks { .. }
+            Self::TooFewRepetitions { .. }
+            | Self::FsckFailed { .. }
+            | Self::EstimatesDisagree { .. }
+            | Self::ManyInvalidTrials { .. }
+            | Self::NotSteadyState { .. }
+            | Self::CpuThrottled { .. }
+            | Self::ImplausibleResult { .. } => Severity::Blocking,
+            // Emulation slows operations by different factors, which can reverse a ranking.
+            Self::MeasuredInGuest {
+                kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto,
+                ..
+            } => Severity::Blocking,
+            Self::MeasuredInGuest { kind: GuestKind::Kvm | GuestKind::Icount, .. }
+            | Self::PlanOverridden { .. }
+            | Self::NotAvailable { .. }
+            | Self::NotSupported { .. }
             | Self::Outliers { .. }
-            | Self::OverBudget
-            | Self::Imported { .. } => Level::Info,
-            Self::OptionGone { .. }
+            | Self::TimeLimitReached
+            | Self::Imported { .. } => Severity::Info,
+            Self::Resumed { differs } if differs.is_empty() => Severity::Info,
+            Self::WideInterval { .. }
+            | Self::CacheNotCold { .. }
+            | Self::CacheNotDropped { .. }
+            | Self::FitsInMemory { .. }
+            | Self::SharedStorage { .. }
+            | Self::NotDurable
+            | Self::CompressibleData
+            | Self::SettingNotApplied { .. }
+            | Self::MemoryLimitNotSet { .. }
+            | Self::DeviceNotIdle { .. }
+            | Self::SlowClock { .. }
+            | Self::GeneratorBound { .. }
+            | Self::ShortPhase { .. }
+            | Self::CacheNotWarm { .. }
+            | Self::PartlyCached { .. }
+            | Self::CpuBound { .. }
+            | Self::OtherCpuLoad { .. }
+            | Self::OtherIoLoad { .. }
+            | Self::ResourcePressure { .. }
+            | Self::CpuSteal { .. }
+            | Self::UnwrittenData { .. }
+            | Self::ReducedWrites { .. }
+            | Self::DeferredWork { .. }
+            | Self::KernelMessage { .. }
+            | Self::OptionRemoved { .. }
             | Self::NotRebooted
-            | Self::HostNotFlushed
-            | Self::Idle { .. }
-            | Self::StandIn { .. }
-            | Self::Modes { .. }
+            | Self::GuestIdle { .. }
+            | Self::FlushNotPassed
+            | Self::SettingEmulated { .. }
+            | Self::UnexpectedStatus { .. }
+            | Self::Bimodal { .. }
             | Self::Drift { .. }
             | Self::CarryOver { .. }
-            | Self::TwinsDiffer { .. }
-            | Self::Unexpected { .. } => Level::Warn,
-            Self::Resumed { differs } if differs.is_empty() => Level::Info,
-            Self::Wide { .. }
-            | Self::NotCold { .. }
-            | Self::CacheKept { .. }
-            | Self::FitsMemory { .. }
-            | Self::Backing { .. }
-            | Self::Unsynced
-            | Self::Compressible
-            | Self::ReadBack { .. }
-            | Self::MemoryUnlimited { .. }
-            | Self::NotIdle { .. }
-            | Self::Clock { .. }
-            | Self::GeneratorBound { .. }
-            | Self::Short { .. }
-            | Self::NotWarm { .. }
-            | Self::Mixed { .. }
-            | Self::CpuBound { .. }
-            | Self::ForeignCpu { .. }
-            | Self::ForeignIo { .. }
-            | Self::Pressure { .. }
-            | Self::Steal { .. }
-            | Self::Dirty { .. }
-            | Self::Shrunk { .. }
-            | Self::Background { .. }
-            | Self::KernelLog { .. }
-            | Self::Resumed { .. } => Level::Warn,
+            | Self::AaDifference { .. }
+            | Self::Resumed { .. } => Severity::Warning,
         }
     }
 }
@@ -464,16 +466,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_unique_and_every_warning_reads_back() {
+    fn codes_are_unique_serde_tags() {
         let examples = Warning::examples();
         let mut codes: Vec<_> = examples.iter().map(Warning::code).collect();
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), examples.len());
         for warning in examples {
-            let text = serde_json::to_string(&warning).unwrap();
-            assert_eq!(serde_json::from_str::<Warning>(&text).unwrap(), warning);
-            assert!(!warning.message().ends_with('.') && !warning.cure().ends_with('.'));
+            let value = serde_json::to_value(&warning).unwrap();
+            assert_eq!(value["code"], warning.code());
+            assert_eq!(serde_json::from_value::<Warning>(value).unwrap(), warning);
+            assert!(!warning.message().ends_with('.') && !warning.hint().ends_with('.'));
         }
     }
 }

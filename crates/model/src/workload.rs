@@ -1,7 +1,7 @@
-//! What a plan may ask of a suite: parameters as data, and one point in their space.
+//! Suite parameters: specifications, values, and presets.
 //!
-//! A suite declares its parameters once, as a [`SuiteSpec`]. The plan reader, `fslab list`, the
-//! reference page and the error messages all read that table.
+//! A suite declares its parameters once, as a [`SuiteSpec`]. The plan parser, `fslab list`, the
+//! reference page, and error messages use this table.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,37 +12,37 @@ use crate::{
     units::{Bytes, Nanos, Scale},
 };
 
-/// The value of one parameter.
+/// Value of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// A size in bytes.
+    /// Size in bytes.
     Size(Bytes),
-    /// A whole number.
+    /// Integer.
     Count(u64),
-    /// A number within 0..=1.
-    Share(f64),
-    /// A number within bounds of its own.
+    /// Number from 0 to 1.
+    Fraction(f64),
+    /// Number within the bounds of the parameter.
     Number(f64),
-    /// A duration.
+    /// Duration.
     Time(Nanos),
-    /// On or off.
+    /// Boolean.
     Flag(bool),
-    /// A text in the one spelling that the parameter has for what it says.
+    /// Text in canonical form.
     Text(String),
-    /// One of the words the parameter allows.
+    /// One of the keywords of the parameter.
     Word(String),
-    /// Such words, in the order given.
+    /// List of keywords.
     Words(Vec<String>),
 }
 
 impl fmt::Display for Value {
-    /// As it would be written in a plan, without quotes.
+    /// Writes the value as in a plan, without quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size(size) => size.fmt(f),
             Self::Count(count) => count.fmt(f),
-            Self::Share(number) | Self::Number(number) => number.fmt(f),
+            Self::Fraction(number) | Self::Number(number) => number.fmt(f),
             Self::Time(time) => time.fmt(f),
             Self::Text(text) => text.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
@@ -52,179 +52,177 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a parameter accepts.
+/// Accepted values of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A size of at least this many bytes.
+    /// Size.
     Size {
-        /// Smallest size allowed.
+        /// Minimum.
         min: Bytes,
-        /// Whether the size shrinks with the plan's scale.
+        /// True if the size is multiplied by the scale.
         scales: bool,
     },
-    /// A whole number within these bounds.
+    /// Integer.
     Count {
-        /// Smallest count allowed.
+        /// Minimum.
         min: u64,
-        /// Largest count allowed.
+        /// Maximum.
         max: u64,
     },
-    /// A whole number within these bounds that says how much work there is, and so shrinks with the
-    /// plan's scale.
+    /// Integer amount of work, which is multiplied by the scale.
     Amount {
-        /// Smallest amount allowed.
+        /// Minimum.
         min: u64,
-        /// Largest amount allowed.
+        /// Maximum.
         max: u64,
     },
-    /// A number within 0..=1.
-    Share,
-    /// A number within these bounds.
+    /// Number from 0 to 1.
+    Fraction,
+    /// Number.
     Number {
-        /// Smallest number allowed.
+        /// Minimum.
         min: f64,
-        /// Largest number allowed.
+        /// Maximum.
         max: f64,
     },
-    /// A duration, zero included. It does not change with the plan's scale.
+    /// Duration, which is not scaled and may be 0.
     Time,
-    /// A text with a form of its own.
+    /// Text with its own syntax.
     Text {
-        /// What it takes, in words that go after "expected".
+        /// Accepted values, as the text after "expected".
         takes: &'static str,
-        /// Checks a text and answers its canonical spelling, so that equal work has equal names.
+        /// Checks text and returns its canonical form, so that equal workloads are identical.
         read: fn(&str) -> Result<String, ValueError>,
     },
-    /// On or off.
+    /// Boolean.
     Flag,
-    /// Exactly one of these words.
+    /// One of these keywords.
     Word(&'static [&'static str]),
-    /// A list out of these words; the list is one value and is not swept. Its order means nothing:
-    /// it is brought into that of these words, so that equal work has equal names.
+    /// Set of these keywords; the list is one value and is not swept. It is sorted in this order,
+    /// so that equal workloads are identical.
     Words(&'static [&'static str]),
-    /// The same, in an order that matters, and a word may come again.
+    /// Sequence of these keywords; the order matters, and keywords may repeat.
     Sequence(&'static [&'static str]),
 }
 
-/// One parameter of a suite.
+/// Parameter of a suite.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterSpec {
-    /// Its key in a plan.
+    /// Plan key.
     pub name: &'static str,
-    /// What it accepts.
+    /// Accepted values.
     pub kind: Kind,
-    /// Its value when the plan does not give one, written as in a plan; lists separated by commas.
+    /// Default as in a plan, lists separated by commas.
     pub default: &'static str,
-    /// What it means, one sentence.
+    /// Meaning, for the reference page.
     pub doc: &'static str,
 }
 
-/// A suite as the plan reader sees it.
+/// Specification of a suite for the plan parser.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteSpec {
-    /// Its name in a plan.
+    /// Name in a plan.
     pub name: &'static str,
-    /// What it measures, one sentence.
+    /// One-line description.
     pub title: &'static str,
-    /// Where its definition comes from.
+    /// Source of its definition.
     pub source: &'static str,
-    /// What a user must know to read its numbers: Markdown for the reference page.
+    /// Notes for the reference page, in Markdown.
     pub notes: &'static str,
-    /// The parameter that says how many clients work at the same time, if it has one: a sweep of it
-    /// shows scaling.
+    /// Parameter with the number of concurrent workers or clients, if any; its sweep shows scaling.
     pub clients: Option<&'static str>,
-    /// Everything it can be told.
+    /// All parameters.
     pub parameters: &'static [ParameterSpec],
 }
 
-/// One point in the parameter space of one suite: every parameter has a value.
+/// Suite with a value for each of its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// The suite's name.
+pub struct WorkloadParameters {
+    /// Name of the suite.
     pub suite: String,
-    /// Parameter name to value, complete.
+    /// Values of all parameters by name.
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// A point with a name of its own: a workload that people ask for.
+/// Named workload.
 ///
-/// The name is a way to write the point and a heading for its numbers. It is no part of the point
-/// nor of the identity of a cell, so the same work has the same cell id whatever it was called.
+/// The name is not part of the parameters or of the cell ID, so equal workloads have the same cell
+/// ID regardless of their name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recipe {
-    /// Its name in a plan, kebab-case.
+pub struct Preset {
+    /// Name in a plan, kebab-case.
     pub name: String,
-    /// What it stands for, one sentence.
+    /// One-line description.
     pub title: String,
-    /// Where its parameters come from.
+    /// Source of its parameters.
     pub source: String,
-    /// Its suite and all parameters.
-    pub point: Point,
+    /// Suite and all parameters.
+    pub workload: WorkloadParameters,
 }
 
-/// Why a value does not fit a parameter.
+/// Invalid value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ValueError {
-    /// What is wrong.
+    /// Message.
     pub message: String,
-    /// What to write instead, if it can be said.
-    pub cure: Option<String>,
+    /// Hint, if any.
+    pub hint: Option<String>,
 }
 
 impl ValueError {
-    /// A message without a cure.
+    /// Creates an error without a hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cure: None }
+        Self { message: message.into(), hint: None }
     }
 
-    /// The same with a cure.
+    /// Adds a hint.
     #[must_use]
-    pub fn cure(self, cure: impl Into<String>) -> Self {
-        Self { cure: Some(cure.into()), ..self }
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 }
 
 impl SuiteSpec {
-    /// The parameter of that name.
+    /// Parameter of this name.
     ///
     /// # Errors
-    /// Names the nearest known parameter, and all of them.
+    /// [`ValueError`] with a suggestion if it is unknown.
     pub fn parameter(&self, name: &str) -> Result<&'static ParameterSpec, ValueError> {
         self.parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
             let names = || self.parameters.iter().map(|parameter| parameter.name);
             let error = ValueError::new(format!("suite `{}` has no parameter `{name}`", self.name));
             match nearest(name, names()) {
-                Some(near) => error.cure(format!("did you mean `{near}`?")),
-                None => error.cure(format!("it has: {}", names().collect::<Vec<_>>().join(", "))),
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error
+                    .hint(format!("valid parameters: {}", names().collect::<Vec<_>>().join(", "))),
             }
         })
     }
 
-    /// The point at which every parameter has its default.
+    /// Parameters with their defaults.
     ///
     /// # Panics
-    /// If the suite's own table holds a default that does not fit its kind; a test visits every
-    /// table.
-    pub fn defaults(&self) -> Point {
+    /// If a default in the table is invalid; a test checks all tables.
+    pub fn defaults(&self) -> WorkloadParameters {
         let parameters = self.parameters.iter().map(|parameter| {
             let value = parameter.kind.read_default(parameter.default);
             (parameter.name.to_owned(), value)
         });
-        Point { suite: self.name.to_owned(), parameters: parameters.collect() }
+        WorkloadParameters { suite: self.name.to_owned(), parameters: parameters.collect() }
     }
 }
 
 impl Kind {
-    /// Whether a list of values is a sweep (one cell each) rather than one value.
+    /// True if a list of values is a sweep with one cell per value, not a single value.
     pub fn sweeps(self) -> bool {
         !matches!(self, Self::Words(_) | Self::Sequence(_))
     }
 
-    /// Checks a value against this kind.
+    /// Checks a value.
     ///
     /// # Errors
-    /// [`ValueError`] says what is out of bounds and what is allowed.
+    /// [`ValueError`] if it is invalid, with the valid values.
     pub fn check(self, value: Value) -> Result<Value, ValueError> {
         let known = |word: &str, words: &[&'static str]| {
             if words.contains(&word) {
@@ -232,24 +230,28 @@ impl Kind {
             }
             let error = ValueError::new(format!("`{word}` is not one of {}", words.join(", ")));
             Err(match nearest(word, words.iter().copied()) {
-                Some(near) => error.cure(format!("did you mean `{near}`?")),
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error,
             })
         };
         match (self, &value) {
             (Self::Size { min, .. }, Value::Size(size)) if *size < min => {
-                Err(ValueError::new(format!("{size} is too small; the least is {min}")))
+                Err(ValueError::new(format!("{size} is too small; the minimum is {min}")))
             }
             (Self::Count { min, max } | Self::Amount { min, max }, Value::Count(count))
                 if !(min..=max).contains(count) =>
             {
-                Err(ValueError::new(format!("{count} is not within {min}..={max}")))
+                Err(ValueError::new(format!(
+                    "{count} is out of range; use an integer from {min} to {max}"
+                )))
             }
-            (Self::Share, Value::Share(share)) if !(0.0..=1.0).contains(share) => {
-                Err(ValueError::new(format!("{share} is not within 0..=1")))
-            }
+            (Self::Fraction, Value::Fraction(fraction)) if !(0.0..=1.0).contains(fraction) => Err(
+                ValueError::new(format!("{fraction} is out of range; use a number from 0 to 1")),
+            ),
             (Self::Number { min, max }, Value::Number(number)) if !(min..=max).contains(number) => {
-                Err(ValueError::new(format!("{number} is not within {min}..={max}")))
+                Err(ValueError::new(format!(
+                    "{number} is out of range; use a number from {min} to {max}"
+                )))
             }
             (Self::Text { read, .. }, Value::Text(text)) => read(text).map(Value::Text),
             (Self::Word(words), Value::Word(word)) => known(word, words).map(|()| value),
@@ -263,14 +265,14 @@ impl Kind {
                 given.iter().try_for_each(|word| known(word, words))?;
                 let repeated = (1..given.len()).find(|i| given[..*i].contains(&given[*i]));
                 if let Some(i) = repeated {
-                    return Err(ValueError::new(format!("`{}` is listed twice", given[i])));
+                    return Err(ValueError::new(format!("duplicate value `{}`", given[i])));
                 }
                 let listed = words.iter().filter(|word| given.iter().any(|own| own == *word));
                 Ok(Value::Words(listed.map(|word| (*word).to_owned()).collect()))
             }
             (Self::Size { .. }, Value::Size(_))
             | (Self::Count { .. } | Self::Amount { .. }, Value::Count(_))
-            | (Self::Share, Value::Share(_))
+            | (Self::Fraction, Value::Fraction(_))
             | (Self::Number { .. }, Value::Number(_))
             | (Self::Time, Value::Time(_))
             | (Self::Flag, Value::Flag(_)) => Ok(value),
@@ -278,11 +280,11 @@ impl Kind {
         }
     }
 
-    /// Reads a sweep given as one text: values separated by commas, unless the whole of it is one
-    /// value, as a text with commas inside may be.
+    /// Parses a sweep: values separated by commas, unless the whole text is one value, which may
+    /// contain commas.
     ///
     /// # Errors
-    /// [`ValueError`] of the first value that does not fit.
+    /// [`ValueError`] of the first invalid value.
     pub fn read_sweep(self, text: &str) -> Result<Vec<Value>, ValueError> {
         match self.read(text) {
             Ok(value) => Ok(vec![value]),
@@ -291,12 +293,12 @@ impl Kind {
         }
     }
 
-    /// Reads a parameter given as text, as in the default table or on the command line.
+    /// Parses the text of a value, as in the table of defaults or on the command line.
     ///
     /// # Errors
-    /// [`ValueError`] when the text does not fit.
+    /// [`ValueError`] if the text is invalid.
     pub fn read(self, text: &str) -> Result<Value, ValueError> {
-        let bad = || ValueError::new(format!("`{text}` is not {self}"));
+        let bad = || ValueError::new(format!("invalid value `{text}`; expected {self}"));
         let value = match self {
             Self::Size { .. } => {
                 Value::Size(Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()))?)
@@ -304,7 +306,7 @@ impl Kind {
             Self::Count { .. } | Self::Amount { .. } => {
                 Value::Count(text.parse().map_err(|_| bad())?)
             }
-            Self::Share => Value::Share(text.parse().map_err(|_| bad())?),
+            Self::Fraction => Value::Fraction(text.parse().map_err(|_| bad())?),
             Self::Number { .. } => Value::Number(text.parse().map_err(|_| bad())?),
             Self::Time => {
                 Value::Time(Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?)
@@ -322,14 +324,13 @@ impl Kind {
     fn read_default(self, text: &str) -> Value {
         match self.read(text) {
             Ok(value) => value,
-            Err(error) => unreachable!("a default of the suite table does not fit: {error}"),
+            Err(error) => unreachable!("invalid default in a suite table: {error}"),
         }
     }
 
-    /// The value at a scale: sizes and amounts of work shrink, everything else stays. A size never
-    /// falls below the kind's least, nor leaves whole multiples of 512 bytes unless it had left
-    /// them before; an amount never falls below the least, nor to zero, which may mean something
-    /// else.
+    /// Value at a scale. Sizes and amounts of work are scaled, all other values are unchanged.
+    /// Sizes stay at or above the minimum and remain multiples of 512 bytes; amounts stay at or
+    /// above the minimum and do not become 0, which may have a special meaning.
     #[must_use]
     pub fn scaled(self, value: Value, scale: Scale) -> Value {
         match (self, value) {
@@ -350,94 +351,94 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size { .. } => write!(f, "a size such as \"64KiB\""),
+            Self::Size { .. } => write!(f, "size such as \"64KiB\""),
             Self::Count { min, max } | Self::Amount { min, max } => {
-                write!(f, "a whole number within {min}..={max}")
+                write!(f, "integer, {min} to {max}")
             }
-            Self::Share => write!(f, "a number within 0..=1"),
-            Self::Number { min, max } => write!(f, "a number within {min}..={max}"),
-            Self::Time => write!(f, "a duration such as \"500ms\""),
+            Self::Fraction => write!(f, "number, 0 to 1"),
+            Self::Number { min, max } => write!(f, "number, {min} to {max}"),
+            Self::Time => write!(f, "duration such as \"500ms\""),
             Self::Text { takes, .. } => takes.fmt(f),
-            Self::Flag => write!(f, "true or false"),
+            Self::Flag => write!(f, "boolean"),
             Self::Word(words) => write!(f, "one of {}", words.join(", ")),
-            Self::Words(words) => write!(f, "a list out of {}", words.join(", ")),
-            Self::Sequence(words) => write!(f, "a sequence out of {}", words.join(", ")),
+            Self::Words(words) => write!(f, "list of {}", words.join(", ")),
+            Self::Sequence(words) => write!(f, "sequence of {}", words.join(", ")),
         }
     }
 }
 
-impl Point {
-    /// The value of a parameter.
+impl WorkloadParameters {
+    /// Value of a parameter.
     ///
     /// # Panics
-    /// If the suite has no such parameter: points are complete, so the name is misspelt in the
-    /// suite.
+    /// If the suite has no parameter of this name.
     pub fn value(&self, name: &str) -> &Value {
         match self.parameters.get(name) {
             Some(value) => value,
             None => {
-                unreachable!("suite `{}` reads its parameter `{name}`, which it lacks", self.suite)
+                unreachable!("suite `{}` has no parameter `{name}`", self.suite)
             }
         }
     }
 
-    /// A size parameter; panics as [`Point::value`] does, and if it is not a size.
+    /// Value of a size parameter; panics like [`Self::value`], and if it is not a size.
     pub fn size(&self, name: &str) -> Bytes {
         let Value::Size(size) = self.value(name) else { unreachable!("`{name}` is a size") };
         *size
     }
 
-    /// A count parameter; panics as [`Point::size`] does.
+    /// Value of a count parameter; panics like [`Self::size`].
     pub fn count(&self, name: &str) -> u64 {
         let Value::Count(count) = self.value(name) else { unreachable!("`{name}` is a count") };
         *count
     }
 
-    /// A share parameter; panics as [`Point::size`] does.
-    pub fn share(&self, name: &str) -> f64 {
-        let Value::Share(share) = self.value(name) else { unreachable!("`{name}` is a share") };
-        *share
+    /// Value of a fraction parameter; panics like [`Self::size`].
+    pub fn fraction(&self, name: &str) -> f64 {
+        let Value::Fraction(fraction) = self.value(name) else {
+            unreachable!("`{name}` is a fraction")
+        };
+        *fraction
     }
 
-    /// A number parameter; panics as [`Point::size`] does.
+    /// Value of a number parameter; panics like [`Self::size`].
     pub fn number(&self, name: &str) -> f64 {
         let Value::Number(number) = self.value(name) else { unreachable!("`{name}` is a number") };
         *number
     }
 
-    /// A duration parameter; panics as [`Point::size`] does.
+    /// Value of a duration parameter; panics like [`Self::size`].
     pub fn time(&self, name: &str) -> Nanos {
         let Value::Time(time) = self.value(name) else { unreachable!("`{name}` is a duration") };
         *time
     }
 
-    /// A text parameter; panics as [`Point::size`] does.
+    /// Value of a text parameter; panics like [`Self::size`].
     pub fn text(&self, name: &str) -> &str {
         let Value::Text(text) = self.value(name) else { unreachable!("`{name}` is a text") };
         text
     }
 
-    /// A flag parameter; panics as [`Point::size`] does.
+    /// Value of a boolean parameter; panics like [`Self::size`].
     pub fn flag(&self, name: &str) -> bool {
         let Value::Flag(flag) = self.value(name) else { unreachable!("`{name}` is a flag") };
         *flag
     }
 
-    /// A word parameter; panics as [`Point::size`] does.
+    /// Value of a keyword parameter; panics like [`Self::size`].
     pub fn word(&self, name: &str) -> &str {
         let Value::Word(word) = self.value(name) else { unreachable!("`{name}` is a word") };
         word
     }
 
-    /// Sets parameters back to what they are in `defaults`: those without effect at this point, so
-    /// that equal work has equal names.
-    pub fn settle(&mut self, defaults: &Self, idle: &[&str]) {
-        for name in idle {
+    /// Resets parameters without effect to their defaults, so that equal workloads are identical.
+    pub fn reset(&mut self, defaults: &Self, unused: &[&str]) {
+        for name in unused {
             self.parameters.insert((*name).to_owned(), defaults.value(name).clone());
         }
     }
 
-    /// A list parameter; panics as [`Point::size`] does.
+    /// Value of a list parameter; panics like [`Self::size`].
     pub fn words(&self, name: &str) -> &[String] {
         let Value::Words(words) = self.value(name) else { unreachable!("`{name}` is a list") };
         words

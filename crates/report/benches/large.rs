@@ -1,9 +1,9 @@
-//! What the report of a large run costs: `cargo bench -p report --bench large`. 10,000 cells (ten
-//! filesystems at 1000 workload points: three parameters of ten values each) of ten repeats become
-//! a view and a page; the parameters are words, since trends over numbers have a cost of their own
-//! (20,000 permutations for each line of a sweep, `analysis::trend`). It prints seconds, bytes, and
-//! the most memory the process ever held; a file name as argument keeps the page. Meant: below 3 s
-//! and 10 MB on two idle cores. Seeds are fixed, so the same work is done each time.
+//! Cost of the report of a large run: `cargo bench -p report --bench large`. Renders a page of
+//! 10,000 cells (ten filesystems at 1000 workload points: three parameters of ten values each) with
+//! ten repetitions; the parameters are text, because trends over numbers have additional cost
+//! (20,000 permutations per line of a sweep, `analysis::trend`). It prints seconds, bytes, and the
+//! peak memory of the process; a file name as argument keeps the page. Target: below 3 s and 10 MB
+//! on two idle cores. Seeds are fixed, so the same work is done each time.
 #![expect(clippy::print_stdout, reason = "its output is for people")]
 #![expect(clippy::disallowed_methods, reason = "it measures what a report costs")]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails may stop")]
@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, time::Instant};
 
 use fastrand::Rng;
 use model::{
-    Cell, Environment, FilesystemLevel, Fullness, Metric, Nanos, Point, Profile, RunRecord, Sample,
-    Scale, Value,
+    Cell, Environment, FilesystemLevel, FillLevel, Metric, Nanos, Profile, RunRecord, Sample,
+    Scale, Value, WorkloadParameters,
     phase::Role,
     record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
 };
@@ -22,7 +22,7 @@ use report::View;
 const FILESYSTEMS: [&str; 10] =
     ["ext4", "xfs", "btrfs", "f2fs", "jfs", "bcachefs", "nilfs2", "ext2", "reiserfs", "zfs"];
 const LEVELS: u64 = 10;
-const REPEATS: u32 = 10;
+const REPETITIONS: u32 = 10;
 
 fn main() {
     let start = Instant::now();
@@ -35,7 +35,7 @@ fn main() {
     let viewed = start.elapsed().as_secs_f64();
     println!("{viewed:6.2} s for the view");
     let start = Instant::now();
-    let page = report::html(&view);
+    let page = report::html(&view, &[]);
     let laid_out = start.elapsed().as_secs_f64();
     println!("{laid_out:6.2} s for the page of {:.2} MB", page.len() as f64 / 1e6);
     println!("{:6.2} s in all", viewed + laid_out);
@@ -58,12 +58,12 @@ fn record() -> RunRecord {
     };
     let centers: Vec<f64> =
         record.cells.iter().map(|_| 4e8 * (1.0 + 0.05 * normal(&mut rng))).collect();
-    for repeat in 0..REPEATS {
+    for repetition in 0..REPETITIONS {
         let mut order: Vec<usize> = (0..record.cells.len()).collect();
         rng.shuffle(&mut order);
         for cell in order {
             let value = centers[cell] * (0.02 * normal(&mut rng)).exp();
-            record.trials.push(trial(cell, repeat, value));
+            record.trials.push(trial(cell, repetition, value));
         }
     }
     record
@@ -75,11 +75,11 @@ fn info() -> RunInfo {
         title: "Ten filesystems at a thousand points".into(),
         plan_name: "large".into(),
         plan_text: "title = \"Ten filesystems at a thousand points\"\n".into(),
-        amendments: Vec::new(),
+        overrides: Vec::new(),
         scale: Scale::parse("1/1").unwrap(),
         profile: Profile::Standard,
-        view: None,
-        repeats: Some(REPEATS),
+        study: None,
+        repetitions: Some(REPETITIONS),
         seed: 1,
         storage: "made up".into(),
         started_unix: Nanos(1_795_293_060_000_000_000),
@@ -99,16 +99,16 @@ fn cells() -> Vec<CellRecord> {
             ]);
             let cell = Cell {
                 filesystem: FilesystemLevel::plain(name),
-                workload: Point { suite: "io".into(), parameters },
+                workload: WorkloadParameters { suite: "io".into(), parameters },
                 scheduler: None,
-                fullness: Fullness(0),
-                factors: BTreeMap::default(),
-                twin: false,
+                fill_level: FillLevel(0),
+                settings: BTreeMap::default(),
+                aa_duplicate: false,
             };
             cells.push(CellRecord {
                 id: cell.id(),
                 label: format!("io pattern=p{pattern} engine=e{engine} mix=m{mix}"),
-                state: CellState::Done { rule: "converged".into() },
+                state: CellState::Done { reason: "converged".into() },
                 phases: vec![PhaseInfo {
                     name: "randread".into(),
                     group: "reading".into(),
@@ -129,12 +129,12 @@ fn points() -> impl Iterator<Item = [u64; 3]> {
         .map(|point| [point / (LEVELS * LEVELS), point / LEVELS % LEVELS, point % LEVELS])
 }
 
-fn trial(cell: usize, repeat: u32, value: f64) -> TrialRecord {
+fn trial(cell: usize, repetition: u32, value: f64) -> TrialRecord {
     let sample =
         Sample { phase: "randread".into(), metric: Metric::Throughput, worker: None, value };
     TrialRecord {
         cell,
-        repeat,
+        repetition,
         attempt: 0,
         started_unix: Nanos(1_795_293_060_000_000_000),
         elapsed: Nanos(500_000_000),
@@ -142,7 +142,7 @@ fn trial(cell: usize, repeat: u32, value: f64) -> TrialRecord {
         samples: vec![sample],
         histograms: Vec::new(),
         series: Vec::new(),
-        evidence: Vec::new(),
+        activity: Vec::new(),
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),

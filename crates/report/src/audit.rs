@@ -1,86 +1,86 @@
-//! Audits: printed tables and statements about them, read, held against each other, and shown.
+//! Audits of printed tables and statements about them.
 //!
-//! Text enters: a table as tidy CSV ([`Table::read`]) and a file of statements in TOML
-//! ([`Statements::read`]), or published results by name ([`published`]). [`Audit::new`] has crate
-//! `analysis` look for what does not fit; [`Audit::terminal`], [`Audit::markdown`], and
-//! [`Audit::json`] lay it out. The formats are described in `docs/guides/audit.md`.
+//! Input is a table as tidy CSV ([`Table::read`]) and a statements file in TOML
+//! ([`Statements::read`]), or published results by name ([`published`]). [`Audit::new`] checks them
+//! with crate `analysis`; [`Audit::terminal`], [`Audit::markdown`], and [`Audit::json`] format the
+//! result. `docs/guides/audit.md` describes the formats.
 //!
-//! Whatever the files hold is data: nothing in them is run, followed, or taken for a command to a
-//! terminal. What is read has limits ([`csv::LIMITS`]).
+//! The files are untrusted data: nothing in them is executed, opened, or sent to a terminal as a
+//! control sequence. Sizes are limited ([`csv::LIMITS`]).
 
 mod check;
 pub mod csv;
 mod data;
-pub(crate) mod doubts;
 mod file;
+pub(crate) mod quality_notes;
 mod show;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use analysis::audit::{self, Cell, Finding, Judgment, Layout, Ruling, Statement};
 
 pub use crate::published::audit::{AUDITED, Audited, published};
 pub use file::{FileError, Statements};
 
-/// Cells of a table, with the names of their coordinates.
+/// Cells of a table with the names of their coordinates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Coordinates in the order of the columns.
     pub columns: Vec<String>,
-    /// Columns that are no coordinates, for the layout says so.
+    /// Columns that the layout excludes from the coordinates.
     pub ignored: Vec<String>,
-    /// The cells.
+    /// Cells.
     pub cells: Vec<Cell>,
 }
 
-/// How the columns of a table are used.
+/// Meaning of the columns of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// The column of numbers.
+    /// Column of numbers.
     pub value: String,
-    /// The column of the texts as printed, if it is another.
+    /// Column of the printed texts, if separate.
     pub text: Option<String>,
-    /// Columns that are no coordinates.
+    /// Columns that are not coordinates.
     pub ignore: Vec<String>,
 }
 
-/// An audit that was carried out.
+/// Result of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audit {
-    /// What was audited, in words.
+    /// Title of the audited table.
     pub title: String,
-    /// Where it comes from, under what names it is told; empty for anybody's table.
+    /// Source by keyword; empty for tables without one.
     pub source: Vec<(String, String)>,
-    /// Unit of the numbers; empty if not told.
+    /// Unit of the numbers; empty if not given.
     pub unit: String,
-    /// Statements that were not written down as data, and why.
-    pub left_out: Vec<(String, String)>,
+    /// Statements that are not checked, with the reason.
+    pub skipped: Vec<(String, String)>,
     table: Table,
     layout: Layout,
     statements: Vec<Statement>,
-    /// What is odd about the numbers.
+    /// Findings about the numbers.
     pub findings: Vec<Finding>,
-    /// What the statements come to, in their order.
+    /// Results of the statements in order.
     pub judgments: Vec<Judgment>,
 }
 
 impl Audit {
-    /// Audits a table by a file of statements.
+    /// Audits a table according to a statements file.
     ///
     /// # Errors
-    /// [`FileError`] if the file names a coordinate or level that the table has not.
+    /// [`FileError`] if the file names a coordinate or level that the table does not have.
     pub fn new(table: Table, statements: Statements) -> Result<Self, FileError> {
         statements.check(&table)?;
         let layout = statements.layout(&table);
-        let Statements { title, source, unit, left_out, statements, .. } = statements;
+        let Statements { title, source, unit, skipped, statements, .. } = statements;
         let findings = audit::tables(&table.cells, &layout);
         let judgments = audit::statements(&table.cells, &layout, &statements);
-        Ok(Self { title, source, unit, left_out, table, layout, statements, findings, judgments })
+        Ok(Self { title, source, unit, skipped, table, layout, statements, findings, judgments })
     }
 
-    /// Whether anything speaks against the numbers or the statements. What cannot be tested does
-    /// not.
+    /// True if a finding is evidence against the numbers, or a statement does not hold. Untestable
+    /// statements do not count.
     pub fn found(&self) -> bool {
         let against = |judgment: &Judgment| match judgment.ruling {
             Ruling::InPart | Ruling::Contradicted => true,

@@ -1,41 +1,40 @@
-//! The report of one workload on one directory: everything that was measured of it, on a screen.
-//!
-//! A [`RunRecord`] and the [`Subject`] in words enter, text for a terminal leaves. Where the report
-//! of a plan compares, this one looks into each phase: rates, the ladder of latencies, costs, and
-//! the evidence that speaks for or against the numbers. Nothing is ranked and nothing compared.
+//! Report of `fslab bench`: all results of one workload in one directory.
+//! Formats a [`RunRecord`] and its [`Subject`] for a terminal. Unlike the report of a plan, it does
+//! not rank or compare, but lists each phase in detail: rates, latency percentiles, CPU cost, and
+//! system activity.
 
 use analysis::Summary;
 use model::{
     Metric, RunRecord,
-    evidence::Origin,
+    activity::Origin,
     metric::Unit,
     phase::ReplayOp,
     phase::Role,
-    record::{PhaseInfo, TimesOf},
+    record::{HistogramKind, PhaseInfo},
 };
 
 use crate::{
     TerminalOptions,
     terminal::Page,
     units::{Scale, alone, one_line, percent},
-    view::{View, costs::percentile, pool::Pool},
+    view::{View, costs::percentile, sample_index::SampleIndex},
 };
 
-/// What was run, in words.
+/// Description of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it stands for.
+    /// Title.
     pub title: String,
-    /// Where its definition comes from.
+    /// Source of the definition.
     pub source: String,
-    /// Its parameters that differ from the defaults, and their values.
+    /// Parameters that differ from the defaults, with their values.
     pub parameters: Vec<(String, String)>,
 }
 
-/// The ladder; `None` is the longest.
-const LADDER: [(&str, Option<f64>); 6] = [
+/// Percentiles; `None` is the maximum.
+const PERCENTILES: [(&str, Option<f64>); 6] = [
     ("p50", Some(0.5)),
     ("p90", Some(0.9)),
     ("p99", Some(0.99)),
@@ -44,46 +43,47 @@ const LADDER: [(&str, Option<f64>); 6] = [
     ("max", None),
 ];
 
-/// Letters of a name, and of a step of the ladder with its unit.
-const NAME: usize = 24;
+/// Width of a name, and of a percentile with its unit.
+const NAME: usize = 26;
 const STEP: usize = 9;
 
-/// Letters before the ladder: all of it takes 80 columns.
+/// Width before the percentiles; a line has 80 columns.
 const NARROW: usize = 26;
 
-/// Lays the report out for a terminal.
+/// Formats the report for a terminal.
 pub fn bench(record: &RunRecord, subject: &Subject, options: &TerminalOptions) -> String {
     let mut view = View::new(record);
-    // Said in the head already, and wanted: one repeat is what this is for.
-    view.warnings.retain(|row| row.code != "W-FEW");
-    let mut sheet = Sheet { page: Page::new(options), pool: Pool::new(record), record };
-    sheet.head(subject, &view);
+    // The header states n, and single repetitions are normal here.
+    view.warnings.retain(|row| row.code != "too-few-repetitions");
+    let mut report =
+        BenchReport { page: Page::new(options), sample_index: SampleIndex::new(record), record };
+    report.head(subject, &view);
     for (index, cell) in record.cells.iter().enumerate() {
         if record.cells.len() > 1 {
-            sheet.page.heading(&one_line(&cell.label));
+            report.page.heading(&one_line(&cell.label));
         }
-        // Why nothing was measured is said below.
-        let measured = sheet.pool.measured(index).next().is_some();
+        // The reason for missing results is listed below.
+        let measured = report.sample_index.measured(index).next().is_some();
         let phases = cell.phases.iter().filter(|phase| phase.role == Role::Measure);
         for phase in phases.filter(|_| measured) {
-            sheet.phase(index, phase);
+            report.phase(index, phase);
         }
     }
-    for line in &view.facts.regimes {
-        sheet.page.wrapped("", "  ", line);
+    for line in &view.facts.run_conditions {
+        report.page.wrapped("", "  ", line);
     }
-    sheet.page.missing(&view);
-    sheet.page.warnings(&view);
-    sheet.page.text
+    report.page.missing(&view);
+    report.page.warnings(&view);
+    report.page.text
 }
 
-struct Sheet<'a> {
+struct BenchReport<'a> {
     page: Page,
-    pool: Pool<'a>,
+    sample_index: SampleIndex<'a>,
     record: &'a RunRecord,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> BenchReport<'a> {
     fn head(&mut self, subject: &Subject, view: &View) {
         let title = self.page.styled("1", &subject.name);
         self.page.wrapped("", "  ", &format!("{title}: {}", one_line(&subject.title)));
@@ -94,52 +94,52 @@ impl<'a> Sheet<'a> {
             .map(|(name, value)| format!("{name} {}", one_line(value)))
             .collect();
         if !parameters.is_empty() {
-            let words = format!("not the defaults: {}", parameters.join(", "));
-            self.page.wrapped("", "  ", &words);
+            let text = format!("overrides: {}", parameters.join(", "));
+            self.page.wrapped("", "  ", &text);
         }
         self.page.wrapped("", "  ", &format!("{} · {}", view.facts.conditions, view.facts.when));
     }
 
     fn phase(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let n = self.pool.values(cell, &phase.name, phase.primary).len();
-        let words = match n {
+        let n = self.sample_index.values(cell, &phase.name, phase.primary).len();
+        let text = match n {
             0 => "no result".to_owned(),
-            1..6 => format!("n = {n}: no interval, which takes 6 repeats"),
-            _ => format!("n = {n}, medians [95 % interval of the median]"),
+            1..6 => format!("n = {n}: no confidence interval (6 repetitions needed)"),
+            _ => format!("n = {n}, medians [95 % confidence interval]"),
         };
         let name = self.page.styled("1", &one_line(&phase.name));
         self.page.line("");
-        self.page.line(&format!("{name}  {words}"));
+        self.page.line(&format!("{name}  {text}"));
         if n > 0 {
             self.rates(cell, phase);
             self.latencies(cell, phase);
             self.costs(cell, phase);
-            self.evidence(cell, phase);
+            self.activity(cell, phase);
         }
     }
 
     fn summary(&self, cell: usize, phase: &'a PhaseInfo, metric: Metric) -> Option<Summary> {
-        Summary::new(self.pool.values(cell, &phase.name, metric)).ok()
+        Summary::new(self.sample_index.values(cell, &phase.name, metric)).ok()
     }
 
-    /// The median of a metric with its unit; no interval.
+    /// Median of a metric with its unit, without interval.
     fn median(&self, cell: usize, phase: &'a PhaseInfo, metric: Metric) -> Option<String> {
         let summary = self.summary(cell, phase, metric)?;
         Some(alone(metric.spec().unit, summary.median))
     }
 
-    /// A name and what is said of it, if there is anything.
-    fn row(&mut self, name: &str, words: Option<String>) {
-        if let Some(words) = words {
+    /// Prints a row if there is a text.
+    fn row(&mut self, name: &str, text: Option<String>) {
+        if let Some(text) = text {
             let first = format!("    {name:<NAME$}");
             let indent = " ".repeat(NAME + 4);
-            self.page.wrapped(&first, &indent, &words);
+            self.page.wrapped(&first, &indent, &text);
         }
     }
 
     fn rates(&mut self, cell: usize, phase: &'a PhaseInfo) {
         let operations = if of_tree(phase) { "files" } else { "operations" };
-        // Beside reads, what was made durable is a part of the whole.
+        // Of a mixed workload, only the writes are synced.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
         let durable = if mixed { "· written, durable" } else { "· durable" };
         let rows = [
@@ -152,7 +152,7 @@ impl<'a> Sheet<'a> {
             (Metric::WriteOpsRate, "· writes"),
         ];
         let times = [(Metric::Elapsed, "elapsed"), (Metric::DurableElapsed, "until durable")];
-        // What is judged by its time has no rate.
+        // Phases whose primary metric is the time have no rate.
         let (head, rows) = match phase.primary == Metric::Elapsed {
             true => ("  times, lower is better ↓", &times[..]),
             false => ("  rates, higher is better ↑", &rows[..]),
@@ -165,73 +165,74 @@ impl<'a> Sheet<'a> {
     }
 
     fn latencies(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let ladder = |of: TimesOf| -> Vec<Option<Summary>> {
-            let step =
-                |(_, q): (&str, Option<f64>)| percentile(&self.pool, cell, &phase.name, of, q);
-            LADDER.map(step).into()
+        let percentiles = |of: HistogramKind| -> Vec<Option<Summary>> {
+            let step = |(_, q): (&str, Option<f64>)| {
+                percentile(&self.sample_index, cell, &phase.name, of, q)
+            };
+            PERCENTILES.map(step).into()
         };
-        let filled = |of: TimesOf| ladder(of).iter().any(Option::is_some);
-        let both = filled(TimesOf::Read) && filled(TimesOf::Write);
-        let either = filled(TimesOf::Read) || filled(TimesOf::Write);
-        let of_replay = ReplayOp::ALL.iter().any(|op| filled(TimesOf::Op(*op)));
+        let filled = |of: HistogramKind| percentiles(of).iter().any(Option::is_some);
+        let both = filled(HistogramKind::Read) && filled(HistogramKind::Write);
+        let either = filled(HistogramKind::Read) || filled(HistogramKind::Write);
+        let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)));
         let kinds = [
-            (TimesOf::All, if of_tree(phase) { "files" } else { "operations" }),
-            (TimesOf::Read, "· reads"),
-            (TimesOf::Write, "· writes"),
-            (TimesOf::Service, "service, see below"),
-            (TimesOf::Submit, "submit"),
-            (TimesOf::Complete, "complete"),
-            (TimesOf::Flush, "flush calls"),
+            (HistogramKind::All, if of_tree(phase) { "files" } else { "operations" }),
+            (HistogramKind::Read, "· reads"),
+            (HistogramKind::Write, "· writes"),
+            (HistogramKind::ServiceTime, "service time"),
+            (HistogramKind::Submission, "submission"),
+            (HistogramKind::Completion, "completion"),
+            (HistogramKind::Sync, "sync calls"),
         ];
-        let replayed = ReplayOp::ALL.map(|op| (TimesOf::Op(op), op.name()));
+        let replayed = ReplayOp::ALL.map(|op| (HistogramKind::Op(op), op.name()));
         let rows: Vec<(&str, Vec<Option<Summary>>)> = kinds
             .into_iter()
             .chain(replayed)
             .filter(|(of, _)| match of {
-                TimesOf::Read | TimesOf::Write => both && !of_replay,
-                TimesOf::All => either || filled(TimesOf::All),
-                TimesOf::Service
-                | TimesOf::Submit
-                | TimesOf::Complete
-                | TimesOf::Flush
-                | TimesOf::Op(_) => true,
+                HistogramKind::Read | HistogramKind::Write => both && !of_replay,
+                HistogramKind::All => either || filled(HistogramKind::All),
+                HistogramKind::ServiceTime
+                | HistogramKind::Submission
+                | HistogramKind::Completion
+                | HistogramKind::Sync
+                | HistogramKind::Op(_) => true,
             })
-            .map(|(of, name)| (name, ladder(of)))
-            .filter(|(_, ladder)| ladder.iter().any(Option::is_some))
+            .map(|(of, name)| (name, percentiles(of)))
+            .filter(|(_, percentiles)| percentiles.iter().any(Option::is_some))
             .collect();
         if rows.is_empty() {
             return;
         }
         let open = rows.iter().any(|(name, _)| name.starts_with("service"));
         self.page.line("  latency, lower is better ↓");
-        let head: String = LADDER.iter().map(|(name, _)| format!("{name:>STEP$}")).collect();
+        let head: String = PERCENTILES.iter().map(|(name, _)| format!("{name:>STEP$}")).collect();
         self.page.line(&format!("{:NARROW$}{head}", ""));
-        for (name, ladder) in &rows {
-            self.ladder(name, ladder);
+        for (name, percentiles) in &rows {
+            self.percentile_row(name, percentiles);
         }
-        if rows.iter().any(|(_, ladder)| ladder.iter().any(Option::is_none)) {
-            self.page.line("    – fewer than ten values lie beyond");
+        if rows.iter().any(|(_, percentiles)| percentiles.iter().any(Option::is_none)) {
+            self.page.line("    – fewer than 10 operations exceed the percentile");
         }
         if open {
             self.page.wrapped(
                 "    ",
                 "    ",
-                "operations count from when they were due; service is the same as a closed loop \
-                 would have seen it",
+                "latency: from the scheduled start; service time: from the start of service, as in \
+                 a closed loop",
             );
         }
     }
 
-    /// The medians, and below them the widths of their intervals where there are any.
-    fn ladder(&mut self, name: &str, ladder: &[Option<Summary>]) {
+    /// Medians, and below them the half-widths of their intervals, if any.
+    fn percentile_row(&mut self, name: &str, percentiles: &[Option<Summary>]) {
         let step = |summary: &Option<Summary>| match summary {
             Some(summary) => alone(Unit::Nanoseconds, summary.median),
             None => "–".into(),
         };
-        // The longest of a whole repeat is no estimate of anything.
-        let estimates = ladder
+        // The maximum of a repetition has no confidence interval.
+        let estimates = percentiles
             .iter()
-            .zip(LADDER)
+            .zip(PERCENTILES)
             .map(|(summary, (_, q))| summary.as_ref().filter(|_| q.is_some()));
         let width = |summary: Option<&Summary>| {
             let width = summary.and_then(Summary::half_width);
@@ -240,7 +241,7 @@ impl<'a> Sheet<'a> {
         let line = |texts: Vec<String>| -> String {
             texts.iter().map(|text| format!("{text:>STEP$}")).collect()
         };
-        let medians = line(ladder.iter().map(step).collect());
+        let medians = line(percentiles.iter().map(step).collect());
         let name = format!("    {name}");
         self.page.line(&format!("{name:<NARROW$}{medians}"));
         let widths = line(estimates.map(width).collect());
@@ -254,96 +255,96 @@ impl<'a> Sheet<'a> {
         let median = |metric| self.median(cell, phase, metric);
         let value = |metric| self.summary(cell, phase, metric).map(|summary| summary.median);
         let cpu = median(Metric::UserTimePerOp).zip(median(Metric::SystemTimePerOp));
-        // The kernel accounts CPU time by ticks of some milliseconds.
+        // The kernel accounts CPU time in ticks of a few milliseconds.
         let seen =
             [Metric::UserTime, Metric::SystemTime].into_iter().filter_map(value).sum::<f64>();
-        let switches = median(Metric::SwitchesPerOp);
-        let generator = median(Metric::GeneratorShare);
-        let caused = median(Metric::CausedTimePerOp);
-        self.page.line("  costs, lower is better ↓");
-        let words = cpu.map(|(user, system)| match seen > 0.0 {
+        let switches = median(Metric::ContextSwitchesPerOp);
+        let generator = median(Metric::GeneratorOverhead);
+        let attributed = median(Metric::AttributedCpuTimePerOp);
+        self.page.line("  CPU cost, lower is better ↓");
+        let text = cpu.map(|(user, system)| match seen > 0.0 {
             true => format!("{user} user, {system} system per {each}"),
-            false => "too short to be seen".to_owned(),
+            false => "below the resolution".to_owned(),
         });
-        self.row("CPU time", words);
-        let words = caused.map(|time| format!("{time} per {each}"));
-        self.row("· with kernel threads", words);
+        self.row("CPU time", text);
+        let text = attributed.map(|time| format!("{time} per {each}"));
+        self.row("· with kernel threads", text);
         self.row("context switches", switches.map(|count| format!("{count} per {each}")));
-        let words = generator.map(|share| format!("{share} of the workers' time"));
-        self.row("load generator", words);
+        let text = generator.map(|share| format!("{share} of the worker time"));
+        self.row("load generator", text);
     }
 
-    fn evidence(&mut self, cell: usize, phase: &'a PhaseInfo) {
+    fn activity(&mut self, cell: usize, phase: &'a PhaseInfo) {
         let median = |metric| self.median(cell, phase, metric);
         let value = |metric| self.summary(cell, phase, metric).map(|summary| summary.median);
-        let cpu = median(Metric::UserShare).zip(median(Metric::SystemShare));
-        let device = median(Metric::DeviceRead).zip(median(Metric::DeviceWritten));
-        let cached = median(Metric::CachedShare);
-        let flushes = value(Metric::FlushCalls);
-        let blocked = median(Metric::WouldBlock).zip(median(Metric::WouldBlockShare));
+        let cpu = median(Metric::UserCpuUtilization).zip(median(Metric::SystemCpuUtilization));
+        let device = median(Metric::DeviceBytesRead).zip(median(Metric::DeviceBytesWritten));
+        let cached = median(Metric::CacheHitRatio);
+        let flushes = value(Metric::SyncCalls);
+        let blocked = median(Metric::EagainReads).zip(median(Metric::EagainFraction));
         let skew = median(Metric::StartSkew).zip(median(Metric::EndSkew));
-        let last = value(Metric::FlushTime).filter(|time| *time > 0.0);
+        let last = value(Metric::EndSyncTime).filter(|time| *time > 0.0);
         let clock = self.record.environment.get("clock.cost_ns").map(str::to_owned);
-        self.page.line("  evidence, without direction");
-        let words = cpu.map(|(user, system)| {
-            format!("busy {user} in user mode, {system} in the kernel, of wall time × workers")
+        self.page.line("  system activity");
+        let text = cpu.map(|(user, system)| {
+            format!("{user} user, {system} system (of elapsed time × workers)")
         });
-        self.row("CPUs", words);
-        self.processors(cell, phase);
-        let words = device.map(|(read, written)| format!("{read} read, {written} written"));
-        self.row("devices", words);
+        self.row("CPUs", text);
+        self.cpus(cell, phase);
+        let text = device.map(|(read, written)| format!("{read} read, {written} written"));
+        self.row("devices", text);
         self.devices(cell, phase);
-        self.row("page cache", cached.map(|share| format!("served {share} of the bytes read")));
-        self.row("flushes in the loop", flushes.map(|count| format!("{count:.0}")));
-        self.row("flush after the loop", last.map(|time| alone(Unit::Nanoseconds, time)));
-        let words = blocked.map(|(count, share)| format!("{count} reads, {share} of all"));
-        self.row("would have blocked", words);
-        let words =
-            skew.map(|(start, end)| format!("{start} apart at the start, {end} at the end"));
-        self.row("workers", words);
-        let words = clock.map(|cost| format!("{} ns for each reading", one_line(&cost)));
-        self.row("clock", words);
+        self.row("cache hits", cached.map(|share| format!("{share} of the bytes read")));
+        self.row("syncs in the loop", flushes.map(|count| format!("{count:.0}")));
+        self.row("sync after the loop", last.map(|time| alone(Unit::Nanoseconds, time)));
+        let text = blocked.map(|(count, share)| format!("{count} reads, {share} of all reads"));
+        self.row("EAGAIN", text);
+        let text = skew.map(|(start, end)| format!("start skew {start}, end skew {end}"));
+        self.row("workers", text);
+        let text = clock.map(|cost| format!("{} ns per read", one_line(&cost)));
+        self.row("clock", text);
     }
 
-    /// Who else used the processors, and what the work had to wait for.
-    fn processors(&mut self, cell: usize, phase: &'a PhaseInfo) {
+    /// CPU time of the workload and of others, page faults, and PSI.
+    fn cpus(&mut self, cell: usize, phase: &'a PhaseInfo) {
         let median = |metric| self.median(cell, phase, metric);
-        let own = median(Metric::CpuShare);
+        let own = median(Metric::CpuUtilization);
         let threads = self.threads(cell, phase);
-        let others = median(Metric::OtherShare);
-        let untold = median(Metric::UnattributedShare);
+        let others = median(Metric::OtherCpuUtilization);
+        let unattributed = median(Metric::UnattributedFraction);
         let faults = median(Metric::MinorFaults).zip(median(Metric::MajorFaults));
         let pressure = [
-            (Metric::PressureCpu, "CPU"),
-            (Metric::PressureMemory, "memory"),
-            (Metric::PressureIo, "I/O"),
+            (Metric::PsiCpuSome, "CPU"),
+            (Metric::PsiMemorySome, "memory"),
+            (Metric::PsiIoSome, "I/O"),
         ];
         let pressure: Vec<String> = pressure
             .into_iter()
             .filter_map(|(metric, name)| Some(format!("{name} {}", median(metric)?)))
             .collect();
-        self.row("the work itself", own.map(|share| format!("{share} of one CPU")));
-        self.row("kernel threads caused", threads);
-        let words = others.map(|share| format!("{share} of all processors"));
-        self.row("other processes", words);
-        self.row("unattributed", untold.map(|share| format!("{share} of the busy time")));
-        let words = faults.map(|(minor, major)| format!("{minor} minor, {major} major"));
-        self.row("page faults", words);
-        let told = !pressure.is_empty();
-        let words = format!("some task waited for {} of the time", pressure.join(", "));
-        self.row("pressure", told.then_some(words));
+        self.row("workload", own.map(|share| format!("{share} of one CPU")));
+        self.row("attributed kernel threads", threads);
+        let text = others.map(|share| format!("{share} of all CPUs"));
+        self.row("other processes", text);
+        self.row("unattributed", unattributed.map(|share| format!("{share} of the busy CPU time")));
+        let text = faults.map(|(minor, major)| format!("{minor} minor, {major} major"));
+        self.row("page faults", text);
+        let known = !pressure.is_empty();
+        let text = format!("tasks stalled for {} of the time", pressure.join(", "));
+        self.row("PSI", known.then_some(text));
     }
 
-    /// `5.1 % of one CPU: journal 3.1 %, writeback 2.0 %`, of medians over the repeats.
+    /// `5.1 % of one CPU: journal 3.1 %, writeback 2.0 %`, medians over the repetitions.
     fn threads(&self, cell: usize, phase: &'a PhaseInfo) -> Option<String> {
-        let told = || {
-            self.pool.evidence(cell, &phase.name).filter_map(|evidence| {
-                let window = evidence.window.seconds();
-                Some((evidence.cpu.as_ref().filter(|_| window > 0.0)?, window))
+        let known = || {
+            self.sample_index.activity(cell, &phase.name).filter_map(|activity| {
+                let window = activity.window.seconds();
+                Some((activity.cpu.as_ref().filter(|_| window > 0.0)?, window))
             })
         };
-        let share = |of: &dyn Fn(&model::evidence::CpuWork) -> model::Nanos| {
-            let shares: Vec<f64> = told().map(|(cpu, window)| of(cpu).seconds() / window).collect();
+        let share = |of: &dyn Fn(&model::activity::CpuActivity) -> model::Nanos| {
+            let shares: Vec<f64> =
+                known().map(|(cpu, window)| of(cpu).seconds() / window).collect();
             Summary::new(&shares).ok().map(|summary| summary.median)
         };
         let all = share(&|cpu| cpu.attributed())?;
@@ -359,32 +360,37 @@ impl<'a> Sheet<'a> {
         Some(format!("{} of one CPU{parts}", percent(all)))
     }
 
-    /// What the devices did beyond bytes.
+    /// Device requests, utilization, and amplification.
     fn devices(&mut self, cell: usize, phase: &'a PhaseInfo) {
         let median = |metric| self.median(cell, phase, metric);
-        let requests = median(Metric::DeviceReads).zip(median(Metric::DeviceWrites));
-        let flushes = median(Metric::DeviceFlushes);
-        let busy = median(Metric::DeviceBusy);
-        let queue = median(Metric::DeviceQueue);
+        let requests = median(Metric::DeviceReadRequests).zip(median(Metric::DeviceWriteRequests));
+        let flushes = median(Metric::DeviceFlushRequests);
+        let busy = median(Metric::DeviceUtilization);
+        let queue = median(Metric::DeviceQueueLength);
         let amplification =
             [(Metric::ReadAmplification, "read"), (Metric::WriteAmplification, "written")];
         let amplification: Vec<String> = amplification
             .into_iter()
             .filter_map(|(metric, name)| Some(format!("{} {name}", median(metric)?)))
             .collect();
-        let words = requests.map(|(reads, writes)| {
-            let flushes = flushes.map_or("flushes not told".into(), |n| format!("{n} flushes"));
+        let text = requests.map(|(reads, writes)| {
+            let flushes = flushes.map_or("flush requests: not available".into(), |n| {
+                format!(
+                    "{n} \
+                                          flush requests"
+                )
+            });
             format!("{reads} reads, {writes} writes, {flushes}")
         });
-        self.row("· requests", words);
-        let queue = queue.map_or(String::new(), |queue| format!(", {queue} requests on average"));
-        self.row("· busy", busy.map(|busy| format!("{busy} of the time{queue}")));
-        let told = !amplification.is_empty();
-        self.row("· amplification", told.then(|| amplification.join(", ")));
+        self.row("· requests", text);
+        let queue = queue.map_or(String::new(), |queue| format!(", queue length {queue}"));
+        self.row("· utilization", busy.map(|busy| format!("{busy} of the time{queue}")));
+        let known = !amplification.is_empty();
+        self.row("· amplification", known.then(|| amplification.join(", ")));
     }
 }
 
-/// Files of a tree are counted, not bytes.
+/// True for phases that count files instead of bytes.
 fn of_tree(phase: &PhaseInfo) -> bool {
     phase.primary == Metric::OpsRate
 }

@@ -39,10 +39,10 @@ pub const PHASES: [&str; 12] = [
     "ran-delete",
 ];
 
-/// How many of [`PHASES`] are about the large file; the others are about many files.
+/// Number of [`PHASES`] of the large file; the others use many files.
 const IO_PHASES: usize = 6;
 
-/// Where in [`PHASES`] the random seeks are, the one phase of the large file that is told in
+/// Index in [`PHASES`] of the random seeks, the only phase of the large file measured in
 /// operations.
 const SEEKS: usize = 5;
 
@@ -74,7 +74,7 @@ impl Format {
 /// One number of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Figure {
-    /// An empty field: the phase did not run, or nobody looked.
+    /// An empty field: the phase did not run, or was not measured.
     #[default]
     Empty,
     /// Plus signs: the phase ran and took less than half a second, so its number was withheld.
@@ -83,21 +83,21 @@ pub enum Figure {
     Known(f64),
 }
 
-/// What a record says of one phase.
+/// Results of one phase in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PhaseFigures {
-    /// KiB/s where the phase moves a large file, else seeks or files per second.
+    /// KiB/s for phases that move a large file, else seeks or files per second.
     pub rate: Figure,
-    /// CPU time over elapsed time in percent of one processor.
+    /// CPU time over elapsed time in percent of one CPU.
     pub cpu: Figure,
     /// The longest operation.
     pub latency: Option<Nanos>,
 }
 
-/// What the files of the file phases are.
+/// Type of the files of the file phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Largest {
-    /// Regular files of at most so many bytes.
+    /// Regular files of at most this many bytes.
     Bytes(u64),
     /// Hard links to one file.
     Link,
@@ -112,11 +112,11 @@ pub struct Record {
     pub format: Format,
     /// Version of the program that measured: `2.00a`.
     pub version: String,
-    /// What it was measured on, in the words of whoever did: often the name of the machine.
+    /// Name given to the record, often that of the machine.
     pub name: String,
     /// Concurrency as given to the program, which never made use of it.
     pub concurrency: Option<u64>,
-    /// Seed of what was drawn: a number, or the name of a file of numbers; empty if not told.
+    /// Random seed: a number, or the name of a file of numbers; empty if not recorded.
     pub seed: String,
     /// Size of the large file.
     pub file: Option<Bytes>,
@@ -124,7 +124,7 @@ pub struct Record {
     pub chunk: Option<Bytes>,
     /// Number of random seeks.
     pub seeks: Option<u64>,
-    /// How many processes or threads did them.
+    /// Number of seek processes or threads.
     pub seekers: Option<u64>,
     /// Number of files, in units of 1024.
     pub files: Option<u64>,
@@ -134,7 +134,7 @@ pub struct Record {
     pub smallest: Option<u64>,
     /// Number of directories the files are spread over.
     pub directories: Option<u64>,
-    /// Bytes of one call where files of the file phases are written and read.
+    /// Bytes per I/O call of the file phases.
     pub file_chunk: Option<u64>,
     /// The figures of [`PHASES`], in their order.
     pub phases: [PhaseFigures; 12],

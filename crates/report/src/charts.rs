@@ -2,7 +2,6 @@
 
 pub(crate) mod axis;
 pub(crate) mod capped;
-pub(crate) mod course;
 pub(crate) mod decades;
 pub(crate) mod ecdf;
 pub(crate) mod editions;
@@ -12,6 +11,7 @@ pub(crate) mod intervals;
 pub(crate) mod normalized;
 pub(crate) mod origins;
 pub(crate) mod percentiles;
+pub(crate) mod rate;
 pub(crate) mod scaling;
 pub(crate) mod sweep;
 pub(crate) mod texture;

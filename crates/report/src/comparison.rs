@@ -1,15 +1,14 @@
-//! Runs against each other, told: as text for a terminal, as Markdown for a comment, as JSON.
+//! Output of run comparisons: terminal, Markdown, and JSON.
 //!
-//! A [`Chain`] of `analysis::runs` enters with the runs it was made of; text leaves. What may be
-//! said was decided there; here sentences get their words, and numbers their units. Every sentence
-//! is of template C11 ("… regressed by …"), C5 (what is not decided, and the repeats it would
-//! take), or C12 (all tests together).
+//! The input is a [`Chain`] of `analysis::runs` and its runs. Findings are derived there; this
+//! module formats them, with templates C11 ("… regressed by …"), C5 (inconclusive, with the
+//! repetitions needed), and C12 (all tests).
 
-pub mod beside;
 mod json;
 mod markdown;
+mod phrases;
+pub mod side_by_side;
 mod terminal;
-mod words;
 
 use analysis::{
     Side, Size, Verdict,
@@ -24,111 +23,119 @@ pub use terminal::terminal;
 
 use crate::{
     units::{capital, fixed, one_line},
-    view::words as metric_words,
+    view::metric_label,
 };
 
-/// What a reader sees of a test at one glance.
+/// Text of a condition that a source did not record.
+pub(crate) const NOT_RECORDED: &str = "not recorded";
+
+/// Result mark of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Better,
     Worse,
-    /// Found by screening, but no headline.
-    MaybeBetter,
-    MaybeWorse,
-    Same,
-    /// Told apart, by less than the threshold for certain.
-    Small,
-    Open,
-    /// It is part of the anchor.
-    Anchor,
-    /// No claims may be made of these runs.
-    NoClaim,
+    /// Found by screening, not significant by itself.
+    PossiblyBetter,
+    PossiblyWorse,
+    Equivalent,
+    /// Significant, but below the margin.
+    Negligible,
+    Inconclusive,
+    NegativeControl,
+    /// No comparison, or no findings from these runs.
+    NotCompared,
 }
 
 impl Mark {
     fn of(test: &TestPair, step: &Paired) -> Self {
-        let Ok(comparison) = &test.comparison else { return Self::NoClaim };
-        if !test.touched {
-            return Self::Anchor;
+        let Ok(comparison) = &test.comparison else { return Self::NotCompared };
+        if !test.affected {
+            return Self::NegativeControl;
         }
-        if !step.refused.is_empty() {
-            return Self::NoClaim;
+        if !step.obstacles.is_empty() {
+            return Self::NotCompared;
         }
         let headline = test.headline().filter(|_| step.headlines);
         match (headline, comparison.verdict) {
             (Some(Side::Better), _) => Self::Better,
             (Some(Side::Worse), _) => Self::Worse,
-            (None, Verdict::Equivalent) => Self::Same,
-            (None, Verdict::Differs { size: Size::Negligible, .. }) => Self::Small,
+            (None, Verdict::Equivalent) => Self::Equivalent,
+            (None, Verdict::Differs { size: Size::Negligible, .. }) => Self::Negligible,
             (None, Verdict::Differs { side, .. }) if test.found => match side {
-                Side::Better => Self::MaybeBetter,
-                Side::Worse => Self::MaybeWorse,
+                Side::Better => Self::PossiblyBetter,
+                Side::Worse => Self::PossiblyWorse,
             },
-            (None, Verdict::Differs { .. } | Verdict::Inconclusive { .. }) => Self::Open,
+            (None, Verdict::Differs { .. } | Verdict::Inconclusive { .. }) => Self::Inconclusive,
         }
     }
 
-    /// Sign and word, so that neither color nor sign has to be seen.
-    const fn words(self) -> &'static str {
+    /// Sign and word, readable without color.
+    const fn label(self) -> &'static str {
         match self {
             Self::Better => "▲ better",
             Self::Worse => "▼ worse",
-            Self::MaybeBetter => "△ maybe better",
-            Self::MaybeWorse => "▽ maybe worse",
-            Self::Same => "= same",
-            Self::Small => "≈ small",
-            Self::Open => "? open",
-            Self::Anchor => "· anchor",
-            Self::NoClaim => "– no claim",
+            Self::PossiblyBetter => "△ possibly better",
+            Self::PossiblyWorse => "▽ possibly worse",
+            Self::Equivalent => "= equivalent",
+            Self::Negligible => "≈ negligible",
+            Self::Inconclusive => "? inconclusive",
+            Self::NegativeControl => "· negative control",
+            Self::NotCompared => "– not compared",
         }
     }
 
-    /// The color of a terminal, as in `ESC [ … m`: blue and yellow are told apart by all eyes.
+    /// Terminal color, as in `ESC [ … m`. Blue and yellow are distinguishable with color blindness.
     const fn color(self) -> Option<&'static str> {
         match self {
-            Self::Better | Self::MaybeBetter => Some("34"),
-            Self::Worse | Self::MaybeWorse => Some("33"),
-            Self::Same | Self::Small | Self::Open | Self::Anchor | Self::NoClaim => None,
+            Self::Better | Self::PossiblyBetter => Some("34"),
+            Self::Worse | Self::PossiblyWorse => Some("33"),
+            Self::Equivalent
+            | Self::Negligible
+            | Self::Inconclusive
+            | Self::NegativeControl
+            | Self::NotCompared => None,
         }
     }
 }
 
-/// A sentence.
+/// A finding, or an inconclusive question.
 #[derive(Clone, Debug)]
-struct Sentence {
+struct ComparisonFinding {
     template: &'static str,
     mark: Mark,
     text: String,
 }
 
-/// One comparison in words.
+/// One comparison as text.
 #[derive(Clone, Debug)]
-struct Told<'a> {
+struct RenderedComparison<'a> {
     step: &'a Paired,
-    /// `B against A: kernel 6.1 -> 6.12`.
+    /// `B vs. A: kernel 6.1 -> 6.12`.
     title: String,
-    /// The ways in words; empty for a repeat.
-    ways: String,
-    /// What stands above the numbers: what may not be claimed, and why.
-    refused: Vec<String>,
-    /// Headlines, regressions first.
-    headlines: Vec<Sentence>,
-    /// What screening found beyond them.
-    listed: Vec<Sentence>,
-    /// What is not decided.
-    open: Vec<Sentence>,
-    /// How many are the same, all together, thresholds, anchor.
+    /// Names of both runs.
+    names: (String, String),
+    /// Aspects that differ; empty for a repetition.
+    aspects: String,
+    /// Reasons for withholding all findings.
+    obstacles: Vec<String>,
+    /// Findings, regressions first.
+    headlines: Vec<ComparisonFinding>,
+    /// Further findings of the screening.
+    listed: Vec<ComparisonFinding>,
+    /// Inconclusive tests.
+    open: Vec<ComparisonFinding>,
+    /// Counts, all tests together, margin, negative controls.
     notes: Vec<String>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RenderedComparison<'a> {
     fn new(step: &'a Paired, names: (&str, &str)) -> Self {
-        let ways = words::ways(&step.ways);
-        let ways = ways.as_str();
-        let about = match (ways, step.tests.is_empty()) {
-            (_, true) => "nothing to compare",
-            ("", false) => "a repeat under the same conditions",
-            (ways, false) => ways,
+        let aspects = phrases::aspects(&step.aspects);
+        let aspects = aspects.as_str();
+        let about = match (aspects, step.tests.is_empty()) {
+            (_, true) => "no common tests",
+            ("", false) => "repetition under the same conditions",
+            (aspects, false) => aspects,
         };
         let (first, second) = names;
         let of = |mark: Mark| {
@@ -137,72 +144,71 @@ impl<'a> Told<'a> {
                 .filter(move |test| test.comparison.is_ok() && Mark::of(test, step) == mark)
         };
         let changed = |mark: Mark, template| {
-            let sentence = move |test: &TestPair| Sentence {
+            let sentence = move |test: &TestPair| ComparisonFinding {
                 template,
                 mark,
-                text: words::changed(test, step, ways, names),
+                text: phrases::changed(test, step, aspects, names),
             };
             of(mark).map(sentence)
         };
-        let open = of(Mark::Open).map(|test| Sentence {
+        let open = of(Mark::Inconclusive).map(|test| ComparisonFinding {
             template: "C5",
-            mark: Mark::Open,
-            text: words::open(test, step),
+            mark: Mark::Inconclusive,
+            text: phrases::open(test, step),
         });
         Self {
             step,
-            title: format!("{second} against {first}: {about}"),
-            refused: step.refused.iter().map(|why| words::refusal(why, names)).collect(),
+            title: format!("{second} vs. {first}: {about}"),
+            names: (first.to_owned(), second.to_owned()),
+            obstacles: step.obstacles.iter().map(|why| phrases::obstacle(why, names)).collect(),
             headlines: changed(Mark::Worse, "C11").chain(changed(Mark::Better, "C11")).collect(),
-            listed: changed(Mark::MaybeWorse, "C11-listed")
-                .chain(changed(Mark::MaybeBetter, "C11-listed"))
+            listed: changed(Mark::PossiblyWorse, "C11-listed")
+                .chain(changed(Mark::PossiblyBetter, "C11-listed"))
                 .collect(),
             open: open.collect(),
-            notes: words::notes(step),
-            ways: ways.to_owned(),
+            notes: phrases::notes(step),
+            aspects: aspects.to_owned(),
         }
     }
 
-    /// The heading of what screening found.
+    /// Introduction of the findings of the screening.
     fn listing(&self) -> String {
         let family = &self.step.family;
-        let quick = if self.step.headlines {
-            ""
-        } else {
-            " A first look (profile quick) makes no more of it."
-        };
+        let quick = if self.step.headlines { "" } else { " Profile quick has no other findings." };
         format!(
-            "Listed by screening of {} tests: of these, about {:.0} % may be false.{quick}",
-            family.tests,
-            family.q * 100.0
+            "False discovery rate {}: about {:.0} % of the {} listed tests may be false \
+             positives.{quick}",
+            fixed(family.q, 2),
+            family.q * 100.0,
+            self.listed.len()
         )
     }
 
-    /// That nothing was found, if so; `None` where there is something to tell, or nothing at all.
+    /// Text for a comparison without findings; `None` with findings or without tests.
     fn nothing(&self) -> Option<String> {
         let quiet = self.headlines.is_empty() && self.listed.is_empty();
-        let own = || self.step.tests.iter().filter(|test| test.touched && test.comparison.is_ok());
+        let own = || self.step.tests.iter().filter(|test| test.affected && test.comparison.is_ok());
         let tests = own().count();
         let apart = |test: &TestPair| test.interval.is_some_and(|interval| !interval.contains(1.0));
         let what = match own().any(apart) {
-            true => format!("No difference that counts (from {} on)", words::least(self.step)),
-            false => "No difference".into(),
+            true => format!("No significant difference of at least {}", phrases::least(self.step)),
+            false => "No significant difference".into(),
         };
-        (quiet && self.refused.is_empty() && tests > 0)
-            .then(|| format!("{what} was found in {tests} tests."))
+        (quiet && self.obstacles.is_empty() && tests > 0)
+            .then(|| format!("{what} in {tests} tests."))
     }
 
-    /// Under which level the intervals of sentences stand.
+    /// Confidence level of the intervals in findings.
     fn level(&self) -> String {
         format!(
-            "Intervals of listed tests are at {} %, so that of all that are listed {:.0} % hold.",
+            "Confidence level of the intervals: {} %, for a false coverage rate of {:.0} %.",
             fixed(self.step.family.level * 100.0, 2),
-            (1.0 - self.step.family.q) * 100.0
+            self.step.family.q * 100.0
         )
     }
 }
 
-/// Letters of runs in tables: A … Z, then by number.
+/// Name of a run in tables: A to Z, then by number.
 fn name(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
@@ -210,114 +216,105 @@ fn name(index: usize) -> String {
     }
 }
 
-/// All comparisons in words.
-fn told(chain: &Chain) -> Vec<Told<'_>> {
+/// All comparisons as text.
+fn rendered(chain: &Chain) -> Vec<RenderedComparison<'_>> {
     let steps = chain.steps.iter().enumerate();
-    steps.map(|(at, step)| Told::new(step, (&name(at), &name(at + 1)))).collect()
+    steps.map(|(at, step)| RenderedComparison::new(step, (&name(at), &name(at + 1)))).collect()
 }
 
-/// A run in one line: `2026-11-21-203100-k3x9 (ext4 or what)`.
+/// A run in one line: `2026-11-21-203100-k3x9 (ext4 and xfs)`.
 fn named(run: &RunRecord) -> String {
     one_line(&format!("{} ({})", run.info.id, run.info.title))
 }
 
-/// The closing line of a gate.
+/// Result line of a gate.
 pub fn verdict(gate: &Gate) -> String {
-    let limit = words::limit(gate.rule.threshold.0);
+    let limit = phrases::limit(gate.rule.margin.0);
     let strict = if gate.rule.strict { ", strict" } else { "" };
-    let masked = gate.twins.map_or(String::new(), |twins| {
+    let tests = |missing: &[Missing]| missing.iter().map(|missing| missing.tests).sum::<u32>();
+    let all = gate.worse
+        + gate.non_inferior
+        + gate.inconclusive
+        + tests(&gate.failed)
+        + tests(&gate.missing);
+    let mut counts = format!(
+        "; {} of {all} tests non-inferior, {} inconclusive",
+        gate.non_inferior, gate.inconclusive
+    );
+    counts += match (gate.inconclusive, gate.rule.strict) {
+        (0, _) => "",
+        (_, false) => " (accepted if any test of the step is conclusive)",
+        (_, true) => " (not accepted)",
+    };
+    let lost = [(&gate.failed, "newly failing"), (&gate.missing, "missing")];
+    let lost = lost.into_iter().filter(|(missing, _)| !missing.is_empty());
+    let lost = lost
+        .map(|(missing, what)| format!(", {} {what} ({})", tests(missing), phrases::some(missing)));
+    let lost: String = lost.collect();
+    let reason = gate.obstacles.first().map(ToString::to_string);
+    let result = match (gate.verdict, reason) {
+        (GateVerdict::Passed, _) => format!("passed{counts}{lost}"),
+        // Nothing was counted: the only findings from these runs are failed trials.
+        (GateVerdict::Failed, Some(reason)) => {
+            format!("failed{lost}; other tests are inconclusive: {reason}")
+        }
+        (GateVerdict::Failed, None) => format!(
+            "failed; {} of {all} tests significantly worse by more than {limit}{counts}{lost}",
+            gate.worse
+        ),
+        (GateVerdict::Inconclusive, Some(reason)) => format!("inconclusive: {reason}"),
+        (GateVerdict::Inconclusive, None) => format!("inconclusive{counts}{lost}"),
+        (GateVerdict::NotComparable, reason) => {
+            let reason = reason.unwrap_or_else(|| "the runs have no common cells".into());
+            format!("the runs are not comparable: {reason}")
+        }
+    };
+    let noise = gate.aa_noise.map_or(String::new(), |noise| {
+        let noise = phrases::limit(noise.0);
         format!(
-            "; twins differ by {}, more than the gate: nothing can be said of {limit}, and worse \
-             counts from there on",
-            words::limit(twins.0)
+            "; A/A duplicates differ by {noise}, more than the gate, so worse means worse by more \
+             than {noise}"
         )
     });
     let machine = match gate.machine {
-        true => "; the machine itself changed by more than the threshold",
+        true => "; the machine itself changed by more than the equivalence margin",
         false => "",
     };
-    let tests = |missing: &[Missing]| missing.iter().map(|missing| missing.tests).sum::<u32>();
-    let lost = tests(&gate.failed) + tests(&gate.vanished);
-    let all = gate.worse + gate.not_worse + gate.undecided + lost;
-    let counts = format!(
-        "{} of {all} tests shown not worse by {limit}, {} undecided{}{}",
-        gate.not_worse,
-        gate.undecided,
-        match (gate.undecided, gate.rule.strict) {
-            (0, _) => "",
-            (_, false) => ", which pass as long as one of a step is decided",
-            (_, true) => ", which do not pass",
-        },
-        if gate.not_worse > 0 { "; not worse is ok in column gate" } else { "" }
-    );
-    let lost = [
-        (&gate.failed, "fail now and did not before"),
-        (&gate.vanished, "of the first run are not in the second"),
-    ];
-    let lost = lost.into_iter().filter(|(missing, _)| !missing.is_empty());
-    let lost = lost.map(|(missing, what)| {
-        format!("; {} tests {what} ({})", tests(missing), words::some(missing))
-    });
-    let lost: String = lost.collect();
-    let why = gate.refused.first().map(ToString::to_string);
-    let words = match gate.verdict {
-        GateVerdict::Passed => format!("passed; {counts}"),
-        // Nothing was counted, since nothing may be claimed but that trials fail.
-        GateVerdict::Failed if why.is_some() => {
-            format!("failed{lost}; of the rest nothing is decided: {}", why.unwrap_or_default())
-        }
-        GateVerdict::Failed => {
-            format!(
-                "failed; {} of {all} tests shown worse by more than {limit}, {counts}{lost}",
-                gate.worse
-            )
-        }
-        GateVerdict::Undecided => match why {
-            Some(why) => format!("undecided: {why}"),
-            None => format!("undecided; {counts}{lost}"),
-        },
-        GateVerdict::Refused => {
-            let why = why.unwrap_or_else(|| "no cell of one run is paired with the other's".into());
-            format!("the runs cannot be compared: {why}")
-        }
-    };
-    format!("gate {limit}{strict}: {words}{masked}{machine}")
+    format!("gate {limit}{strict}: {result}{noise}{machine}")
 }
 
-/// What a test is at the gate, in a word for tables.
+/// Gate result of a test, for tables.
 fn at_gate(test: &TestPair) -> &'static str {
     match test.gate {
         Some(AtGate::Worse) => "worse",
-        Some(AtGate::NotWorse) => "ok",
-        Some(AtGate::Undecided) => "?",
-        Some(AtGate::Failed) => "fails",
-        Some(AtGate::Vanished) => "gone",
+        Some(AtGate::NonInferior) => "non-inferior",
+        Some(AtGate::Inconclusive) => "?",
+        Some(AtGate::Failed) => "failed",
+        Some(AtGate::Missing) => "missing",
         None => "",
     }
 }
 
-/// The tests that fail now and those shown worse at the gate, with the step they are of.
+/// Newly failing tests, then significantly worse tests, with the runs compared.
 fn regressions(chain: &Chain) -> Vec<String> {
     let steps = chain.steps.iter().enumerate();
     let worse = steps.flat_map(|(at, step)| {
         let own = step.tests.iter().filter(|test| test.gate == Some(AtGate::Worse));
-        own.map(move |test| {
-            format!("{} against {}: {}", name(at + 1), name(at), words::named(test))
-        })
+        own.map(move |test| format!("{} vs. {}: {}", name(at + 1), name(at), phrases::named(test)))
     });
     let gate = chain.gate.iter();
     let failed = gate.flat_map(|gate| &gate.failed).map(|missing| {
         let at = missing.step;
-        format!("{} against {}: {}", name(at + 1), name(at), words::missing(missing))
+        format!("{} vs. {}: {}", name(at + 1), name(at), phrases::missing(missing))
     });
     failed.chain(worse).collect()
 }
 
-/// Where tests changed over many runs, a line each.
+/// Change points of tests over many runs, one line per test.
 fn histories(chain: &Chain) -> Vec<String> {
     let lines = |history: &History| {
         let place = |change: &Change| {
-            // The run before it that has numbers of the test.
+            // The previous run with results of the test.
             let before = history.runs.iter().rev().find(|run| **run < change.at);
             format!(
                 "between {} and {} to ×{}",
@@ -326,15 +323,15 @@ fn histories(chain: &Chain) -> Vec<String> {
                 fixed(change.size.0, 3)
             )
         };
-        let (metric, phase) = (metric_words(history.metric), &history.phase);
+        let (metric, phase) = (metric_label(history.metric), &history.phase);
         let test = format!("{metric} of {}, {phase}", history.name);
         let changes: Vec<String> = history.changes.iter().map(place).collect();
-        let told = (!changes.is_empty())
+        let changed = (!changes.is_empty())
             .then(|| format!("{} changed {}.", capital(&test), changes.join(", ")));
-        let doubted = history.doubted.iter().map(|doubted| {
-            format!("No claim: {test}, {}: {}.", place(&doubted.change), doubted.why)
+        let withheld = history.withheld.iter().map(|withheld| {
+            format!("Withheld: {test}, {}: {}.", place(&withheld.change), withheld.reason)
         });
-        told.into_iter().chain(doubted).collect::<Vec<_>>()
+        changed.into_iter().chain(withheld).collect::<Vec<_>>()
     };
     chain.histories.iter().flat_map(lines).collect()
 }

@@ -1,86 +1,84 @@
-//! What a run can answer: every question with its sentence, or with what is missing for one.
-//!
-//! A [`View`] and words enter, an [`Explanation`] leaves: the questions that all words are about,
-//! with the answers that the view has found. Nothing is computed here. A word that no question
-//! knows is an error that names what the run is about.
+//! Explanation of a run: every question with its finding, or with the failed check.
+//! Selects the questions of a [`View`] that match all words. Nothing is computed here. A word
+//! without a match is an error that lists the names in the run.
 
 use std::collections::BTreeMap;
 
-use model::suggest::nearest;
+use model::{Warning, suggest::nearest};
 use serde_json::{Value, json};
 
 use crate::{
     TerminalOptions,
     terminal::Page,
-    view::{Claim, View, Withheld},
+    view::{Finding, View, WithheldFinding},
 };
 
-/// Version of the JSON; a key that changes its meaning raises it.
+/// Version of the JSON format, increased if the meaning of a key changes.
 const FORMAT: u32 = 1;
 
-/// What each template of a sentence answers.
+/// Question of each finding template.
 const TEMPLATES: [(&str, &str); 18] = [
-    ("C1", "which filesystem is best"),
-    ("C2", "which filesystems form the top group"),
-    ("C3", "which filesystem is last"),
-    ("C4", "which filesystems are the same"),
-    ("C5", "which of two is better"),
-    ("C6", "what a parameter changes"),
-    ("C7", "whether a parameter does not matter"),
-    ("C8", "where it peaks"),
-    ("C9", "how far it scales"),
-    ("C10", "whether it still rises"),
-    ("C12", "what all workloads say together"),
-    ("C14", "what is sustained"),
-    ("C16", "what durability costs"),
-    ("C17", "where the variation comes from"),
-    ("C18", "which factor matters"),
-    ("C20", "whether runs failed"),
-    ("C21", "what limits it"),
-    ("C22", "what the numbers hold for"),
+    ("C1", "fastest filesystem"),
+    ("C2", "top group"),
+    ("C3", "slowest filesystem"),
+    ("C4", "equivalent filesystems"),
+    ("C5", "comparison of two filesystems"),
+    ("C6", "effect of a parameter"),
+    ("C7", "no effect of a parameter"),
+    ("C8", "optimum of a parameter"),
+    ("C9", "scaling limit"),
+    ("C10", "scaling beyond the tested range"),
+    ("C12", "mean over workloads"),
+    ("C14", "sustained rate"),
+    ("C16", "cost of durability"),
+    ("C17", "source of variance"),
+    ("C18", "influence of settings"),
+    ("C20", "failures"),
+    ("C21", "bottleneck"),
+    ("C22", "validity"),
 ];
 
-/// A word that no question of a run knows.
+/// Word that matches no question of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this run says nothing of `{word}`; {cure}")]
+#[error("no question of this run matches `{word}`; {hint}")]
 pub struct UnknownWord {
-    /// The word.
+    /// Word.
     pub word: String,
-    /// What was meant, or what the run is about.
-    pub cure: String,
+    /// Similar name, or the names in the run.
+    pub hint: String,
 }
 
-/// The questions that some words are about.
+/// Questions selected by words.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
     view: &'a View,
     questions: Vec<Question>,
 }
 
-/// One question.
+/// Question.
 #[derive(Clone, Debug)]
 struct Question {
     template: &'static str,
-    /// What it is about: a test at a point, or several points.
+    /// Test at a point, or several points.
     subject: String,
-    /// The suites it is about.
+    /// Suites covered.
     suites: Vec<String>,
     answer: Answer,
 }
 
-/// What a question is answered with.
+/// Answer to a question.
 #[derive(Clone, Debug)]
 enum Answer {
-    Said(String),
-    Withheld(Withheld),
+    Found(String),
+    Withheld(WithheldFinding),
 }
 
-/// The questions of a run that all words are about: names of tests, filesystems, suites,
+/// Selects the questions of a run that match all words: names of tests, filesystems, suites,
 /// templates, and warnings, or whole words of the question and its workload. Without words, all
-/// questions. For a template that the run has no question of, why not.
+/// questions. If the run has no question of a template, the reason is returned.
 ///
 /// # Errors
-/// [`UnknownWord`] for a word that stands in no question and names nothing in the run.
+/// [`UnknownWord`] for a word that matches no question and no name in the run.
 pub fn explain<'a>(view: &'a View, words: &[String]) -> Result<Explanation<'a>, UnknownWord> {
     let mut questions = questions(view);
     let about = |question: &Question, word: &str| question.is_about(word, view);
@@ -101,46 +99,47 @@ pub fn explain<'a>(view: &'a View, words: &[String]) -> Result<Explanation<'a>, 
     Ok(Explanation { view, questions })
 }
 
-/// Why a run has no question of a kind at all.
+/// Reason that a run has no question of a template.
 fn not_raised(template: &'static str, view: &View) -> Question {
     let filesystems = match view.filesystems.len() {
         1 => "one filesystem".to_owned(),
         many => format!("{many} filesystems"),
     };
     let needs = match template {
-        "C3" => format!(
-            "it needs three filesystems with numbers that carry a claim; this run has {filesystems}"
-        ),
+        "C3" => format!("it requires three comparable filesystems; this run has {filesystems}"),
         "C12" => format!(
-            "it needs two filesystems and three workloads of one suite; this run has {filesystems}"
+            "it requires two filesystems and three workloads of one suite; this run has \
+             {filesystems}"
         ),
         "C1" | "C2" | "C4" | "C5" => format!(
-            "it needs two filesystems with numbers that carry a claim and, for C2 and C5, a top \
-             group of several; this run has {filesystems}"
+            "it requires two comparable filesystems and, for C2 and C5, a top group of several; \
+             this run has {filesystems}"
         ),
-        "C6" | "C7" | "C8" => "it needs a numeric parameter with several values".into(),
-        "C9" | "C10" => "it needs several numbers of clients".into(),
-        "C14" | "C17" => "it needs phases whose rate was kept over at least 100 intervals".into(),
-        "C16" => "it needs writes whose durable and accepted throughput were both measured".into(),
-        "C18" => "it needs conditions that the plan varies, two values of each or more".into(),
-        "C20" => "no repeat failed".into(),
-        _ => "this run was not measured by fslab, or measured nothing that it is about".into(),
+        "C6" | "C7" | "C8" => "it requires a numeric parameter with several values".into(),
+        "C9" | "C10" => "it requires several numbers of clients".into(),
+        "C14" | "C17" => {
+            "it requires phases with a rate recorded over at least 100 intervals".into()
+        }
+        "C16" => "it requires writes with both durable and accepted throughput".into(),
+        "C18" => "it requires varied system settings with at least two values each".into(),
+        "C20" => "no repetition failed".into(),
+        _ => "this run was imported, or has no data for this question".into(),
     };
     Question {
         template,
         subject: "the run".into(),
         suites: Vec::new(),
-        answer: Answer::Withheld(Withheld {
+        answer: Answer::Withheld(WithheldFinding {
             template,
             test: String::new(),
-            about: asks(template).into(),
-            missing: format!("there is no such question here: {needs}"),
-            cure: String::new(),
+            question: question_of(template).into(),
+            reason: format!("not applicable to this run: {needs}"),
+            hint: String::new(),
         }),
     }
 }
 
-/// Suites that something is about: those of its test or point, or of its heading.
+/// Suites of a test or point, or of a heading.
 fn suites(view: &View, test: &str, label: &str) -> Vec<String> {
     let own = view.suites.iter().filter(|suite| {
         let mut points = suite.points.iter();
@@ -162,21 +161,21 @@ fn questions(view: &View) -> Vec<Question> {
     let mut all = Vec::new();
     for point in &view.findings.by_point {
         let subject = |test: &str| subjects.get(test).unwrap_or(&point.label).clone();
-        let said = |claim: &Claim| Question {
-            template: claim.template,
-            subject: subject(&claim.test),
-            suites: suites(view, &claim.test, &point.label),
-            answer: Answer::Said(claim.text.clone()),
+        let found = |finding: &Finding| Question {
+            template: finding.template,
+            subject: subject(&finding.test),
+            suites: suites(view, &finding.test, &point.label),
+            answer: Answer::Found(finding.text.clone()),
         };
-        let withheld = |open: &Withheld| Question {
+        let withheld = |open: &WithheldFinding| Question {
             template: open.template,
             subject: subject(&open.test),
             suites: suites(view, &open.test, &point.label),
             answer: Answer::Withheld(open.clone()),
         };
-        let mut own: Vec<Question> = point.claims.iter().map(said).collect();
-        own.extend(point.open.iter().chain(&point.unsaid).map(withheld));
-        // Stable: the subjects of a point in the order in which they are first spoken of.
+        let mut own: Vec<Question> = point.findings.iter().map(found).collect();
+        own.extend(point.open.iter().chain(&point.on_request).map(withheld));
+        // Stable: the subjects of a point in the order of their first occurrence.
         let mut order: Vec<String> = Vec::new();
         for question in &own {
             if !order.contains(&question.subject) {
@@ -194,7 +193,7 @@ fn questions(view: &View) -> Vec<Question> {
             template: "C22",
             subject: "the run".into(),
             suites: Vec::new(),
-            answer: Answer::Said(view.findings.scope.clone()),
+            answer: Answer::Found(view.findings.scope.clone()),
         });
     }
     all
@@ -204,12 +203,12 @@ fn place(template: &str) -> usize {
     TEMPLATES.iter().position(|(known, _)| *known == template).unwrap_or(TEMPLATES.len())
 }
 
-fn asks(template: &str) -> &'static str {
-    TEMPLATES.iter().find(|(known, _)| *known == template).map_or("", |(_, asks)| asks)
+fn question_of(template: &str) -> &'static str {
+    TEMPLATES.iter().find(|(known, _)| *known == template).map_or("", |(_, question)| question)
 }
 
-/// Names of what the run is about.
-fn names(view: &View) -> impl Iterator<Item = &str> {
+/// Names in the run: filesystems, suites, tests, templates.
+fn names(view: &View) -> impl Iterator<Item = &str> + Clone {
     let filesystems = view.filesystems.iter().map(|filesystem| filesystem.name.as_str());
     let suites = view.suites.iter().map(|suite| suite.name.as_str());
     let points = view.suites.iter().flat_map(|suite| &suite.points);
@@ -219,7 +218,7 @@ fn names(view: &View) -> impl Iterator<Item = &str> {
 }
 
 fn unknown(word: &str, view: &View) -> UnknownWord {
-    let cure = match nearest(word, names(view)) {
+    let hint = match nearest(word, names(view)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let filesystems: Vec<&str> =
@@ -231,36 +230,38 @@ fn unknown(word: &str, view: &View) -> UnknownWord {
                 }
             }
             format!(
-                "it is about the filesystems {} and the tests {}",
+                "use one of the filesystems {} or the tests {}",
                 filesystems.join(", "),
                 tests.join(", ")
             )
         }
     };
-    UnknownWord { word: word.to_owned(), cure }
+    UnknownWord { word: word.to_owned(), hint }
 }
 
 impl Question {
-    /// Whether a word is its template, its suite, or a whole word of its question, test, or
-    /// workload; or names a filesystem or a warning that its answer speaks of.
+    /// True if a word is its template, its suite, or a whole word of its question, test, or
+    /// workload; or a filesystem or a warning named in its answer.
     fn is_about(&self, word: &str, view: &View) -> bool {
         let word = word.to_lowercase();
         let in_text = |text: &str| holds(&text.to_lowercase(), &word);
         let (about, answer) = match &self.answer {
-            Answer::Said(text) => ("", text.clone()),
-            Answer::Withheld(withheld) => (withheld.about.as_str(), withheld.text()),
+            Answer::Found(text) => ("", text.clone()),
+            Answer::Withheld(withheld) => (withheld.question.as_str(), withheld.text()),
         };
         let mut filesystems = view.filesystems.iter();
-        let names =
-            word.starts_with("w-") || filesystems.any(|own| own.name.eq_ignore_ascii_case(&word));
+        let mut names = || {
+            filesystems.any(|own| own.name.eq_ignore_ascii_case(&word))
+                || Warning::examples().iter().any(|warning| warning.code() == word)
+        };
         self.template.eq_ignore_ascii_case(&word)
             || self.suites.iter().any(|suite| suite.eq_ignore_ascii_case(&word))
-            || [&self.subject, about, asks(self.template)].into_iter().any(in_text)
-            || names && in_text(&answer)
+            || [&self.subject, about, question_of(self.template)].into_iter().any(in_text)
+            || in_text(&answer) && names()
     }
 }
 
-/// Whether a text has a word with nothing of a longer name around it.
+/// True if a text contains a word that is not part of a longer name.
 fn holds(text: &str, word: &str) -> bool {
     let outside = |c: char| !(c.is_alphanumeric() || ['-', '_', '/'].contains(&c));
     !word.is_empty()
@@ -273,11 +274,11 @@ fn holds(text: &str, word: &str) -> bool {
 
 impl Explanation<'_> {
     fn answered(&self) -> usize {
-        let said = |question: &&Question| matches!(question.answer, Answer::Said(_));
-        self.questions.iter().filter(said).count()
+        let found = |question: &&Question| matches!(question.answer, Answer::Found(_));
+        self.questions.iter().filter(found).count()
     }
 
-    /// All of it for a terminal.
+    /// Formats the explanation for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
         let mut page = Page::new(options);
         let facts = &self.view.facts;
@@ -285,13 +286,16 @@ impl Explanation<'_> {
         page.line(&title);
         page.wrapped("", "  ", &format!("plan {} · run {}", facts.plan_name, facts.run));
         if !facts.ended {
-            page.wrapped("", "  ", "The run has not ended: answers may still change.");
+            page.wrapped("", "  ", "The run has not ended; findings are provisional.");
         }
         let (all, answered) = (self.questions.len(), self.answered());
         page.wrapped(
             "",
             "  ",
-            &format!("{all} questions: {answered} answered, {} not.", all - answered),
+            &format!(
+                "{all} questions: {answered} answered, {} inconclusive or not applicable.",
+                all - answered
+            ),
         );
         let mut subject = "";
         for question in &self.questions {
@@ -299,18 +303,18 @@ impl Explanation<'_> {
                 subject = &question.subject;
                 page.heading(subject);
             }
-            let first = format!("{} {}", question.template, asks(question.template));
+            let first = format!("{} {}", question.template, question_of(question.template));
             match &question.answer {
-                Answer::Said(text) => {
+                Answer::Found(text) => {
                     page.wrapped("  ✓ ", "    ", &first);
                     page.wrapped("    ", "    ", text);
                 }
                 Answer::Withheld(withheld) => {
-                    page.wrapped("  · ", "    ", &format!("{first}: not answered"));
-                    let text = format!("{}: {}.", withheld.about, withheld.missing);
+                    page.wrapped("  · ", "    ", &format!("{first}: inconclusive"));
+                    let text = format!("{}: {}.", withheld.question, withheld.reason);
                     page.wrapped("    ", "    ", &text);
-                    if !withheld.cure.is_empty() {
-                        page.wrapped("    → ", "      ", &withheld.cure);
+                    if !withheld.hint.is_empty() {
+                        page.wrapped("    → ", "      ", &withheld.hint);
                     }
                 }
             }
@@ -318,24 +322,24 @@ impl Explanation<'_> {
         page.text
     }
 
-    /// All of it for programs.
+    /// Formats the explanation as JSON.
     pub fn json(&self) -> String {
         let of = |question: &Question| {
             let mut value = json!({
                 "template": question.template,
-                "question": asks(question.template),
+                "question": question_of(question.template),
                 "subject": question.subject,
             });
             match &question.answer {
-                Answer::Said(text) => {
+                Answer::Found(text) => {
                     value["answered"] = json!(true);
                     value["text"] = json!(text);
                 }
                 Answer::Withheld(withheld) => {
                     value["answered"] = json!(false);
-                    value["about"] = json!(withheld.about);
-                    value["missing"] = json!(withheld.missing);
-                    value["cure"] = json!(withheld.cure);
+                    value["about"] = json!(withheld.question);
+                    value["reason"] = json!(withheld.reason);
+                    value["hint"] = json!(withheld.hint);
                 }
             }
             value
@@ -353,7 +357,7 @@ impl Explanation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use model::{RunRecord, Warning};
+    use model::RunRecord;
 
     use super::*;
     use crate::fixture;
@@ -366,12 +370,12 @@ mod tests {
         let view = View::new(record);
         let explanation = explain(&view, &[]).unwrap();
         let each = explanation.questions.iter();
-        each.map(|question| (question.template, matches!(question.answer, Answer::Said(_))))
+        each.map(|question| (question.template, matches!(question.answer, Answer::Found(_))))
             .collect()
     }
 
     #[test]
-    fn words_choose_questions_and_none_chooses_all() {
+    fn words_select_questions_and_none_selects_all() {
         let view = View::new(&fixture::record());
         let every = explain(&view, &[]).unwrap().questions.len();
         let one = explain(&view, &words(&["c3", "write"])).unwrap();
@@ -386,91 +390,93 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_nobody_knows_is_told_with_what_was_meant() {
+    fn unknown_word_is_reported_with_a_suggestion() {
         let view = View::new(&fixture::record());
         let error = |word| explain(&view, &words(&[word])).unwrap_err().to_string();
         assert_eq!(
             error("bcachfs"),
-            "this run says nothing of `bcachfs`; did you mean `bcachefs`?"
+            "no question of this run matches `bcachfs`; did you mean `bcachefs`?"
         );
         let lost = error("zebra");
         assert!(lost.contains("filesystems ext4, xfs") && lost.contains("tests write, rewrite"));
     }
 
     #[test]
-    fn what_too_few_repeats_withhold_is_told_with_its_cure() {
+    fn findings_withheld_for_few_repetitions_have_a_hint() {
         let mut record = fixture::record();
-        record.trials.retain(|trial| trial.repeat < 3);
+        record.trials.retain(|trial| trial.repetition < 3);
         record.info.ended_unix = None;
         assert!(
-            all(&record).iter().all(|(template, said)| !said || ["C20", "C22"].contains(template))
+            all(&record)
+                .iter()
+                .all(|(template, found)| !found || ["C20", "C22"].contains(template))
         );
         let view = View::new(&record);
         let explanation = explain(&view, &words(&["C1", "fread"])).unwrap();
         let text =
             explanation.terminal(&TerminalOptions { width: 80, color: false, detail: false });
         assert!(text.contains("The run has not ended"), "{text}");
-        assert!(text.contains("n = 3, 6 are needed") && text.contains("→ at least 6 repeats"));
+        assert!(text.contains("n = 3, 6 needed") && text.contains("run at least 6 repetitions"));
         let value: Value = serde_json::from_str(&explanation.json()).unwrap();
         assert_eq!((&value["ended"], &value["answered"]), (&json!(false), &json!(0)));
     }
 
     #[test]
-    fn a_suite_is_known_and_a_kind_that_is_not_asked_says_why() {
+    fn suite_names_match_and_missing_templates_have_a_reason() {
         let mut record = fixture::record();
         let view = View::new(&record);
         let of = |view: &View, word: &str| explain(view, &words(&[word])).unwrap().questions;
         let every = of(&view, "C1");
         assert!(every.iter().all(|question| question.suites == ["iozone"]), "{every:?}");
         assert!(of(&view, "iozone").len() > every.len());
-        // It stands in sentences only.
+        // It occurs in findings only.
         assert!(explain(&view, &words(&["formed"])).is_err());
         assert!(record.cells.iter().any(|cell| cell.cell.filesystem.name == "jfs"));
         record.trials.retain(|trial| trial.cell < 2);
         let view = View::new(&record);
         let questions = of(&view, "C3");
         let Answer::Withheld(open) = &questions[0].answer else { panic!("{questions:?}") };
-        assert!(open.missing.contains("no such question here: it needs three filesystems"));
+        assert!(open.reason.contains("not applicable to this run: it requires three comparable"));
     }
 
     #[test]
-    fn only_what_bars_a_claim_is_named_with_its_cure() {
+    fn only_blocking_warnings_are_listed_with_their_hint() {
         let mut record = fixture::record();
-        let backing = Warning::Backing { what: "a virtual disk".into() };
-        let throttled = Warning::Throttled { events: 3 };
+        let backing = Warning::SharedStorage { storage: "a virtual disk".into(), directory: false };
+        let throttled = Warning::CpuThrottled { events: 3 };
         for trial in record.trials.iter_mut().filter(|trial| trial.cell == 0) {
             trial.warnings.push((None, backing.clone()));
             trial.warnings.push((None, throttled.clone()));
         }
         let view = View::new(&record);
-        let explanation = explain(&view, &words(&["w-throttle", "C1"])).unwrap();
+        let explanation = explain(&view, &words(&["cpu-throttled", "C1"])).unwrap();
         assert!(!explanation.questions.is_empty());
         for question in &explanation.questions {
             let Answer::Withheld(open) = &question.answer else { panic!("{question:?}") };
-            assert!(open.missing.contains("(W-THROTTLE)"), "{open:?}");
-            assert_eq!(open.cure, throttled.cure());
+            assert!(open.reason.contains("(cpu-throttled)"), "{open:?}");
+            assert_eq!(open.hint, throttled.hint());
         }
-        assert!(explanation.json().contains(throttled.cure()));
+        assert!(explanation.json().contains(throttled.hint()));
     }
 
     #[test]
-    fn sentences_of_a_run_that_goes_on_are_provisional() {
+    fn findings_of_an_unfinished_run_are_provisional() {
         let mut record = fixture::record();
         record.info.ended_unix = None;
         let view = View::new(&record);
-        let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
+        let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
         let lasting = ["C20", "C21", "C22"];
         let (of_now, others): (Vec<_>, Vec<_>) =
-            claims.partition(|claim| claim.text.starts_with("so far: "));
-        assert!(of_now.iter().any(|claim| claim.template == "C1"));
-        assert!(others.iter().all(|claim| lasting.contains(&claim.template)));
+            findings.partition(|finding| finding.text.starts_with("provisional: "));
+        assert!(of_now.iter().any(|finding| finding.template == "C1"));
+        assert!(others.iter().all(|finding| lasting.contains(&finding.template)));
         assert!(view.findings.heading().contains("has not ended"));
         let ended = View::new(&fixture::record()).findings;
         assert!(!ended.provisional && ended.heading() == "Findings");
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal() {
+    fn lines_fit_the_terminal() {
         for record in [fixture::record(), fixture::tasks::record(), fixture::dbench::record()] {
             let view = View::new(&record);
             let options = TerminalOptions { width: 80, color: false, detail: false };
@@ -481,9 +487,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_within_a_longer_one_is_not_meant() {
-        assert!(holds("write, iozone record=1mib", "write"));
-        assert!(holds("write, iozone record=1mib", "1mib"));
+    fn parts_of_longer_names_do_not_match() {
+        assert!(holds("write, iozone block_size=1mib", "write"));
+        assert!(holds("write, iozone block_size=1mib", "1mib"));
         assert!(!holds("random-write, iozone", "write"));
     }
 }

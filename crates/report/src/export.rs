@@ -1,11 +1,10 @@
-//! Charts as files: every figure of a report as a picture that stands alone.
+//! Export of charts as files.
 //!
-//! A [`View`] enters, or a set of published results; [`charts`] and [`published`] give the figures
-//! of the report one after the other, each as an SVG that needs no style sheet of a page (white
-//! ground, colors written out, finding or title on top, caption, conditions, and origin below), and
-//! [`Chart::png`] draws it with embedded fonts. The same view gives the same bytes. Nothing is
-//! written here, and no name that comes from outside becomes the name of a file: [`Chart::name`] is
-//! safe on every filesystem.
+//! [`charts`] and [`published`] return the figures of a [`View`] or of published results one after
+//! the other, each as an SVG that needs no style sheet (white background, colors inlined, finding
+//! or title on top; caption, conditions, and source below); [`Chart::png`] renders it with embedded
+//! fonts. The same view gives the same bytes. No file is written here, and untrusted names never
+//! become file names: [`Chart::name`] is safe on every filesystem.
 
 mod measure;
 mod names;
@@ -30,15 +29,15 @@ use style::Sheet;
 /// ordinary chart becomes some 1600 pixels wide.
 pub const PIXELS_PER_UNIT: f32 = 2.0;
 
-/// One figure of a report, fit to stand alone.
+/// Exported figure of a report.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// Stem of its file names: lower-case letters, digits, and `-`; unique within the report, and
     /// the same for the same run.
     pub name: String,
-    /// What kind of chart it is.
+    /// Chart kind.
     pub kind: Kind,
-    /// What is shown, on one line.
+    /// Title on one line.
     pub title: String,
     /// The whole picture.
     pub svg: String,
@@ -55,8 +54,7 @@ impl Chart {
     }
 }
 
-/// All charts of a set of published results, made one after the other; each says that it was not
-/// measured by fslab.
+/// All charts of published results, created lazily; each is labeled as not measured by fslab.
 pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
     let sheet = Sheet::new(include_str!("../templates/style.css"));
     let mut names = Names::default();

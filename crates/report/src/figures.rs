@@ -1,19 +1,19 @@
-//! Figures: charts with all that stands around them, the same ones for every output.
+//! Figures: charts with titles and captions, the same for every output.
 //!
-//! A view enters; figures leave, each with a title, one SVG element, a caption, and a name that is
-//! unique in the report. Outputs choose which they show and where ([`of_suite`], [`of_test`],
-//! [`of_sweep`], [`of_scaling`], [`of_interaction`]) or take them all ([`all`]). What a figure
-//! shows comes from the view; how its marks are drawn is in `charts`. To add one: a file here, a
-//! [`Kind`], and its line in the function of the place where it stands.
+//! A figure is created from the view and has a title, one SVG element, a caption, and an ID that is
+//! unique in the report. Outputs select figures by section ([`of_suite`], [`of_test`],
+//! [`of_sweep`], [`of_scaling`], [`of_interaction`]) or take [`all`]. The data come from the view;
+//! `charts` draws the marks. To add a figure: a file here, a [`Kind`], and a line in the function
+//! of its section.
 
 mod capped;
-mod course;
 mod heatmap;
 mod interaction;
 mod latency;
 mod normalized;
 mod origins;
 mod ranking;
+mod rate;
 mod scaling;
 mod sweep;
 mod totals;
@@ -22,36 +22,35 @@ use std::collections::BTreeSet;
 
 use crate::{
     units::capital,
-    view::{Claim, Part, View},
+    view::{Finding, Part, View},
 };
 
 pub use kinds::Kind;
 
 mod kinds;
 
-/// A chart with all that stands around it. The conditions of the run belong to every one of them
-/// and are put there by the output.
+/// Chart with title and caption. The output adds the conditions of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    /// Unique within the report, fit for an anchor and for a file.
+    /// ID, unique within the report and valid as anchor and file name.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// What is shown, or what was found.
+    /// Content, or finding.
     pub(crate) title: String,
-    /// One SVG element in the classes of the page's style sheet.
+    /// SVG element that uses the classes of the style sheet.
     pub(crate) svg: String,
-    /// What the marks mean, n, the kind of interval, and the warnings at the numbers.
+    /// Meaning of the marks, n, type of interval, and warnings.
     pub(crate) caption: String,
 }
 
-/// What stands in the overview of a suite.
+/// Figures in the overview of a suite.
 pub(crate) fn of_suite(view: &View, suite: usize) -> Vec<Figure> {
     let bars = view.overviews[suite].totals.iter();
     let totals = bars.filter(|bars| !view.in_study(&bars.id)).map(totals::figure);
     placed(heatmap::figure(view, suite).into_iter().chain(totals).collect(), view)
 }
 
-/// Says below each figure of a run in a guest that it is one.
+/// Adds a note to the captions of a run in a guest.
 fn placed(mut figures: Vec<Figure>, view: &View) -> Vec<Figure> {
     if let Some(guest) = &view.facts.guest {
         let guest = capital(guest);
@@ -60,7 +59,7 @@ fn placed(mut figures: Vec<Figure>, view: &View) -> Vec<Figure> {
     figures
 }
 
-/// The chart of a part of the study's view, if it is one.
+/// Chart of a part of the study, if it is a chart.
 pub(crate) fn of_part(part: &Part) -> Option<Figure> {
     match part {
         Part::Totals(bars) => Some(totals::figure(bars)),
@@ -70,32 +69,32 @@ pub(crate) fn of_part(part: &Part) -> Option<Figure> {
     }
 }
 
-/// What shows one test: its ranking first.
+/// Figures of one test, its ranking first.
 pub(crate) fn of_test(view: &View, suite: usize, point: usize, test: usize) -> Vec<Figure> {
     let mut figures = vec![ranking::figure(view, suite, point, test)];
     figures.extend(latency::figures(view, suite, point, test));
-    figures.extend(course::figure(view, suite, point, test));
+    figures.extend(rate::figure(view, suite, point, test));
     figures.extend(origins::figure(view, suite, point, test));
     placed(figures, view)
 }
 
-/// What shows behavior over a parameter.
+/// Figures of a parameter sweep.
 pub(crate) fn of_sweep(view: &View, sweep: usize) -> Vec<Figure> {
     placed(vec![sweep::figure(&view.sweeps[sweep])], view)
 }
 
-/// What shows how tests scale.
+/// Figures of scaling.
 pub(crate) fn of_scaling(view: &View, scaled: usize) -> Vec<Figure> {
     placed(vec![scaling::figure(&view.scaling[scaled])], view)
 }
 
-/// What shows tests under conditions that vary: one figure for each condition.
+/// Figures of system settings: one per setting.
 pub(crate) fn of_interaction(view: &View, interaction: usize) -> Vec<Figure> {
     let own = &view.interactions[interaction];
     placed(own.charts.iter().map(|across| interaction::figure(own, across, view)).collect(), view)
 }
 
-/// All figures of a report in its order, made one after the other.
+/// All figures of a report in order, created lazily.
 pub(crate) fn all(view: &View) -> impl Iterator<Item = Figure> {
     let study = view.study.iter().flat_map(|study| &study.parts).filter_map(of_part);
     let suites = (0..view.suites.len()).flat_map(move |suite| {
@@ -112,24 +111,24 @@ pub(crate) fn all(view: &View) -> impl Iterator<Item = Figure> {
     study.chain(suites).chain(scaling).chain(conditions).chain(sweeps)
 }
 
-/// The warnings behind the numbers of a figure, as a sentence.
+/// Sentence with the warnings of a figure.
 fn qualified(codes: &BTreeSet<&str>) -> String {
     if codes.is_empty() {
         return String::new();
     }
     let codes: Vec<&str> = codes.iter().copied().collect();
-    format!(" Warnings at these numbers: {}.", codes.join(", "))
+    format!(" Warnings: {}.", codes.join(", "))
 }
 
-/// What a screen reader says of a chart: its sentences.
-fn description(claims: &[Claim], otherwise: &str) -> String {
-    let texts: Vec<&str> = claims.iter().map(|claim| claim.text.as_str()).collect();
+/// Description of a chart for screen readers: its findings.
+fn description(findings: &[Finding], otherwise: &str) -> String {
+    let texts: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
     if texts.is_empty() { otherwise.to_owned() } else { texts.join(" ") }
 }
 
-/// Filesystems that a figure lacks, each with the first of its reasons: all of them, and what would
-/// help, are told once where the report has what is missing.
+/// Filesystems missing in a figure, each with its first reason; the section of missing results has
+/// all reasons and hints.
 fn absent(absent: &[(String, String)]) -> String {
     let first = |reason: &str| reason.split("; ").next().unwrap_or_default().to_owned();
-    absent.iter().map(|(name, reason)| format!(" Absent: {name}, {}.", first(reason))).collect()
+    absent.iter().map(|(name, reason)| format!(" Missing: {name}, {}.", first(reason))).collect()
 }

@@ -1,6 +1,6 @@
 //! A run made up for tests: five filesystems and one that was skipped, two record sizes, thirteen
-//! tests, eight repeats, one failed trial. Deterministic, with all the shapes a report must show:
-//! clear winners, ties, a wide cell, warnings, holes.
+//! tests, eight repetitions, one failed trial. Deterministic, with all the shapes a report must
+//! show: clear winners, ties, a wide cell, warnings, holes.
 
 pub(crate) mod bonnie;
 pub(crate) mod dbench;
@@ -11,10 +11,13 @@ pub(crate) mod tasks;
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Fullness, Histogram, Metric, Nanos, Point, Profile,
-    RunRecord, Sample, Scale, Value, Warning,
+    Bytes, Cell, Environment, FilesystemLevel, FillLevel, Histogram, Metric, Nanos, Profile,
+    RunRecord, Sample, Scale, Value, Warning, WorkloadParameters,
     phase::Role,
-    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord},
+    record::{
+        CellRecord, CellState, HistogramKind, Outcome, PhaseHistogram, PhaseInfo, RunInfo,
+        TrialRecord,
+    },
     sample::lifecycle,
 };
 
@@ -49,7 +52,7 @@ const FILESYSTEMS: [(&str, f64, f64); 6] = [
 const STEPS: [&str; 4] = [lifecycle::MKFS, lifecycle::MOUNT, lifecycle::UMOUNT, lifecycle::FSCK];
 
 const START: u64 = 1_795_293_060_000_000_000;
-const REPEATS: u32 = 8;
+const REPETITIONS: u32 = 8;
 
 /// The run at two record sizes.
 pub(crate) fn record() -> RunRecord {
@@ -64,8 +67,11 @@ pub(crate) fn with_records(sizes: &[Bytes], plan_name: &str) -> RunRecord {
         cells: Vec::new(),
         trials: Vec::new(),
         warnings: vec![
-            Warning::Backing { what: "an image file on a loop device".into() },
-            Warning::Amended { what: "--scale 1/64".into() },
+            Warning::SharedStorage {
+                storage: "an image file on a loop device".into(),
+                directory: false,
+            },
+            Warning::PlanOverridden { what: "--scale 1/64".into() },
         ],
     };
     for size in sizes {
@@ -74,14 +80,14 @@ pub(crate) fn with_records(sizes: &[Bytes], plan_name: &str) -> RunRecord {
         }
     }
     let mut rng = fastrand::Rng::with_seed(2009);
-    for repeat in 0..REPEATS {
+    for repetition in 0..REPETITIONS {
         for index in 0..record.cells.len() {
             if record.cells[index].cell.filesystem.name != "jfs" {
-                record.trials.push(trial(&record, index, repeat, &mut rng));
+                record.trials.push(trial(&record, index, repetition, &mut rng));
             }
         }
     }
-    // One repeat of bcachefs at the first record size fails.
+    // One repetition of bcachefs at the first record size fails.
     if let Some(trial) = record.trials.iter_mut().find(|trial| trial.cell == 5) {
         trial.outcome =
             Outcome::Failed { reason: "random-write: write: No space left on device (28)".into() };
@@ -100,14 +106,13 @@ fn info(plan_name: &str) -> RunInfo {
                     \"bcachefs\"]\nworkload = [{ suite = \"iozone\", file = \"16GiB\", record = \
                     [\"1MiB\", \"4MiB\"] }]\n"
                 .into(),
-        amendments: vec![("scale".into(), "1/64".into())],
+        overrides: vec![("scale".into(), "1/64".into())],
         scale: Scale::parse("1/64").unwrap(),
         profile: Profile::Standard,
-        repeats: None,
+        repetitions: None,
         seed: 42,
-        view: model::Study::named(plan_name),
-        storage: "image file of 1GiB (full allocation) on a loop device, memory limited to 128MiB"
-            .into(),
+        study: model::Study::from_name(plan_name),
+        storage: "image file of 1GiB (preallocated) on a loop device".into(),
         started_unix: Nanos(START),
         ended_unix: Some(Nanos(START + 5_025_000_000_000)),
         program: "fslab 0.1.0 (abcdef0)".into(),
@@ -120,6 +125,7 @@ fn environment() -> Environment {
         ("kernel.release", "6.18.2"),
         ("cpu.model", "Example CPU 8-Core"),
         ("memory.total_bytes", "17179869184"),
+        ("memory.limit_bytes", "134217728"),
         ("device.loop3.queue.scheduler", "none"),
         ("tool.mkfs.xfs", "mkfs.xfs version 6.17"),
     ] {
@@ -130,22 +136,22 @@ fn environment() -> Environment {
 
 fn cell(name: &str, size: Bytes) -> CellRecord {
     let parameters = BTreeMap::from([
-        ("file".to_owned(), Value::Size(Bytes::mib(256))),
-        ("record".to_owned(), Value::Size(size)),
+        ("file_size".to_owned(), Value::Size(Bytes::mib(256))),
+        ("block_size".to_owned(), Value::Size(size)),
         ("cache".to_owned(), Value::Word("cold".into())),
     ]);
     let mut filesystem = FilesystemLevel::plain(name);
     if name == "f2fs" {
         filesystem.mount = "compress_algorithm=zstd".into();
     }
-    let workload = Point { suite: "iozone".into(), parameters };
+    let workload = WorkloadParameters { suite: "iozone".into(), parameters };
     let cell = Cell {
         filesystem,
         workload,
         scheduler: None,
-        fullness: Fullness(0),
-        factors: Default::default(),
-        twin: false,
+        fill_level: FillLevel(0),
+        settings: Default::default(),
+        aa_duplicate: false,
     };
     let skipped = name == "jfs";
     let phase = |(name, writes, _): &(&str, bool, f64)| PhaseInfo {
@@ -155,13 +161,13 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
         primary: if *writes { Metric::DurableThroughput } else { Metric::Throughput },
         cache: None,
     };
-    let reason = "the kernel 6.18.2 has no jfs; install linux-modules-extra, or use --guest auto";
+    let reason = "the running kernel 6.18.2 does not support jfs; install linux-modules-extra, or use --guest auto";
     CellRecord {
         id: cell.id(),
-        label: format!("iozone record={size}"),
+        label: format!("iozone block_size={size}"),
         state: match skipped {
             true => CellState::Skipped { reason: reason.into() },
-            false => CellState::Done { rule: "converged".into() },
+            false => CellState::Done { reason: "converged".into() },
         },
         phases: if skipped { Vec::new() } else { TESTS.iter().map(phase).collect() },
         cell,
@@ -178,11 +184,16 @@ fn whole(nanos: f64) -> u64 {
     nanos as u64
 }
 
-fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng) -> TrialRecord {
+fn trial(
+    record: &RunRecord,
+    index: usize,
+    repetition: u32,
+    rng: &mut fastrand::Rng,
+) -> TrialRecord {
     let cell = &record.cells[index].cell;
     let (_, speed, spread) =
         FILESYSTEMS.into_iter().find(|(name, ..)| *name == cell.filesystem.name).unwrap();
-    let size = cell.workload.size("record");
+    let size = cell.workload.size("block_size");
     // Larger records are faster, with less and less to gain.
     let gain = 1.0 + 0.08 * (size.0 as f64 / Bytes::MIB as f64).log2();
     let (mut samples, mut histograms) = (Vec::new(), Vec::new());
@@ -204,25 +215,29 @@ fn trial(record: &RunRecord, index: usize, repeat: u32, rng: &mut fastrand::Rng)
         for _ in 0..256 {
             histogram.record(whole(service * around(0.2, rng)));
         }
-        histograms.push(Times { phase: name.to_owned(), of: TimesOf::All, histogram });
+        histograms.push(PhaseHistogram {
+            phase: name.to_owned(),
+            kind: HistogramKind::All,
+            histogram,
+        });
     }
     for (step, millis) in STEPS.into_iter().zip([31.0, 4.2, 12.0, 55.0]) {
         add(step, Metric::Elapsed, millis / speed * 1e6 * around(0.05, rng));
     }
-    add(lifecycle::MKFS, Metric::SpaceUsable, 1e9 * (0.9 + 0.08 * speed));
-    add(lifecycle::MKFS, Metric::DeviceWritten, 4e6 / speed);
-    let cold = Warning::NotCold { asked: Bytes::mib(256), from_device: Bytes::mib(200) };
+    add(lifecycle::MKFS, Metric::SpaceAvailable, 1e9 * (0.9 + 0.08 * speed));
+    add(lifecycle::MKFS, Metric::DeviceBytesWritten, 4e6 / speed);
+    let cold = Warning::CacheNotCold { requested: Bytes::mib(256), from_device: Bytes::mib(200) };
     TrialRecord {
         cell: index,
-        repeat,
+        repetition,
         attempt: 0,
-        started_unix: Nanos(START + u64::from(repeat) * 600_000_000_000),
+        started_unix: Nanos(START + u64::from(repetition) * 600_000_000_000),
         elapsed: Nanos(30_000_000_000),
         outcome: Outcome::Measured,
         samples,
         histograms,
         series: Vec::new(),
-        evidence: Vec::new(),
+        activity: Vec::new(),
         warnings: if index == 2 { vec![(Some("read".into()), cold)] } else { Vec::new() },
         actions: Vec::new(),
         environment: Environment::default(),

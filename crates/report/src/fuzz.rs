@@ -23,7 +23,7 @@ pub fn bonnie(bytes: &[u8]) {
     let importing = Importing { id: "fuzz".into(), source: "fuzz", now: Nanos(1) };
     let mut run = bonnie::import(&records, importing);
     crate::plain(&mut run);
-    let _page = crate::html(&View::new(&run));
+    let _page = crate::html(&View::new(&run), &[]);
     for format in [Format::V196, Format::V198] {
         if let Ok(text) = bonnie::export(&run, format) {
             let again = bonnie::read(&text).map(|records| records.len());

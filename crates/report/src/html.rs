@@ -1,16 +1,16 @@
-//! The report as one HTML file: no network, complete without script, readable in the dark and on
-//! paper.
+//! HTML report: one file that loads nothing, works without scripts, in dark mode, and in print.
 //!
-//! Markup is in `templates/`; this module turns the view into the few structs that they read, one
-//! file for each part of the page: what was asked ([`asked`]), suites and their tests ([`suites`]),
-//! charts over many points ([`wide`]), tables ([`tables`]), and what the page carries for its
-//! script and for programs ([`data`]). Tables and charts are made first, as text, and put in their
-//! places; how many charts a page takes is bounded ([`budget`]). The script (`templates/report.js`)
-//! adds filters, ratios to a baseline, and sorting; every text and number stands there without it.
+//! Markup is in `templates/`; this module converts the view to the structs that they read, one file
+//! per part of the page: the question ([`question`]), suites and their tests ([`suites`]), charts
+//! over many points ([`wide`]), tables ([`tables`]), and data for the script and for programs
+//! ([`data`]). Tables and charts are rendered to text first; the size of a page is limited
+//! ([`budget`]). The script (`templates/report.js`) adds filters, ratios to a baseline, and
+//! sorting; the page has all texts and numbers without it.
 
-mod asked;
+mod answer;
 mod budget;
 mod data;
+mod question;
 mod study;
 mod suites;
 mod tables;
@@ -23,9 +23,10 @@ use askama::Template;
 use crate::{
     published,
     svg::Svg,
-    view::{Facts, Filesystem, Findings, Missing, Threshold, View, WarningRow},
+    view::{EquivalenceMargin, Facts, Filesystem, Findings, Missing, View, WarningRow},
 };
 
+pub use answer::Part;
 pub(crate) use tables::table_under;
 
 use budget::Budget;
@@ -34,37 +35,40 @@ use suites::{Charts, SuiteSection};
 use tables::{Points, table_html};
 use wide::WideSection;
 
-/// Lays the view out as one self-contained HTML file.
-pub fn html(view: &View) -> String {
-    page(view, Budget::new())
+/// Renders the view as one self-contained HTML file. Its first screen has the results of the other
+/// parts, too.
+pub fn html(view: &View, parts: &[Part<'_>]) -> String {
+    page(view, parts, Budget::new())
 }
 
-/// The page with so many marks in its charts at most.
-fn page(view: &View, mut budget: Budget) -> String {
+/// Page whose charts fit into the budget.
+fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
     let style = include_str!("../templates/style.css");
     let script = include_str!("../templates/report.js");
     let points = Points::new(view);
     let download = view.samples.csv.as_deref().map(data::url);
-    // The data of each test are there in any case.
+    // The data of each test are always included.
     let (ratios, ranked) = rayon::join(|| data::ratios(view), || suites::ranked(view, &points));
     let bytes: usize = ranked.iter().flatten().map(String::len).sum();
     budget.spend(ratios.len() + download.as_ref().map_or(0, String::len) + bytes);
-    // In the order of the page, so that what stands first is drawn first.
+    // In the order of the page, so that the first charts fit.
     let charts: Vec<Charts> =
         (0..view.suites.len()).map(|suite| suites::overview(view, suite, &mut budget)).collect();
-    let mut wide = budget.part();
+    let mut wide = budget.split();
     let [scaling, conditions, sweeps] = wide::sections(view, &points, &mut wide);
-    budget.put_back(wide);
+    budget.return_unused(wide);
     let suites = suites::sections(view, &points, (charts, ranked), &mut budget);
     let tables = |tables: &[crate::view::Table]| -> Vec<String> {
         tables.iter().map(|table| table_html(table, view, &points)).collect()
     };
     let page = Page {
         facts: &view.facts,
-        asked: asked::question(view),
+        headline: crate::view::answer::Answer::new(view).headline,
+        answer: answer::answer(view, parts),
+        question: question::question(view),
         findings: &view.findings,
-        control: &view.control.lines,
-        control_tables: tables(&view.control.tables),
+        quality: &view.quality.lines,
+        quality_tables: tables(&view.quality.tables),
         warnings: &view.warnings,
         missing: &view.missing,
         filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
@@ -81,8 +85,8 @@ fn page(view: &View, mut budget: Budget) -> String {
             .map(|table| table_html(table, view, &points))
             .collect(),
         published: published::note(&view.published),
-        left_out: budget.left_out(),
-        tables_left_out: budget.tables_left_out(),
+        omitted: budget.omitted(),
+        tables_omitted: budget.tables_omitted(),
         samples: view.samples.rows,
         download,
         ratios,
@@ -93,8 +97,7 @@ fn page(view: &View, mut budget: Budget) -> String {
     rendered(&page) + "\n"
 }
 
-/// The text of a template. Writing into a string cannot fail, and our templates call nothing that
-/// can.
+/// Renders a template. Neither writing to a string nor the templates can fail.
 pub(crate) fn rendered(template: &impl Template) -> String {
     match template.render() {
         Ok(text) => text,
@@ -106,11 +109,15 @@ pub(crate) fn rendered(template: &impl Template) -> String {
 #[template(path = "report.html")]
 struct Page<'a> {
     facts: &'a Facts,
-    /// What was asked, as a sentence.
-    asked: String,
+    /// Main finding in one sentence.
+    headline: String,
+    /// First screen.
+    answer: String,
+    /// Question that the run answers.
+    question: String,
     findings: &'a Findings,
-    control: &'a [String],
-    control_tables: Vec<String>,
+    quality: &'a [String],
+    quality_tables: Vec<String>,
     warnings: &'a [WarningRow],
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
@@ -122,48 +129,53 @@ struct Page<'a> {
     latency: Vec<String>,
     lifecycle: Vec<String>,
     published: Option<String>,
-    /// Charts that the page has no room for.
-    left_out: usize,
-    /// Tables that the page has no room for.
-    tables_left_out: usize,
-    /// How many samples the run has.
+    /// Number of charts omitted.
+    omitted: usize,
+    /// Number of tables omitted.
+    tables_omitted: usize,
+    /// Number of samples of the run.
     samples: usize,
-    /// All of them as a `data:` URL, where they are few.
+    /// All samples as a `data:` URL, if they are few.
     download: Option<String>,
-    /// What the script computes ratios from, as JSON.
+    /// JSON data from which the script computes ratios.
     ratios: String,
     style: &'static str,
     script: &'static str,
 }
 
-/// A filesystem with the marker it has throughout.
+/// Filesystem with its marker.
 struct Legend<'a> {
     filesystem: &'a Filesystem,
     marker: String,
 }
 
 impl Page<'_> {
-    fn any_control(&self) -> bool {
-        !self.control.is_empty() || !self.control_tables.is_empty()
+    fn any_quality(&self) -> bool {
+        !self.quality.is_empty() || !self.quality_tables.is_empty()
     }
 
     fn delta(&self) -> String {
-        Threshold::of(self.facts.profile).words()
+        EquivalenceMargin::of(self.facts.profile).label()
     }
 
-    fn any_open(&self) -> bool {
-        self.findings.by_point.iter().any(|point| !point.open.is_empty())
+    fn any_inconclusive(&self) -> bool {
+        any_inconclusive(self.findings)
     }
 }
 
-/// The marker of a filesystem as a picture that a screen reader skips: the name stands beside it.
+/// True if the page lists inconclusive questions.
+fn any_inconclusive(findings: &Findings) -> bool {
+    findings.by_point.iter().any(|point| !point.open.is_empty())
+}
+
+/// Marker of a filesystem, hidden from screen readers because the name is next to it.
 fn marker(index: usize) -> String {
     let mut svg = Svg::new(14.0, 14.0);
     svg.marker(index, (7.0, 7.0), 5.0);
     svg.decoration()
 }
 
-/// The same by a reference to the one in the legend, since a large page has thousands.
+/// Reference to the marker in the legend, because a large page has thousands.
 fn reference(index: usize) -> String {
     format!("<svg class=\"glyph\" aria-hidden=\"true\"><use href=\"#marker-{index}\"/></svg>")
 }

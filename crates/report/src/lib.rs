@@ -1,15 +1,14 @@
-//! Show: a run becomes text that a person or a program reads.
+//! Reports: formats runs for people and programs.
 //!
-//! A [`model::RunRecord`] enters; [`View::new`] summarizes, compares and ranks it once, and chooses
-//! units and digits; [`terminal()`], [`html()`], [`markdown`] and [`json`] only lay the view out,
-//! and [`csv`] gives the samples themselves, as do `parquet` and a sheet of [`xlsx()`]. The same
-//! record gives the same bytes. Results that others have published are data of this crate
-//! ([`PUBLISHED`]) and are shown apart. Records of bonnie++ are read and written by [`bonnie`];
-//! printed tables and statements about them are read and held against each other by [`audit`].
+//! [`View::new`] summarizes, compares, and ranks a [`model::RunRecord`] once, and chooses units and
+//! digits; [`terminal()`], [`html()`], [`markdown`], and [`json`] only format the view, and
+//! [`csv`], `parquet`, and a sheet of [`xlsx()`] have the samples. The same record gives the same
+//! bytes. Published results ([`PUBLISHED`]) are built in and shown separately. [`bonnie`] reads and
+//! writes bonnie++ records; [`audit`] checks printed tables and statements about them.
 //!
-//! What is not here: no clock, no file, no environment (the caller writes what is returned), no
-//! statistics (crate `analysis`), and no number without unit, direction, n and interval. Cells that
-//! were skipped or failed keep their place in every table, with the reason.
+//! The crate reads no clock, file, or environment (the caller writes the output). Statistics are in
+//! crate `analysis`. Every number has a unit, direction, n, and interval. Cells that were skipped
+//! or failed are listed in every table with the reason.
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -48,7 +47,7 @@ pub use formats::{
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},
 };
-pub use html::html;
+pub use html::{Part, html};
 pub use plain::plain;
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
 pub use terminal::{TerminalOptions, answer, ascii, harmless, terminal};

@@ -1,10 +1,9 @@
-//! A run whose texts are fit to be shown.
+//! Sanitizes the texts of a run for display.
 //!
-//! A run file may come from anyone, and its texts from anywhere: titles from plans, names of tasks
-//! and devices from the kernel, lines of its log, answers of programs. Here a record enters as it
-//! was stored, and leaves with every such text on one line, without commands to a terminal and
-//! without turns of direction ([`one_line`]); the text of the plan keeps its lines. Numbers, ids,
-//! and whatever has none of these stay as they are. Escapes for markup are each format's own.
+//! A run file is untrusted, and its texts come from plans, file and device names, kernel messages,
+//! and output of programs. Every such text becomes one line without terminal control sequences and
+//! without changes of text direction ([`one_line`]); the text of the plan keeps its lines. Numbers,
+//! IDs, and values without such text are unchanged. Each format escapes its own markup.
 
 use model::{
     Environment, RunRecord,
@@ -25,7 +24,7 @@ pub fn plain(record: &mut RunRecord) {
         text(&mut cell.label);
         match &mut cell.state {
             CellState::Open => {}
-            CellState::Done { rule: reason }
+            CellState::Done { reason }
             | CellState::Skipped { reason }
             | CellState::Failed { reason } => text(reason),
         }
@@ -43,7 +42,7 @@ fn info(info: &mut RunInfo) {
     {
         text(field);
     }
-    for (key, value) in &mut info.amendments {
+    for (key, value) in &mut info.overrides {
         text(key);
         text(value);
     }
@@ -69,17 +68,17 @@ fn trial(trial: &mut TrialRecord) {
     trial.samples.iter_mut().for_each(|sample| text(&mut sample.phase));
     trial.histograms.iter_mut().for_each(|times| text(&mut times.phase));
     trial.series.iter_mut().for_each(|(phase, _)| text(phase));
-    for (phase, evidence) in &mut trial.evidence {
+    for (phase, activity) in &mut trial.activity {
         text(phase);
-        whole(evidence);
+        whole(activity);
     }
     for (phase, warning) in &mut trial.warnings {
         phase.iter_mut().for_each(text);
         whole(warning);
     }
     for action in &mut trial.actions {
-        text(&mut action.what);
-        text(&mut action.trouble);
+        text(&mut action.description);
+        text(&mut action.error);
     }
     environment(&mut trial.environment);
 }
@@ -141,18 +140,25 @@ mod tests {
         const BAD: &str = "a\x1b[31m\0b\u{202e}c\r\nd\u{2028}e";
         let mut record = fixture::record();
         record.info.title = BAD.into();
-        record.info.plan_text = format!("title = \"{BAD}\"\nrepeats = 1\n");
+        record.info.plan_text = format!("title = \"{BAD}\"\nrepetitions = 1\n");
         record.environment.set(BAD, BAD);
-        record.warnings.push(Warning::Backing { what: BAD.into() });
+        record.warnings.push(Warning::SharedStorage { storage: BAD.into(), directory: false });
         record.cells[0].cell.filesystem.mkfs = vec![BAD.into()];
         record.trials[0].outcome = Outcome::Failed { reason: BAD.into() };
         plain(&mut record);
         let shown = "a [31m b c d e";
         assert_eq!(record.info.title, shown);
-        assert!(record.info.plan_text.ends_with("\nrepeats = 1"), "{:?}", record.info.plan_text);
+        assert!(
+            record.info.plan_text.ends_with("\nrepetitions = 1"),
+            "{:?}",
+            record.info.plan_text
+        );
         assert!(!record.info.plan_text.contains(|c| is_command(c) && c != '\n'));
         assert_eq!(record.environment.get(shown), Some(shown));
-        assert_eq!(record.warnings.last(), Some(&Warning::Backing { what: shown.into() }));
+        assert_eq!(
+            record.warnings.last(),
+            Some(&Warning::SharedStorage { storage: shown.into(), directory: false })
+        );
         assert_eq!(record.cells[0].cell.filesystem.mkfs, [shown]);
         assert_eq!(record.trials[0].outcome, Outcome::Failed { reason: shown.into() });
     }

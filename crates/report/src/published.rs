@@ -1,13 +1,11 @@
-//! Published results, built into the program: what others have measured and printed, to be read
-//! beside a run of the same suite.
+//! Built-in published results, for comparison with a run of the same suite.
 //!
-//! The numbers are facts of the articles named in [`PUBLISHED`], kept as CSV in `published/` with
-//! the digits they were printed with. They leave as tables and charts of their own, each labelled
-//! as published and not measured by fslab. Beside measured numbers, and on one axis with them, they
-//! stand only in [`crate::comparison::beside()`], labelled, which tells first what else differs and
-//! gives no verdict, since neither machine, nor kernel, nor the exact work is the same. To add a
-//! set of data: the CSV, its row in [`PUBLISHED`], and, for another layout, functions that make its
-//! tables and charts.
+//! The numbers come from the articles named in [`PUBLISHED`], stored as CSV in `published/` with
+//! the printed digits. Their tables and charts are separate and labeled as published, not measured
+//! by fslab. Only [`crate::comparison::side_by_side()`] shows them next to measured numbers and on
+//! a common axis; it lists the confounders first and makes no statistical test, because machine,
+//! kernel, and workload differ. To add a data set: the CSV, its row in [`PUBLISHED`], and, for
+//! another layout, functions that create its tables and charts.
 
 pub(crate) mod audit;
 pub(crate) mod beside;
@@ -41,110 +39,109 @@ pub use sets::PUBLISHED;
 pub(crate) use figures::Drawn;
 use figures::Group;
 
-/// What ends the name of every published set of data on the command line, so that none can be taken
-/// for a run file.
+/// Suffix of published data sets on the command line, which distinguishes them from run files.
 pub const SUFFIX: &str = "@published";
 
-/// Heading of how what was measured was made.
+/// Heading of the configurations.
 const CONFIGURATIONS: &str = "Configurations";
 
-/// Heading of what the numbers support.
-const SAID: &str = "What the numbers support";
+/// Heading of supported findings.
+const SUPPORTED: &str = "Supported findings";
 
-/// Heading of what they do not.
-const OPEN: &str = "Not told";
+/// Heading of withheld findings.
+const WITHHELD: &str = "Withheld findings";
 
-/// What stands at every table.
+/// Label of every table.
 const LABEL: &str = "Published, not measured by fslab";
 
-/// A set of published results and where it comes from.
+/// Published data set with its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Published {
-    /// Its name without [`SUFFIX`].
+    /// Name without [`SUFFIX`].
     pub name: &'static str,
-    /// The suite whose runs it may be read beside.
+    /// Suite whose runs it can be compared with.
     pub suite: &'static str,
-    /// The article.
+    /// Title of the article.
     pub article: &'static str,
-    /// Who wrote it.
+    /// Author.
     pub author: &'static str,
-    /// Where and when it was published, and where the numbers were taken from.
+    /// Publication, date, and source of the numbers.
     pub source: &'static str,
-    /// The machine and its disk.
+    /// Machine and disk.
     pub machine: &'static str,
-    /// The kernel and its distribution.
+    /// Kernel and distribution.
     pub kernel: &'static str,
-    /// How it was measured, as far as the article says.
+    /// Method, as far as the article describes it.
     pub method: &'static str,
-    /// What each number is a summary of.
+    /// Statistic behind each number.
     pub summary: &'static str,
-    /// What is doubtful about the numbers.
-    pub doubts: &'static [&'static str],
-    /// What differs from other measurements, each thing by a word that all sets have.
+    /// Notes on the quality of the data.
+    pub quality_notes: &'static [&'static str],
+    /// Conditions, by names common to all sets.
     conditions: &'static [(&'static str, &'static str)],
-    /// The data, with a header line.
+    /// CSV data with a header line.
     data: &'static str,
-    /// Makes the tables.
+    /// Creates the tables.
     tables: fn(&Published) -> Vec<Table>,
-    /// What was measured and how it was made, by name; none where the method says it all.
+    /// Configurations by name; empty if the method describes them.
     configurations: fn(&Published) -> Vec<(String, String)>,
-    /// Charts, sentences, and marks at numbers.
+    /// Charts, findings, and marked numbers.
     extras: fn(&Published) -> Extras,
 }
 
-/// What a set has beside its tables.
+/// Parts of a data set besides its tables.
 #[derive(Clone, Debug, Default)]
 struct Extras {
-    /// What the numbers support.
-    claims: Vec<String>,
-    /// What they do not, and why.
+    /// Supported findings.
+    findings: Vec<String>,
+    /// Withheld findings with the reason.
     withheld: Vec<String>,
-    /// What the marks at numbers mean, in the order of the audit.
-    doubtful: Vec<Doubtful>,
+    /// Marked numbers, in the order of the audit.
+    marked: Vec<MarkedNumber>,
     /// Charts by heading.
     groups: Vec<Group>,
-    /// Where to read on about the marks; empty without any.
+    /// Reference for the marks; empty without any.
     note: String,
 }
 
 impl Extras {
-    /// Charts alone.
+    /// Charts only.
     fn of(groups: Vec<Group>) -> Self {
         Self { groups, ..Self::default() }
     }
 
-    /// The doubts with their marks in lines; the first of each mark may be linked to.
+    /// Marked numbers as lines; the first of each mark has an anchor.
     fn lines(&self) -> Vec<Line<'_>> {
         let mut seen: Vec<&str> = Vec::new();
-        let line = |doubtful: &Doubtful| {
-            let first = !seen.contains(&doubtful.code);
-            seen.push(doubtful.code);
-            let anchor = if first { doubtful.code } else { "" };
-            (anchor, doubtful.code, doubtful.text.clone())
+        let line = |marked: &MarkedNumber| {
+            let first = !seen.contains(&marked.code);
+            seen.push(marked.code);
+            let anchor = if first { marked.code } else { "" };
+            (anchor, marked.code, marked.text.clone())
         };
         let mut lines = Vec::new();
-        lines.extend(self.doubtful.iter().map(line));
+        lines.extend(self.marked.iter().map(line));
         lines.into_iter().map(|(anchor, code, text)| Line { anchor, code, text }).collect()
     }
 }
 
-/// A doubt in a list.
+/// Line about a marked number.
 struct Line<'a> {
-    /// An anchor, or empty.
+    /// Anchor, or empty.
     anchor: &'a str,
     code: &'a str,
     text: String,
 }
 
-/// A doubt about a number.
+/// Marked number.
 #[derive(Clone, Debug, PartialEq)]
-struct Doubtful {
-    /// What stands at the number.
+struct MarkedNumber {
+    /// Mark at the number.
     code: &'static str,
     text: String,
 }
 
-/// A set of data by its name, with or without [`SUFFIX`].
+/// Data set with the given name, with or without [`SUFFIX`].
 pub fn published(name: &str) -> Option<&'static Published> {
     let name = name.strip_suffix(SUFFIX).unwrap_or(name);
     PUBLISHED.iter().find(|set| set.name == name)
@@ -155,20 +152,20 @@ pub(crate) fn edition_charts(one: &Published, other: &Published) -> Vec<Drawn> {
     vec![figures::editions(one, other), figures::totals(one, Some(other))]
 }
 
-/// Names, with their suffix, of all that may be read beside runs of a suite.
+/// Names, with suffix, of the data sets for a suite.
 pub(crate) fn of_suite(suite: &str) -> Vec<String> {
     let sets = PUBLISHED.iter().filter(|set| set.suite == suite);
     sets.map(Published::full_name).collect()
 }
 
-/// Where to find the published results of these names; `None` if there are none.
+/// Reference to the named published results; `None` if there are none.
 pub(crate) fn note(names: &[String]) -> Option<String> {
     let commands: Vec<String> = names.iter().map(|name| format!("fslab report {name}")).collect();
     (!commands.is_empty()).then(|| {
         format!(
             "Published results of the same work, from other machines and kernels, so that they \
-             share no table and no axis with these: {}. Only fslab compare sets them beside a run, \
-             labelled, to be read and not to be judged.",
+             share no table and no axis with these: {}. Only fslab compare shows them \
+             next to a run, labeled and without a statistical test.",
             commands.join(", ")
         )
     })
@@ -183,21 +180,21 @@ struct PublishedPage<'a> {
     tables: Vec<String>,
     configurations: Vec<(String, String)>,
     extras: &'a Extras,
-    said: &'static str,
-    open: &'static str,
+    supported: &'static str,
+    withheld: &'static str,
     marks: Vec<Line<'a>>,
     style: &'static str,
 }
 
 impl Published {
-    /// What may be done with it, for a list.
+    /// Commands that accept it, for a list.
     pub fn uses(&self) -> String {
         let audited = audit::AUDITED.iter().any(|set| set.name == self.name);
         let audit = if audited { ", audit" } else { "" };
         format!("report, compare{audit}")
     }
 
-    /// How many numbers it has.
+    /// Number of values.
     pub fn numbers(&self) -> usize {
         match self.suite {
             "bonnie" => bonnie::measured(self.data).len() * crate::bonnie::PHASES.len() * 3,
@@ -205,17 +202,17 @@ impl Published {
         }
     }
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn full_name(&self) -> String {
         format!("{}{SUFFIX}", self.name)
     }
 
-    /// What stands at every table: that it was not measured here, and what its numbers are.
+    /// Label of every table: not measured by fslab, and the statistic.
     fn label(&self) -> String {
         format!("{LABEL}; {}", self.summary)
     }
 
-    /// Where it comes from, under what names it is told.
+    /// Source by keyword.
     fn provenance(&self) -> Vec<(&'static str, String)> {
         vec![
             ("article", format!("{}, {}", self.article, self.author)),
@@ -226,14 +223,14 @@ impl Published {
         ]
     }
 
-    /// Its tables, each with its label.
-    fn labelled(&self) -> Vec<Table> {
+    /// Tables with their label.
+    fn labeled(&self) -> Vec<Table> {
         let mut tables = (self.tables)(self);
         tables.iter_mut().for_each(|table| table.caption.push(self.label()));
         tables
     }
 
-    /// For a terminal.
+    /// Formats the data set for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
         let mut page = Page::new(options);
         let title = format!("{} ({})", self.article, self.name);
@@ -248,15 +245,15 @@ impl Published {
         for (name, value) in self.provenance() {
             page.wrapped(&format!("{name}: "), "  ", &value);
         }
-        for table in self.labelled() {
-            // Tables without intervals need but one line for each number.
+        for table in self.labeled() {
+            // Tables without intervals need only one line per number.
             match table.values().any(|value| value.interval.is_some() || !value.codes.is_empty()) {
                 true => page.table(&table),
                 false => page.plain(&table),
             }
         }
         let extras = (self.extras)(self);
-        for (heading, lines) in [(SAID, &extras.claims), (OPEN, &extras.withheld)] {
+        for (heading, lines) in [(SUPPORTED, &extras.findings), (WITHHELD, &extras.withheld)] {
             if !lines.is_empty() {
                 page.heading(heading);
             }
@@ -269,18 +266,18 @@ impl Published {
         for (name, commands) in configurations {
             page.wrapped("- ", "  ", &format!("{name}: {commands}"));
         }
-        page.heading("Doubtful");
-        for doubt in self.doubts {
-            page.wrapped("- ", "  ", doubt);
+        page.heading("Data quality");
+        for note in self.quality_notes {
+            page.wrapped("- ", "  ", note);
         }
-        for Doubtful { code, text } in &extras.doubtful {
+        for MarkedNumber { code, text } in &extras.marked {
             page.wrapped(&format!("- {code} "), "  ", text);
         }
         page.wrapped("", "", &extras.note);
         page.text
     }
 
-    /// As GitHub-flavored Markdown.
+    /// Formats the data set as GitHub-flavored Markdown.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {} ({})\n\n{}.\n\n", self.article, self.name, self.label());
         for (name, value) in self.provenance() {
@@ -288,11 +285,11 @@ impl Published {
             let _ = writeln!(text, "- {name}: {}", escaped(&value));
         }
         text.push('\n');
-        for table in self.labelled() {
+        for table in self.labeled() {
             write_table(&mut text, &table, "##");
         }
         let extras = (self.extras)(self);
-        for (heading, lines) in [(SAID, &extras.claims), (OPEN, &extras.withheld)] {
+        for (heading, lines) in [(SUPPORTED, &extras.findings), (WITHHELD, &extras.withheld)] {
             if !lines.is_empty() {
                 let _ = writeln!(text, "## {heading}\n");
                 lines.iter().for_each(|line| text.push_str(&format!("- {}\n", escaped(line))));
@@ -307,12 +304,12 @@ impl Published {
             let _ = writeln!(text, "- {}: {}", escaped(name), escaped(commands));
         }
         text.push_str(if configurations.is_empty() { "" } else { "\n" });
-        text.push_str("## Doubtful\n\n");
-        for doubt in self.doubts {
-            let _ = writeln!(text, "- {}", escaped(doubt));
+        text.push_str("## Data quality\n\n");
+        for note in self.quality_notes {
+            let _ = writeln!(text, "- {}", escaped(note));
         }
-        for Doubtful { code, text: doubt } in &extras.doubtful {
-            let _ = writeln!(text, "- {code} {}", escaped(doubt));
+        for MarkedNumber { code, text: note } in &extras.marked {
+            let _ = writeln!(text, "- {code} {}", escaped(note));
         }
         if !extras.note.is_empty() {
             let _ = writeln!(text, "\n{}", escaped(&extras.note));
@@ -332,15 +329,15 @@ impl Published {
             tables: (self.tables)(self).iter().map(table).collect(),
             configurations: (self.configurations)(self),
             extras: &extras,
-            said: SAID,
-            open: OPEN,
+            supported: SUPPORTED,
+            withheld: WITHHELD,
             marks: extras.lines(),
             style: include_str!("../templates/style.css"),
         };
         rendered(&page) + "\n"
     }
 
-    /// As JSON: values in base units, and where they come from.
+    /// Formats the data set as JSON: values in base units, and their source.
     pub fn json(&self) -> String {
         let provenance: serde_json::Map<String, serde_json::Value> = self
             .provenance()
@@ -348,9 +345,8 @@ impl Published {
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect();
         let extras = (self.extras)(self);
-        let doubtful =
-            extras.doubtful.iter().map(|own| json!({"code": own.code, "text": own.text}));
-        let doubtful: serde_json::Value = doubtful.collect();
+        let marked = extras.marked.iter().map(|own| json!({"code": own.code, "text": own.text}));
+        let marked: serde_json::Value = marked.collect();
         let document = json!({
             "published": self.name,
             "measured_by_fslab": false,
@@ -358,11 +354,11 @@ impl Published {
             "summary": self.summary,
             "provenance": provenance,
             "configurations": (self.configurations)(self),
-            "doubts": self.doubts,
-            "claims": extras.claims,
+            "quality_notes": self.quality_notes,
+            "findings": extras.findings,
             "withheld": extras.withheld,
-            "doubtful": doubtful,
-            "tables": tables(self.labelled().iter()),
+            "marked_numbers": marked,
+            "tables": tables(self.labeled().iter()),
         });
         format!("{document:#}\n")
     }
@@ -373,8 +369,8 @@ impl Published {
         csv::csv(self)
     }
 
-    /// Its records of bonnie++ in a layout, in the order of the study; as they were printed where
-    /// they were printed in it. `None` for a set of another suite.
+    /// bonnie++ records in a given layout, in the order of the study; unchanged if they were
+    /// printed in that layout. `None` for a set of another suite.
     pub fn bonnie(&self, format: Format) -> Option<String> {
         let line = |own: bonnie::Measured| match own.record.format == format {
             true => own.printed + "\n",

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 
 use crate::units::is_command;
 
-/// Shapes that tell series apart without color, by index of the filesystem.
+/// Shapes that distinguish series without color, by index of the filesystem.
 const MARKERS: usize = 8;
 
 /// Colors that the style sheet defines as `--s0`, `--s1` …
@@ -52,7 +52,7 @@ impl Svg {
         self.push(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
-    /// Text; the class says how it is anchored.
+    /// Text; the class sets its anchor.
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         let [x, y] = [at.0, at.1].map(Short);
         let text = escape(text);
@@ -80,7 +80,7 @@ impl Svg {
         self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
-    /// Text that rises to the right from where it begins.
+    /// Text that rises to the right from its start.
     pub(crate) fn rising(&mut self, class: &str, at: (f64, f64), text: &str) {
         let [x, y] = [at.0, at.1].map(Short);
         let text = escape(text);
@@ -89,8 +89,7 @@ impl Svg {
         ));
     }
 
-    /// What is drawn until [`Self::close`] is about one filesystem, by its name, and has a title,
-    /// which a pointer shows.
+    /// Group for one filesystem, by its name, with a tooltip, until [`Self::close`].
     pub(crate) fn open(&mut self, filesystem: &str, title: &str) {
         let [name, title] = [filesystem, title].map(escape);
         self.push(format_args!("<g data-filesystem=\"{name}\"><title>{title}</title>"));
@@ -139,8 +138,7 @@ impl Svg {
         }
     }
 
-    /// The finished chart. `id` is unique on the page; title and description are what a screen
-    /// reader says instead of the picture.
+    /// Finished chart. `id` is unique on the page; title and description are for screen readers.
     pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> String {
         let [width, height] = [self.width, self.height].map(Short);
         format!(
@@ -154,7 +152,7 @@ impl Svg {
         )
     }
 
-    /// The drawing as an ornament beside a text that says the same.
+    /// Drawing as decoration of a text with the same content.
     pub(crate) fn decoration(self) -> String {
         let [width, height] = [self.width, self.height].map(Short);
         format!(
@@ -189,7 +187,7 @@ const HEXAGON: [(f64, f64); 6] =
 const BOW_TIE: [(f64, f64); 6] =
     [(-1.1, -1.0), (0.0, -0.35), (1.1, -1.0), (1.1, 1.0), (0.0, 0.35), (-1.1, 1.0)];
 
-/// The class that gives a series its color, and its dashes where it is a line.
+/// Class for the color of a series, and for its dashes if it is a line.
 pub(crate) fn color(series: usize) -> String {
     format!("s{} d{}", series % COLORS, series % 4)
 }

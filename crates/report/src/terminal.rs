@@ -1,13 +1,11 @@
-//! The report for a terminal.
+//! Terminal output of a report.
 //!
-//! The first page has the result ([`answer()`]); with `detail` everything else follows: the
-//! statements that the data support and the questions that they leave open, what the run says about
-//! itself, the warnings with their hints, the overview tables (filesystems × tests, the top group
-//! marked), and the ranked table of every test. Tables wider than the terminal are continued below
-//! under the same row headers, never cut; no line is longer than the terminal is wide. Small
-//! columns of letters show how a test runs over a swept parameter, and its repetitions one after
-//! the other. No text from outside reaches the terminal as a command; [`ascii()`] is for terminals
-//! that show nothing else.
+//! The first page has the result ([`answer()`]). With `detail` follow findings, inconclusive
+//! questions, run quality, warnings with hints, overview tables (filesystems × tests, top group
+//! marked), and the ranking of every test. Tables wider than the terminal continue below with the
+//! same row headers; no line is wider than the terminal. Sparklines show sweeps and the repetitions
+//! of a test. Control characters in untrusted text are replaced; [`ascii()`] is for terminals
+//! without Unicode.
 
 mod answer;
 mod ascii;
@@ -18,31 +16,31 @@ mod wrapped;
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use model::warning::Level;
+use model::warning::Severity;
 pub use wrapped::harmless;
 use wrapped::wrap;
 
 use crate::{
     published,
     units::one_line,
-    view::{Claim, Table, Threshold, View, Withheld},
+    view::{EquivalenceMargin, Finding, Table, View, WithheldFinding},
 };
 
 pub use answer::answer;
 pub use ascii::ascii;
 
-/// How the report is laid out.
+/// Layout of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// Columns of the terminal; less than 60 is taken as 60.
+    /// Width of the terminal in columns, at least 60.
     pub width: usize,
-    /// Whether to use escape sequences for bold and color.
+    /// Use escape sequences for bold and color.
     pub color: bool,
-    /// Whether more follows the first page: every test with ratios, verdicts, latency, lifecycle.
+    /// Include everything after the first page: rankings of every test, latency, lifecycle.
     pub detail: bool,
 }
 
-/// Lays the view out for a terminal: the first page, and with `detail` the rest.
+/// Terminal text of a view: the first page and, with `detail`, everything else.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     let mut text = answer(&[view], options);
     if options.detail {
@@ -52,12 +50,12 @@ pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     text
 }
 
-/// What follows the first page.
+/// Everything after the first page.
 fn details(view: &View, options: &TerminalOptions) -> String {
     let mut page = Page::new(options);
     page.head(view);
-    page.claims(view);
-    page.control(view);
+    page.findings(view);
+    page.quality(view);
     page.missing(view);
     page.warnings(view);
     page.study(view);
@@ -72,15 +70,15 @@ fn details(view: &View, options: &TerminalOptions) -> String {
         overview.further.iter().for_each(|table| page.matrix(table));
         let more = overview.by_filesystem.iter().chain(&overview.counterparts);
         more.filter(own).for_each(|table| page.table(table));
-        let evidence = view.evidence[index].iter().zip(&view.operations[index]);
-        for (ranked, (evidence, operations)) in view.ranked[index].iter().zip(evidence) {
+        let activity = view.activity[index].iter().zip(&view.operations[index]);
+        for (ranked, (activity, operations)) in view.ranked[index].iter().zip(activity) {
             page.table(ranked);
-            page.repeats(view, index, &ranked.id);
+            page.repetitions(view, index, &ranked.id);
             operations.iter().for_each(|table| page.matrix(table));
-            evidence.iter().for_each(|table| page.evidence(table));
+            activity.iter().for_each(|table| page.activity(table));
         }
     }
-    page.courses(view);
+    page.sweeps(view);
     view.latency.iter().for_each(|table| page.table(table));
     let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
     own.for_each(|table| page.matrix(table));
@@ -91,36 +89,36 @@ fn details(view: &View, options: &TerminalOptions) -> String {
     page.text
 }
 
-/// Lines for a terminal, in the making.
+/// Builder of terminal text.
 pub(crate) struct Page {
     pub(crate) text: String,
     width: usize,
     color: bool,
-    /// Rows without numbers that were told why, by name and reason.
-    told: BTreeSet<(String, String)>,
+    /// Name and reason of rows without values that were already explained.
+    explained: BTreeSet<(String, String)>,
 }
 
 impl Page {
     /// An empty page.
     pub(crate) fn new(options: &TerminalOptions) -> Self {
         let (width, color) = (options.width.max(60), options.color);
-        Self { text: String::new(), width, color, told: BTreeSet::new() }
+        Self { text: String::new(), width, color, explained: BTreeSet::new() }
     }
 
-    /// One line, as it is.
+    /// One line without wrapping.
     pub(crate) fn line(&mut self, text: &str) {
         self.text.push_str(harmless(text, self.color).trim_end());
         self.text.push('\n');
     }
 
-    /// Text in lines of the page's width, further lines indented.
+    /// Text wrapped at the width of the page, with further lines indented.
     pub(crate) fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
         for line in wrap(text, self.width, first, indent) {
             self.line(&line);
         }
     }
 
-    /// Text in a style, by its code in `ESC [ … m`.
+    /// Text in a style, given by its code in `ESC [ … m`.
     pub(crate) fn styled(&self, code: &str, text: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -143,57 +141,57 @@ impl Page {
         let facts = &view.facts;
         self.bold(&one_line(&facts.title));
         let about = match facts.imported {
-            // There was no plan, nor a profile.
+            // Imported runs have no plan or profile.
             Some(_) => format!("records {} · {} · run {}", facts.plan_name, facts.when, facts.run),
             None => format!(
                 "plan {} · profile {} ({}) · {} · run {}",
                 facts.plan_name,
                 facts.profile.name(),
-                Threshold::of(facts.profile).words(),
+                EquivalenceMargin::of(facts.profile).label(),
                 facts.when,
                 facts.run
             ),
         };
         self.wrapped("", "  ", &about);
         self.wrapped("", "  ", &facts.conditions);
-        for line in &facts.regimes {
+        for line in &facts.run_conditions {
             self.wrapped("", "  ", line);
         }
-        for (key, value) in &facts.amendments {
-            self.wrapped("", "  ", &format!("not as the plan is written: {key} = {value}"));
+        for (key, value) in &facts.overrides {
+            self.wrapped("", "  ", &format!("overridden: {key} = {value}"));
         }
     }
 
-    fn claims(&mut self, view: &View) {
+    fn findings(&mut self, view: &View) {
         let points = &view.findings.by_point;
-        let open: Vec<&Withheld> = points.iter().flat_map(|point| &point.open).collect();
-        let claims: Vec<&Claim> = points.iter().flat_map(|point| &point.claims).collect();
-        if claims.is_empty() && open.is_empty() {
+        let open: Vec<&WithheldFinding> = points.iter().flat_map(|point| &point.open).collect();
+        let findings: Vec<&Finding> = points.iter().flat_map(|point| &point.findings).collect();
+        if findings.is_empty() && open.is_empty() {
             return;
         }
         self.heading(view.findings.heading());
-        claims.into_iter().for_each(|claim| self.wrapped("- ", "  ", &claim.text));
+        findings.into_iter().for_each(|finding| self.wrapped("- ", "  ", &finding.text));
         self.wrapped("", "", &view.findings.scope);
         if !open.is_empty() {
-            self.heading("Not decided");
+            self.heading("Inconclusive");
         }
         open.into_iter().for_each(|open| self.wrapped("- ", "  ", &open.text()));
     }
 
-    /// What the run says about itself.
-    fn control(&mut self, view: &View) {
-        let control = &view.control;
-        if control.is_empty() {
+    /// A/A control, drift, and invalid trials.
+    fn quality(&mut self, view: &View) {
+        let quality = &view.quality;
+        if quality.is_empty() {
             return;
         }
-        if !control.lines.is_empty() {
-            self.heading("Control");
+        if !quality.lines.is_empty() {
+            self.heading("Run quality");
         }
-        control.lines.iter().for_each(|line| self.wrapped("- ", "  ", line));
-        control.tables.iter().for_each(|table| self.table(table));
+        quality.lines.iter().for_each(|line| self.wrapped("- ", "  ", line));
+        quality.tables.iter().for_each(|table| self.table(table));
     }
 
-    /// How the tests of a suite scale, and what they depend on.
+    /// Scaling and conditions of a suite.
     fn conditions(&mut self, view: &View, suite: &str) {
         for scaled in view.scaling.iter().filter(|scaled| scaled.suite == suite) {
             scaled.tables.iter().take(1).for_each(|table| self.matrix(table));
@@ -205,12 +203,12 @@ impl Page {
         }
     }
 
-    /// What was not measured, or not wholly.
+    /// Missing and incomplete results.
     pub(crate) fn missing(&mut self, view: &View) {
         if view.missing.is_empty() {
             return;
         }
-        self.heading("Not measured, or not wholly");
+        self.heading("Missing results");
         for hole in &view.missing {
             let workloads = hole.workloads.join("; ");
             let text = format!("{} {}: {} ({workloads})", hole.filesystem, hole.what, hole.reason);
@@ -218,24 +216,24 @@ impl Page {
         }
     }
 
-    /// Every warning with its cure.
+    /// All warnings with their hints.
     pub(crate) fn warnings(&mut self, view: &View) {
         if view.warnings.is_empty() {
             return;
         }
         self.heading("Warnings");
         for row in &view.warnings {
-            let style = if row.level == Level::Info { "1" } else { "1;33" };
+            let style = if row.severity == Severity::Info { "1" } else { "1;33" };
             let code = self.styled(style, row.code);
-            let mut text = format!("{code} ({}, ", row.level.name());
+            let mut text = format!("{code} ({}, ", row.severity.name());
             // Writing to a string cannot fail.
             let _ = match &row.places[..] {
                 [place] => write!(text, "{place})"),
-                places => write!(text, "{} times at {} places)", row.count, places.len()),
+                places => write!(text, "{} times in {} results)", row.count, places.len()),
             };
             let _ = write!(text, ": {}", row.message);
             self.wrapped("- ", "  ", &text);
-            self.wrapped("    → ", "      ", row.cure);
+            self.wrapped("  Hint: ", "    ", row.hint);
         }
     }
 }

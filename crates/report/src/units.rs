@@ -14,7 +14,7 @@ pub(crate) struct Scale {
     divisor: f64,
     /// The unit as printed; empty for plain counts.
     pub(crate) name: &'static str,
-    /// What the base unit of the values is.
+    /// Base unit of the values.
     pub(crate) unit: Unit,
 }
 
@@ -50,7 +50,7 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
         Unit::OpsPerSecond => &RATES,
         Unit::Nanoseconds => &TIMES,
         Unit::Count => &COUNTS,
-        Unit::Share => &SHARES,
+        Unit::Fraction => &SHARES,
         Unit::Ratio => &RATIOS,
         Unit::Hertz => &FREQUENCIES,
         Unit::Instructions => &INSTRUCTIONS,
@@ -146,7 +146,7 @@ fn decimals(value: f64, half_width: f64) -> i32 {
     }
 }
 
-/// Decimal places that leave so many significant digits.
+/// Decimal places for this many significant digits.
 pub(crate) fn significant(value: f64, digits: i32) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -156,7 +156,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> i32 {
     digits - 1 - exponent
 }
 
-/// A number with so many decimal places; negative places round to tens, hundreds and so on.
+/// Number with this many decimal places; negative places round to tens, hundreds, and so on.
 pub(crate) fn fixed(value: f64, decimals: i32) -> String {
     match usize::try_from(decimals) {
         Ok(decimals) => format!("{value:.decimals$}"),
@@ -248,12 +248,12 @@ pub fn bandwidth(bytes_per_second: f64) -> String {
     alone(Unit::BytesPerSecond, bytes_per_second)
 }
 
-/// A value of a metric in a unit of its own: `310 k ops/s`, `1.84 ms`, `12.0 %`.
+/// Value of a metric in a suitable unit: `310 k ops/s`, `1.84 ms`, `12.0 %`.
 pub fn quantity(metric: Metric, value: f64) -> String {
     alone(metric.spec().unit, value)
 }
 
-/// A value in a unit of its own; how many times is written as `×1.31`.
+/// Value in a suitable unit; a factor is written as `×1.31`.
 pub(crate) fn alone(unit: Unit, value: f64) -> String {
     let scale = Scale::of(unit, std::iter::once(value));
     if unit == Unit::Ratio {
@@ -270,18 +270,18 @@ pub fn stamp(instant: Nanos) -> String {
     format!("{day}t{time}{:02}", seconds % 60)
 }
 
-/// Text from outside (reasons, option strings) as one line without control characters, so that it
-/// can neither break a table nor reach a terminal as a command. Nor does it turn the direction of
-/// what stands beside it: marks and overrides of direction go, too (unicode.org/reports/tr9,
-/// section 2), while letters of every script stay.
+/// Untrusted text (reasons, option strings) as one line without control characters, so that it can
+/// neither break a table nor control a terminal. Marks and overrides of direction
+/// (unicode.org/reports/tr9, section 2) are removed, too, because they affect adjacent text;
+/// letters of every script stay.
 pub(crate) fn one_line(text: &str) -> String {
     let plain = text.replace(is_command, " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a character does something to the display instead of being shown: control characters,
-/// line and paragraph separators, marks and overrides of direction (unicode.org/reports/tr9), and
-/// other format characters without a width, which make one name look like another
+/// True for characters that affect the display instead of being shown: control characters, line and
+/// paragraph separators, marks and overrides of direction (unicode.org/reports/tr9), and other
+/// format characters without a width, which make one name look like another
 /// (unicode.org/reports/tr36, section 2.5).
 pub fn is_command(c: char) -> bool {
     c.is_control()
@@ -289,6 +289,11 @@ pub fn is_command(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
         || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// A number with a noun: `1 test`, `3 tests`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The first letter as a capital.
@@ -302,13 +307,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_figures_have_a_unit_of_their_own() {
+    fn single_values_have_a_separate_unit() {
         assert_eq!(bytes(Bytes::mib(640)), "640 MiB");
         assert_eq!(bandwidth(1.5 * KIB), "1.50 KiB/s");
         assert_eq!(quantity(Metric::WriteAmplification, 1.306), "×1.31");
         assert_eq!(quantity(Metric::WriteAmplification, 0.043), "×0.0430");
-        assert_eq!(quantity(Metric::Frequency, 2.4e9), "2.40 GHz");
-        assert_eq!(quantity(Metric::Frequency, 800e6), "800 MHz");
+        assert_eq!(quantity(Metric::CpuFrequency, 2.4e9), "2.40 GHz");
+        assert_eq!(quantity(Metric::CpuFrequency, 800e6), "800 MHz");
         assert_eq!(quantity(Metric::InstructionsPerOp, 4_221.4), "4.22 k instr");
         assert_eq!(quantity(Metric::StepInstructions, 41_836_229.0), "41.8 M instr");
         assert_eq!(stamp(Nanos(1_767_225_667_000_000_000)), "20260101t000107");
@@ -348,8 +353,8 @@ mod tests {
     }
 
     #[test]
-    fn digits_do_not_outnumber_what_a_reader_can_use() {
-        assert_eq!(shown(Unit::Share, 0.31, 0.309_999_99, 0.31), "31.0000 % [31.0000, 31.0000]");
+    fn digits_are_limited() {
+        assert_eq!(shown(Unit::Fraction, 0.31, 0.309_999_99, 0.31), "31.0000 % [31.0000, 31.0000]");
     }
 
     #[test]

@@ -1,32 +1,32 @@
-//! The view: a run summarized, compared and put into tables, once, for every output.
+//! View of a run: summaries, comparisons, tables, and chart data, shared by all output formats.
 //!
-//! A [`RunRecord`] enters. What leaves is a [`View`] of texts, tables and chart data in the order
-//! in which a report tells them; outputs lay it out and compute nothing.
+//! A [`View`] is computed once from a [`RunRecord`], in the order of the report. Output formats lay
+//! it out without further computation.
 
+pub(crate) mod activity;
 pub(crate) mod answer;
 mod capped;
-mod claims;
 mod composite;
-mod control;
 pub(crate) mod costs;
-pub(crate) mod courses;
 pub(crate) mod curves;
-pub(crate) mod evidence;
+mod equivalence_margin;
 mod facts;
+mod findings;
 mod interaction;
 mod lifecycle;
 mod normalized;
 pub(crate) mod origins;
 mod points;
-pub(crate) mod pool;
-mod regimes;
+mod quality;
+pub(crate) mod rate_series;
 mod replays;
+mod run_conditions;
+pub(crate) mod sample_index;
 mod samples;
 mod scaling;
 mod study;
 mod sweeps;
 mod tables;
-mod threshold;
 mod totals;
 mod warnings;
 
@@ -37,89 +37,89 @@ use model::RunRecord;
 use crate::published;
 
 pub(crate) use capped::{Capped, CappedBar, CappedPanel};
-pub(crate) use claims::{Claim, Findings, Withheld, disagreement};
-pub(crate) use control::Control;
+pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
+pub(crate) use findings::{Finding, Findings, WithheldFinding, disagreement};
 pub(crate) use interaction::{Across, Interaction, Panel};
 pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, slug};
-use pool::Pool;
+pub(crate) use quality::RunQuality;
+use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
 pub(crate) use scaling::{Line, Scaled};
 pub use study::views;
 pub(crate) use study::{Part, StudyView};
 pub(crate) use sweeps::{Level, Series, Sweep, SweepValue, level, tests};
 pub(crate) use tables::{
-    Body, Column, Overview, Row, Table, TableCell, ValueCell, directions, words,
+    Body, Column, INTERVALS, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
 };
-pub(crate) use threshold::Threshold;
 pub(crate) use totals::{TotalRow, Totals};
 pub(crate) use warnings::WarningRow;
 
-/// A run, ready to be laid out.
+/// Content of a report.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// What was run, when, by what, under which conditions.
+    /// Header: run, program, conditions, method.
     pub(crate) facts: Facts,
-    /// The filesystems in plan order.
+    /// Filesystems in plan order.
     pub(crate) filesystems: Vec<Filesystem>,
-    /// What the data say, and what they do not.
+    /// Findings and withheld findings.
     pub(crate) findings: Findings,
-    /// What the run says about itself.
-    pub(crate) control: Control,
+    /// A/A control, drift, and invalid trials.
+    pub(crate) quality: RunQuality,
     /// Warnings by code.
     pub(crate) warnings: Vec<WarningRow>,
-    /// What was not measured, or not wholly.
+    /// Missing and incomplete results.
     pub(crate) missing: Vec<Missing>,
-    /// What the study that the plan names shows, from this run.
+    /// Section of the study that the plan names.
     pub(crate) study: Option<StudyView>,
     /// Results by suite.
     pub(crate) suites: Vec<Suite>,
-    /// For each suite, its overview tables.
+    /// Overview tables per suite.
     pub(crate) overviews: Vec<Overview>,
-    /// For each suite, its ranked tables: one for each test of each point, in their order.
+    /// Rankings per suite: one table per test, in the order of points and tests.
     pub(crate) ranked: Vec<Vec<Table>>,
-    /// How tests scale with the number of clients.
+    /// Scaling with the number of clients.
     pub(crate) scaling: Vec<Scaled>,
     /// Tests under conditions that vary.
     pub(crate) interactions: Vec<Interaction>,
-    /// Behavior over any other swept parameter.
+    /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
-    /// For each suite and test, in the order of `ranked`: what a replay did, by kind.
+    /// Operations of replays by type, per suite and test in the order of `ranked`.
     pub(crate) operations: Vec<Vec<Option<Table>>>,
-    /// For each suite and test, in the order of `ranked`: how long operations took, as curves.
+    /// Latency curves, likewise.
     pub(crate) curves: Vec<Vec<Vec<curves::Curves>>>,
-    /// Likewise: how the work went over time.
-    pub(crate) courses: Vec<Vec<Option<courses::Courses>>>,
-    /// Likewise: who used the processors, as amounts.
+    /// Rates over time, likewise.
+    pub(crate) rate_series: Vec<Vec<Option<rate_series::RateSeries>>>,
+    /// CPU time by consumer as amounts, likewise.
     pub(crate) origins: Vec<Vec<Option<origins::Origins>>>,
-    /// Latencies, one table for each workload point that has any.
+    /// Latency tables, one per workload point.
     pub(crate) latency: Vec<Table>,
-    /// For each suite and test, in the order of `ranked`: who used the processors, and what the
-    /// devices did.
-    pub(crate) evidence: Vec<Vec<Vec<Table>>>,
-    /// Time, work, and space of making, mounting, unmounting, checking.
+    /// CPU time by consumer and device I/O, per suite and test in the order of `ranked`.
+    pub(crate) activity: Vec<Vec<Vec<Table>>>,
+    /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
     /// Names of published results of the same suites.
     pub(crate) published: Vec<String>,
-    /// The samples themselves, where they are few.
+    /// Samples, embedded if there are few.
     pub(crate) samples: Samples,
 }
 
 impl View {
-    /// Builds the view: all statistics happen here. Cost: seconds for the largest plans.
+    /// Computes the view, including all statistics. Takes seconds for the largest plans.
     pub fn new(record: &RunRecord) -> Self {
         let filesystems = facts::filesystems(record);
-        let pool = Pool::new(record);
-        let mut register = warnings::Register::new(record);
-        let (mut control, suites) = ranked(&pool, &filesystems, &mut register);
-        let mut facts = facts::Facts::new(record, control.threshold);
-        let (scaling, sweeps, interactions) = across(&suites, &filesystems, &pool, &control);
-        control.with_numbers(&pool, &suites, &filesystems);
+        let sample_index = SampleIndex::new(record);
+        let mut collector = warnings::WarningCollector::new(record);
+        let (mut quality, suites) = ranked(&sample_index, &filesystems, &mut collector);
+        let mut facts = facts::Facts::new(record, quality.margin);
+        let (scaling, sweeps, interactions) =
+            across(&suites, &filesystems, &sample_index, &quality);
+        quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods([
-            (!control.is_empty()).then_some(control::METHOD),
+            (!quality.is_empty()).then_some(quality::METHOD),
             (!scaling.is_empty()).then_some(scaling::METHOD),
             (!interactions.is_empty()).then_some(interaction::METHOD),
             (!sweeps.is_empty()).then_some(sweeps::METHOD),
@@ -127,9 +127,9 @@ impl View {
         let scopes = interaction::scopes(&interactions);
         let wide = wide(&scaling, &interactions, &sweeps);
         let findings = || {
-            let drift = control.suspected;
+            let drift = quality.suspected;
             let mut found =
-                claims::findings(&suites, &filesystems, &facts, &scopes, (&pool, drift));
+                findings::findings(&suites, &filesystems, &facts, &scopes, (&sample_index, drift));
             found.by_point.splice(0..0, wide);
             if !facts.ended {
                 found.make_provisional();
@@ -137,16 +137,16 @@ impl View {
             found
         };
         let (findings, shown) = rayon::join(findings, || {
-            Shown::new(&suites, (&pool, &filesystems, &facts), (&scaling, &interactions))
+            Shown::new(&suites, (&sample_index, &filesystems, &facts), (&scaling, &interactions))
         });
         let Shown { mut overviews, ranked, details, lifecycle } = shown;
         for (overview, suite) in overviews.iter_mut().zip(&suites) {
-            with_totals(overview, suite, (&pool, &filesystems, &facts), &mut register);
+            with_totals(overview, suite, (&sample_index, &filesystems, &facts), &mut collector);
         }
         let study = study::study(&study::Sources {
             record,
             filesystems: &filesystems,
-            control: &control,
+            quality: &quality,
             suites: &suites,
             overviews: &overviews,
             scaling: &scaling,
@@ -155,20 +155,20 @@ impl View {
         });
         Self {
             findings,
-            control,
-            warnings: register.into_rows(),
+            quality,
+            warnings: collector.into_rows(),
             missing: facts::missing(record),
             overviews,
             ranked,
             sweeps,
             operations: details.operations,
             curves: details.curves,
-            courses: details.courses,
+            rate_series: details.rate_series,
             origins: details.origins,
             scaling,
             interactions,
             latency: details.latency,
-            evidence: details.evidence,
+            activity: details.activity,
             lifecycle,
             study,
             published: suites.iter().flat_map(|suite| published::of_suite(&suite.name)).collect(),
@@ -180,41 +180,41 @@ impl View {
     }
 }
 
-/// What the run says about itself, and all tests, ranked by it.
+/// Run quality, and all suites with ranked tests.
 fn ranked(
-    pool: &Pool,
+    sample_index: &SampleIndex,
     filesystems: &[Filesystem],
-    register: &mut warnings::Register,
-) -> (Control, Vec<Suite>) {
-    let (control, (mut suites, of_numbers)) = rayon::join(
-        || Control::new(pool, filesystems, register),
-        || points::suites(pool, filesystems),
+    collector: &mut warnings::WarningCollector,
+) -> (RunQuality, Vec<Suite>) {
+    let (quality, (mut suites, of_numbers)) = rayon::join(
+        || RunQuality::new(sample_index, filesystems, collector),
+        || points::suites(sample_index, filesystems),
     );
-    register.append(of_numbers);
-    points::rank(&mut suites, pool, &control, register);
-    (control, suites)
+    collector.append(of_numbers);
+    points::rank(&mut suites, sample_index, &quality, collector);
+    (quality, suites)
 }
 
-/// What tells of several points at once.
+/// Analyses over several points: scaling, sweeps, and interactions.
 fn across(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    pool: &Pool,
-    control: &Control,
+    sample_index: &SampleIndex,
+    quality: &RunQuality,
 ) -> (Vec<Scaled>, Vec<Sweep>, Vec<Interaction>) {
     let (scaling, (sweeps, interactions)) = rayon::join(
-        || scaling::scaling(suites, filesystems, pool, control),
+        || scaling::scaling(suites, filesystems, sample_index, quality),
         || {
             rayon::join(
-                || sweeps::sweeps(suites, filesystems, pool.record, control),
-                || interaction::interactions(suites, filesystems, pool, control),
+                || sweeps::sweeps(suites, filesystems, sample_index.record, quality),
+                || interaction::interactions(suites, filesystems, sample_index, quality),
             )
         },
     );
     (scaling, sweeps, interactions)
 }
 
-/// What is shown of suites that are ranked, and does not ask what may be said of them.
+/// Tables and chart data of ranked suites that do not depend on findings.
 struct Shown {
     overviews: Vec<Overview>,
     ranked: Vec<Vec<Table>>,
@@ -225,20 +225,20 @@ struct Shown {
 impl Shown {
     fn new(
         suites: &[Suite],
-        (pool, filesystems, facts): (&Pool, &[Filesystem], &Facts),
+        (sample_index, filesystems, facts): (&SampleIndex, &[Filesystem], &Facts),
         (scaling, interactions): (&[Scaled], &[Interaction]),
     ) -> Self {
         let overview = |suite: &Suite| {
-            let elsewhere = elsewhere(suite, scaling, interactions);
-            tables::overview(suite, filesystems, facts, &elsewhere)
+            let shown = shown_side_by_side(suite, scaling, interactions);
+            tables::overview(suite, filesystems, facts, &shown)
         };
         let ranked = |suite| tables::ranked(suite, filesystems, facts);
         let ((overviews, ranked), (details, lifecycle)) = rayon::join(
             || (suites.iter().map(overview).collect(), suites.iter().map(ranked).collect()),
             || {
                 rayon::join(
-                    || Details::new(suites, pool, filesystems),
-                    || lifecycle::lifecycle(pool, filesystems),
+                    || Details::new(suites, sample_index, filesystems),
+                    || lifecycle::lifecycle(sample_index, filesystems),
                 )
             },
         );
@@ -246,66 +246,66 @@ impl Shown {
     }
 }
 
-/// What stands beside the tests, in their order.
+/// Details per test.
 struct Details {
     operations: Vec<Vec<Option<Table>>>,
     curves: Vec<Vec<Vec<curves::Curves>>>,
-    courses: Vec<Vec<Option<courses::Courses>>>,
+    rate_series: Vec<Vec<Option<rate_series::RateSeries>>>,
     origins: Vec<Vec<Option<origins::Origins>>>,
     latency: Vec<Table>,
-    evidence: Vec<Vec<Vec<Table>>>,
+    activity: Vec<Vec<Vec<Table>>>,
 }
 
 impl Details {
-    fn new(suites: &[Suite], pool: &Pool, filesystems: &[Filesystem]) -> Self {
+    fn new(suites: &[Suite], sample_index: &SampleIndex, filesystems: &[Filesystem]) -> Self {
         Self {
-            operations: replays::replays(suites, filesystems, pool),
-            curves: curves::curves(suites, pool),
-            courses: courses::courses(suites, pool),
-            origins: origins::origins(suites, pool),
-            latency: costs::latency(suites, filesystems, pool),
-            evidence: evidence::evidence(suites, filesystems, pool),
+            operations: replays::replays(suites, filesystems, sample_index),
+            curves: curves::curves(suites, sample_index),
+            rate_series: rate_series::rate_series(suites, sample_index),
+            origins: origins::origins(suites, sample_index),
+            latency: costs::latency(suites, filesystems, sample_index),
+            activity: activity::activity(suites, filesystems, sample_index),
         }
     }
 }
 
-/// Adds the totals of the points of a suite to its overview.
+/// Adds the totals of a suite to its overview.
 fn with_totals(
     overview: &mut Overview,
     suite: &Suite,
-    (pool, filesystems, facts): (&Pool, &[Filesystem], &Facts),
-    register: &mut warnings::Register,
+    (sample_index, filesystems, facts): (&SampleIndex, &[Filesystem], &Facts),
+    collector: &mut warnings::WarningCollector,
 ) {
-    let total = |point| composite::composite(point, pool, filesystems, facts, register);
+    let total = |point| composite::composite(point, sample_index, filesystems, facts, collector);
     (overview.composites, overview.totals) = suite.points.iter().filter_map(total).unzip();
 }
 
-/// What holds for many points, which stands before what holds for one.
+/// Findings about several points, which come before those about one.
 fn wide(
     scaling: &[Scaled],
     interactions: &[Interaction],
     sweeps: &[Sweep],
-) -> Vec<claims::PointClaims> {
-    let wide = scaling.iter().map(|scaled| &scaled.claims);
-    let wide = wide.chain(interactions.iter().map(|interaction| &interaction.claims));
-    wide.chain(sweeps.iter().map(|sweep| &sweep.claims)).cloned().collect()
+) -> Vec<findings::PointFindings> {
+    let wide = scaling.iter().map(|scaled| &scaled.findings);
+    let wide = wide.chain(interactions.iter().map(|interaction| &interaction.findings));
+    wide.chain(sweeps.iter().map(|sweep| &sweep.findings)).cloned().collect()
 }
 
 impl View {
-    /// The id of the run, on one line.
+    /// ID of the run, on one line.
     pub fn run(&self) -> &str {
         &self.facts.run
     }
 
-    /// Where a test of a point stands among all tests of its suite, as in [`View::ranked`].
+    /// Index of a test of a point among all tests of its suite, as in [`View::ranked`].
     pub(crate) fn flat(&self, suite: usize, point: usize, test: usize) -> usize {
         let before = self.suites[suite].points[..point].iter().map(|point| point.tests.len());
         before.sum::<usize>() + test
     }
 
-    /// Whether a point of a suite with a single test stands in a table of scaling or of conditions,
-    /// as long as there are few of them, so that it need not be shown alone.
-    pub(crate) fn stands_elsewhere(&self, suite: &Suite, point: &str) -> bool {
+    /// True if a point of a suite with a single test is part of a table of scaling or conditions
+    /// and need not be shown separately. Only if there are few such tables.
+    pub(crate) fn shown_in_wide_table(&self, suite: &Suite, point: &str) -> bool {
         let scaling = || self.scaling.iter().filter(|scaled| scaled.suite == suite.name);
         let conditions = || self.interactions.iter().filter(|other| other.suite == suite.name);
         let points = scaling().map(|scaled| &scaled.points);
@@ -317,18 +317,22 @@ impl View {
     }
 }
 
-/// Tables of scaling, or of conditions, that are few.
+/// Maximum number of tables of scaling or conditions that replace tables of single points.
 const FEW: usize = 4;
 
-/// Whether all points of a suite have one and the same test.
+/// True if all points of a suite have the same single test.
 fn single(suite: &Suite) -> bool {
     let mut tests = suite.points.iter().flat_map(|point| &point.tests);
     tests.next().is_some_and(|first| tests.all(|test| test.name == first.name))
 }
 
-/// Parameters of a suite with a single test whose values stand side by side already, so that a
-/// table of that one test for each filesystem would say nothing new.
-fn elsewhere(suite: &Suite, scaling: &[Scaled], interactions: &[Interaction]) -> BTreeSet<String> {
+/// Parameters of a suite with a single test whose values other tables show side by side, so that
+/// tables by filesystem would repeat them.
+fn shown_side_by_side(
+    suite: &Suite,
+    scaling: &[Scaled],
+    interactions: &[Interaction],
+) -> BTreeSet<String> {
     if !single(suite) {
         return BTreeSet::new();
     }

@@ -1,6 +1,6 @@
-// Filters, ratios to a baseline, and sorting. The report is complete without any of it: the script
-// hides, orders, and shows otherwise what stands in the page, and computes no statistics. Ratios are
-// those of the rankings, from the element #ratios.
+// Filters, ratios to a baseline, and sorting. The report is complete without scripts: this one hides,
+// sorts, and converts values of the page, and computes no statistics. Ratios are those of the
+// rankings, from the element #ratios.
 (() => {
   "use strict";
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
@@ -72,7 +72,7 @@
     ratio: radios[1].checked,
   });
 
-  // ---- What is shown ----
+  // ---- Visibility ----
 
   const matches = (text, words) => words.every((word) => text.toLowerCase().includes(word));
   const has = (parameters, wanted) => wanted.every(([name, value]) => parameters[name] === value);
@@ -135,21 +135,21 @@
 
   const GLYPHS = { a: "▲", u: "▲", n: "=", e: "=" };
   const MIRROR = { "▲": "▼" };
-  const words = (letter, way) => ({
-    a: `${way} by at least ${data.within}`,
-    u: `${way}, size uncertain`,
-    n: `${way} by less than ${data.within}`,
+  const label = (letter, side) => ({
+    a: `${side} by at least ${data.within}`,
+    u: `${side}, effect size uncertain`,
+    n: `${side} by less than ${data.within}`,
     e: `equivalent within ${data.within}`,
-    c: "not told apart after correction",
-    r: "not decided: order and comparison disagree",
-    d: "not decided: ways to compare disagree",
-    i: "not decided",
+    c: "not significant after adjustment",
+    r: "inconclusive: median and test disagree",
+    d: "inconclusive: methods disagree",
+    i: "inconclusive",
   })[letter];
 
-  // The same in short, as it stands beside the interval.
-  const SHORT = { a: "> δ", u: "size uncertain", n: "< δ", e: "", c: "after correction", r: "orders disagree", d: "ways disagree", i: "" };
+  // Short form next to the interval.
+  const SHORT = { a: "> δ", u: "size uncertain", n: "< δ", e: "", c: "after adjustment", r: "test disagrees", d: "methods disagree", i: "" };
 
-  // One filesystem against the baseline at a test, as the ranking compared them.
+  // One filesystem relative to the baseline in a test, as compared by the ranking.
   function against(test, one, base) {
     const [, members, pairs] = data.tests[test];
     if (!members.includes(one)) return { reason: one === base ? "baseline, not ranked" : "not compared: not ranked" };
@@ -159,13 +159,13 @@
     if (!pair) return { reason: `not compared with ${names[base]}` };
     const [better, , ratio, low, high, letter] = pair;
     const glyph = GLYPHS[letter] || "?";
-    if (better === one) return { ratio, low, high, glyph, words: words(letter, "better"), short: SHORT[letter] };
+    if (better === one) return { ratio, low, high, glyph, label: label(letter, "better"), short: SHORT[letter] };
     return {
       ratio: 1 / ratio,
       low: high === null ? null : 1 / high,
       high: low === null ? null : 1 / low,
       glyph: MIRROR[glyph] || glyph,
-      words: words(letter, "worse"),
+      label: label(letter, "worse"),
       short: SHORT[letter],
     };
   }
@@ -199,13 +199,13 @@
     place.replaceChildren(
       make("span", { class: "r1" }, make("span", { class: "verdict", "aria-hidden": "true" }, found.glyph), ` ${value}`),
       make("span", { class: "r2" }, interval, make("span", { "aria-hidden": "true" }, ` ${found.short}`)),
-      make("span", { class: "hidden" }, ` ${found.words}`));
+      make("span", { class: "hidden" }, ` ${found.label}`));
   }
 
   const LEGEND = (name) =>
-    `Ratios to ${name} (Hodges–Lehmann) with 95 % intervals, uncorrected; above 1 is better. ▲ better, ▼ worse (> δ: by at least ${data.within}), = equivalent or different by less (< δ), ? not decided; all comparisons of a test corrected by Holm at 5 %.`;
+    `Ratios to ${name} (Hodges–Lehmann) with 95 % confidence intervals, not adjusted; above 1 is better. ▲ better, ▼ worse (> δ: by at least ${data.within}), = equivalent or negligible (< δ), ? inconclusive; all comparisons of a test Holm-adjusted at 5 %.`;
 
-  // Which tables, heads of columns, and heads of rows have cells that turn into ratios.
+  // Tables, column heads, and row heads with cells that are converted to ratios.
   let turning = null;
   function turn() {
     turning = { captions: new Set(), units: new Set() };
@@ -245,7 +245,7 @@
     all("figure.ratio").forEach((figure) => figure.remove());
     waiting.disconnect();
     if (!ratio || !name) return;
-    // Of very many, those are drawn that come into sight.
+    // If there are many, only visible ones are drawn.
     if (tests.length <= 200) tests.forEach((test) => draw(test));
     else tests.forEach((test) => waiting.observe(test));
   }
@@ -259,7 +259,7 @@
     }
   }, { rootMargin: "100%" });
 
-  // ---- The figure of the ratios of a test ----
+  // ---- Chart of the ratios of a test ----
 
   const SPACE = glyphs.length && glyphs[0] ? glyphs[0].namespaceURI : "";
   const [WIDTH, LEFT, RIGHT, TOP, ROW, BOTTOM] = [760, 128, 290, 10, 30, 46];
@@ -278,7 +278,7 @@
       const scroll = make("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": `Chart (ratio): ${title}` });
       scroll.append(chart(Number(section.dataset.test), members, base, title));
       figure.append(scroll, make("figcaption", {},
-        `${LEGEND(names[base])} Marker: ratio; line: its interval; line at 1: ${names[base]}; shaded: ${data.threshold}. n stands in the table. `,
+        `${LEGEND(names[base])} Marker: ratio; line: its interval; line at 1: ${names[base]}; shaded: ${data.margin}. For n, see the table. `,
         conditions ? conditions.cloneNode(true) : ""));
     }
     section.querySelector("h4").after(figure);
@@ -303,7 +303,7 @@
     for (const [name, value] of Object.entries({
       class: "chart", role: "img", viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height,
       "aria-label": `Ratios to ${names[base]}: ${title}. ` + rows.map(([one, row]) =>
-        row.baseline ? `${names[one]} is the baseline` : `${names[one]} ${written(row)[0]}, ${row.words}`).join("; "),
+        row.baseline ? `${names[one]} is the baseline` : `${names[one]} ${written(row)[0]}, ${row.label}`).join("; "),
     })) svg.setAttribute(name, value);
     const bottom = TOP + rows.length * ROW;
     const [from, to] = [x(Math.exp(-delta)), x(Math.exp(delta))];
@@ -337,7 +337,7 @@
     return svg;
   }
 
-  // ---- State: in the controls, and in the query of the address ----
+  // ---- State: controls and query string ----
 
   function query({ hidden, parameters, baseline: base, ratio }) {
     const query = new URLSearchParams();
@@ -357,7 +357,7 @@
       boxes.forEach((box) => { box.checked = wanted.has(box.value); });
     }
     workload.value = query.get("workload") || "";
-    // A value that is not there leaves a control as it is.
+    // A missing value leaves a control unchanged.
     const choose = (select, value) => {
       if (Array.from(select.options).some((option) => option.value === value)) select.value = value;
     };
@@ -376,7 +376,7 @@
   let count = tests.length;
 
   function apply() {
-    // A ratio needs a baseline: without one it is the first filesystem that is shown.
+    // The default baseline is the first visible filesystem.
     if (radios[1].checked && !baseline.value && names.length) {
       const first = boxes.findIndex((box) => box.checked);
       baseline.value = names[Math.max(0, first)];
@@ -392,7 +392,7 @@
       : of;
     const text = query(now);
     if (changed("query", text) && text !== location.search.slice(1)) {
-      // Some browsers forbid it for files; the view then has no address, and works.
+      // Some browsers forbid it for files; the state then has no URL.
       try { history.replaceState(null, "", (text ? `?${text}` : location.pathname) + location.hash); } catch { /* no address */ }
     }
   }
@@ -425,14 +425,14 @@
     const key = (row) => {
       const cell = row.cells[column];
       if (!cell || cell.colSpan > 1) return null;
-      // A value without a ratio to the baseline is no value among ratios.
+      // A value without a ratio to the baseline is not sorted among ratios.
       if (ratio && cell.dataset.of) return cell.dataset.ratio ? Number(cell.dataset.ratio) : null;
       if (cell.dataset.sort) return Number(cell.dataset.sort);
-      return cell.classList.contains("hole") ? null : cell.textContent.trim();
+      return cell.classList.contains("missing") ? null : cell.textContent.trim();
     };
     const rows = Array.from(table.tBodies[0].rows, (row) => [key(row), row]);
     const numbers = rows.some(([value]) => typeof value === "number");
-    // Numbers start with the largest, words with the first.
+    // Numbers are sorted in descending order first, text in ascending order.
     const before = head.getAttribute("aria-sort");
     const down = before ? before === "ascending" : numbers;
     for (const other of heads) other.removeAttribute("aria-sort");
@@ -456,7 +456,7 @@
     });
   }
 
-  // The first tables at once, those of a very large report while the browser is idle.
+  // The first tables at once, others when the browser is idle.
   const later = all("table.data");
   later.splice(0, 200).forEach(sortable);
   const idle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
@@ -466,7 +466,7 @@
   };
   if (later.length) idle(some);
 
-  // Paper has no closed details, and shows every chart.
+  // In print, all details are open and all charts are shown.
   window.addEventListener("beforeprint", () => {
     all("details").forEach((details) => { details.open = true; });
     if (document.body.classList.contains("ratio")) tests.forEach(draw);

@@ -1,36 +1,38 @@
-//! Whether this machine can make and mount a filesystem, and what would help if not.
+//! Support of this machine for a filesystem, and hints if something is missing.
 //!
-//! Looking changes nothing: a module that could be loaded is not loaded here; the kernel loads it
-//! when the filesystem is mounted.
+//! The check changes nothing. In particular, it does not load modules; the kernel does so on mount.
 
 use std::path::Path;
 
 use model::{FilesystemLevel, SetupStep};
 
 use crate::{
-    catalogue::{Catalogue, CatalogueError, Filesystem, Kind},
+    catalog::{Catalog, CatalogError, Filesystem, Kind},
     host::Host,
     layers,
 };
 
-/// Whether a filesystem can be measured here.
+/// Availability of a filesystem on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It can.
+    /// Available.
     Usable {
-        /// What its tools say of their version; `None` where there are none, or they do not tell.
+        /// Version printed by the tools; `None` without tools, or if none is printed.
         version: Option<String>,
     },
-    /// It cannot.
+    /// Not available.
     Missing {
-        /// All that is missing.
+        /// Everything that is missing.
         reason: String,
-        /// What would help.
-        cure: String,
+        /// Hint.
+        hint: String,
+        /// True if the kernel and the tools support the filesystem type, and only root privileges
+        /// are missing for it.
+        available_to_root: bool,
     },
 }
 
-/// Families of distributions: name in the catalogue, ids in os-release(5), command that installs.
+/// Distribution families: name in the catalog, IDs in os-release(5), install command.
 const FAMILIES: [(&str, &[&str], &str); 5] = [
     ("debian", &["debian", "ubuntu"], "apt-get install"),
     ("fedora", &["fedora", "rhel", "centos"], "dnf install"),
@@ -39,25 +41,30 @@ const FAMILIES: [(&str, &[&str], &str); 5] = [
     ("alpine", &["alpine"], "apk add"),
 ];
 
-impl Catalogue {
-    /// Whether the kernel has the filesystem, its tools are installed, and this user may mount.
+impl Catalog {
+    /// Checks that the kernel supports the filesystem, its tools are installed, and the user may
+    /// mount.
     pub fn availability(&self, filesystem: &Filesystem, host: &dyn Host) -> Availability {
         if filesystem.kind == Kind::Directory {
             return Availability::Usable { version: None };
         }
-        let lacks: Vec<_> = [kernel(filesystem, host), tools(filesystem, host), privilege(host)]
-            .into_iter()
-            .flatten()
-            .collect();
-        if lacks.is_empty() {
+        let missing: Vec<_> =
+            [kernel(filesystem, host), tools(filesystem, host)].into_iter().flatten().collect();
+        let available_to_root = missing.is_empty();
+        let missing: Vec<_> = missing.into_iter().chain(privilege(host)).collect();
+        if missing.is_empty() {
             return Availability::Usable { version: version(filesystem, host) };
         }
-        let (reasons, cures): (Vec<_>, Vec<_>) = lacks.into_iter().unzip();
-        Availability::Missing { reason: reasons.join("; "), cure: cures.join("; ") }
+        let (reasons, hints): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
+        Availability::Missing {
+            reason: reasons.join("; "),
+            hint: hints.join("; "),
+            available_to_root,
+        }
     }
 
-    /// The programs of a filesystem that are missing here, and what installs them; `None` if there
-    /// are all. Whether the kernel has it is another question, which a guest has its own answer to.
+    /// Missing programs of a filesystem and the command that installs them; `None` if there are
+    /// none. Kernel support is not checked, because a guest has its own kernel.
     pub fn missing_tools(
         &self,
         filesystem: &Filesystem,
@@ -66,46 +73,50 @@ impl Catalogue {
         tools(filesystem, host)
     }
 
-    /// [`Self::availability`] of a level of a plan: besides the filesystem it is made from, what it
-    /// becomes, the layers it lies on, and the programs of its `setup`. The version told is that
-    /// of the tools it is made with.
+    /// [`Self::availability`] of a filesystem level of a plan: also checks the type it is converted
+    /// to, its layers, and the programs of its `setup`. The version is that of the mkfs tools.
     ///
     /// # Errors
-    /// [`CatalogueError::Unknown`] for a name that no entry has.
+    /// [`CatalogError::Unknown`] for an unknown filesystem type.
     pub fn level(
         &self,
         level: &FilesystemLevel,
         host: &dyn Host,
-    ) -> Result<Availability, CatalogueError> {
-        let becomes = level.becomes.as_deref().map(|name| self.get(name)).transpose()?;
-        let answer = self.availability(self.get(&level.base)?, host);
-        let (mut reasons, mut cures) = (Vec::new(), Vec::new());
-        let version = match answer {
-            Availability::Usable { version } => version,
-            Availability::Missing { reason, cure } => {
+    ) -> Result<Availability, CatalogError> {
+        let converted = level.converted_to.as_deref().map(|name| self.get(name)).transpose()?;
+        let answer = self.availability(self.get(&level.fs_type)?, host);
+        let (mut reasons, mut hints) = (Vec::new(), Vec::new());
+        let (version, available_to_root) = match answer {
+            Availability::Usable { version } => (version, false),
+            Availability::Missing { reason, hint, available_to_root } => {
                 reasons.push(reason);
-                cures.push(cure);
-                None
+                hints.push(hint);
+                (None, available_to_root)
             }
         };
-        let kernel = becomes.and_then(|filesystem| kernel(filesystem, host));
-        let lacks = [kernel, becomes.and_then(|it| tools(it, host)), self.programs(level, host)];
-        let below = level.layers.iter().flat_map(|layer| layers::lacks(layer, host));
-        for (reason, cure) in lacks.into_iter().flatten().chain(below) {
+        let kernel = converted.and_then(|filesystem| kernel(filesystem, host));
+        let missing =
+            [kernel, converted.and_then(|it| tools(it, host)), self.programs(level, host)];
+        let below = level.layers.iter().flat_map(|layer| layers::missing(layer, host));
+        for (reason, hint) in missing.into_iter().flatten().chain(below) {
             if reasons.contains(&reason) {
                 continue;
             }
             reasons.push(reason);
-            cures.push(cure);
+            hints.push(hint);
         }
         if reasons.is_empty() {
             return Ok(Availability::Usable { version });
         }
-        Ok(Availability::Missing { reason: reasons.join("; "), cure: once(&cures).join("; ") })
+        Ok(Availability::Missing {
+            reason: reasons.join("; "),
+            hint: once(&hints).join("; "),
+            available_to_root,
+        })
     }
 
-    /// Programs of a level's `setup` that are missing, with the packages that have them.
-    fn programs(&self, level: &FilesystemLevel, host: &dyn Host) -> Lack {
+    /// Missing programs of `setup`, with the packages that contain them.
+    fn programs(&self, level: &FilesystemLevel, host: &dyn Host) -> Missing {
         let program = |step: &SetupStep| match step {
             SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => argv.first().cloned(),
             SetupStep::Populate { .. } | SetupStep::Remove { .. } => None,
@@ -124,28 +135,28 @@ impl Catalogue {
                 .iter()
                 .find(|it| it.programs().contains(&name.as_str()) || it.tools.contains(name))
         };
-        let cures: Vec<String> = missing
+        let hints: Vec<String> = missing
             .iter()
             .map(|name| match owner(name) {
                 Some(filesystem) => install_tools(filesystem, host),
-                None => format!("install {name}, or take it out of `setup`"),
+                None => format!("install {name}, or remove it from `setup`"),
             })
             .collect();
-        Some((format!("{} not found", missing.join(" and ")), once(&cures).join("; ")))
+        Some((format!("{} not found", missing.join(" and ")), once(&hints).join("; ")))
     }
 }
 
-/// A reason and its cure.
-pub(crate) type Lack = Option<(String, String)>;
+/// Reason and hint.
+pub(crate) type Missing = Option<(String, String)>;
 
-/// Families of distributions and the package that has something there.
+/// Distribution families and their package names.
 pub(crate) type Packages = &'static [(&'static str, &'static str)];
 
-fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Lack {
+fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Missing {
     let fstype = &filesystem.fstype;
     let table = host.read(Path::new("/proc/filesystems")).unwrap_or_default();
     let known = table.lines().any(|line| line.split_whitespace().next_back() == Some(fstype));
-    // The alias that the kernel asks for (`get_fs_type` in fs/filesystems.c).
+    // Module alias requested by the kernel (`get_fs_type` in fs/filesystems.c).
     if known || loadable(&format!("fs-{fstype}"), fstype, host) {
         return None;
     }
@@ -154,12 +165,12 @@ fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Lack {
         range if range.is_empty() => range,
         range => format!(" ({range})"),
     };
-    let reason = format!("the running kernel {} has no {fstype}", release.trim());
-    Some((reason.replace("  ", " "), format!("it needs a kernel that has it{range}")))
+    let reason = format!("the running kernel {} does not support {fstype}", release.trim());
+    Some((reason.replace("  ", " "), format!("use a kernel that supports it{range}")))
 }
 
-/// Whether a module would be loaded when the kernel asks for it by an alias. `modprobe -n` only
-/// tells; without it, the file of the module is looked for.
+/// True if the kernel can load a module by this alias. `modprobe -n` is a dry run; without
+/// modprobe, the module is searched in `modules.dep`.
 pub(crate) fn loadable(alias: &str, module: &str, host: &dyn Host) -> bool {
     let argv = ["modprobe", "-n", "-q", alias].map(str::to_owned);
     if host.find(&argv[0]).is_some() {
@@ -171,7 +182,7 @@ pub(crate) fn loadable(alias: &str, module: &str, host: &dyn Host) -> bool {
     modules.lines().any(|line| line.contains(&format!("/{module}.ko")))
 }
 
-fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
+fn tools(filesystem: &Filesystem, host: &dyn Host) -> Missing {
     let programs = filesystem.programs();
     let missing: Vec<_> = programs.into_iter().filter(|name| host.find(name).is_none()).collect();
     if missing.is_empty() {
@@ -181,10 +192,10 @@ fn tools(filesystem: &Filesystem, host: &dyn Host) -> Lack {
     Some((reason, install_tools(filesystem, host)))
 }
 
-/// Each part of some cures once, in their order.
-fn once(cures: &[String]) -> Vec<&str> {
+/// Parts of the hints without duplicates, in order.
+fn once(hints: &[String]) -> Vec<&str> {
     let mut parts: Vec<&str> = Vec::new();
-    for part in cures.iter().flat_map(|cure| cure.split("; ")) {
+    for part in hints.iter().flat_map(|hint| hint.split("; ")) {
         if !parts.contains(&part) {
             parts.push(part);
         }
@@ -192,18 +203,18 @@ fn once(cures: &[String]) -> Vec<&str> {
     parts
 }
 
-/// What installs the tools of a filesystem here.
+/// Command that installs the tools of a filesystem.
 fn install_tools(filesystem: &Filesystem, host: &dyn Host) -> String {
     let packages = filesystem.package.iter().map(|(family, name)| (&**family, &**name));
     let packages: Vec<(&str, &str)> = packages.collect();
     match packages.as_slice() {
-        [] => format!("install what {} describes", filesystem.source),
+        [] => format!("install the tools described in {}", filesystem.source),
         packages => install(packages, host, "install its tools"),
     }
 }
 
-/// What installs the package of this family of distributions; where that is not known, `otherwise`
-/// with the names that the package has elsewhere.
+/// Command that installs the package on this distribution; if the family is unknown, `otherwise`
+/// with the package names of other distributions.
 pub(crate) fn install(packages: &[(&str, &str)], host: &dyn Host, otherwise: &str) -> String {
     let release = host.read(Path::new("/etc/os-release")).unwrap_or_default();
     let install = family(&release).and_then(|(name, command)| {
@@ -213,12 +224,11 @@ pub(crate) fn install(packages: &[(&str, &str)], host: &dyn Host, otherwise: &st
     install.unwrap_or_else(|| {
         let mut names: Vec<_> = packages.iter().map(|(_, package)| *package).collect();
         names.dedup();
-        format!("{otherwise} (elsewhere the package is {})", names.join(" or "))
+        format!("{otherwise} (package name on other distributions: {})", names.join(" or "))
     })
 }
 
-/// The family of a distribution and its command: by `ID`, else by the first of `ID_LIKE` that is
-/// known.
+/// Distribution family and install command: by `ID`, else by the first known ID of `ID_LIKE`.
 fn family(release: &str) -> Option<(&'static str, &'static str)> {
     let value = |key: &str| {
         let line = release.lines().find_map(|line| line.strip_prefix(key))?;
@@ -227,18 +237,18 @@ fn family(release: &str) -> Option<(&'static str, &'static str)> {
     let ids =
         format!("{} {}", value("ID=").unwrap_or_default(), value("ID_LIKE=").unwrap_or_default());
     ids.split_whitespace().find_map(|id| {
-        // openSUSE has an id for each edition, as in opensuse-leap.
+        // openSUSE has an ID per edition, such as opensuse-leap.
         let stem = id.split('-').next().unwrap_or(id);
         let known = FAMILIES.iter().find(|(_, names, _)| names.contains(&stem));
         known.map(|(family, _, command)| (*family, *command))
     })
 }
 
-fn privilege(host: &dyn Host) -> Lack {
+fn privilege(host: &dyn Host) -> Missing {
     (!host.is_root()).then(|| ("not root".to_owned(), "run as root".to_owned()))
 }
 
-/// The first line with a digit that the tools print: some begin with an empty one.
+/// First line with a digit in the output; some tools print an empty line first.
 fn version(filesystem: &Filesystem, host: &dyn Host) -> Option<String> {
     if filesystem.version.is_empty() {
         return None;

@@ -1,74 +1,80 @@
-//! Emptying caches, and looking that they are empty; waiting until everything is at rest.
+//! Drops caches and checks that they are empty; waits until the system is idle.
 //!
-//! Dropping the kernel's caches frees neither dirty pages nor what a mounted filesystem holds on
-//! to, so cold means unmounted in between. What could still hold data then is the page cache of the
-//! device itself and that of an image's file; both are looked at.
+//! drop_caches frees neither dirty pages nor the data pinned by a mounted filesystem, so a cold
+//! cache requires an unmount. After that, data can be only in the page cache of the device and in
+//! that of the image file; both are checked.
 
-mod rest;
+mod idle;
 
 use std::path::{Path, PathBuf};
 
 use model::{Bytes, Warning};
 
-pub(crate) use self::rest::settle;
+pub(crate) use self::idle::wait_idle;
 
-use crate::{bench::Bench, device, error::RigError};
+use crate::{device, error::RigError, journaled_host::JournaledHost};
 
-/// Documentation/admin-guide/sysctl/vm.rst: 3 frees the page cache, dentries and inodes.
+/// Documentation/admin-guide/sysctl/vm.rst: 3 frees the page cache, dentries, and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// What may be in memory of an unmounted device: a probe of its superblocks by udev, no workload's
-/// data.
+/// Cached bytes tolerated on an unmounted device: udev reads superblocks, but no workload data.
 const PROBED: Bytes = Bytes::mib(1);
 
-/// Writes back a filesystem.
-pub(crate) fn sync(bench: &mut Bench, path: &Path) -> Result<(), RigError> {
-    let (done, _) = bench.act(format!("syncfs {}", path.display()), |host| host.sync(path));
+/// Syncs a filesystem.
+pub(crate) fn sync(journaled: &mut JournaledHost, path: &Path) -> Result<(), RigError> {
+    let (done, _) = journaled.execute(format!("syncfs {}", path.display()), |host| host.sync(path));
     done.map_err(|source| RigError::Caches { path: path.to_owned(), source })
 }
 
-/// Empties every cache above and below unmounted devices; `Some` says what stayed.
+/// Drops every cache above and below unmounted devices; `Some` describes the data still cached.
 pub(crate) fn drop_devices(
-    bench: &mut Bench,
+    journaled: &mut JournaledHost,
     devices: &[PathBuf],
     images: &[PathBuf],
 ) -> Result<Option<Warning>, RigError> {
-    device::flush(bench, devices)?;
+    device::flush(journaled, devices)?;
     let path = Path::new(DROP_CACHES);
-    let (done, _) = bench.act(format!("write 3 to {DROP_CACHES}"), |host| host.write(path, "3"));
+    let (done, _) =
+        journaled.execute(format!("write 3 to {DROP_CACHES}"), |host| host.write(path, "3"));
     done.map_err(|source| RigError::Caches { path: path.to_owned(), source })?;
     let mut kept = Vec::new();
     for path in devices.iter().chain(images) {
-        let what = format!("look what memory holds of {}", path.display());
-        match bench.act(what, |host| host.resident(path)).0 {
+        let what = format!("count the cached pages of {}", path.display());
+        match journaled.execute(what, |host| host.resident(path)).0 {
             Ok(bytes) if bytes <= PROBED => {}
-            Ok(bytes) => kept.push(format!("{bytes} of {} are in memory", path.display())),
-            Err(error) => kept.push(format!("{} cannot be looked at: {error}", path.display())),
+            Ok(bytes) => kept.push(format!("{bytes} of {} are still cached", path.display())),
+            Err(error) => kept.push(format!("{} cannot be checked: {error}", path.display())),
         }
     }
-    Ok((!kept.is_empty()).then(|| Warning::CacheKept { reason: kept.join("; ") }))
+    Ok((!kept.is_empty())
+        .then(|| Warning::CacheNotDropped { reason: kept.join("; "), needs_root: false }))
 }
 
-/// Empties the caches of a directory tree that cannot be unmounted; `Some` says what stayed.
-pub(crate) fn evict(bench: &mut Bench, directory: &Path) -> Result<Option<Warning>, RigError> {
-    let what = format!("write back and drop all files below {}", directory.display());
+/// Drops the caches of a directory tree that cannot be unmounted; `Some` describes the data still
+/// cached.
+pub(crate) fn evict(
+    journaled: &mut JournaledHost,
+    directory: &Path,
+) -> Result<Option<Warning>, RigError> {
+    let what = format!("write back and evict all files in {}", directory.display());
     let mut root = true;
-    let (kept, _) = bench.act(what, |host| {
+    let (kept, _) = journaled.execute(what, |host| {
         root = host.is_root();
         host.evict(directory)
     });
     let kept = kept.map_err(|source| RigError::Caches { path: directory.to_owned(), source })?;
     let mut reasons = Vec::new();
     if kept.bytes > Bytes(0) {
-        reasons.push(format!("{} of its files are in memory", kept.bytes));
+        reasons.push(format!("{} of its files are still cached", kept.bytes));
     }
     if kept.unknown > 0 {
-        reasons.push(format!("{} of {} files could not be looked at", kept.unknown, kept.files));
+        reasons.push(format!("{} of {} files could not be checked", kept.unknown, kept.files));
     }
     if !root {
-        reasons.push("not root, so names and inodes stay in memory".to_owned());
+        reasons.push("not root, so dentries and inodes stay cached".to_owned());
     }
-    Ok((!reasons.is_empty()).then(|| Warning::CacheKept { reason: reasons.join("; ") }))
+    let reason = reasons.join("; ");
+    Ok((!reasons.is_empty()).then_some(Warning::CacheNotDropped { reason, needs_root: !root }))
 }
 
 #[cfg(test)]

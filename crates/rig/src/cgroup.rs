@@ -1,19 +1,19 @@
-//! Control groups: in which group this process is counted by a controller, and below which group
-//! another can be made.
+//! Control groups: the group in which a controller accounts this process, and the group below which
+//! another can be created.
 //!
-//! Version 1 (Documentation/admin-guide/cgroup-v1/cgroups.rst) has a hierarchy for each controller,
-//! or for a few together; version 2 (cgroup-v2.rst) has one for all. Where both are mounted, a
-//! controller is in one of them only. Nothing is limited here.
+//! Version 1 (Documentation/admin-guide/cgroup-v1/cgroups.rst) has a hierarchy per controller or
+//! per set of controllers; version 2 (cgroup-v2.rst) has one for all. If both are mounted, a
+//! controller belongs to only one of them. This module sets no limits.
 
 use std::path::{Path, PathBuf};
 
 use crate::{
-    bench::Bench,
     host::Host,
+    journaled_host::JournaledHost,
     mount::{MountEntry, unescape},
 };
 
-/// The version of the hierarchy that a controller is in.
+/// Version of the hierarchy of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     V1,
@@ -21,7 +21,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// Its name in facts.
+    /// Name in facts.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -30,10 +30,10 @@ impl Version {
     }
 }
 
-/// The group of this process that a controller counts, as a directory.
+/// Directory of the group in which a controller accounts this process.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// The reason as text.
 pub(crate) fn home(host: &dyn Host, controller: &str) -> Result<(Version, PathBuf), String> {
     let mounts = host.mounts().map_err(|error| error.to_string())?;
     let text = host.read(Path::new("/proc/self/cgroup"));
@@ -61,18 +61,17 @@ pub(crate) fn home(host: &dyn Host, controller: &str) -> Result<(Version, PathBu
 fn below(mount: &MountEntry, path: &str) -> PathBuf {
     let path = unescape(path);
     let inside = Path::new(&path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    // Joining an empty path would end in a slash.
+    // Joining an empty path would append a slash.
     if inside.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(inside) }
 }
 
-/// The nearest group of version 2, `home` or above it, whose children have the controller; at the
-/// root it is switched on if it is not, since a group with processes of its own cannot hand it
-/// down.
+/// Nearest group of version 2, `home` or an ancestor, that enables the controller for its children.
+/// At the root it is enabled if necessary, because a group with processes cannot do so.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// The reason as text.
 pub(crate) fn parent(
-    bench: &mut Bench,
+    journaled: &mut JournaledHost,
     host: &dyn Host,
     home: &Path,
     controller: &str,
@@ -81,20 +80,22 @@ pub(crate) fn parent(
         let text = host.read(&group.join(file)).unwrap_or_default();
         text.split_whitespace().any(|listed| listed == controller)
     };
-    // The directory above the hierarchy has no such file; that ends the search.
+    // The directory above the hierarchy has no such file, which ends the search.
     let groups = || home.ancestors().take_while(|g| host.entry(&g.join("cgroup.procs")).is_ok());
     if let Some(group) = groups().find(|group| lists(group, "cgroup.subtree_control")) {
         return Ok(group.to_owned());
     }
-    let root = groups().last().ok_or("control groups of version 2 are not where mountinfo says")?;
+    let root = groups()
+        .last()
+        .ok_or("control groups of version 2 are not at the mount point in mountinfo")?;
     if !lists(root, "cgroup.controllers") {
         return Err(format!(
-            "the {controller} controller is not in version 2 here, nor in version 1"
+            "the {controller} controller is available neither in version 2 nor in version 1"
         ));
     }
     let (on, off) = (format!("+{controller}"), format!("-{controller}"));
-    bench
-        .order(&root.join("cgroup.subtree_control"), &on, &off)
-        .map_err(|error| format!("the {controller} controller cannot be switched on: {error}"))?;
+    journaled
+        .write_command(&root.join("cgroup.subtree_control"), &on, &off)
+        .map_err(|error| format!("the {controller} controller cannot be enabled: {error}"))?;
     Ok(root.to_owned())
 }

@@ -1,5 +1,5 @@
-//! The block devices below an instance: what they are, how they are made equal before each mkfs,
-//! and what they have moved.
+//! Block devices of an instance: their properties, their reset before each mkfs, and their I/O
+//! counters.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,58 +9,58 @@ use std::{
 use model::{Allocation, Bytes, Nanos, Warning};
 
 use crate::{
-    bench::Bench,
     error::RigError,
     guard::ClaimedDevice,
-    host::{Erased, Host, Identity},
-    knobs,
+    host::{Host, Identity, WipeMethod},
+    journaled_host::JournaledHost,
+    settings,
     storage::Shared,
     undo::Step,
 };
 
-/// Bytes of a sector in block layer statistics, whatever the device's own block size
+/// Bytes per sector in block layer statistics, regardless of the device's block size
 /// (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
 
-/// What lies under the instances of a run.
+/// Storage of the instances of a run.
 #[derive(Debug)]
 pub(crate) enum Backing {
     /// Image files on loop devices.
     Images(Vec<Image>),
-    /// Block devices that the guard let through.
+    /// Block devices accepted by the guard.
     Devices(Vec<ClaimedDevice>),
     /// A directory; nothing is formatted.
     Directory(PathBuf),
 }
 
-/// The devices of a storage that one level lies on: the first ones. Nothing is done to the others.
+/// Devices of the storage used by a filesystem level: the first ones. The others are not changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share<'a> {
     backing: &'a Backing,
     count: usize,
 }
 
-/// An image file on its loop device.
+/// Image file with its loop device.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     pub(crate) size: Bytes,
     pub(crate) allocation: Allocation,
-    /// How it is attached; changes where a plan has it attached anew for every instance.
+    /// Current attachment; replaced if the plan has images reattached for every instance.
     attached: Mutex<Attached>,
 }
 
-/// A file as a block device, for as long as it is attached.
+/// Loop device while it is attached.
 #[derive(Clone, Debug)]
 struct Attached {
     device: PathBuf,
     direct: bool,
-    /// What undoes it.
+    /// Journal step that detaches it.
     step: Step,
 }
 
-/// What devices have moved since they came to be, all of them together.
+/// Total I/O of devices since their creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Bytes read.
@@ -70,45 +70,45 @@ pub struct DeviceCounters {
 }
 
 impl DeviceCounters {
-    /// What was moved from `earlier` to now.
+    /// I/O between `earlier` and now.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self { read: self.read - earlier.read, written: self.written - earlier.written }
     }
 }
 
-/// One line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst); counted since the
-/// device came to be.
+/// Line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst); counted since the creation
+/// of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceStat {
     pub(crate) counters: DeviceCounters,
     /// Requests completed: reads, writes, discards, flushes.
     pub(crate) completed: u64,
-    /// Requests handed to the driver and not completed.
+    /// Requests passed to the driver and not completed.
     pub(crate) in_flight: u64,
-    /// Read requests completed, and reads that were joined with others before.
+    /// Read requests completed, and reads merged with other requests before.
     pub(crate) reads: u64,
     pub(crate) reads_merged: u64,
-    /// Write requests completed, and writes that were joined with others before.
+    /// Write requests completed, and writes merged with other requests before.
     pub(crate) writes: u64,
     pub(crate) writes_merged: u64,
     /// Bytes discarded; `None` before Linux 4.18.
     pub(crate) discarded: Option<Bytes>,
     /// Flush requests completed; `None` before Linux 5.5.
     pub(crate) flushes: Option<u64>,
-    /// Time with at least one request; the kernel shows its lower 32 bits of milliseconds.
+    /// Time with at least one request; the kernel shows the lower 32 bits of the milliseconds.
     pub(crate) busy: Milliseconds,
-    /// Time that requests spent in device and queue, summed; likewise.
+    /// Total time of requests in device and queue; in the same format.
     pub(crate) queue_time: Milliseconds,
 }
 
-/// A time of the block layer, which the kernel shows as 32 bits of milliseconds
-/// (`part_stat_show` in block/genhd.c), so that it begins anew after 49.7 days.
+/// Time of the block layer, shown by the kernel as 32 bits of milliseconds (`part_stat_show` in
+/// block/genhd.c), so that it wraps after 49.7 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Milliseconds(u64);
 
 impl Milliseconds {
-    /// What passed from `earlier` to now, if it began anew no more than once.
+    /// Time between `earlier` and now, if it wrapped at most once.
     pub(crate) fn since(self, earlier: Self) -> Nanos {
         let range = 1 << 32;
         let passed = match self.0.checked_sub(earlier.0) {
@@ -121,7 +121,7 @@ impl Milliseconds {
 }
 
 impl DeviceStat {
-    /// Reads the statistics of a disk or partition; `None` when the kernel keeps none.
+    /// Reads the statistics of a disk or partition; `None` if the kernel has none.
     pub(crate) fn read(host: &dyn Host, name: &str) -> Option<Self> {
         let text = host.read(&Path::new("/sys/class/block").join(name).join("stat")).ok()?;
         Self::parse(&text)
@@ -130,7 +130,7 @@ impl DeviceStat {
     fn parse(text: &str) -> Option<Self> {
         let numbers = text.split_whitespace().map(str::parse::<u64>);
         let fields = numbers.collect::<Result<Vec<_>, _>>().ok()?;
-        // Discards came with Linux 4.18 and flushes with 5.5; older lines are shorter.
+        // Discards were added in Linux 4.18 and flushes in 5.5; older lines are shorter.
         let field = |index: usize| fields.get(index).copied();
         let bytes = |sectors: u64| Bytes(sectors.saturating_mul(SECTOR));
         Some(Self {
@@ -150,7 +150,7 @@ impl DeviceStat {
 }
 
 impl Backing {
-    /// The device nodes, in the order of the plan.
+    /// Device nodes, in the order of the plan.
     pub(crate) fn devices(&self) -> Vec<PathBuf> {
         match self {
             Self::Images(images) => images.iter().map(Image::device).collect(),
@@ -159,23 +159,24 @@ impl Backing {
         }
     }
 
-    /// The first so many devices, or all of them.
+    /// The first `count` devices, or all.
     pub(crate) fn first(&self, count: usize) -> Share<'_> {
         Share { backing: self, count }
     }
 
-    /// What the reader must know of the storage before believing a number.
+    /// Warnings that apply to all results on this storage.
     pub(crate) fn warnings(&self, host: &dyn Host) -> Vec<Warning> {
-        let what: Vec<String> = match self {
-            Self::Images(images) => images.iter().map(Image::nature).collect(),
+        let storage: Vec<String> = match self {
+            Self::Images(images) => images.iter().map(Image::description).collect(),
             Self::Devices(devices) => {
-                devices.iter().filter_map(|device| nature(host, device.name())).collect()
+                devices.iter().filter_map(|device| describe_virtual(host, device.name())).collect()
             }
             Self::Directory(path) => vec![format!("the directory {}", path.display())],
         };
         let mut warnings: Vec<Warning> = Vec::new();
-        for what in what {
-            let warning = Warning::Backing { what };
+        for storage in storage {
+            let directory = matches!(self, Self::Directory(_));
+            let warning = Warning::SharedStorage { storage, directory };
             if !warnings.contains(&warning) {
                 warnings.push(warning);
             }
@@ -185,14 +186,14 @@ impl Backing {
 }
 
 impl<'a> Share<'a> {
-    /// The device nodes, in the order of the plan.
+    /// Device nodes, in the order of the plan.
     pub(crate) fn devices(self) -> Vec<PathBuf> {
         let mut devices = self.backing.devices();
         devices.truncate(self.count);
         devices
     }
 
-    /// Device or image, and size of each, for the check against the least that mkfs accepts.
+    /// Device or image with its size, to compare with the minimum size of mkfs.
     pub(crate) fn sizes(self) -> Vec<(PathBuf, Bytes)> {
         let images = self.images().iter().map(|image| (image.path.clone(), image.size));
         let devices = self.claimed().iter().map(|d| (d.path().to_owned(), d.size()));
@@ -214,46 +215,50 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Detaches every image from its loop device and attaches it again; of other storage nothing is
-    /// changed. What is told is what the new devices refused.
+    /// Detaches every image from its loop device and attaches it again; other storage is unchanged.
+    /// Returns warnings about the new devices.
     pub(crate) fn reattach(self, shared: &Shared) -> Result<Vec<Warning>, RigError> {
-        let mut bench = shared.bench();
+        let mut journaled = shared.journaled();
         let images = self.images().iter();
-        let warnings = images.map(|image| image.reattach(&mut bench, &*shared.host));
+        let warnings = images.map(|image| image.reattach(&mut journaled, &*shared.host));
         Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Makes every device equal to what it was before every other instance, as far as it can:
-    /// images are zeroed and, if they are reserved, reserved anew; devices are discarded, or where
-    /// they cannot, lose their signatures. The page cache of the device goes, too.
-    pub(crate) fn renew(self, bench: &mut Bench) -> Result<(), RigError> {
+    /// Resets every device to the same state before each instance, as far as possible: images are
+    /// zeroed and, if preallocated, allocated again; devices are discarded, or lose their
+    /// signatures if they do not support discard. Their page cache is dropped.
+    pub(crate) fn renew(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         for image in self.images() {
-            image.recheck(bench)?;
-            bench.renew_image(&image.path, image.identity, image.size, image.allocation)?;
+            image.recheck(journaled)?;
+            journaled.renew_image(&image.path, image.identity, image.size, image.allocation)?;
         }
         for device in self.claimed() {
             device.recheck()?;
-            if bench.erase(device)? == Erased::Wiped {
-                tracing::debug!(device = device.name(), "cannot discard; wiped its ends");
+            if journaled.erase(device)? == WipeMethod::Wiped {
+                tracing::debug!(
+                    device = device.name(),
+                    "discard is not supported; first and last MiB overwritten"
+                );
             }
         }
-        flush(bench, &self.devices())
+        flush(journaled, &self.devices())
     }
 
-    /// Checks again, right before mkfs, that each device is still the one that was claimed or
-    /// attached, and that nothing uses it.
-    pub(crate) fn recheck(self, bench: &mut Bench) -> Result<(), RigError> {
-        self.images().iter().try_for_each(|image| image.recheck(bench))?;
+    /// Checks right before mkfs that each device is still the one claimed or attached, and that no
+    /// process uses it.
+    pub(crate) fn recheck(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
+        self.images().iter().try_for_each(|image| image.recheck(journaled))?;
         Ok(self.claimed().iter().try_for_each(ClaimedDevice::recheck)?)
     }
 
-    /// What the images have lost of their reserved space, which mkfs or mount must have given back.
+    /// Images that lost part of their preallocated space, released by mkfs or mount.
     pub(crate) fn unreserved(self, host: &dyn Host) -> Vec<Warning> {
-        let full = self.images().iter().filter(|image| image.allocation == Allocation::Full);
+        let full =
+            self.images().iter().filter(|image| image.allocation == Allocation::Preallocated);
         let lost = full.filter_map(|image| {
             let found = host.entry(&image.path).ok()?.allocated;
-            (found < image.size).then(|| Warning::ReadBack {
-                setting: format!("reserved space of {}", image.path.display()),
+            (found < image.size).then(|| Warning::SettingNotApplied {
+                setting: format!("allocated space of {}", image.path.display()),
                 wanted: image.size.to_string(),
                 found: found.to_string(),
             })
@@ -263,53 +268,57 @@ impl<'a> Share<'a> {
 }
 
 impl Image {
-    /// Attaches an image of that identity. A device made for it offers no discard if its space is
-    /// reserved; one that others will use afterwards keeps its discards, and the space is looked at
-    /// after mount.
+    /// Attaches an image with this identity. A loop device created for it does not offer discard if
+    /// the image is preallocated. An existing device keeps its discard setting, and the space is
+    /// checked after the mount.
     pub(crate) fn attach(
-        bench: &mut Bench,
+        journaled: &mut JournaledHost,
         host: &dyn Host,
         path: PathBuf,
         identity: Identity,
         (size, allocation): (Bytes, Allocation),
     ) -> Result<(Self, Option<Warning>), RigError> {
-        let (attached, warning) = attach(bench, host, &path, identity, allocation)?;
+        let (attached, warning) = attach(journaled, host, &path, identity, allocation)?;
         Ok((Self { path, identity, size, allocation, attached: Mutex::new(attached) }, warning))
     }
 
-    /// Its device node.
+    /// Device node.
     pub(crate) fn device(&self) -> PathBuf {
         self.attached().device.clone()
     }
 
     fn attached(&self) -> MutexGuard<'_, Attached> {
-        // It is replaced as a whole, so it stays right when a holder panics.
+        // The value is replaced as a whole, so it remains valid if a holder panics.
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Detaches it and attaches it again, perhaps to another device: what the kernel knew of the
-    /// device is gone with it. After a failure it is detached, and the next call attaches it.
-    fn reattach(&self, bench: &mut Bench, host: &dyn Host) -> Result<Option<Warning>, RigError> {
+    /// Detaches and attaches the image, possibly to another device, which drops the kernel's state
+    /// of the device. After a failure it is detached, and the next call attaches it.
+    fn reattach(
+        &self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+    ) -> Result<Option<Warning>, RigError> {
         let mut attached = self.attached();
-        bench.undo(attached.step, format!("attach of {}", self.path.display()))?;
-        let (anew, warning) = attach(bench, host, &self.path, self.identity, self.allocation)?;
-        *attached = anew;
+        journaled.undo(attached.step, format!("attach of {}", self.path.display()))?;
+        let (new, warning) = attach(journaled, host, &self.path, self.identity, self.allocation)?;
+        *attached = new;
         Ok(warning)
     }
 
-    /// A loop device that somebody detached may have been given another file since.
-    fn recheck(&self, bench: &mut Bench) -> Result<(), RigError> {
+    /// A detached loop device may have been attached to another file since.
+    fn recheck(&self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let failed = |source| RigError::Loop { path: self.path.clone(), source };
-        let devices = bench.loops_of(self.identity).map_err(failed)?;
+        let devices = journaled.loops_of(self.identity).map_err(failed)?;
         if devices.contains(&self.device()) {
             return Ok(());
         }
         Err(RigError::Detached { device: self.device(), image: self.path.clone() })
     }
 
-    fn nature(&self) -> String {
+    fn description(&self) -> String {
         let kind = match self.allocation {
-            Allocation::Full => "an image file",
+            Allocation::Preallocated => "an image file",
             Allocation::Sparse => "a sparse image file",
         };
         let io = match self.attached().direct {
@@ -321,37 +330,37 @@ impl Image {
 }
 
 fn attach(
-    bench: &mut Bench,
+    journaled: &mut JournaledHost,
     host: &dyn Host,
     path: &Path,
     identity: Identity,
     allocation: Allocation,
 ) -> Result<(Attached, Option<Warning>), RigError> {
-    let (step, made) = bench.attach(path, identity)?;
+    let (step, made) = journaled.attach(path, identity)?;
     let mut warning = None;
-    if allocation == Allocation::Full && made.made.is_some() {
-        warning = knobs::switch_discard_off(bench, host, &name_of(&made.path));
+    if allocation == Allocation::Preallocated && made.made.is_some() {
+        warning = settings::disable_discard(journaled, host, &name_of(&made.path));
     }
     Ok((Attached { device: made.path, direct: made.direct, step }, warning))
 }
 
 /// Writes back and drops the page cache of devices.
-pub(crate) fn flush(bench: &mut Bench, devices: &[PathBuf]) -> Result<(), RigError> {
+pub(crate) fn flush(journaled: &mut JournaledHost, devices: &[PathBuf]) -> Result<(), RigError> {
     for device in devices {
         let what = format!("flush the page cache of {}", device.display());
-        let (done, _) = bench.act(what, |host| host.flush_device(device));
+        let (done, _) = journaled.execute(what, |host| host.flush_device(device));
         done.map_err(|source| RigError::Caches { path: device.clone(), source })?;
     }
     Ok(())
 }
 
-/// The kernel's name of a device node.
+/// Kernel name of a device node.
 pub(crate) fn name_of(device: &Path) -> String {
     device.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What makes a device something else than a disk of its own; `None` for one that looks real.
-fn nature(host: &dyn Host, name: &str) -> Option<String> {
+/// Describes a device that is not a dedicated physical disk; `None` if it appears to be one.
+fn describe_virtual(host: &dyn Host, name: &str) -> Option<String> {
     let kinds = [
         ("vd", "a virtual disk (virtio)"),
         ("xvd", "a virtual disk (Xen)"),
@@ -369,7 +378,7 @@ fn nature(host: &dyn Host, name: &str) -> Option<String> {
     if let Some((_, kind)) = known {
         return Some(format!("{kind}: {name}"));
     }
-    let queue = knobs::queue(host, name);
+    let queue = settings::queue(host, name);
     let disk = queue.parent()?;
     let fact = |file: &str| host.read(&disk.join("device").join(file)).unwrap_or_default();
     let (vendor, model) = (fact("vendor"), fact("model"));

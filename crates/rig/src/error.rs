@@ -1,259 +1,268 @@
-//! What can fail between a plan and a mounted filesystem.
+//! Errors between a plan and a mounted filesystem.
 
 use std::{io, path::PathBuf};
 
-use model::{Bytes, Fullness};
+use model::{Bytes, FillLevel};
 use thiserror::Error;
 
 use crate::{
-    catalogue::CatalogueError, guard::Refusal, layers::Unfit, mount::MountRefusal, undo::Stuck,
+    catalog::CatalogError, guard::Refusal, layers::DeviceMismatch, mount::MountRefusal,
+    undo::NotUndone,
 };
 
-/// An operation of the rig that failed. What was changed before it is undone.
+/// Failed operation of the rig. Changes made before the failure are undone.
 #[derive(Debug, Error)]
 pub enum RigError {
-    /// The guard refused a device, an image or the place of the run's file.
+    /// The guard rejected a device, an image, or the path of the run file.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The catalogue has no such filesystem, or cannot be read.
+    /// The filesystem is not in the catalog, or the catalog cannot be read.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
-    /// There is no place for the state directory.
-    #[error("no place for the undo journal; set HOME or XDG_STATE_HOME, or name a state directory")]
-    NoHome,
-    /// Another user could change or replace the state directory.
+    Catalog(#[from] CatalogError),
+    /// No state directory can be determined.
     #[error(
-        "the state directory {path} is not safe: {why}; use another one with --state-directory or \
-         FSLAB_STATE, or change its owner and permissions"
+        "no directory for the undo journal; set HOME or XDG_STATE_HOME, or use --state-directory"
+    )]
+    NoHome,
+    /// Another user could modify or replace the state directory.
+    #[error(
+        "the state directory {path} is not secure: {why}; use another one with --state-directory \
+         or FSLAB_STATE, or change its owner and permissions"
     )]
     State {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// Who could change it.
+        /// Cause.
         why: String,
     },
-    /// The id of a run is not fit to be part of a file name.
-    #[error("`{id}` is no id for a run; use lower-case letters, digits and dashes")]
+    /// The run ID is not valid as part of a file name.
+    #[error("invalid run ID `{id}`; use lower-case letters, digits, and dashes")]
     RunId {
-        /// The id as given.
+        /// ID as given.
         id: String,
     },
-    /// The undo journal cannot be kept.
+    /// The undo journal cannot be written.
     #[error(
-        "cannot keep the undo journal {path}, without which nothing is changed; make it writable"
+        "cannot write the undo journal {path}; nothing is changed without it; make it writable"
     )]
     Journal {
-        /// The journal, or the folder of journals.
+        /// Journal, or the directory of journals.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// Only root may do this.
-    #[error("{what} needs root; run as root, or measure a directory of yours instead")]
+    /// The operation requires root.
+    #[error("{what} requires root; run as root, or measure a directory that you own")]
     NotRoot {
-        /// What was asked for.
+        /// Requested operation.
         what: &'static str,
     },
-    /// A directory cannot be made or found.
-    #[error("cannot use the directory {path}; name one that exists and that you may write to")]
+    /// A directory cannot be created or found.
+    #[error("cannot use the directory {path}; use an existing writable directory")]
     Directory {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The image file cannot be made or made anew.
-    #[error("cannot make the image file {path}; name another directory for images")]
+    /// The image file cannot be created or reset.
+    #[error("cannot create the image file {path}; use another `image_directory`")]
     Image {
-        /// The file.
+        /// Image file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The image file cannot become a block device.
-    #[error("cannot attach {path} to a loop device; see that the kernel has any (modprobe loop)")]
+    /// The image file cannot be attached to a loop device.
+    #[error("cannot attach {path} to a loop device; load the driver (modprobe loop)")]
     Loop {
-        /// The file.
+        /// Image file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The loop device of an image shows another file by now, or none.
+    /// The loop device of an image has another backing file now, or none.
     #[error(
-        "{device} no longer shows the image {image}, so nothing is made on it; see who detached \
-         it, then start again"
+        "{device} is no longer attached to the image {image}, so it is not formatted; find out \
+         which process detached it, and start again"
     )]
     Detached {
-        /// The loop device.
+        /// Loop device.
         device: PathBuf,
-        /// The image.
+        /// Image.
         image: PathBuf,
     },
-    /// The device cannot be emptied.
-    #[error("cannot empty {device}; see that nothing uses it")]
+    /// The contents of the device cannot be removed.
+    #[error("cannot discard or overwrite {device}; stop the processes that use it")]
     Erase {
-        /// The device.
+        /// Device.
         device: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The same device is named twice, or a disk and a partition of it.
-    #[error("{device} is named twice, or is part of another one; name each device once")]
-    Twice {
-        /// The device.
+    /// A device is listed twice, or together with one of its partitions.
+    #[error("{device} is listed twice, or is part of another listed device; list each device once")]
+    DuplicateDevice {
+        /// Device.
         device: PathBuf,
     },
     /// The storage is too small for the filesystem.
-    #[error("{filesystem} needs at least {min}, {device} has {size}; make the storage larger")]
+    #[error("{filesystem} requires at least {min}, {device} has {size}; use larger storage")]
     TooSmall {
-        /// The filesystem.
+        /// Filesystem.
         filesystem: String,
-        /// The device or image.
+        /// Device or image.
         device: PathBuf,
-        /// Its size.
+        /// Size of the device.
         size: Bytes,
-        /// What mkfs accepts.
+        /// Smallest size that mkfs accepts.
         min: Bytes,
     },
-    /// The filesystem does not fit the kind of storage.
-    #[error("{filesystem} cannot be made on {storage}; {cure}")]
+    /// The filesystem does not support this kind of storage.
+    #[error("{filesystem} cannot be created on {storage}; {hint}")]
     Storage {
-        /// The filesystem.
+        /// Filesystem.
         filesystem: String,
-        /// The storage in words.
+        /// Description of the storage.
         storage: String,
-        /// What would fit.
-        cure: &'static str,
+        /// Storage that can be used instead.
+        hint: &'static str,
     },
-    /// The level wants other devices than there are.
+    /// The filesystem level requires another number of devices.
     #[error(transparent)]
-    Footing(#[from] Unfit),
-    /// What stands between devices and filesystem cannot be built.
-    #[error("cannot build the layer {layer}: {why}; {cure}")]
+    DeviceMismatch(#[from] DeviceMismatch),
+    /// A device layer cannot be created.
+    #[error("cannot create the layer {layer}: {why}; {hint}")]
     Layer {
-        /// The layer, in words.
+        /// Description of the layer.
         layer: String,
-        /// Why not.
+        /// Cause.
         why: String,
-        /// What to do.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// An earlier instance is still mounted.
-    #[error("the storage holds an earlier instance; finish it, or see why it does not come off")]
+    /// An earlier filesystem of this rig is still mounted.
+    #[error(
+        "the storage is in use by an earlier filesystem instance; finish it, or find out why it \
+         cannot be unmounted"
+    )]
     Busy,
     /// A program cannot be started.
-    #[error("cannot start {program}; install it (`fslab list filesystems` names the package)")]
+    #[error("cannot start {program}; install it (`fslab list filesystems` shows the package)")]
     Program {
-        /// The program.
+        /// Program.
         program: String,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The filesystem could not be made.
-    #[error("`{command}`: {verdict}; try the command by hand, or change `mkfs` in the plan")]
+    /// mkfs failed.
+    #[error(
+        "`{command}`: {verdict}; run the command manually, or change `mkfs_options` in the plan"
+    )]
     Mkfs {
-        /// The command.
+        /// Command line.
         command: String,
-        /// Its exit status and last words.
+        /// Exit status and last output.
         verdict: String,
     },
     /// A program of the plan's `setup` failed.
-    #[error("`{command}`: {verdict}; {cure}")]
+    #[error("`{command}`: {verdict}; {hint}")]
     Setup {
-        /// The command.
+        /// Command line.
         command: String,
-        /// Its exit status and last words.
+        /// Exit status and last output.
         verdict: String,
-        /// What to do.
-        cure: &'static str,
+        /// Hint.
+        hint: &'static str,
     },
-    /// A step of the plan's `setup` that is no program failed.
-    #[error("cannot {what}: {why}; change `setup` in the plan, or make the storage larger")]
+    /// A step of the plan's `setup` that does not run a program failed.
+    #[error("cannot {what}: {why}; change `setup` in the plan, or use larger storage")]
     Tree {
-        /// The step, in words.
+        /// Description of the step.
         what: String,
-        /// Why not.
+        /// Cause.
         why: String,
     },
-    /// The filesystem could not be mounted.
-    #[error("cannot mount: `{command}`; see the kernel log, or change `mount` in the plan")]
+    /// The filesystem cannot be mounted.
+    #[error("cannot mount: `{command}`; see the kernel log, or change `mount_options` in the plan")]
     Mount {
-        /// The same as mount(8) would be told.
+        /// Equivalent mount(8) command.
         command: String,
-        /// The kernel's answer.
+        /// The kernel's message.
         source: MountRefusal,
     },
-    /// Another filesystem than asked for answered the mount.
+    /// The mounted filesystem is of another type than requested.
     #[error(
-        "{filesystem} should have magic {wanted:#x}, but {target} says {found:#x}; \
-             correct `fstype` or `magic` in the catalogue"
+        "{filesystem} has magic {wanted:#x}, but statfs of {target} returned {found:#x}; \
+             correct `fstype` or `magic` in the catalog"
     )]
     Magic {
-        /// The filesystem.
+        /// Filesystem.
         filesystem: String,
-        /// The mount point.
+        /// Mount point.
         target: PathBuf,
-        /// As in the catalogue.
+        /// Magic number in the catalog.
         wanted: u64,
-        /// As `statfs(2)` says.
+        /// Magic number returned by `statfs(2)`.
         found: u64,
     },
-    /// The filesystem could not be filled up as the plan wants it.
+    /// The filesystem cannot be filled to the level of the plan.
     #[error(
-        "cannot fill {directory} to {wanted}: it came to {reached}; ask for less, or make the \
-         storage larger"
+        "cannot fill {directory} to {wanted}: it reached {reached}; lower `fill_percent`, or use \
+         larger storage"
     )]
     Fill {
-        /// The mount point.
+        /// Mount point.
         directory: PathBuf,
-        /// As in the plan.
-        wanted: Fullness,
-        /// How far it came, in words.
+        /// Fill level of the plan.
+        wanted: FillLevel,
+        /// Fill level reached.
         reached: String,
-        /// Why not further.
+        /// Cause.
         source: io::Error,
     },
-    /// The directory on another filesystem is none, or not on another one.
+    /// The external directory does not exist, or is not on another filesystem.
     #[error(
-        "cannot use {path} as the directory elsewhere: {why}; set `elsewhere` to another place"
+        "cannot use {path} as the external directory: {why}; set `external_directory` to another \
+         path"
     )]
-    Elsewhere {
-        /// The directory.
+    ExternalDirectory {
+        /// Directory.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         why: String,
     },
-    /// The filesystem does not come off.
-    #[error("cannot unmount {target}; `fuser -vm {target}` tells who uses it")]
+    /// The filesystem cannot be unmounted.
+    #[error("cannot unmount {target}; `fuser -vm {target}` lists the processes that use it")]
     Unmount {
-        /// The mount point.
+        /// Mount point.
         target: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The filesystem was unmounted to empty the caches, and could not be mounted again.
-    #[error("nothing is mounted on {target} any more; finish the trial")]
+    /// The filesystem was unmounted to drop the caches, and could not be mounted again.
+    #[error("nothing is mounted on {target} anymore; finish the trial")]
     NotMounted {
-        /// The mount point.
+        /// Mount point.
         target: PathBuf,
     },
-    /// The filesystem does not answer.
-    #[error("cannot ask the filesystem at {path}; see the kernel log")]
-    Ask {
-        /// The mount point or directory.
+    /// The filesystem cannot be read.
+    #[error("cannot read the filesystem at {path}; see the kernel log")]
+    Unreadable {
+        /// Mount point or directory.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// Data cannot be written back or dropped from memory.
-    #[error("cannot write back or drop what memory holds of {path}; see the kernel log")]
+    #[error("cannot write back or drop the caches of {path}; see the kernel log")]
     Caches {
-        /// Filesystem, device or kernel file.
+        /// Filesystem, device, or kernel file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// A change of the machine stays.
+    /// A change of the machine cannot be undone.
     #[error("cannot undo: {}: {}", .0.what, .0.why)]
-    Undo(Stuck),
+    Undo(NotUndone),
 }

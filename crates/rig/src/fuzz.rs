@@ -1,5 +1,5 @@
-//! Readers of untrusted input as fuzz targets: each takes any bytes, and must neither panic nor
-//! take unbounded time or memory.
+//! Parsers of untrusted input as fuzz targets: each accepts any bytes, and must neither panic nor
+//! use unbounded time or memory.
 
 use std::{
     fs,
@@ -9,24 +9,24 @@ use std::{
 use model::Bytes;
 
 use crate::{
-    Catalogue, FakeHost, evidence,
+    Catalog, FakeHost, activity,
     guard::{self, Permission, Roots},
     signature, undo,
 };
 
-/// A directory in memory that this thread uses again for each input.
+/// Directory in memory that this thread reuses for each input.
 fn directory() -> PathBuf {
     let name = format!("fslab-fuzz-{}-{:?}", std::process::id(), std::thread::current().id());
     Path::new("/dev/shm").join(name)
 }
 
-/// The first bytes of a disk.
+/// First bytes of a disk.
 pub fn signature(bytes: &[u8]) {
     let Ok((file, _path)) = sys::input::in_memory(bytes) else { return };
     let _found = signature::probe(&file, Bytes(bytes.len() as u64));
 }
 
-/// A file of `/proc`, or a record of the kernel log: each parser gets the same text.
+/// File of `/proc`, or record of the kernel log: each parser gets the same text.
 pub fn machine(bytes: &[u8]) {
     const FILES: [&str; 12] = [
         "/proc/stat",
@@ -59,16 +59,16 @@ pub fn machine(bytes: &[u8]) {
         let _refused = guard::claim_image(&image, Bytes(1 << 20), &permission, &roots);
     });
     let host = FILES.iter().fold(FakeHost::new(&directory), |host, file| host.file(file, &text));
-    evidence::fuzz(&host, &text);
+    activity::fuzz(&host, &text);
     let _gone = fs::remove_dir_all(&directory);
 }
 
-/// A user's catalog of filesystems.
+/// User's catalog of filesystem types.
 pub fn catalog(bytes: &[u8]) {
-    let _refused = Catalogue::embedded().merged(&String::from_utf8_lossy(bytes), Path::new("-"));
+    let _refused = Catalog::embedded().merged(&String::from_utf8_lossy(bytes), Path::new("-"));
 }
 
-/// An undo journal of a run that is dead, undone on a simulated machine.
+/// Undo journal of a dead run, undone on a simulated host.
 pub fn journal(bytes: &[u8]) {
     let directory = directory();
     let state = directory.join("state");

@@ -1,9 +1,8 @@
-//! The seam between our logic and the machine: whatever touches the machine is a method of
-//! [`Host`].
+//! Interface between the logic and the machine: all access to the machine is a method of [`Host`].
 //!
-//! [`RealHost`] is the machine. [`FakeHost`] is a folder that stands for `/`, a list of what was
-//! done, and scripted answers, so that the logic above runs in tests without root. No method
-//! decides anything or journals anything; both are the callers' work.
+//! [`RealHost`] is the machine. [`FakeHost`] is a simulated host for tests without root: a
+//! directory in place of `/`, a list of the operations, and scripted results. Methods neither
+//! decide nor journal anything; both are up to the callers.
 
 mod block;
 mod data;
@@ -34,65 +33,65 @@ use crate::{
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
-/// Where the kernel tells the id it drew when it was booted (random(4)).
+/// Boot ID, drawn by the kernel at each boot (random(4)).
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Which file a path led to: what is compared before anything is undone to it.
+/// Identity of a file. Compared before a change of the file is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// Device number of the filesystem that holds it (`st_dev`).
+    /// Device number of the filesystem (`st_dev`).
     pub device: u64,
-    /// Its inode number (`st_ino`).
+    /// Inode number (`st_ino`).
     pub inode: u64,
 }
 
-/// What a path leads to, its last component not followed.
+/// Attributes of a path; a symbolic link at its end is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which file it is.
+    /// Identity of the file.
     pub identity: Identity,
-    /// What kind of file.
+    /// File type.
     pub kind: EntryKind,
-    /// Its length; only meaningful for regular files.
+    /// Length; meaningful for regular files only.
     pub size: Bytes,
-    /// The space it takes on its filesystem.
+    /// Allocated space.
     pub allocated: Bytes,
 }
 
-/// The kinds of file that are told apart here.
+/// File type, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// Anything else, symbolic links included.
+    /// Any other type, symbolic links included.
     Other,
 }
 
-/// What a program answered.
+/// Result of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit status; `None` when a signal ended it.
+    /// Exit status; `None` if a signal ended the program.
     pub status: Option<i32>,
-    /// Its standard output, bytes that are not UTF-8 replaced.
+    /// Standard output; invalid UTF-8 is replaced.
     pub stdout: String,
-    /// Its standard error, likewise.
+    /// Standard error; invalid UTF-8 is replaced.
     pub stderr: String,
     /// Wall-clock time from start to exit.
     pub elapsed: Nanos,
-    /// CPU time of it and of the programs it waited for; `None` where nobody told.
+    /// CPU time of the program and of the children it waited for; `None` if not available.
     pub cpu: Option<ProgramTime>,
 }
 
 impl Output {
-    /// Whether it exited with 0.
+    /// True if the exit status is 0.
     pub fn success(&self) -> bool {
         self.status == Some(0)
     }
 
-    /// Exit status and the last words, on one line: "exit 1: mkfs.xfs: size 1 is too small". A text
-    /// on how to use the program is left out where something stands before it.
+    /// Exit status and last lines of the output, on one line: "exit 1: mkfs.xfs: size 1 is too
+    /// small". A usage text after the error message is omitted.
     pub fn verdict(&self) -> String {
         let status = match self.status {
             Some(status) => format!("exit {status}"),
@@ -104,7 +103,7 @@ impl Output {
         };
         let words = Some(lines(&self.stderr)).filter(|lines| !lines.is_empty());
         let words = words.unwrap_or_else(|| lines(&self.stdout));
-        // Whoever explains how it is used has said before what was wrong.
+        // A usage text follows the actual error message.
         let is_usage = |line: &String| line.to_lowercase().starts_with("usage");
         let end = words.iter().position(is_usage).filter(|end| *end > 0).unwrap_or(words.len());
         let tail = words[end.saturating_sub(3)..end].join("; ");
@@ -112,177 +111,179 @@ impl Output {
     }
 }
 
-/// A file as a block device.
+/// Loop device with an attached image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Its node, `/dev/loopN`.
+    /// Device node, `/dev/loopN`.
     pub path: PathBuf,
-    /// Whether I/O to the file is direct, as read back from the kernel.
+    /// True if I/O to the file is direct, as read back from the kernel.
     pub direct: bool,
-    /// Its number, if the device was made for the file and is to be removed with it.
+    /// Device number, if the device was created for this file and is to be removed with it.
     pub made: Option<u32>,
 }
 
-/// How a device was made to forget what it held.
+/// Method by which the old contents of a device were removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Erased {
+pub enum WipeMethod {
     /// The whole device was discarded.
     Discarded,
-    /// It cannot discard; the first and last mebibytes, where signatures are, were overwritten.
+    /// The device does not support discard. The first and last mebibytes, which hold the
+    /// signatures, were overwritten.
     Wiped,
 }
 
-/// What `statfs(2)` says of a filesystem.
+/// Result of `statfs(2)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Its magic number (`f_type`).
+    /// Magic number (`f_type`).
     pub magic: u64,
     /// Size of the data area.
     pub total: Bytes,
-    /// What is not taken (`f_bfree`), of which root may have a part for itself.
+    /// Free space (`f_bfree`), including space reserved for root.
     pub free: Bytes,
-    /// What an ordinary user may still fill (`f_bavail`).
-    pub usable: Bytes,
-    /// Inodes in all; 0 where the filesystem makes them on demand.
+    /// Space available to unprivileged users (`f_bavail`).
+    pub available: Bytes,
+    /// Number of inodes; 0 if the filesystem creates them on demand.
     pub inodes: u64,
 }
 
 impl Statistics {
-    /// What is taken, by files and by the filesystem itself.
+    /// Space used by files and by the filesystem itself.
     pub fn used(&self) -> Bytes {
         self.total - self.free
     }
 }
 
-/// What stayed in memory of a directory tree that should have left it.
+/// Pages of a directory tree that are still cached after eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct ResidentPages {
     /// Bytes still in the page cache.
     pub bytes: Bytes,
-    /// Files looked at.
+    /// Files checked.
     pub files: u64,
-    /// Files that could not be opened or asked.
+    /// Files that could not be opened or checked.
     pub unknown: u64,
 }
 
-/// A file or directory that cannot be looked at.
+/// File or directory that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot look at {path}")]
-pub struct Unread {
-    /// Which.
+#[error("cannot read {path}")]
+pub struct UnreadablePath {
+    /// Path of the file or directory.
     pub path: PathBuf,
-    /// Why not.
+    /// Cause.
     pub source: io::Error,
 }
 
-/// What this process has used since its start.
+/// Resource usage of this process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time of all of its threads, those that have ended included.
+    /// CPU time of all threads, including those that ended.
     pub process: Nanos,
-    /// The part of that which threads used while a [`Watcher`](crate::Watcher) stood for them.
-    pub watching: Nanos,
-    /// CPU time of its children that have ended and were waited for, and of theirs.
+    /// Part of it used by threads that hold a [`MonitorThread`](crate::MonitorThread).
+    pub monitoring: Nanos,
+    /// CPU time of child processes that ended and were waited for, and of their children.
     pub children: Nanos,
-    /// Page faults without I/O, of the process and of such children.
+    /// Page faults without I/O, of the process and these children.
     pub minor_faults: u64,
-    /// Page faults that read a device, likewise.
+    /// Page faults with I/O, of the process and these children.
     pub major_faults: u64,
 }
 
-/// Records of the kernel's log.
+/// Records of the kernel log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
-    /// As they come from `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg), oldest first.
+    /// Lines of `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg), oldest first.
     pub lines: Vec<String>,
-    /// Whether the kernel threw records away before they were read.
+    /// True if the kernel dropped records before they were read.
     pub lost: bool,
 }
 
-/// The kernel's log from where it ended when [`Host::kernel_log`] opened it.
+/// Kernel log, from its end at the time of [`Host::kernel_log`].
 pub trait KernelLog: Send + fmt::Debug {
-    /// What was added since it was opened, or since the last call.
+    /// Returns the records added since the log was opened, or since the last call.
     ///
     /// # Errors
-    /// When the log cannot be read on.
+    /// If the log cannot be read.
     fn records(&mut self) -> io::Result<Records>;
 }
 
-/// A machine. Paths are absolute; errors are the operating system's.
+/// Access to a machine. Paths are absolute; errors are those of the operating system.
 pub trait Host: Send + Sync + fmt::Debug {
-    /// Whether the effective user is root.
+    /// True if the effective user is root.
     fn is_root(&self) -> bool;
-    /// The process id under which this process is put into control groups.
+    /// Process ID under which this process is added to control groups.
     fn pid(&self) -> u32;
-    /// Where `/sys`, `/proc` and `/dev` are.
+    /// Locations of `/sys`, `/proc`, and `/dev`.
     fn roots(&self) -> Roots;
-    /// The id that the kernel drew when it was booted; `None` where it does not tell.
+    /// Boot ID; `None` if not available.
     fn boot_id(&self) -> Option<String> {
         let id = self.read(Path::new(BOOT_ID)).ok()?;
         Some(id.trim().to_owned()).filter(|id| !id.is_empty())
     }
-    /// A monotonic clock.
+    /// Monotonic clock.
     fn now(&self) -> Nanos;
-    /// Waits.
+    /// Sleeps for this time.
     fn sleep(&self, time: Nanos);
 
-    /// The program of that name, or at that absolute path, if it may be run
+    /// Path of the program with this name or absolute path, if it may be run
     /// ([`sys::program::find`]).
     fn find(&self, program: &str) -> Option<PathBuf>;
-    /// Runs a program to its end: an argument vector, no shell, no standard input, and nothing of
-    /// this process's environment ([`sys::program::environment`]).
+    /// Runs a program until it exits: an argument vector without shell, without standard input, and
+    /// in a clean environment ([`sys::program::environment`]).
     ///
     /// # Errors
-    /// When it cannot be started, or may not be run; its own failure is in [`Output::status`].
+    /// If the program cannot be started or may not be run. Failure of the program itself is in
+    /// [`Output::status`].
     fn run(&self, argv: &[String]) -> io::Result<Output>;
 
-    /// The same for a program that is told this text on its standard input.
+    /// Same as [`Host::run`], with this text as standard input.
     ///
     /// # Errors
     /// As [`Host::run`].
-    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output>;
-    /// Bytes of the kernel's random device, which cannot be guessed (random(4)).
+    fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output>;
+    /// Bytes of the kernel's random number generator, suitable as a key (random(4)).
     fn random(&self, length: usize) -> io::Result<Vec<u8>>;
 
-    /// CPU time of any process since its start, ended threads included: the scheduler's sum, not
-    /// ticks.
+    /// CPU time of a process since its start, including ended threads. Exact sum of the scheduler,
+    /// not ticks.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     fn process_time(&self, process: u32) -> io::Result<Nanos>;
     /// CPU time of the calling thread since its start.
     fn thread_time(&self) -> Nanos;
-    /// What this process has used.
+    /// Resource usage of this process.
     fn usage(&self) -> io::Result<Usage>;
-    /// Opens the kernel's log at its end.
+    /// Opens the kernel log at its end.
     ///
     /// # Errors
-    /// `EPERM` where only the privileged may read it, `ENOENT` where there is no `/dev/kmsg`.
+    /// `EPERM` if the log is restricted to privileged users, `ENOENT` if there is no `/dev/kmsg`.
     fn kernel_log(&self) -> io::Result<Box<dyn KernelLog>>;
 
-    /// The bytes of a file.
+    /// Reads a file as bytes.
     fn bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// The text of a file, bytes that are not UTF-8 replaced.
+    /// Reads a file as text; invalid UTF-8 is replaced.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// Writes a text to an existing file in one `write(2)`, as sysfs and cgroups want it.
+    /// Writes a text to an existing file in one `write(2)`, as sysfs and cgroups require.
     fn write(&self, path: &Path, text: &str) -> io::Result<()>;
-    /// Makes a file with this text; refuses one that exists.
+    /// Creates a file with this text; fails if it exists.
     fn create(&self, path: &Path, text: &str) -> io::Result<()>;
-    /// The names in a directory, sorted.
+    /// Names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
-    /// The path with every symbolic link followed.
+    /// Resolves all symbolic links of a path.
     fn follow(&self, path: &Path) -> io::Result<PathBuf>;
-    /// What a path leads to, without following a link at its end.
+    /// Attributes of a path; a link at its end is not followed.
     fn entry(&self, path: &Path) -> io::Result<Entry>;
-    /// Makes one directory (mode 0700); refuses one that exists.
+    /// Creates one directory (mode 0700); fails if it exists.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory and all below it; links are removed, never followed.
+    /// Removes a directory and all its contents; links are removed, not followed.
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory tree that fslab made: the one of that identity, or any if it is not
-    /// known, whose marker ([`crate::undo::MARKER`]) holds this token. Nothing outside of it is
-    /// touched, even if the path is replaced by a link; no mount point is crossed.
+    /// Removes a directory tree created by fslab. Its marker file ([`crate::undo::MARKER`]) has to
+    /// contain `token`, and its identity has to match if it is known. Nothing outside the tree is
+    /// touched, even if the path is replaced by a link, and no mount point is crossed.
     ///
     /// # Errors
     /// [`TreeRefusal`].
@@ -292,16 +293,16 @@ pub trait Host: Send + Sync + fmt::Debug {
         token: &str,
         identity: Option<Identity>,
     ) -> Result<(), TreeRefusal>;
-    /// Removes a file if the path leads to the one of that identity; answers if it did.
+    /// Removes a file if the path leads to this identity. Returns true if the file was removed.
     fn remove_same(&self, path: &Path, identity: Identity) -> io::Result<bool>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes an empty image file (mode 0600); refuses a name that exists.
+    /// Creates an empty image file (mode 0600); fails if the name exists.
     fn create_image(&self, path: &Path) -> io::Result<Identity>;
-    /// Gives an image its size, all zeros; with [`Allocation::Full`] its space is reserved, with
-    /// [`Allocation::Sparse`] it takes none. Refuses a path that leads to another file than
-    /// `identity`.
+    /// Sets the size of an image and zeroes it. The space is allocated with
+    /// [`Allocation::Preallocated`]; with [`Allocation::Sparse`] no space is allocated. Fails if
+    /// the path leads to a file other than `identity`.
     fn renew_image(
         &self,
         path: &Path,
@@ -309,58 +310,57 @@ pub trait Host: Send + Sync + fmt::Debug {
         size: Bytes,
         allocation: Allocation,
     ) -> io::Result<()>;
-    /// Attaches an image to a free loop device, with direct I/O if the file can do it. Refuses a
-    /// path that leads to another file than `identity`.
+    /// Attaches an image to a free loop device, with direct I/O if the file supports it. Fails if
+    /// the path leads to a file other than `identity`.
     fn attach_loop(&self, image: &Path, identity: Identity) -> io::Result<Loop>;
-    /// The loop devices a file is attached to.
+    /// Loop devices to which a file is attached.
     fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>>;
-    /// Detaches a loop device if that very file is still behind it.
+    /// Detaches a loop device if its backing file is still the one with this identity.
     fn detach_loop(&self, device: &Path, identity: Identity) -> io::Result<()>;
-    /// Removes a loop device that nothing is attached to; one that is not there counts as removed.
+    /// Removes a loop device without backing file; succeeds if the device does not exist.
     fn remove_loop(&self, number: u32) -> io::Result<()>;
 
-    /// Makes a whole block device forget what it held. The device is opened exclusively, which a
-    /// mounted one refuses, and nothing is written if it is not the `expected` one.
-    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<Erased>;
-    /// Overwrites the beginning of a block device with zeros, opened likewise.
+    /// Removes the contents of a whole block device. The device is opened exclusively, which fails
+    /// for a mounted device, and nothing is written unless it is the `expected` one.
+    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<WipeMethod>;
+    /// Overwrites the start of a block device with zeros, under the same conditions.
     fn zero(&self, device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
     /// Writes back and drops the page cache of a block device.
     fn flush_device(&self, device: &Path) -> io::Result<()>;
 
-    /// What is mounted, in mounting order.
+    /// Mounted filesystems, in mount order.
     fn mounts(&self) -> io::Result<Vec<MountEntry>>;
-    /// Mounts.
+    /// Mounts a filesystem.
     ///
     /// # Errors
-    /// [`MountRefusal`] with the kernel's own words.
+    /// [`MountRefusal`] with the kernel's message.
     fn mount(&self, request: &MountRequest) -> Result<(), MountRefusal>;
-    /// Unmounts what is topmost at a path; never lazily, never by force.
+    /// Unmounts the topmost filesystem at a path; neither lazily nor by force.
     fn unmount(&self, target: &Path) -> io::Result<()>;
-    /// What `statfs(2)` says.
+    /// Calls `statfs(2)`.
     fn statistics(&self, path: &Path) -> io::Result<Statistics>;
-    /// Makes a folder, with its parents, and in it files of these sizes with incompressible data;
-    /// the same seed gives the same data.
+    /// Creates a directory with its parents, and in it files of these sizes with incompressible
+    /// data. The same seed gives the same data.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] once `stop` is set; it is looked at before each file.
+    /// [`io::ErrorKind::Interrupted`] once `stop` is set, which is checked before each file.
     fn make_files(
         &self,
-        folder: &Path,
+        directory: &Path,
         sizes: &[Bytes],
         seed: u64,
         stop: &AtomicBool,
     ) -> io::Result<()>;
-    /// Sizes of all regular files below a directory together, each file once however many names it
-    /// has; links are not followed, and what `except` names is left out where it stands in the
-    /// directory itself.
-    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread>;
-    /// Writes back the filesystem that holds a path (`syncfs(2)`).
+    /// Total size of all regular files in a directory tree; a file with several hard links counts
+    /// once. Links are not followed. Entries of the top directory named in `except` are omitted.
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath>;
+    /// Writes back the filesystem that contains a path (`syncfs(2)`).
     fn sync(&self, path: &Path) -> io::Result<()>;
-    /// Bytes the page cache holds of a file or block device.
+    /// Number of cached bytes of a file or block device.
     fn resident(&self, path: &Path) -> io::Result<Bytes>;
-    /// Writes back and drops from memory every file below a directory, and the kernel's caches too
-    /// where that is allowed; then looks what stayed.
-    fn evict(&self, directory: &Path) -> io::Result<Kept>;
+    /// Writes back and drops from the page cache every file in a directory tree, and the kernel
+    /// caches if permitted; then counts the pages that are still cached.
+    fn evict(&self, directory: &Path) -> io::Result<ResidentPages>;
 }
 
 #[cfg(test)]

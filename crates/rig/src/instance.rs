@@ -1,4 +1,4 @@
-//! One instance: a freshly made filesystem, mounted for one trial, and taken away again.
+//! One instance: a newly created filesystem, mounted for one trial and removed afterwards.
 
 mod fill;
 mod layered;
@@ -12,202 +12,200 @@ use std::{
 };
 
 use model::{
-    Bytes, Environment, Factors, FilesystemLevel, Fullness, Isolation, Nanos, Warning,
+    Bytes, Environment, FilesystemLevel, FillLevel, Isolation, Nanos, SystemSettings, Warning,
     record::Action, sample::lifecycle,
 };
 
-use self::step::Running;
+use self::step::RunningStep;
 pub use self::step::{ProgramTime, Step};
 use crate::{
-    bench::Bench,
+    activity::{ActivityMonitor, KernelLogMonitor},
     caches,
-    catalogue::Filesystem,
+    catalog::Filesystem,
     device::{DeviceCounters, DeviceStat, name_of},
     error::RigError,
-    evidence::{Listener, Watch},
-    host::{Host, Statistics, Unread},
-    knobs::Quota,
-    layers::Weakness,
+    host::{Host, Statistics, UnreadablePath},
+    journaled_host::JournaledHost,
+    layers::FaultTarget,
     mount::MountRequest,
+    settings::Quota,
     storage::Shared,
     undo,
 };
 
-/// Nothing is set.
-static NO_FACTORS: Factors = Factors::new();
+/// No settings.
+static NO_SETTINGS: SystemSettings = SystemSettings::new();
 
-/// What an instance is to be.
+/// Specification of an instance.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The catalogue entry it is made from.
+pub struct InstanceSpec<'a> {
+    /// Catalog entry from which it is created.
     pub filesystem: &'a Filesystem,
-    /// The level of the plan's axis.
+    /// Level of the plan's axis.
     pub level: &'a FilesystemLevel,
-    /// The entry named by [`FilesystemLevel::becomes`].
-    pub becomes: Option<&'a Filesystem>,
-    /// The I/O scheduler of every device of the stack; `None` leaves it alone.
+    /// Catalog entry named by [`FilesystemLevel::converted_to`].
+    pub converted_to: Option<&'a Filesystem>,
+    /// I/O scheduler of every device of the stack; `None`: unchanged.
     pub scheduler: Option<&'a str>,
-    /// Settings of the machine; those that are not there are left alone.
-    pub factors: &'a Factors,
-    /// How full it is before the workload starts.
-    pub fullness: Fullness,
-    /// Whether images are attached anew before it is made.
+    /// System settings; missing ones are unchanged.
+    pub settings: &'a SystemSettings,
+    /// Fill level when the workload starts.
+    pub fill_level: FillLevel,
+    /// Isolation: images may be detached and reattached before mkfs.
     pub isolation: Isolation,
-    /// Writes a source tree of so many files into a directory, which it makes; the error says why
-    /// not.
+    /// Writes a source tree with this many files into a directory, which it creates.
     pub populate: &'a dyn Fn(&Path, u64) -> Result<(), String>,
 }
 
-impl<'a> Wanted<'a> {
-    /// A catalogue entry as it is, with nothing else asked for; a level that populates fails.
+impl<'a> InstanceSpec<'a> {
+    /// A catalog entry without further options; a level with `populate_files` fails.
     pub fn plain(filesystem: &'a Filesystem, level: &'a FilesystemLevel) -> Self {
         Self {
             filesystem,
             level,
-            becomes: None,
+            converted_to: None,
             scheduler: None,
-            factors: &NO_FACTORS,
-            fullness: Fullness(0),
+            settings: &NO_SETTINGS,
+            fill_level: FillLevel(0),
             isolation: Isolation::Remount,
-            populate: &|_, _| Err("nothing here writes source trees".into()),
+            populate: &|_, _| Err("this instance cannot populate source trees".into()),
         }
     }
 }
 
-/// What a filesystem offers right after it was made and set up, and what filling it up leaves of
-/// that.
+/// Space of a new filesystem after `setup`, and the space left after filling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// What an ordinary user can fill, beside what the plan's `setup` has put there.
-    pub usable: Bytes,
-    /// What of it is left when the workload starts: all, unless the plan fills the filesystem up.
-    pub left: Bytes,
-    /// The devices of the storage that it lies on, together and whatever layers make of them;
-    /// without devices what the filesystem says of itself.
-    pub total: Bytes,
-    /// Inodes; `None` where they are made on demand.
+    /// Space available to unprivileged users, without the files of the plan's `setup`.
+    pub available: Bytes,
+    /// Part of it that is left when the workload starts: all, unless the plan fills the filesystem.
+    pub remaining: Bytes,
+    /// Total size of the storage devices used, regardless of layers; without devices, the size
+    /// reported by the filesystem.
+    pub device_size: Bytes,
+    /// Inodes; `None` if they are created on demand.
     pub inodes: Option<u64>,
 }
 
-/// What the files of a workload take.
+/// Space used by the files of a workload.
 ///
-/// The two are not asked of the same source: `used` is statfs(2)'s, which counts metadata, journal
-/// and whatever the filesystem sets aside for later; it is 0 where less is taken than before.
+/// The two values have different sources. `used` is from statfs(2) and includes metadata, journal,
+/// and preallocated space; it is 0 if less space is used than before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Space taken beyond what was taken when the workload started: right after the first mount, or
-    /// after filling up.
+pub struct SpaceUsage {
+    /// Space used in addition to that at the start of the workload: after the first mount, or after
+    /// filling.
     pub used: Bytes,
-    /// Sizes of all regular files together, each once however many names it has.
+    /// Total size of all regular files; a file with several hard links counts once.
     pub data: Bytes,
 }
 
-/// How an instance ended.
+/// Result of the end of an instance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Finish {
-    /// The steps around the phases, named as in [`model::sample::lifecycle`], in their order.
+pub struct FinishReport {
+    /// Lifecycle steps, named as in [`model::sample::lifecycle`], in order.
     pub lifecycle: Vec<Step>,
-    /// What the check found, if it found damage.
+    /// Damage found by fsck.
     pub damage: Option<String>,
-    /// Facts that are known in the end only: what a log of writes holds.
+    /// Facts known only at the end, such as the state of a write log.
     pub facts: Environment,
-    /// What must be known of the end.
+    /// Warnings about the end of the instance.
     pub warnings: Vec<Warning>,
 }
 
-/// A mounted filesystem under test. [`Mounted::finish`] takes it away and tells how that went;
-/// dropping it takes it away as well as it can.
+/// Mounted filesystem under test. [`MountedFilesystem::finish`] unmounts it and reports the result;
+/// dropping it undoes as much as possible.
 #[derive(Debug)]
-pub struct Mounted {
+pub struct MountedFilesystem {
     shared: Arc<Shared>,
-    /// Directory below which workloads work.
+    /// Directory in which workloads run.
     directory: PathBuf,
-    /// How it is mounted; `None` for a directory of somebody else's filesystem.
+    /// Mount parameters; `None` for a directory of an existing filesystem.
     request: Option<MountRequest>,
     mounted: Option<undo::Step>,
-    /// Further changes, oldest first.
+    /// Other changes, oldest first.
     steps: Vec<(undo::Step, String)>,
-    /// What begins to fail with the first measured phase.
-    weaknesses: Vec<Weakness>,
-    /// What ends the faults that have begun.
+    /// Layers whose faults begin with the first measured phase.
+    fault_targets: Vec<FaultTarget>,
+    /// Changes that end the active faults.
     faults: Option<Vec<(undo::Step, String)>>,
-    /// Devices it lies on, which layers may have made; empty when it has none, or none of its own.
+    /// Devices of the filesystem, possibly created by layers; empty without dedicated devices.
     devices: Vec<PathBuf>,
-    /// The devices of the storage below layers; empty without layers.
+    /// Storage devices below the layers; empty without layers.
     lowest: Vec<PathBuf>,
     images: Vec<PathBuf>,
-    /// Names of the devices whose counters tell what it moves: of those it lies on. What is below
-    /// them, a watch finds.
+    /// Names of the devices whose counters are read: those of the filesystem. The monitor finds the
+    /// devices below them.
     counted: Vec<String>,
-    /// Names of the kernel threads that do what the filesystem puts off.
+    /// Names of the kernel threads that do deferred work.
     threads: Vec<String>,
     in_memory: bool,
     fsck: Option<(Vec<String>, Vec<i32>)>,
     lifecycle: Vec<Step>,
     space: Space,
-    /// Space taken when the workload starts.
+    /// Space used when the workload starts.
     used_before: Bytes,
-    /// Names in the root that are not the workload's: what the filesystem, its setup, and filling
-    /// it up have put there.
+    /// Names in the root directory that do not belong to the workload: created by the filesystem,
+    /// by `setup`, or by filling.
     foreign: Vec<String>,
     options: String,
     environment: Environment,
     warnings: Vec<Warning>,
-    /// What stands in for the speed of the processors, if anything does.
+    /// CPU quota that emulates a CPU frequency, if any.
     quota: Option<Quota>,
 }
 
-impl Mounted {
-    /// The directory below which workloads work. It may hold what the filesystem itself put there,
-    /// such as `lost+found`, what the plan's `setup` left, and `fslab-fill` if it was filled up.
+impl MountedFilesystem {
+    /// Directory in which workloads run. It may contain files of the filesystem such as
+    /// `lost+found`, files of the plan's `setup`, and `fslab-fill` if it was filled.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The steps so far: mkfs, setup, and mount, where there were any.
+    /// Steps so far: mkfs, setup, and mount, if there were any.
     pub fn lifecycle(&self) -> &[Step] {
         &self.lifecycle
     }
 
-    /// What the filesystem offered right after it was made and set up.
+    /// Space after mkfs and `setup`.
     pub fn space(&self) -> Space {
         self.space
     }
 
-    /// The mount options in force, as the kernel tells them.
+    /// Mount options in effect, as reported by the kernel.
     pub fn options(&self) -> &str {
         &self.options
     }
 
-    /// Facts that hold for this instance: mount options, settings of its devices.
+    /// Facts about this instance: mount options, settings of its devices.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// What must be known of this instance before believing a number.
+    /// Warnings that apply to all results of this instance.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Tells how many workers what comes next has: where a share of the processors' time stands in
-    /// for their speed, it is that of so many. `Some` says why that could not be changed.
+    /// Announces the number of workers of the next phase: an emulated CPU frequency is a quota that
+    /// depends on it. `Some` if the quota could not be changed.
     pub fn expect_workers(&self, workers: u32) -> Option<Warning> {
         let quota = self.quota.as_ref()?;
-        let changed = quota.share_among(&mut self.shared.bench(), workers);
-        changed.err().map(|found| Warning::ReadBack {
+        let changed = quota.set_workers(&mut self.shared.journaled(), workers);
+        changed.err().map(|found| Warning::SettingNotApplied {
             setting: "cpu_speed".into(),
-            wanted: format!("a share for {workers} workers"),
+            wanted: format!("a quota for {workers} workers"),
             found,
         })
     }
 
-    /// What was done to the machine since the last call.
+    /// Actions on the machine since the last call.
     pub fn take_actions(&self) -> Vec<Action> {
-        self.shared.bench().take_actions()
+        self.shared.journaled().take_actions()
     }
 
-    /// What its devices have moved; `None` where the device is not known or keeps no account. For a
-    /// directory that is all that was moved on its device, by anybody.
+    /// I/O counters of its devices; `None` if a device is unknown or has no counters. For a
+    /// directory, they include the I/O of other processes on its device.
     pub fn counters(&self) -> Option<DeviceCounters> {
         let mut sum = DeviceCounters::default();
         for name in &self.counted {
@@ -218,175 +216,183 @@ impl Mounted {
         (!self.counted.is_empty()).then_some(sum)
     }
 
-    /// Begins to listen to the kernel's log.
-    pub fn listen(&self) -> Listener {
-        Listener::start(Arc::clone(&self.shared.host), &self.counted, &self.shared.roster)
+    /// Starts to record kernel log messages.
+    pub fn listen(&self) -> KernelLogMonitor {
+        KernelLogMonitor::start(
+            Arc::clone(&self.shared.host),
+            &self.counted,
+            &self.shared.monitor_cache,
+        )
     }
 
-    /// Begins to look at the machine.
-    pub fn watch(&self) -> Watch {
-        Watch::start(Arc::clone(&self.shared.host), &self.counted, &self.shared.roster)
+    /// Starts to record system activity.
+    pub fn monitor(&self) -> ActivityMonitor {
+        ActivityMonitor::start(
+            Arc::clone(&self.shared.host),
+            &self.counted,
+            &self.shared.monitor_cache,
+        )
     }
 
-    /// Begins a step.
-    fn begin(&self, name: &'static str) -> Running {
-        Running::begin(name, self.watch())
+    /// Starts a step.
+    fn begin(&self, name: &'static str) -> RunningStep {
+        RunningStep::begin(name, self.monitor())
     }
 
-    /// Mounts, and keeps it as a step.
-    fn mount_timed(&mut self, bench: &mut Bench) -> Result<(), RigError> {
+    /// Mounts the filesystem and records the step.
+    fn mount_timed(&mut self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let running = self.begin(lifecycle::MOUNT);
-        let elapsed = self.mount(bench)?;
-        self.lifecycle.push(running.called(elapsed));
+        let elapsed = self.mount(journaled)?;
+        self.lifecycle.push(running.finish_call(elapsed));
         Ok(())
     }
 
-    fn mount(&mut self, bench: &mut Bench) -> Result<Nanos, RigError> {
+    fn mount(&mut self, journaled: &mut JournaledHost) -> Result<Nanos, RigError> {
         let Some(request) = &self.request else { return Ok(Nanos(0)) };
-        let (step, elapsed) = bench.mount(request)?;
+        let (step, elapsed) = journaled.mount(request)?;
         self.mounted = Some(step);
         Ok(elapsed)
     }
 
-    fn unmount(&mut self, bench: &mut Bench) -> Result<Nanos, RigError> {
+    fn unmount(&mut self, journaled: &mut JournaledHost) -> Result<Nanos, RigError> {
         let target = || self.directory.clone();
         let step = self.mounted.ok_or_else(|| RigError::NotMounted { target: target() })?;
-        let elapsed = bench.unmount(step, &self.directory)?;
+        let elapsed = journaled.unmount(step, &self.directory)?;
         self.mounted = None;
         Ok(elapsed)
     }
 
-    /// What the files that are there now take, after a flush; `None` where the filesystem is
-    /// somebody else's. Looking at every file leaves their inodes in memory, where an unmount then
-    /// finds them.
+    /// Space used by the files at this time, after a sync; `None` for a filesystem not created by
+    /// fslab. Reading the attributes of all files caches their inodes, which a later unmount has to
+    /// free.
     ///
     /// # Errors
-    /// [`RigError::Ask`] when the filesystem or a directory cannot be read, and
-    /// [`RigError::Caches`] when writing back fails.
-    pub fn occupancy(&mut self) -> Result<Option<Occupancy>, RigError> {
+    /// [`RigError::Unreadable`] if the filesystem or a directory cannot be read, and
+    /// [`RigError::Caches`] if writeback fails.
+    pub fn space_usage(&mut self) -> Result<Option<SpaceUsage>, RigError> {
         if self.request.is_none() {
             return Ok(None);
         }
-        let mut bench = self.shared.bench();
-        caches::sync(&mut bench, &self.directory)?;
+        let mut journaled = self.shared.journaled();
+        caches::sync(&mut journaled, &self.directory)?;
         let used = statistics(&*self.shared.host, &self.directory)?.used() - self.used_before;
         let what = format!("add up the files below {}", self.directory.display());
         let foreign: Vec<&str> = self.foreign.iter().map(String::as_str).collect();
-        let (data, _) = bench.act(what, |host| host.sizes(&self.directory, &foreign));
-        let data = data.map_err(|Unread { path, source }| RigError::Ask { path, source })?;
-        Ok(Some(Occupancy { used, data }))
+        let (data, _) = journaled.execute(what, |host| host.sizes(&self.directory, &foreign));
+        let data =
+            data.map_err(|UnreadablePath { path, source }| RigError::Unreadable { path, source })?;
+        Ok(Some(SpaceUsage { used, data }))
     }
 
-    /// Leaves nothing of the filesystem in memory, and looks that it is so.
+    /// Drops everything of the filesystem from memory, and checks that nothing is left.
     ///
-    /// With devices: written back, unmounted, device caches flushed, kernel caches dropped, mounted
-    /// again with the same options. The check is made while unmounted: neither the devices nor the
-    /// images may have pages in memory. In a directory: written back and dropped file by file, and
-    /// the kernel's caches too as root; without root, names and inodes stay in memory. `Some` says
-    /// what stayed.
+    /// With devices: sync, unmount, flush the device caches, drop the kernel caches, and mount
+    /// again with the same options. The check is made while unmounted: neither devices nor images
+    /// may have cached pages. With a directory: sync and evict file by file, and drop the kernel
+    /// caches if root; without root, dentries and inodes stay cached. `Some` describes the data
+    /// still cached.
     ///
     /// # Errors
-    /// [`RigError`] when it cannot be unmounted, or not mounted again; only finishing is left then.
-    pub fn make_cold(&mut self) -> Result<Option<Warning>, RigError> {
+    /// [`RigError`] if it cannot be unmounted or mounted again; it can only be finished then.
+    pub fn drop_caches(&mut self) -> Result<Option<Warning>, RigError> {
         if self.in_memory {
-            let reason = "the filesystem lives in memory".into();
-            return Ok(Some(Warning::CacheKept { reason }));
+            let reason = "the filesystem is in memory".into();
+            return Ok(Some(Warning::CacheNotDropped { reason, needs_root: false }));
         }
         let shared = Arc::clone(&self.shared);
-        let mut bench = shared.bench();
+        let mut journaled = shared.journaled();
         if self.request.is_none() {
-            return caches::evict(&mut bench, &self.directory);
+            return caches::evict(&mut journaled, &self.directory);
         }
         if self.mounted.is_none() {
             return Err(RigError::NotMounted { target: self.directory.clone() });
         }
-        caches::sync(&mut bench, &self.directory)?;
-        self.unmount(&mut bench)?;
+        caches::sync(&mut journaled, &self.directory)?;
+        self.unmount(&mut journaled)?;
         let devices = [&self.devices[..], &self.lowest[..]].concat();
-        let kept = caches::drop_devices(&mut bench, &devices, &self.images)?;
-        self.mount(&mut bench)?;
+        let kept = caches::drop_devices(&mut journaled, &devices, &self.images)?;
+        self.mount(&mut journaled)?;
         Ok(kept)
     }
 
-    /// Writes back and waits until the devices are idle (nothing in flight, and nothing completed
-    /// over three short looks in a row), and until the kernel threads that do what the filesystem
-    /// has put off use next to no CPU time over the same looks. `Some` when that does not come
-    /// within `limit`.
+    /// Syncs and waits until the devices are idle (no I/O in flight and none completed over three
+    /// short samples in a row), and until the kernel threads that do deferred work use almost no
+    /// CPU time over the same samples. `Some` if this takes longer than `limit`.
     ///
     /// # Errors
-    /// [`RigError::Caches`] when writing back fails.
-    pub fn settle(&mut self, limit: Nanos) -> Result<Option<Warning>, RigError> {
+    /// [`RigError::Caches`] if writeback fails.
+    pub fn wait_idle(&mut self, limit: Nanos) -> Result<Option<Warning>, RigError> {
         let shared = Arc::clone(&self.shared);
-        let mut bench = shared.bench();
-        caches::sync(&mut bench, &self.directory)?;
-        // A cache or an array may work on below when the filesystem has long been at rest.
+        let mut journaled = shared.journaled();
+        caches::sync(&mut journaled, &self.directory)?;
+        // A cache or an array may still work when the filesystem is already idle.
         let below = self.lowest.iter().map(|device| name_of(device));
         let working: Vec<String> = self.counted.iter().cloned().chain(below).collect();
-        let rest = caches::settle(&*shared.host, &working, &self.threads, limit);
-        if !rest.restless.is_empty() {
-            let names = rest.restless.into_iter().collect::<Vec<_>>().join(" ");
-            self.environment.set("background.waited_for", &names);
-            bench.note(format!("wait for {names}"), rest.waited);
+        let idle = caches::wait_idle(&*shared.host, &working, &self.threads, limit);
+        if !idle.active.is_empty() {
+            let names = idle.active.into_iter().collect::<Vec<_>>().join(" ");
+            self.environment.set("deferred_work.waited_for", &names);
+            journaled.note(format!("wait for {names}"), idle.waited);
         }
-        Ok(rest.warning)
+        Ok(idle.warning)
     }
 
-    /// Unmounts, checks if asked to, and undoes what was changed for this instance.
+    /// Unmounts, runs fsck if requested, and undoes the changes for this instance.
     ///
     /// # Errors
-    /// [`RigError::Unmount`] or [`RigError::Undo`]; what is left then is undone with the rig or by
-    /// `fslab clean`.
-    pub fn finish(mut self, fsck: bool) -> Result<Finish, RigError> {
+    /// [`RigError::Unmount`] or [`RigError::Undo`]; the remaining changes are undone with the rig
+    /// or by `fslab clean`.
+    pub fn finish(mut self, fsck: bool) -> Result<FinishReport, RigError> {
         let shared = Arc::clone(&self.shared);
-        let mut bench = shared.bench();
+        let mut journaled = shared.journaled();
         if self.mounted.is_some() {
             let running = self.begin(lifecycle::UMOUNT);
-            let elapsed = self.unmount(&mut bench)?;
-            self.lifecycle.push(running.called(elapsed));
+            let elapsed = self.unmount(&mut journaled)?;
+            self.lifecycle.push(running.finish_call(elapsed));
         }
-        let (facts, warnings) = self.end_faults(&mut bench)?;
+        let (facts, warnings) = self.end_faults(&mut journaled)?;
         let mut damage = None;
         if let Some((argv, clean)) = self.fsck.take().filter(|_| fsck) {
             let running = self.begin(lifecycle::FSCK);
-            let output = bench.run(&argv)?;
-            self.lifecycle.push(running.ran(&output));
+            let output = journaled.run(&argv)?;
+            self.lifecycle.push(running.finish_program(&output));
             let is_clean = output.status.is_some_and(|status| clean.contains(&status));
             damage = (!is_clean).then(|| format!("{} {}", argv[0], output.verdict()));
         }
-        let undone = self.undo(&mut bench);
-        drop(bench);
+        let undone = self.undo(&mut journaled);
+        drop(journaled);
         undone?;
         let lifecycle = std::mem::take(&mut self.lifecycle);
-        Ok(Finish { lifecycle, damage, facts, warnings })
+        Ok(FinishReport { lifecycle, damage, facts, warnings })
     }
 
-    /// Undoes what is open, newest first; goes on after a failure and tells the first. Devices are
-    /// sound again before anything is unmounted: what could not be measured is to come off.
-    fn undo(&mut self, bench: &mut Bench) -> Result<(), RigError> {
+    /// Undoes all open changes, newest first; continues after a failure and returns the first
+    /// error. Faults of devices are removed before the unmount.
+    fn undo(&mut self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let mut answer = Ok(());
         let mounted = self.mounted.take().map(|step| (step, "mount".to_owned()));
         let faults = self.faults.take().unwrap_or_default();
         for (step, what) in self.steps.drain(..).chain(mounted).chain(faults).rev() {
-            answer = answer.and(bench.undo(step, what));
+            answer = answer.and(journaled.undo(step, what));
         }
         answer
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFilesystem {
     fn drop(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let undone = self.undo(&mut shared.bench());
+        let undone = self.undo(&mut shared.journaled());
         match undone {
             Ok(()) => shared.occupied.store(false, Ordering::Release),
-            // The storage stays occupied: nothing may be made on what may still be mounted.
-            Err(error) => tracing::warn!(%error, "an instance was not taken away in full"),
+            // The storage stays occupied: it must not be formatted while it may still be mounted.
+            Err(error) => tracing::warn!(%error, "an instance was not removed completely"),
         }
     }
 }
 
 fn statistics(host: &dyn Host, path: &Path) -> Result<Statistics, RigError> {
-    host.statistics(path).map_err(|source| RigError::Ask { path: path.to_owned(), source })
+    host.statistics(path).map_err(|source| RigError::Unreadable { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -1,27 +1,26 @@
-//! What stands between the devices of a storage and a filesystem: how many devices a level lies on,
-//! and the arrays and mapped devices that are built on them.
+//! Stacked block devices between the storage and a filesystem: the number of devices a level
+//! requires, and the arrays and mapped devices created on them.
 //!
-//! A level and the number of devices enter. [`footing`] says how many of them are used and how many
-//! devices the filesystem then finds, or why it does not fit; [`in_words`] tells what will be
-//! built; [`lacks`] and [`abilities`] tell what kernel and tools lack for it. Building is an
-//! instance's affair (`build`), and each device that is built is a change of the undo journal.
+//! The input is a filesystem level and the number of devices. [`device_requirement`] returns how
+//! many of them are used and how many devices the filesystem is created on, or why the level does
+//! not fit. [`describe`] lists the devices that will be created; [`missing`] and [`layer_support`]
+//! report missing kernel features and tools. Layers are created by an instance (`build`), and each
+//! created device is a change in the undo journal.
 //!
-//! Arrays are made by mdadm(8), everything else by dmsetup(8) from tables as the kernel documents
-//! them (Documentation/admin-guide/device-mapper). For encryption that is one program less than
-//! with cryptsetup(8), and the same mapping: its plain mode loads the very same table. The key
-//! stands in the table, the table is told on the standard input of dmsetup, and what is written
-//! down of it has `(key)` in its place.
+//! Arrays are created by mdadm(8), all other layers by dmsetup(8) with tables in the kernel's
+//! format (Documentation/admin-guide/device-mapper). For encryption this requires one program less
+//! than cryptsetup(8) and gives the same mapping: its plain mode loads the same table. The table
+//! contains the key and is passed to dmsetup on standard input; records contain `(key)` instead.
 //!
-//! What fails does so from the first measured phase on and until the filesystem is unmounted:
-//! [`Weakness`] is a device that is to fail, and beginning and ending that is the instance's affair
-//! too.
+//! Faults are active from the first measured phase until the unmount: [`FaultTarget`] is a device
+//! that is to fail; the instance starts and ends the faults.
 //!
-//! Deliberately not here: LVM's and LUKS's metadata, which hold names and keys that outlive a run;
-//! growing, degrading, and repairing arrays; external logs and realtime devices.
+//! Not supported: LVM and LUKS metadata, which contain names and keys that outlive a run; growing,
+//! degrading, and repairing arrays; external logs and realtime devices.
 
 mod build;
 mod fail;
-mod lacks;
+mod missing;
 mod table;
 
 use std::fmt;
@@ -29,101 +28,106 @@ use std::fmt;
 use model::{Bytes, FilesystemLevel, Layer};
 use thiserror::Error;
 
-pub(crate) use self::build::{Ground, Told, Top, build};
-pub(crate) use self::fail::Weakness;
-pub(crate) use self::lacks::lacks;
-pub use self::lacks::{abilities, versions};
-use crate::catalogue::{Filesystem, Kind};
+pub(crate) use self::build::{BuildContext, BuildFacts, TopDevice, build};
+pub(crate) use self::fail::FaultTarget;
+pub(crate) use self::missing::missing;
+pub use self::missing::{layer_support, versions};
+use crate::catalog::{Filesystem, Kind};
 
-/// How a level stands on the devices of a storage.
+/// Devices used by a filesystem level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Footing {
-    /// How many devices are used, the first ones.
+pub struct DeviceRequirement {
+    /// Number of devices used, starting with the first.
     pub devices: usize,
-    /// On how many devices the filesystem is made: those, or what the layers leave of them.
+    /// Number of devices on which the filesystem is created: the devices used, or those on top of
+    /// the layers.
     pub tops: usize,
 }
 
-/// A level does not fit the number of devices there are.
+/// The level requires another number of devices than the storage has.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{why}; {cure}")]
-pub struct Unfit {
-    /// What does not fit.
+#[error("{why}; {hint}")]
+pub struct DeviceMismatch {
+    /// Requirement that is not met.
     pub why: String,
-    /// What would.
-    pub cure: String,
+    /// Hint.
+    pub hint: String,
 }
 
-impl Unfit {
-    fn new(why: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { why: why.into(), cure: cure.into() }
+impl DeviceMismatch {
+    fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: hint.into() }
     }
 }
 
-/// How a level stands on so many devices. Without [`FilesystemLevel::devices`] it takes all of
-/// them: a filesystem that cannot span several is then refused unless layers leave it one.
+/// Devices used by a level if the storage has `have` devices. Without
+/// [`FilesystemLevel::devices`], all are used: a filesystem that does not support several
+/// devices is then rejected unless layers combine them.
 ///
 /// # Errors
-/// [`Unfit`]: more devices than there are, fewer than a layer needs, more than the filesystem
-/// spans.
-pub fn footing(
+/// [`DeviceMismatch`]: more devices required than available, fewer than a layer requires, or more
+/// than the filesystem supports.
+pub fn device_requirement(
     level: &FilesystemLevel,
     filesystem: &Filesystem,
-    becomes: Option<&Filesystem>,
+    converted_to: Option<&Filesystem>,
     have: usize,
-) -> Result<Footing, Unfit> {
+) -> Result<DeviceRequirement, DeviceMismatch> {
     let name = &level.name;
     if filesystem.kind != Kind::Block {
         if level.layers.is_empty() {
-            return Ok(Footing { devices: have, tops: 0 });
+            return Ok(DeviceRequirement { devices: have, tops: 0 });
         }
-        let why = format!("`{name}` lies on no device, so nothing can stand below it");
-        return Err(Unfit::new(why, "take `layers` out"));
+        let why = format!("`{name}` has no device, so it cannot have layers");
+        return Err(DeviceMismatch::new(why, "remove `layers`"));
     }
     let devices = match level.devices {
         None => have,
         Some(wanted) => wanted as usize,
     };
     if devices > have {
-        let why = format!("`{name}` wants {} and the storage has {have}", counted(devices));
-        return Err(Unfit::new(why, "name more devices (`images`), or want fewer (`devices`)"));
+        let why = format!("`{name}` requires {}, but the storage has {have}", count(devices));
+        return Err(DeviceMismatch::new(
+            why,
+            "add devices (`image_count`), or lower `device_count`",
+        ));
     }
     let mut tops = devices;
     for layer in &level.layers {
-        tops = above(layer, tops).map_err(|(needs, cure)| {
+        tops = above(layer, tops).map_err(|(needs, hint)| {
             let what = title(layer);
-            Unfit::new(format!("{what} of `{name}` needs {needs} and finds {tops}"), cure)
+            DeviceMismatch::new(format!("{what} of `{name}` requires {needs}, found {tops}"), hint)
         })?;
     }
-    let join = "add `devices = 1` to it, or `layers` that join them";
-    if tops > 1 && filesystem.many.is_none() {
-        let why = format!("`{name}` lies on one device and finds {tops}");
-        return Err(Unfit::new(why, join));
+    let join = "set `device_count = 1`, or add `layers` that combine the devices";
+    if tops > 1 && filesystem.multi_device.is_none() {
+        let why = format!("`{name}` supports one device only, but there are {tops}");
+        return Err(DeviceMismatch::new(why, join));
     }
-    if tops > 1 && becomes.is_some() {
-        let why = format!("what becomes another filesystem lies on one device and finds {tops}");
-        return Err(Unfit::new(why, join));
+    if tops > 1 && converted_to.is_some() {
+        let why = format!("a converted filesystem supports one device only, but there are {tops}");
+        return Err(DeviceMismatch::new(why, join));
     }
-    Ok(Footing { devices, tops })
+    Ok(DeviceRequirement { devices, tops })
 }
 
-/// How many devices a layer leaves of so many, or what it needs and what helps.
+/// Number of devices that a layer creates from `below` devices; or its requirement and a hint.
 ///
-/// The least numbers are those of mdadm(8), which makes arrays of one device only by force.
+/// The minimum numbers are those of mdadm(8), which creates arrays of one device only with --force.
 fn above(layer: &Layer, below: usize) -> Result<usize, (&'static str, &'static str)> {
-    const MORE: &str = "name more devices, or take the layer out";
-    const FEWER: &str = "join them by a layer of md below it, or want fewer (`devices`)";
+    const MORE: &str = "add devices, or remove the layer";
+    const FEWER: &str = "combine them with an md layer below, or lower `device_count`";
     match layer {
         Layer::Md { level, .. } if level == "raid6" && below < 4 => {
-            Err(("four devices at least", MORE))
+            Err(("at least four devices", MORE))
         }
-        Layer::Md { .. } if below < 2 => Err(("two devices at least", MORE)),
+        Layer::Md { .. } if below < 2 => Err(("at least two devices", MORE)),
         Layer::Md { .. } => Ok(1),
-        Layer::Crypt { key_bits, .. } if key_bits % 8 != 0 => {
-            Err(("a key of whole bytes", "make `key_bits` a multiple of 8"))
+        Layer::Crypt { key_size, .. } if key_size % 8 != 0 => {
+            Err(("a key of whole bytes", "set `key_size` to a multiple of 8"))
         }
         Layer::Crypt { .. } => Ok(below),
-        Layer::Thin { .. } if below > 2 => Err(("one device or two", FEWER)),
+        Layer::Thin { .. } if below > 2 => Err(("one or two devices", FEWER)),
         Layer::Thin { .. } => Ok(1),
         Layer::Cache { .. } if below < 2 => Err(("two devices", MORE)),
         Layer::Cache { .. } if below > 2 => Err(("two devices", FEWER)),
@@ -135,20 +139,19 @@ fn above(layer: &Layer, below: usize) -> Result<usize, (&'static str, &'static s
     }
 }
 
-/// The sizes of what layers leave of devices of these sizes, but for what an array keeps for itself
-/// (md(4)).
-pub fn room(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
+/// Sizes of the devices on top of the layers, without the space an array reserves (md(4)).
+pub fn capacity(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
     let mut sizes = sizes.to_vec();
     for layer in layers {
         let devices = sizes.len() as u64;
-        let least = sizes.iter().copied().min().unwrap_or_default();
+        let smallest = sizes.iter().copied().min().unwrap_or_default();
         let last = sizes.last().copied().unwrap_or_default();
         sizes = match layer {
             Layer::Md { level, .. } => vec![match level.as_str() {
-                "raid1" => least,
-                "raid4" | "raid5" => Bytes(least.0.saturating_mul(devices.saturating_sub(1))),
-                "raid6" => Bytes(least.0.saturating_mul(devices.saturating_sub(2))),
-                "raid10" => Bytes(least.0.saturating_mul(devices) / 2),
+                "raid1" => smallest,
+                "raid4" | "raid5" => Bytes(smallest.0.saturating_mul(devices.saturating_sub(1))),
+                "raid6" => Bytes(smallest.0.saturating_mul(devices.saturating_sub(2))),
+                "raid10" => Bytes(smallest.0.saturating_mul(devices) / 2),
                 _ => sizes.iter().copied().sum(),
             }],
             Layer::Crypt { .. }
@@ -168,12 +171,12 @@ pub fn room(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
     sizes
 }
 
-/// A layer in a few words, for messages and as a fact of the run.
+/// Short description of a layer, for messages and as a fact of the run.
 pub fn title(layer: &Layer) -> String {
     match layer {
         Layer::Md { level, chunk: None } => format!("md {level}"),
         Layer::Md { level, chunk: Some(chunk) } => format!("md {level} chunk {chunk}"),
-        Layer::Crypt { cipher, key_bits } => format!("crypt {cipher} {key_bits} bits"),
+        Layer::Crypt { cipher, key_size } => format!("crypt {cipher} {key_size} bits"),
         Layer::Thin { block } => format!("thin {block}"),
         Layer::Cache { mode, block } => format!("cache {mode} {block}"),
         Layer::Delay { read, write } => format!("delay read {read} write {write}"),
@@ -186,9 +189,10 @@ pub fn title(layer: &Layer) -> String {
     }
 }
 
-/// What is built on these devices, a line each, and the devices that the filesystem then finds. As
-/// names hold the run's, and mapped devices their lengths, both are told by what stands for them.
-pub fn in_words(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<String>) {
+/// Describes the devices created from these devices, one per line, and returns the devices on which
+/// the filesystem is created. The run ID in names and the lengths of mapped devices are replaced by
+/// placeholders.
+pub fn describe(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut lines, mut below) = (Vec::new(), devices.to_vec());
     for (index, layer) in layers.iter().enumerate() {
         let name = |part: &str| format!("fslab-·-{index}{part}");
@@ -199,33 +203,35 @@ pub fn in_words(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<Strin
                 let argv = table::array(level, *chunk, &name(""), "·", &below);
                 (format!("$ {}", argv.join(" ")), vec![table::node(&name(""))])
             }
-            Layer::Crypt { cipher, key_bits } => {
+            Layer::Crypt { cipher, key_size } => {
                 let tops = (0..below.len()).map(|device| mapped(&format!("-crypt-{device}")));
-                let text = format!("crypt {cipher}, a key of {key_bits} bits drawn anew for each");
+                let text =
+                    format!("crypt {cipher}, with a new random {key_size}-bit key per device");
                 (format!("dmsetup: {text}, on {}", below.join(" ")), tops.collect())
             }
             Layer::Thin { block } => {
                 let meta = match below.len() {
-                    1 => format!("its metadata at the start of {last}"),
-                    _ => format!("its metadata on {}", below[0]),
+                    1 => format!("metadata at the start of {last}"),
+                    _ => format!("metadata on {}", below[0]),
                 };
-                let text = format!("dmsetup: a thin volume of blocks of {block} on {last}, {meta}");
+                let text = format!("dmsetup: thin volume with {block} blocks on {last}, {meta}");
                 (text, vec![mapped("-thin")])
             }
             Layer::Cache { mode, block } => {
                 let fast = below.first().cloned().unwrap_or_default();
-                let text = format!("{mode} cache of blocks of {block} on {fast} before {last}");
+                let text = format!("{mode} cache with {block} blocks on {fast} for {last}");
                 (format!("dmsetup: {text}"), vec![mapped("-cache")])
             }
             Layer::Delay { .. } | Layer::Flakey { .. } | Layer::Dust { .. } => {
-                let when = if layer.fails() { ", from the first measured phase on" } else { "" };
+                let when =
+                    if layer.fails() { ", active from the first measured phase" } else { "" };
                 let part = table::target(layer);
                 let tops = (0..below.len()).map(|device| mapped(&format!("-{part}-{device}")));
                 (format!("dmsetup: {} on {}{when}", title(layer), below.join(" ")), tops.collect())
             }
             Layer::LogWrites => {
                 let first = below.first().cloned().unwrap_or_default();
-                let text = format!("dmsetup: all that is written to {first} is logged on {last}");
+                let text = format!("dmsetup: writes to {first} are logged on {last}");
                 (text, vec![mapped("-log-writes")])
             }
         };
@@ -235,7 +241,7 @@ pub fn in_words(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<Strin
     (lines, below)
 }
 
-fn counted(devices: usize) -> impl fmt::Display {
+fn count(devices: usize) -> impl fmt::Display {
     if devices == 1 { "1 device".to_owned() } else { format!("{devices} devices") }
 }
 

@@ -1,56 +1,59 @@
-//! WHERE: devices, filesystems, mounts, caches, knobs; and putting it all back.
+//! Storage and system access: devices, filesystems, mounts, caches, system settings, and their
+//! restoration.
 //!
-//! A run opens one [`Rig`] over its [`model::Storage`]; each trial takes a [`Mounted`] instance
-//! from it, a freshly made filesystem, and gives it back with [`Mounted::finish`]. Which
-//! filesystems there are says the [`Catalogue`]; whether this machine can make them says
-//! [`Catalogue::availability`].
+//! A run opens one [`Rig`] over its [`model::Storage`]. Each trial takes a [`MountedFilesystem`]
+//! from it, a newly created filesystem, and returns it with [`MountedFilesystem::finish`]. The
+//! [`Catalog`] defines the filesystem types; [`Catalog::availability`] reports which of them this
+//! machine can create.
 //!
-//! While a step runs, a [`Watch`] collects what the machine does meanwhile.
+//! An [`ActivityMonitor`] records the system activity during a step.
 //!
-//! Everything that touches the machine goes through the trait [`Host`], so that the logic can be
-//! tested on a [`FakeHost`], and every change is written to the undo journal ([`undo`]) before it
-//! is made. What a killed run left behind, [`undo::clean`] puts back. What may be formatted at all,
-//! [`guard`] decides.
+//! All access to the machine goes through the trait [`Host`], so that the logic can be tested on a
+//! [`FakeHost`]. Every change is written to the undo journal ([`undo`]) before it is made;
+//! [`undo::clean`] undoes the changes of a killed run. [`guard`] decides which devices and files
+//! may be formatted.
 //!
-//! Deliberately not here: measuring (the engine's), choosing the order of trials (the conductor's),
-//! signals (the caller drops the rig), and any `unsafe` (`sys` has it).
+//! Outside of this crate: measurement (`engine`), the order of trials (the runner), signal handling
+//! (the caller drops the rig), and all `unsafe` code (`sys`).
 #![forbid(unsafe_code)]
 
+mod activity;
 mod availability;
-mod bench;
 mod caches;
-pub mod catalogue;
+pub mod catalog;
 mod cgroup;
 mod device;
 mod error;
-mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod guard;
 pub mod host;
 mod instance;
-mod knobs;
+mod journaled_host;
 pub mod layers;
 mod memory;
 pub mod mount;
 mod options;
 pub mod probe;
 pub mod resume;
+mod settings;
 pub mod setup;
 pub mod signature;
 mod storage;
 pub mod undo;
 
+pub use activity::{ActivityMonitor, KernelLogMonitor, MonitorThread, monitor_cpu_time};
 pub use availability::Availability;
-pub use catalogue::{Catalogue, CatalogueError, Filesystem};
+pub use catalog::{Catalog, CatalogError, Filesystem};
 pub use device::DeviceCounters;
 pub use error::RigError;
-pub use evidence::{Listener, Watch, Watcher, watching};
 pub use host::{FakeHost, Host, RealHost};
-pub use instance::{Finish, Mounted, Occupancy, ProgramTime, Space, Step, Wanted};
-pub use knobs::{
-    Intent, Write,
-    ability::{Ability, Intended, abilities, intended, settings},
+pub use instance::{
+    FinishReport, InstanceSpec, MountedFilesystem, ProgramTime, Space, SpaceUsage, Step,
 };
-pub use options::{InForce, in_force};
+pub use options::{ResolvedOptions, resolve_options};
+pub use settings::{
+    SettingChange, Write,
+    support::{PlannedValue, Support, planned_values, setting_support, settings},
+};
 pub use storage::{Rig, RigOptions};

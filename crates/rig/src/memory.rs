@@ -1,34 +1,34 @@
-//! Limiting the memory of this very process, page cache included, by a control group of its own.
+//! Memory limit of this process, including the page cache, by a dedicated control group.
 //!
-//! Version 1 (Documentation/admin-guide/cgroup-v1/memory.rst): a child of the group the process is
-//! in. Version 2 (cgroup-v2.rst): a group below the nearest ancestor that hands the memory
-//! controller down, since a group with processes of its own cannot; at the root it is switched on
-//! if it is not. Limits of the ancestors stay in force in both. Swap is denied to the group where
-//! the kernel accounts it, so that the limit is one of memory.
+//! Version 1 (Documentation/admin-guide/cgroup-v1/memory.rst): a child of the group of the process.
+//! Version 2 (cgroup-v2.rst): a group below the nearest ancestor that enables the memory controller
+//! for its children, because a group with processes cannot; at the root the controller is enabled
+//! if necessary. Limits of the ancestors apply as well. Swap is disabled for the group if the
+//! kernel accounts it, so that the limit applies to memory.
 
 use std::{io, path::PathBuf};
 
 use model::Bytes;
 
 use crate::{
-    bench::Bench,
     cgroup::{self, Version},
     host::Host,
+    journaled_host::JournaledHost,
     mount::MountEntry,
     undo::PREFIX,
 };
 
-/// A group that this process was moved into.
+/// Control group into which this process was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     path: PathBuf,
     version: Version,
 }
 
-/// The controller.
+/// Controller name.
 const CONTROLLER: &str = "memory";
 
-/// The file of the limit.
+/// File of the limit.
 const fn limit_of(version: Version) -> &'static str {
     match version {
         Version::V1 => "memory.limit_in_bytes",
@@ -36,29 +36,29 @@ const fn limit_of(version: Version) -> &'static str {
     }
 }
 
-/// From here on a limit of version 1 is none: it reads as the largest number of whole pages that
-/// fits into 63 bits (`PAGE_COUNTER_MAX`, `include/linux/page_counter.h`).
+/// Limits of version 1 from this value on mean unlimited: the kernel shows the largest number of
+/// whole pages that fits in 63 bits (`PAGE_COUNTER_MAX`, `include/linux/page_counter.h`).
 const UNLIMITED: u64 = 1 << 62;
 
-/// The memory that this process may use, read back from its control group, or from the one it was
-/// put into: the least of the group's own limit and those above it. With the version of the groups;
-/// `None` where there is no limit.
+/// Memory limit of this process, read back from its control group or from the one it was moved to:
+/// the lowest limit of the group and its ancestors, with the version of the groups. `None` if there
+/// is no limit.
 pub(crate) fn limit(host: &dyn Host, group: Option<&Group>) -> Option<(Bytes, &'static str)> {
     let (version, path) = match group {
         Some(group) => (group.version, group.path.clone()),
         None => cgroup::home(host, CONTROLLER).ok()?,
     };
-    // The root of version 2, and whatever lies above the hierarchy, has no such file. `max` is no
-    // number.
+    // The root of version 2 and the directories above the hierarchy have no such file. `max` is not
+    // a number.
     let limits = path.ancestors().map_while(|group| {
         let text = host.read(&group.join(limit_of(version)));
         text.ok().or_else(|| host.entry(&group.join("cgroup.procs")).ok().map(|_| String::new()))
     });
-    let least = limits.filter_map(|text| text.trim().parse().ok()).min()?;
-    (least < UNLIMITED).then(|| (Bytes(least), version.name()))
+    let lowest = limits.filter_map(|text| text.trim().parse().ok()).min()?;
+    (lowest < UNLIMITED).then(|| (Bytes(lowest), version.name()))
 }
 
-/// Which versions of control groups the machine has mounted: `v1`, `v2`, `v1 and v2`, or `none`.
+/// Versions of control groups that are mounted: `v1`, `v2`, `v1 and v2`, or `none`.
 pub(crate) fn versions(mounts: &[MountEntry]) -> &'static str {
     let has = |fstype: &str| mounts.iter().any(|mount| mount.fstype == fstype);
     match (has("cgroup"), has("cgroup2")) {
@@ -70,12 +70,12 @@ pub(crate) fn versions(mounts: &[MountEntry]) -> &'static str {
 }
 
 impl Group {
-    /// Makes a group with this limit and moves the process into it.
+    /// Creates a group with this limit and moves the process into it.
     ///
     /// # Errors
-    /// Why it cannot be limited, in words.
+    /// The reason as text.
     pub(crate) fn enter(
-        bench: &mut Bench,
+        journaled: &mut JournaledHost,
         host: &dyn Host,
         run_id: &str,
         limit: Bytes,
@@ -86,10 +86,10 @@ impl Group {
         let (version, home) = cgroup::home(host, CONTROLLER)?;
         let parent = match version {
             Version::V1 => home.clone(),
-            Version::V2 => cgroup::parent(bench, host, &home, CONTROLLER)?,
+            Version::V2 => cgroup::parent(journaled, host, &home, CONTROLLER)?,
         };
         let group = Self { path: parent.join(format!("{PREFIX}{run_id}")), version };
-        bench
+        journaled
             .group(&group.path, &home, |host| group.set(host, limit))
             .map_err(|error| format!("{}: {error}", group.path.display()))?;
         Ok(group)
@@ -98,15 +98,15 @@ impl Group {
     /// Changes the limit.
     ///
     /// # Errors
-    /// Why not, in words.
-    pub(crate) fn change(&self, bench: &mut Bench, limit: Bytes) -> Result<(), String> {
+    /// The reason as text.
+    pub(crate) fn change(&self, journaled: &mut JournaledHost, limit: Bytes) -> Result<(), String> {
         let what = format!("limit {} to {limit}", self.path.display());
-        bench.act(what, |host| self.set(host, limit)).0.map_err(|error| error.to_string())
+        journaled.execute(what, |host| self.set(host, limit)).0.map_err(|error| error.to_string())
     }
 
     fn set(&self, host: &dyn Host, limit: Bytes) -> io::Result<()> {
         let bytes = limit.0.to_string();
-        let (swap, most) = match self.version {
+        let (swap, swap_limit) = match self.version {
             // Memory and swap together are limited to the same amount.
             Version::V1 => ("memory.memsw.limit_in_bytes", bytes.as_str()),
             Version::V2 => ("memory.swap.max", "0"),
@@ -116,12 +116,12 @@ impl Group {
         if host.entry(&swap).is_err() {
             return host.write(&memory, &bytes);
         }
-        // Version 1 wants memory <= memory and swap at every moment: lower the one first, raise the
-        // other.
+        // Version 1 requires memory <= memory and swap at all times: lower the former first, raise
+        // the latter first.
         if host.write(&memory, &bytes).is_ok() {
-            return host.write(&swap, most);
+            return host.write(&swap, swap_limit);
         }
-        host.write(&swap, most)?;
+        host.write(&swap, swap_limit)?;
         host.write(&memory, &bytes)
     }
 }

@@ -1,8 +1,8 @@
-//! Mounting: option strings as mount(8) takes them, the mount table, and the new mount API.
+//! Mounts: option strings in mount(8) syntax, the mount table, and the new mount API.
 //!
-//! [`attach`] is the only place that mounts. It uses `fsopen`/`fsconfig`/`fsmount`/`move_mount`
-//! (Linux 5.2), since their errors come with the filesystem's own words, which mount(2) leaves in
-//! the kernel log. Deliberately not here: remounting, bind mounts, propagation, mount namespaces.
+//! [`attach`] is the only function that mounts. It uses `fsopen`/`fsconfig`/`fsmount`/`move_mount`
+//! (Linux 5.2), because their errors include the filesystem's messages, which mount(2) writes to
+//! the kernel log only. Not supported: remounts, bind mounts, propagation, mount namespaces.
 
 use std::{
     fmt, fs, io,
@@ -15,21 +15,21 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-/// Why the kernel would not mount, in its own words where it gave some.
+/// Error of a mount, with the kernel's message if there is one.
 #[derive(Debug)]
 pub struct MountRefusal {
-    /// The step: `fsopen`, the option, `create`, `attach`.
+    /// Failed step: `fsopen`, the option, `create`, `attach`.
     pub step: String,
     /// Messages of the filesystem context, or empty.
     pub words: String,
-    /// The error number.
+    /// Error number.
     pub source: io::Error,
 }
 
 impl fmt::Display for MountRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.step, self.source)?;
-        if self.words.is_empty() { Ok(()) } else { write!(f, "; the kernel says: {}", self.words) }
+        if self.words.is_empty() { Ok(()) } else { write!(f, "; kernel message: {}", self.words) }
     }
 }
 
@@ -39,21 +39,21 @@ impl std::error::Error for MountRefusal {
     }
 }
 
-/// What to mount where.
+/// Parameters of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountRequest {
     /// Device, or a name for filesystems without one.
     pub source: String,
-    /// Directory.
+    /// Mount point.
     pub target: PathBuf,
-    /// The filesystem's name in `/proc/filesystems`.
+    /// Name in `/proc/filesystems`.
     pub fstype: String,
-    /// Options, comma separated as mount(8) takes them.
+    /// Comma-separated options, as for mount(8).
     pub options: String,
 }
 
 impl MountRequest {
-    /// The request as mount(8) would be told it: for the record of actions.
+    /// Equivalent mount(8) command, for the record of actions.
     pub fn describe(&self) -> String {
         let options = match self.options.as_str() {
             "" => String::new(),
@@ -63,12 +63,12 @@ impl MountRequest {
     }
 }
 
-/// Options in the kernel's two kinds.
+/// Mount options by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Those of the mount point.
+    /// Options of the mount point.
     pub attributes: MountAttrFlags,
-    /// Those of the filesystem, in the order given: key, and value if there is one.
+    /// Options of the filesystem, in order: key, and value if there is one.
     pub parameters: Vec<(String, Option<String>)>,
 }
 
@@ -84,14 +84,14 @@ const ATTRIBUTES: [(&str, MountAttrFlags); 8] = [
     ("ro", MountAttrFlags::MOUNT_ATTR_RDONLY),
 ];
 
-/// What mount(8) accepts and the kernel does by itself.
+/// Options that mount(8) accepts and that are the kernel's default.
 const DEFAULTS: [&str; 8] =
     ["defaults", "relatime", "atime", "diratime", "suid", "dev", "exec", "symfollow"];
 
 impl Options {
-    /// Sorts options by kind. A comma within double quotes does not separate; the quotes are
-    /// removed. Names that are unknown here are left to the filesystem, which refuses what it does
-    /// not know.
+    /// Splits options by kind. A comma within double quotes does not separate; the quotes are
+    /// removed. Unknown names are passed to the filesystem, which rejects those it does not
+    /// support.
     pub fn parse(text: &str) -> Self {
         let mut options = Self { attributes: MountAttrFlags::empty(), parameters: Vec::new() };
         for option in split(text) {
@@ -102,7 +102,7 @@ impl Options {
             if let Some((_, attribute)) = attribute {
                 options.attributes |= attribute;
                 if option != "ro" {
-                    continue; // `ro` is told to the superblock, too
+                    continue; // `ro` also applies to the superblock
                 }
             }
             options.parameters.push(match option.split_once('=') {
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// The options of a list, without quotes.
+/// Options of a list, without quotes.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {
@@ -129,8 +129,7 @@ pub(crate) fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Mounts through the new mount API; the module of the filesystem is loaded by the kernel if need
-/// be.
+/// Mounts with the new mount API. The kernel loads the module of the filesystem if necessary.
 ///
 /// # Errors
 /// [`MountRefusal`]: the step, the error number, and the messages of the filesystem context.
@@ -144,27 +143,27 @@ pub fn attach(request: &MountRequest) -> Result<(), MountRefusal> {
     let context = fsopen(request.fstype.as_str(), FsOpenFlags::FSOPEN_CLOEXEC)
         .map_err(|errno| refusal(&format!("fsopen {}", request.fstype), String::new(), errno))?;
     let context = context.as_fd();
-    let told = |step: &str, errno| refusal(step, words(context), errno);
+    let failed = |step: &str, errno| refusal(step, messages(context), errno);
     fsconfig_set_string(context, "source", request.source.as_str())
-        .map_err(|errno| told("source", errno))?;
+        .map_err(|errno| failed("source", errno))?;
     for (key, value) in &options.parameters {
         let set = match value {
             Some(value) => fsconfig_set_string(context, key.as_str(), value.as_str()),
             None => fsconfig_set_flag(context, key.as_str()),
         };
-        set.map_err(|errno| told(&format!("option {key}"), errno))?;
+        set.map_err(|errno| failed(&format!("option {key}"), errno))?;
     }
-    fsconfig_create(context).map_err(|errno| told("create", errno))?;
+    fsconfig_create(context).map_err(|errno| failed("create", errno))?;
     let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, options.attributes)
-        .map_err(|errno| told("fsmount", errno))?;
+        .map_err(|errno| failed("fsmount", errno))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(&mount, "", rustix::fs::CWD, &request.target, flags)
-        .map_err(|errno| told("move_mount", errno))
+        .map_err(|errno| failed("move_mount", errno))
 }
 
-/// Messages of the filesystem context, oldest first: each read gives one, as `e text` (error), `w
-/// text` (warning) or `i text`, until `ENODATA` (`fs/fsopen.c`).
-fn words(context: BorrowedFd<'_>) -> String {
+/// Messages of the filesystem context, oldest first. Each read returns one, as `e text` (error), `w
+/// text` (warning), or `i text`, until `ENODATA` (`fs/fsopen.c`).
+fn messages(context: BorrowedFd<'_>) -> String {
     let mut messages = Vec::new();
     let mut buffer = [0u8; 4096];
     while let Ok(length) = rustix::io::read(context, &mut buffer) {
@@ -179,27 +178,27 @@ fn words(context: BorrowedFd<'_>) -> String {
     messages.join("; ")
 }
 
-/// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+/// Line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
     /// Device number as `major:minor`, that of `st_dev`.
     pub device: String,
-    /// The directory of the filesystem that is the root of this mount.
+    /// Directory of the filesystem that is the root of this mount.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// Mount point.
     pub target: PathBuf,
     /// Options of the mount point.
     pub options: String,
-    /// Name of the filesystem.
+    /// Filesystem type.
     pub fstype: String,
-    /// What is mounted.
+    /// Source of the mount.
     pub source: String,
     /// Options of the superblock.
     pub super_options: String,
 }
 
 impl MountEntry {
-    /// Reads a mount table; lines that are not understood are left out.
+    /// Parses a mount table; malformed lines are skipped.
     pub fn parse_table(text: &str) -> Vec<Self> {
         text.lines().filter_map(Self::parse).collect()
     }
@@ -219,7 +218,7 @@ impl MountEntry {
         })
     }
 
-    /// Both kinds of options as one list, none twice: what mount(8) shows.
+    /// Both kinds of options in one list without duplicates, as shown by mount(8).
     pub fn resolved_options(&self) -> String {
         let mut options: Vec<&str> = self.options.split(',').collect();
         for option in self.super_options.split(',').filter(|option| !option.is_empty()) {
@@ -231,13 +230,13 @@ impl MountEntry {
     }
 }
 
-/// The mount that holds a path: the last one mounted among those with the longest matching target.
+/// Mount that contains a path: the last one mounted among those with the longest matching target.
 pub fn holder<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())
 }
 
-/// Undoes the octal escapes of the mount table (`\040` for a blank).
+/// Decodes the octal escapes of the mount table (`\040` is a blank).
 pub(crate) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -250,10 +249,10 @@ pub(crate) fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The mount table of this process.
+/// Mount table of this process.
 ///
 /// # Errors
-/// When `/proc` is not mounted.
+/// If `/proc` is not mounted.
 pub fn table() -> io::Result<Vec<MountEntry>> {
     Ok(MountEntry::parse_table(&fs::read_to_string("/proc/self/mountinfo")?))
 }
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_sorted_by_kind() {
+    fn options_are_split_by_kind() {
         check("", expect!["Options { attributes: MountAttrFlags(0x0), parameters: [] }"]);
         check(
             "defaults,noatime,data=writeback,nobarrier",
@@ -299,7 +298,7 @@ mod tests {
 not a line";
 
     #[test]
-    fn the_mount_table_is_read() {
+    fn the_mount_table_is_parsed() {
         let mounts = MountEntry::parse_table(TABLE);
         assert_eq!(mounts.len(), 4);
         assert_eq!(mounts[2].target, Path::new("/mnt/with blank"));
@@ -317,7 +316,7 @@ not a line";
     }
 
     #[test]
-    fn a_refused_mount_tells_the_step() {
+    fn a_failed_mount_reports_the_step() {
         let request = MountRequest {
             source: "none".into(),
             target: "/".into(),

@@ -1,52 +1,52 @@
-//! Options that kernels and tools have given up: plans written before are run with what is left of
-//! them, and it is said.
+//! Options removed from kernels and tools: plans that use them run without them, and the report
+//! says so.
 //!
-//! A level of the plan enters; out comes the level as it is put into force, what of it is gone, and
-//! what is kept though it says less than it seems. The table is `options.toml`. Whether an option
-//! is gone is decided by the version of the running kernel where the table has one; a kernel that
-//! does not tell its version counts as new. Not here: options that nobody knows, which mkfs and the
-//! kernel refuse with their own words.
+//! The input is a filesystem level of the plan. The output is the level in effect, the removed
+//! options, and the options that are kept although they have little or no effect. The table is
+//! `options.toml`. If the table has a kernel version, the version of the running kernel decides; a
+//! kernel without version counts as new. Unknown options are not handled here: mkfs and the kernel
+//! reject them.
 
 use std::path::Path;
 
 use model::{FilesystemLevel, Warning};
 use serde::Deserialize;
 
-use crate::{catalogue::Filesystem, host::Host, mount};
+use crate::{catalog::Filesystem, host::Host, mount};
 
 const EMBEDDED: &str = include_str!("../options.toml");
 
-/// One entry of the table.
+/// Entry of the table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     filesystems: Vec<String>,
-    r#where: Where,
+    r#where: OptionKind,
     names: Vec<String>,
     value: Option<String>,
     #[serde(default)]
     takes: bool,
     kernel: Option<String>,
-    action: Act,
+    action: Action,
     #[serde(default)]
     by: String,
     #[serde(default)]
     also: Vec<String>,
     instead: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever reads the table"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "documentation of the entry"))]
     source: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Where {
+enum OptionKind {
     Mount,
     Mkfs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Act {
+enum Action {
     Drop,
     Replace,
     Keep,
@@ -58,35 +58,35 @@ struct Document {
     option: Vec<Entry>,
 }
 
-/// A level as it is put into force here.
+/// Filesystem level with the options in effect.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InForce {
-    /// The level without what is gone.
+pub struct ResolvedOptions {
+    /// Level without the removed options.
     pub level: FilesystemLevel,
-    /// What is gone: [`Warning::OptionGone`] for each option.
-    pub gone: Vec<Warning>,
-    /// What is given as the plan has it, and what it means: a sentence without a full stop each.
+    /// Removed options: one [`Warning::OptionGone`] each.
+    pub removed: Vec<Warning>,
+    /// Options passed on unchanged, with their meaning, as sentences without a full stop.
     pub kept: Vec<String>,
 }
 
-/// What of a level's options this machine still has. Arguments of mkfs are looked up for the entry
-/// that it is made from, mount options for the one that it becomes.
+/// Resolves the options of a level for this machine. Arguments of mkfs are looked up for the
+/// original type, mount options for the type after conversion.
 ///
 /// # Panics
-/// Never: a test reads the embedded table.
-pub fn in_force(
+/// Never: a test parses the embedded table.
+pub fn resolve_options(
     level: &FilesystemLevel,
     filesystem: &Filesystem,
-    becomes: Option<&Filesystem>,
+    converted_to: Option<&Filesystem>,
     host: &dyn Host,
-) -> InForce {
+) -> ResolvedOptions {
     let table = match toml::from_str::<Document>(EMBEDDED) {
         Ok(document) => document.option,
-        Err(error) => unreachable!("the embedded table of options is broken: {error}"),
+        Err(error) => unreachable!("the embedded options table is invalid: {error}"),
     };
     let release = host.read(Path::new("/proc/sys/kernel/osrelease")).ok();
     let kernel = release.as_deref().and_then(version);
-    let of = |place: Where, name: &str| {
+    let of = |place: OptionKind, name: &str| {
         let fits = |entry: &&Entry| {
             let old = |since| kernel.is_some_and(|kernel| Some(kernel) < version(since));
             entry.r#where == place
@@ -95,40 +95,41 @@ pub fn in_force(
         };
         table.iter().filter(fits).collect::<Vec<_>>()
     };
-    let mut answer = InForce { level: level.clone(), gone: Vec::new(), kept: Vec::new() };
-    let (made, mounted) = (&filesystem.name, &becomes.unwrap_or(filesystem).name);
-    mkfs(&of(Where::Mkfs, made), made, &mut answer);
-    mount_options(&of(Where::Mount, mounted), mounted, &mut answer);
-    answer
+    let mut resolved =
+        ResolvedOptions { level: level.clone(), removed: Vec::new(), kept: Vec::new() };
+    let (made, mounted) = (&filesystem.name, &converted_to.unwrap_or(filesystem).name);
+    mkfs(&of(OptionKind::Mkfs, made), made, &mut resolved);
+    mount_options(&of(OptionKind::Mount, mounted), mounted, &mut resolved);
+    resolved
 }
 
-/// Major and minor number of a kernel's release.
+/// Major and minor version of a kernel release.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-impl InForce {
-    /// Takes down what the entry says of an option, and what was put in its place.
-    fn say(&mut self, entry: &Entry, filesystem: &str, option: &str, by: Option<&str>) {
+impl ResolvedOptions {
+    /// Records the entry for an option, and its replacement.
+    fn add(&mut self, entry: &Entry, filesystem: &str, option: &str, by: Option<&str>) {
         let kind = match entry.r#where {
-            Where::Mount => "mount option",
-            Where::Mkfs => "mkfs argument",
+            OptionKind::Mount => "mount option",
+            OptionKind::Mkfs => "mkfs argument",
         };
         let (option, instead) = (format!("{kind} {option} of {filesystem}"), &entry.instead);
-        if entry.action == Act::Keep {
+        if entry.action == Action::Keep {
             return self.kept.push(format!("{option}: {instead}"));
         }
         let since = entry.kernel.as_ref().map(|kernel| format!("since Linux {kernel}, "));
-        let done = by.map_or("left out".to_owned(), |by| format!("replaced by {by}"));
+        let done = by.map_or("omitted".to_owned(), |by| format!("replaced by {by}"));
         let instead = format!("{}{done}; {instead}", since.unwrap_or_default());
-        self.gone.push(Warning::OptionGone { option, instead });
+        self.removed.push(Warning::OptionRemoved { option, instead });
     }
 }
 
-fn mount_options(table: &[&Entry], filesystem: &str, answer: &mut InForce) {
+fn mount_options(table: &[&Entry], filesystem: &str, resolved: &mut ResolvedOptions) {
     let mut left = Vec::new();
-    let words = mount::split(&answer.level.mount);
+    let words = mount::split(&resolved.level.mount);
     for word in &words {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let entry = table.iter().find(|entry| {
@@ -136,50 +137,51 @@ fn mount_options(table: &[&Entry], filesystem: &str, answer: &mut InForce) {
                 && entry.value.as_deref().is_none_or(|only| only == value)
         });
         if let Some(entry) = entry {
-            answer.say(entry, filesystem, word, None);
+            resolved.add(entry, filesystem, word, None);
         }
-        if entry.is_none_or(|entry| entry.action == Act::Keep) {
+        if entry.is_none_or(|entry| entry.action == Action::Keep) {
             // A comma within a value was quoted.
             left.push(if word.contains(',') { format!("\"{word}\"") } else { word.clone() });
         }
     }
     if left.len() < words.len() {
-        answer.level.mount = left.join(",");
+        resolved.level.mount = left.join(",");
     }
 }
 
-fn mkfs(table: &[&Entry], filesystem: &str, answer: &mut InForce) {
-    let given = std::mem::take(&mut answer.level.mkfs);
-    let has = |name: &String| given.iter().any(|argument| glued(argument, name).is_some());
+fn mkfs(table: &[&Entry], filesystem: &str, resolved: &mut ResolvedOptions) {
+    let given = std::mem::take(&mut resolved.level.mkfs);
+    let has = |name: &String| given.iter().any(|argument| attached_value(argument, name).is_some());
     let mut arguments = given.iter();
     while let Some(argument) = arguments.next() {
-        let known = |entry: &&&Entry| entry.names.iter().any(|n| glued(argument, n).is_some());
+        let known =
+            |entry: &&&Entry| entry.names.iter().any(|n| attached_value(argument, n).is_some());
         let Some(entry) = table.iter().find(known) else {
-            answer.level.mkfs.push(argument.clone());
+            resolved.level.mkfs.push(argument.clone());
             continue;
         };
-        let mut value = entry.names.iter().find_map(|name| glued(argument, name));
-        let mut told = argument.clone();
+        let mut value = entry.names.iter().find_map(|name| attached_value(argument, name));
+        let mut shown = argument.clone();
         if entry.takes && value.is_some_and(str::is_empty) {
             value = arguments.next().map(String::as_str);
-            told = format!("{told} {}", value.unwrap_or_default());
+            shown = format!("{shown} {}", value.unwrap_or_default());
         }
         let same = has(&entry.by) || entry.also.iter().any(has);
-        let replaced = value.filter(|_| entry.action == Act::Replace && !same);
+        let replaced = value.filter(|_| entry.action == Action::Replace && !same);
         let by = replaced.map(|value| [entry.by.clone(), value.to_owned()]);
-        answer.say(
+        resolved.add(
             entry,
             filesystem,
-            told.trim_end(),
+            shown.trim_end(),
             by.as_ref().map(|by| by.join(" ")).as_deref(),
         );
-        answer.level.mkfs.extend(by.into_iter().flatten());
+        resolved.level.mkfs.extend(by.into_iter().flatten());
     }
 }
 
-/// What follows the name of an option within the same argument: nothing, the rest of a short one,
-/// or what stands after the `=` of a long one. `None` if it is another option.
-fn glued<'a>(argument: &'a str, name: &str) -> Option<&'a str> {
+/// Value of an option within the same argument: empty, the rest of a short option, or the text
+/// after the `=` of a long one. `None` if it is another option.
+fn attached_value<'a>(argument: &'a str, name: &str) -> Option<&'a str> {
     let rest = argument.strip_prefix(name).filter(|_| !name.is_empty())?;
     match name.starts_with("--") {
         true if rest.is_empty() => Some(rest),
@@ -191,64 +193,64 @@ fn glued<'a>(argument: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Catalogue, FakeHost};
+    use crate::{Catalog, FakeHost};
 
     fn check(base: &str, mkfs: &[&str], mount: &str, kernel: &str) -> (String, String, String) {
-        let folder = tempfile::tempdir().unwrap();
-        let host = FakeHost::new(folder.path()).file("/proc/sys/kernel/osrelease", kernel);
-        let catalogue = Catalogue::embedded();
+        let directory = tempfile::tempdir().unwrap();
+        let host = FakeHost::new(directory.path()).file("/proc/sys/kernel/osrelease", kernel);
+        let catalog = Catalog::embedded();
         let mkfs = mkfs.iter().map(|argument| (*argument).to_owned()).collect();
         let level = FilesystemLevel { mkfs, mount: mount.into(), ..FilesystemLevel::plain(base) };
-        let answer = in_force(&level, catalogue.get(base).unwrap(), None, &host);
-        let gone = answer.gone.iter().map(|warning| {
-            let Warning::OptionGone { option, .. } = warning else { panic!("{warning:?}") };
+        let resolved = resolve_options(&level, catalog.get(base).unwrap(), None, &host);
+        let removed = resolved.removed.iter().map(|warning| {
+            let Warning::OptionRemoved { option, .. } = warning else { panic!("{warning:?}") };
             option.as_str()
         });
-        let said: Vec<_> = gone.chain(answer.kept.iter().map(String::as_str)).collect();
-        (answer.level.mkfs.join(" "), answer.level.mount, said.join("; "))
+        let described: Vec<_> = removed.chain(resolved.kept.iter().map(String::as_str)).collect();
+        (resolved.level.mkfs.join(" "), resolved.level.mount, described.join("; "))
     }
 
     #[test]
-    fn the_table_is_sound() {
-        let catalogue = Catalogue::embedded();
+    fn the_table_is_valid() {
+        let catalog = Catalog::embedded();
         let document: Document = toml::from_str(EMBEDDED).unwrap();
         for entry in document.option {
             assert!(!entry.instead.ends_with('.') && !entry.source.is_empty(), "{entry:?}");
-            assert_eq!(entry.action == Act::Replace, !entry.by.is_empty(), "{entry:?}");
+            assert_eq!(entry.action == Action::Replace, !entry.by.is_empty(), "{entry:?}");
             assert!(entry.kernel.as_deref().is_none_or(|kernel| version(kernel).is_some()));
-            assert!(entry.filesystems.iter().all(|name| catalogue.get(name).is_ok()), "{entry:?}");
+            assert!(entry.filesystems.iter().all(|name| catalog.get(name).is_ok()), "{entry:?}");
         }
     }
 
     #[test]
-    fn what_ext4_ignores_is_left_out_and_what_it_takes_stays() {
+    fn options_removed_from_ext4_are_omitted() {
         let options = "rw,noatime,data=writeback,barrier=0,nobh,commit=60";
-        let (_, mount, said) = check("ext4", &[], options, "6.18.44\n");
+        let (_, mount, described) = check("ext4", &[], options, "6.18.44\n");
         assert_eq!(mount, "rw,noatime,data=writeback,barrier=0,commit=60");
-        assert_eq!(said, "mount option nobh of ext4");
+        assert_eq!(described, "mount option nobh of ext4");
     }
 
     #[test]
-    fn a_kernel_that_still_has_an_option_is_given_it() {
+    fn options_are_kept_on_kernels_that_have_them() {
         let options = "nobarrier,logbsize=262144,logbufs=8";
-        let (_, mount, said) = check("xfs", &[], options, "4.19.0-rc1");
+        let (_, mount, described) = check("xfs", &[], options, "4.19.0-rc1");
         assert_eq!(mount, "logbsize=262144,logbufs=8");
         assert_eq!(
-            said,
+            described,
             "mount option nobarrier of xfs; mount option logbufs=8 of xfs: it is the default"
         );
-        let (_, mount, said) = check("xfs", &[], "nobarrier,logbufs=4", "4.18.20");
-        assert_eq!((mount.as_str(), said.as_str()), ("nobarrier,logbufs=4", ""));
+        let (_, mount, described) = check("xfs", &[], "nobarrier,logbufs=4", "4.18.20");
+        assert_eq!((mount.as_str(), described.as_str()), ("nobarrier,logbufs=4", ""));
         assert_eq!(check("xfs", &[], "ikeep", "6.17.1").1, "ikeep");
         assert_eq!(check("xfs", &[], "ikeep", "6.18.0").1, "");
         assert_eq!(check("xfs", &[], "context=\"a,b\",delaylog", "6.1").1, "\"context=a,b\"");
     }
 
     #[test]
-    fn the_size_of_leaves_is_that_of_nodes() {
+    fn leafsize_is_replaced_by_nodesize() {
         let check = |mkfs: &[&str]| {
-            let (mkfs, _, said) = check("btrfs", mkfs, "", "6.18");
-            (mkfs, said)
+            let (mkfs, _, described) = check("btrfs", mkfs, "", "6.18");
+            (mkfs, described)
         };
         let both = check(&["-l", "16384", "-n", "16384"]);
         assert_eq!(both, ("-n 16384".into(), "mkfs argument -l 16384 of btrfs".into()));
@@ -259,17 +261,17 @@ mod tests {
     }
 
     #[test]
-    fn what_it_becomes_decides_about_mount_options() {
-        let folder = tempfile::tempdir().unwrap();
-        let host = FakeHost::new(folder.path());
-        let catalogue = Catalogue::embedded();
-        let [ext4, btrfs] = ["ext4", "btrfs"].map(|name| catalogue.get(name).unwrap());
+    fn mount_options_are_resolved_for_the_converted_type() {
+        let directory = tempfile::tempdir().unwrap();
+        let host = FakeHost::new(directory.path());
+        let catalog = Catalog::embedded();
+        let [ext4, btrfs] = ["ext4", "btrfs"].map(|name| catalog.get(name).unwrap());
         let mount = "nobh,subvolid=0".to_owned();
         let level = FilesystemLevel { mount, ..FilesystemLevel::plain("ext4") };
-        let answer = in_force(&level, ext4, Some(btrfs), &host);
-        assert_eq!((answer.level.mount.as_str(), answer.gone.len()), ("nobh,subvolid=0", 0));
-        assert!(answer.kept[0].ends_with("reads back as subvolid=5"), "{:?}", answer.kept);
-        let answer = in_force(&level, ext4, None, &host);
-        assert_eq!((answer.level.mount.as_str(), answer.gone.len()), ("subvolid=0", 1));
+        let resolved = resolve_options(&level, ext4, Some(btrfs), &host);
+        assert_eq!((resolved.level.mount.as_str(), resolved.removed.len()), ("nobh,subvolid=0", 0));
+        assert!(resolved.kept[0].ends_with("reads back as subvolid=5"), "{:?}", resolved.kept);
+        let resolved = resolve_options(&level, ext4, None, &host);
+        assert_eq!((resolved.level.mount.as_str(), resolved.removed.len()), ("subvolid=0", 1));
     }
 }

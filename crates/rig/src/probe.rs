@@ -1,8 +1,9 @@
-//! Facts about the machine, as it tells them itself. A fact it does not tell is absent.
+//! Environment facts of the machine, read from the kernel. Facts that are not available are
+//! omitted.
 //!
-//! Names are dotted and stable, since runs are compared by them: `kernel.*`, `cpu.*`, `memory.*`,
-//! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`. Serial numbers are told as the
-//! beginning of their hash: enough to tell whether two runs had the same device, and no more.
+//! Names are dotted and stable, because runs are compared by them: `kernel.*`, `cpu.*`, `memory.*`,
+//! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`. Serial numbers are recorded as
+//! the beginning of their hash, sufficient to compare the devices of two runs.
 
 mod cleaner;
 mod device;
@@ -35,12 +36,12 @@ fn put_file(host: &dyn Host, environment: &mut Environment, name: impl Into<Stri
     }
 }
 
-/// The first 32 bits of the SHA-256 of some bytes, in hexadecimal.
+/// First 32 bits of the SHA-256 of some bytes, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Facts about the filesystem that holds a path, and its device: what lies under an image or
+/// Facts about the filesystem that contains a path and about its device, below an image or
 /// directory.
 pub fn holder(host: &dyn Host, path: &Path) -> Environment {
     let mut facts = Environment::default();
@@ -49,9 +50,9 @@ pub fn holder(host: &dyn Host, path: &Path) -> Environment {
     facts.set("backing.fstype", &mount.fstype);
     facts.set("backing.source", &mount.source);
     facts.set("backing.options", mount.resolved_options());
-    if let Ok(Statistics { total, usable, .. }) = host.statistics(path) {
+    if let Ok(Statistics { total, available, .. }) = host.statistics(path) {
         facts.set("backing.size_bytes", total.0.to_string());
-        facts.set("backing.usable_bytes", usable.0.to_string());
+        facts.set("backing.usable_bytes", available.0.to_string());
     }
     if let Some(name) = device_name(host, mount) {
         facts.set("backing.device", &name);
@@ -60,14 +61,15 @@ pub fn holder(host: &dyn Host, path: &Path) -> Environment {
     facts
 }
 
-/// The kernel's name of the block device that holds a path; `None` where it is on none, or on many.
+/// Kernel name of the block device that contains a path; `None` if there is none or several.
 pub(crate) fn device_of(host: &dyn Host, path: &Path) -> Option<String> {
     let mounts = host.mounts().ok()?;
     device_name(host, mount_of(&mounts, path)?)
 }
 
-/// By device number where that is a block device's; filesystems with numbers of their own, such as
-/// btrfs, tell their first device as the source, which is all of it only if there is no other.
+/// Found by device number if it is that of a block device. Filesystems with generated numbers, such
+/// as btrfs, report their first device as the source, which is sufficient only if there is no
+/// other.
 fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let number = Path::new("/sys/dev/block").join(&mount.device);
@@ -81,13 +83,13 @@ fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
     (mount.fstype != "btrfs" || single_btrfs(host, &found)).then_some(found)
 }
 
-/// Whether a btrfs that is seen by this device has no other: `/sys/fs/btrfs/UUID/devices` lists
-/// them.
+/// True if the btrfs filesystem on this device has no other device: `/sys/fs/btrfs/UUID/devices`
+/// lists them.
 fn single_btrfs(host: &dyn Host, name: &str) -> bool {
-    let folder = Path::new("/sys/fs/btrfs");
-    let filesystems = host.list(folder).unwrap_or_default();
+    let btrfs = Path::new("/sys/fs/btrfs");
+    let filesystems = host.list(btrfs).unwrap_or_default();
     let mut lists =
-        filesystems.iter().filter_map(|uuid| host.list(&folder.join(uuid).join("devices")).ok());
+        filesystems.iter().filter_map(|uuid| host.list(&btrfs.join(uuid).join("devices")).ok());
     lists.any(|devices| devices.len() == 1 && devices[0] == name)
 }
 

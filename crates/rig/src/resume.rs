@@ -1,9 +1,9 @@
-//! Going on after a boot: a unit of systemd that resumes one run when the machine is up again.
+//! Resumption after a reboot: a systemd unit that resumes one run when the machine is up again.
 //!
-//! The unit outlives the session that writes it, so it is no entry of an undo journal: it is taken
-//! away by the session that it starts before that does anything else, and by `fslab clean`. A boot
-//! that the run itself brings about, by a crash of the kernel, therefore starts nothing, and a
-//! machine is booted at most once for each trial that was kept.
+//! The unit outlives the session that writes it, so it is not an entry of an undo journal. The
+//! session that it starts removes it first, as does `fslab clean`. A reboot caused by the run
+//! itself, such as a kernel crash, therefore does not start a run, and the machine is rebooted at
+//! most once per stored trial.
 
 use std::{
     io,
@@ -17,104 +17,102 @@ use crate::host::Host;
 /// Name of the unit.
 const UNIT: &str = "fslab-resume.service";
 
-/// Where the administrator's own units lie (systemd.unit(5)).
+/// Directory of local units (systemd.unit(5)).
 const DIRECTORY: &str = "/etc/systemd/system";
 
-/// The first line, by which the unit is known to be ours.
-const MARK: &str = "# Written by fslab; it goes on with one run after a boot.";
+/// First line, which identifies units of fslab.
+const MARK: &str = "# Written by fslab; resumes one run after a reboot.";
 
-/// Why a run cannot go on by itself after a boot.
+/// Reasons why a run cannot resume automatically after a reboot.
 #[derive(Debug, Error)]
 pub enum ResumeError {
-    /// No systemd, or not root.
+    /// systemd or root privileges are missing.
     #[error(
-        "{problem}, so nothing can start the rest of the run; boot the machine by hand and go on \
+        "{problem}, so the run cannot resume automatically; reboot the machine and continue \
          with `fslab run --resume`"
     )]
     Unavailable {
-        /// What is missing.
+        /// Missing requirement.
         problem: &'static str,
     },
-    /// Another run waits for a boot.
+    /// Another run is waiting for a reboot.
     #[error(
-        "another run waits for a boot already ({}); let it go on, or take it away with `fslab clean`",
+        "another run is waiting for a reboot ({}); let it resume, or remove it with `fslab clean`",
         .path.display()
     )]
-    Taken {
-        /// The unit.
+    UnitExists {
+        /// Path of the unit.
         path: PathBuf,
     },
     /// A file could not be written or removed.
     #[error("{what} {}", .path.display())]
     File {
-        /// What was being done.
+        /// Operation.
         what: &'static str,
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// systemctl(1) failed.
     #[error("`{command}` {verdict}")]
     Systemctl {
-        /// The command.
+        /// Command line.
         command: String,
-        /// How it ended, and what it said.
+        /// Exit status and output.
         verdict: String,
     },
 }
 
-/// Whether a unit can be written and started at boot.
+/// Checks that a unit can be written and started at boot.
 ///
 /// # Errors
-/// [`ResumeError::Unavailable`] says what is missing.
+/// [`ResumeError::Unavailable`] with the missing requirement.
 pub fn available(host: &dyn Host) -> Result<(), ResumeError> {
-    // The documented test for a running systemd, sd_booted(3).
+    // Documented test for a running systemd, sd_booted(3).
     let problem = if host.entry(Path::new("/run/systemd/system")).is_err() {
-        "systemd does not run this machine"
+        "systemd is not the init process"
     } else if host.find("systemctl").is_none() {
-        "there is no systemctl"
+        "systemctl not found"
     } else if !host.is_root() {
-        "only root may write a unit"
+        "only root can write a unit"
     } else {
         return Ok(());
     };
     Err(ResumeError::Unavailable { problem })
 }
 
-/// Writes the unit that runs `argv` in `directory` at the next boot, and enables it.
+/// Writes and enables a unit that runs `argv` in `directory` at the next boot.
 ///
 /// # Errors
-/// [`ResumeError`]; nothing of ours is left behind then.
-pub fn arm(host: &dyn Host, argv: &[String], directory: &Path) -> Result<(), ResumeError> {
+/// [`ResumeError`]; the unit is removed again.
+pub fn install_unit(host: &dyn Host, argv: &[String], directory: &Path) -> Result<(), ResumeError> {
     available(host)?;
     let control = |text: &str| text.contains(char::is_control);
     if control(&directory.display().to_string()) || argv.iter().any(|argument| control(argument)) {
-        return Err(ResumeError::Unavailable {
-            problem: "a path has a line break or the like in it",
-        });
+        return Err(ResumeError::Unavailable { problem: "a path contains a control character" });
     }
     let path = path();
     host.create(&path, &text(argv, directory)).map_err(|source| {
         let path = path.clone();
         if source.kind() == io::ErrorKind::AlreadyExists {
-            return ResumeError::Taken { path };
+            return ResumeError::UnitExists { path };
         }
         ResumeError::File { what: "writing", path, source }
     })?;
     let enabled = systemctl(host, &["daemon-reload"]).and_then(|()| {
         systemctl(host, &["enable", UNIT])?;
-        host.sync(&path).map_err(|source| ResumeError::File { what: "flushing", path, source })
+        host.sync(&path).map_err(|source| ResumeError::File { what: "syncing", path, source })
     });
-    enabled.inspect_err(|_| drop(disarm(host, None)))
+    enabled.inspect_err(|_| drop(remove_unit(host, None)))
 }
 
-/// Takes the unit away if it is there, ours, and has this word among its arguments (any, for
-/// `None`); whether it did.
+/// Removes the unit if it exists, was written by fslab, and has this argument (any if `None`).
+/// Returns true if it was removed.
 ///
 /// # Errors
-/// [`ResumeError`] when it stays.
-pub fn disarm(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeError> {
+/// [`ResumeError`] if it cannot be removed.
+pub fn remove_unit(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeError> {
     let path = path();
     let ours = |text: String| {
         text.starts_with(MARK) && word.is_none_or(|word| text.contains(&quoted(word)))
@@ -122,7 +120,7 @@ pub fn disarm(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeError> 
     if !host.read(&path).is_ok_and(ours) {
         return Ok(false);
     }
-    // What is not enabled cannot be disabled; the file is what matters.
+    // A unit that is not enabled cannot be disabled; only the file matters.
     let _ = systemctl(host, &["disable", UNIT]);
     host.remove_file(&path).map_err(|source| ResumeError::File {
         what: "removing",
@@ -133,7 +131,7 @@ pub fn disarm(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeError> 
     Ok(true)
 }
 
-/// Boots the machine; returns while it goes down.
+/// Reboots the machine; returns while it shuts down.
 ///
 /// # Errors
 /// [`ResumeError::Systemctl`].
@@ -160,7 +158,7 @@ fn systemctl(host: &dyn Host, arguments: &[&str]) -> Result<(), ResumeError> {
 fn text(argv: &[String], directory: &Path) -> String {
     let command: Vec<String> = argv.iter().map(|argument| quoted(argument)).collect();
     format!(
-        "{MARK}\n[Unit]\nDescription=The rest of an fslab run\nAfter=local-fs.target \
+        "{MARK}\n[Unit]\nDescription=Resume an fslab run\nAfter=local-fs.target \
          multi-user.target\n\n[Service]\nType=idle\nWorkingDirectory={}\nExecStart={}\n\
          KillMode=mixed\nTimeoutStopSec=infinity\n\n[Install]\nWantedBy=multi-user.target\n",
         directory.display().to_string().replace('%', "%%"),
@@ -168,7 +166,7 @@ fn text(argv: &[String], directory: &Path) -> String {
     )
 }
 
-/// An argument as systemd.service(5), COMMAND LINES, takes it: in double quotes, with its
+/// Quotes an argument according to systemd.service(5), COMMAND LINES: in double quotes, with
 /// specifiers, variables, and escapes made literal.
 fn quoted(argument: &str) -> String {
     let mut text = String::from("\"");
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_out_of_systemd_as_they_went_in() {
+    fn arguments_are_quoted_for_systemd() {
         let text = text(&argv(), Path::new("/srv/my runs"));
         assert!(text.starts_with(MARK));
         assert!(text.contains(
@@ -205,39 +203,39 @@ mod tests {
     }
 
     #[test]
-    fn without_systemd_nothing_is_written() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let host = FakeHost::new(folder.path());
-        let error = arm(&host, &argv(), Path::new("/srv")).unwrap_err();
-        assert!(error.to_string().contains("boot the machine by hand"), "{error}");
+    fn no_unit_is_written_without_systemd() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let host = FakeHost::new(temp.path());
+        let error = install_unit(&host, &argv(), Path::new("/srv")).unwrap_err();
+        assert!(error.to_string().contains("reboot the machine"), "{error}");
         assert!(host.read(&path()).is_err());
-        assert!(!disarm(&host, None).unwrap());
+        assert!(!remove_unit(&host, None).unwrap());
     }
 
     #[test]
-    fn a_unit_is_enabled_belongs_to_one_run_and_is_taken_away_by_it() {
-        let folder = tempfile::TempDir::new().unwrap();
+    fn a_unit_belongs_to_one_run_which_removes_it() {
+        let temp = tempfile::TempDir::new().unwrap();
         let answer = crate::host::Output { status: Some(0), ..crate::host::Output::default() };
-        let host = FakeHost::new(folder.path())
+        let host = FakeHost::new(temp.path())
             .file("/run/systemd/system/x", "")
             .file("/etc/systemd/system/other.service", "")
             .program("systemctl", [answer]);
-        arm(&host, &argv(), Path::new("/srv")).unwrap();
+        install_unit(&host, &argv(), Path::new("/srv")).unwrap();
         assert!(host.done().contains(&"systemctl enable fslab-resume.service".to_owned()));
-        let taken = arm(&host, &argv(), Path::new("/srv"));
-        assert!(matches!(taken, Err(ResumeError::Taken { .. })));
-        assert!(!disarm(&host, Some("/srv/another.fslab")).unwrap(), "another run's");
-        assert!(disarm(&host, Some(&argv()[3])).unwrap());
+        let existing = install_unit(&host, &argv(), Path::new("/srv"));
+        assert!(matches!(existing, Err(ResumeError::UnitExists { .. })));
+        assert!(!remove_unit(&host, Some("/srv/another.fslab")).unwrap(), "another run's");
+        assert!(remove_unit(&host, Some(&argv()[3])).unwrap());
         assert!(host.read(&path()).is_err());
         assert!(host.done().contains(&"systemctl disable fslab-resume.service".to_owned()));
     }
 
     #[test]
-    fn a_unit_of_somebody_else_stays() {
-        let folder = tempfile::TempDir::new().unwrap();
+    fn foreign_units_are_not_removed() {
+        let temp = tempfile::TempDir::new().unwrap();
         let unit = format!("{DIRECTORY}/{UNIT}");
-        let host = FakeHost::new(folder.path()).file(&unit, "[Unit]\n");
-        assert!(!disarm(&host, None).unwrap());
+        let host = FakeHost::new(temp.path()).file(&unit, "[Unit]\n");
+        assert!(!remove_unit(&host, None).unwrap());
         assert_eq!(host.read(&path()).unwrap(), "[Unit]\n");
     }
 }

@@ -1,121 +1,121 @@
-//! What is done to a filesystem between mkfs and the workload, as a list of stages.
+//! Operations on a filesystem between mkfs and the workload, as a list of stages.
 //!
-//! The steps of a plan enter, with what the filesystem is and becomes; out comes every mount,
-//! unmount, tree, and program in order, exactly as it is carried out by an instance and shown by
-//! `fslab show`. The filesystem is mounted or unmounted only where the next step needs it, and the
-//! last stage leaves it unmounted.
+//! The input is the `setup` of a plan and the filesystem's types before and after conversion. The
+//! output is every mount, unmount, tree, and program in order, exactly as executed by an instance
+//! and shown by `fslab show`. The filesystem is mounted or unmounted only if the next step requires
+//! it, and the last stage leaves it unmounted.
 //!
-//! A filesystem that becomes another is that from the last step on that is run unmounted: only such
-//! a program has the device to itself. Until then it is mounted as the entry it was made from, with
-//! the options that this entry always has, since those of the plan are meant for what it becomes.
-//! Without `becomes`, all mounts have the plan's options.
+//! A converted filesystem has its new type after the last step that runs unmounted: only such a
+//! program has exclusive access to the device. Before, it is mounted as its original type with the
+//! fixed options of that catalog entry, because the options of the plan are meant for the new type.
+//! Without `converted_to`, all mounts use the plan's options.
 
 use std::path::{Path, PathBuf};
 
 use model::{Bytes, FilesystemLevel, SetupStep};
 
-use crate::{catalogue::Filesystem, mount::MountRequest};
+use crate::{catalog::Filesystem, mount::MountRequest};
 
-/// One thing that is done.
+/// One stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage<'a> {
-    /// It is mounted.
+    /// Mount.
     Mount {
-        /// As what.
+        /// Type of the filesystem.
         filesystem: &'a Filesystem,
-        /// How.
+        /// Mount parameters.
         request: MountRequest,
     },
-    /// It is unmounted.
+    /// Unmount.
     Unmount,
-    /// A source tree is written.
+    /// Writes a source tree.
     Populate {
-        /// The directory, which is made.
+        /// Directory, which is created.
         directory: PathBuf,
-        /// Files of the tree.
+        /// Number of files.
         files: u64,
     },
-    /// A directory is removed with all that is in it.
+    /// Removes a directory with its contents.
     Remove {
-        /// The directory.
+        /// Directory.
         directory: PathBuf,
     },
-    /// A program is run.
+    /// Runs a program.
     Run {
         /// Program and arguments.
         argv: Vec<String>,
     },
 }
 
-/// Where and of what size an instance is.
+/// Devices, mount point, and size of a filesystem instance.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    /// Its devices, in the order of the plan.
+pub struct SetupTarget<'a> {
+    /// Devices, in the order of the plan.
     pub devices: &'a [String],
-    /// The size of the devices together.
+    /// Total size of the devices.
     pub size: Bytes,
-    /// Where it is mounted.
-    pub target: &'a Path,
+    /// Mount point.
+    pub mount_point: &'a Path,
 }
 
-impl Ground<'_> {
-    /// How a filesystem is mounted here, with the options of a level.
+impl SetupTarget<'_> {
+    /// Mount parameters of a filesystem with the options of a level.
     pub fn request(&self, filesystem: &Filesystem, level: &FilesystemLevel) -> MountRequest {
         MountRequest {
             source: filesystem.mount_source(self.devices),
-            target: self.target.to_owned(),
+            target: self.mount_point.to_owned(),
             fstype: filesystem.fstype.clone(),
             options: filesystem.mount_options(self.devices, self.size, level),
         }
     }
 
-    /// An argument vector of the plan with its placeholders filled in.
+    /// Replaces the placeholders in an argument vector of the plan.
     fn filled(&self, argv: &[String]) -> Vec<String> {
         let device = self.devices.first().map_or("", String::as_str);
-        let target = self.target.display().to_string();
+        let target = self.mount_point.display().to_string();
         let fill =
             |argument: &String| argument.replace("{device}", device).replace("{mount}", &target);
         argv.iter().map(fill).collect()
     }
 }
 
-/// The stages of a level; none where its `setup` is empty.
+/// Stages of a level; empty if its `setup` is empty.
 pub fn stages<'a>(
     level: &FilesystemLevel,
     filesystem: &'a Filesystem,
-    becomes: Option<&'a Filesystem>,
-    ground: Ground<'_>,
+    converted_to: Option<&'a Filesystem>,
+    target: SetupTarget<'_>,
 ) -> Vec<Stage<'a>> {
     let unmounted = |step: &SetupStep| matches!(step, SetupStep::Unmounted { .. });
-    let turn = level.setup.iter().rposition(unmounted);
+    let conversion = level.setup.iter().rposition(unmounted);
     let mut stages = Vec::new();
     let mut is_mounted = false;
     for (index, step) in level.setup.iter().enumerate() {
         if unmounted(step) && is_mounted {
             stages.push(Stage::Unmount);
         } else if !unmounted(step) && !is_mounted {
-            let (filesystem, request) = match becomes {
-                Some(becomes) if turn.is_some_and(|turn| index > turn) => {
-                    (becomes, ground.request(becomes, level))
+            let (filesystem, request) = match converted_to {
+                Some(converted_to) if conversion.is_some_and(|conversion| index > conversion) => {
+                    (converted_to, target.request(converted_to, level))
                 }
                 Some(_) => {
-                    let plain = FilesystemLevel::plain(&*level.base);
-                    (filesystem, ground.request(filesystem, &plain))
+                    let plain = FilesystemLevel::plain(&*level.fs_type);
+                    (filesystem, target.request(filesystem, &plain))
                 }
-                None => (filesystem, ground.request(filesystem, level)),
+                None => (filesystem, target.request(filesystem, level)),
             };
             stages.push(Stage::Mount { filesystem, request });
         }
         is_mounted = !unmounted(step);
         stages.push(match step {
             SetupStep::Populate { directory, files } => {
-                Stage::Populate { directory: ground.target.join(directory), files: *files }
+                Stage::Populate { directory: target.mount_point.join(directory), files: *files }
             }
             SetupStep::Remove { directory } => {
-                Stage::Remove { directory: ground.target.join(directory) }
+                Stage::Remove { directory: target.mount_point.join(directory) }
             }
             SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => {
-                Stage::Run { argv: ground.filled(argv) }
+                Stage::Run { argv: target.filled(argv) }
             }
         });
     }

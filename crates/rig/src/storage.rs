@@ -1,7 +1,7 @@
-//! The storage of a run: claimed, made and described once; instances are made on it again and
-//! again.
+//! Storage of a run. It is claimed, created, and described once; every trial creates its filesystem
+//! on it.
 
-mod elsewhere;
+mod external;
 
 use std::{
     path::{Path, PathBuf},
@@ -11,60 +11,60 @@ use std::{
     },
 };
 
-use model::{Allocation, Bytes, Environment, Place, Storage, Warning, record::Action};
+use model::{Allocation, Bytes, Environment, Storage, StorageKind, Warning, record::Action};
 
-use self::elsewhere::Elsewhere;
+use self::external::ExternalDirectory;
 use crate::{
-    bench::Bench,
+    activity::MonitorCache,
     device::{Backing, Image, name_of},
     error::RigError,
-    evidence::Roster,
     guard::{self, ClaimedImage, Permission},
     host::Host,
-    instance::{Mounted, Wanted},
+    instance::{InstanceSpec, MountedFilesystem},
+    journaled_host::JournaledHost,
     memory::{self, Group},
     probe,
-    undo::{self, Journal, PREFIX, Stuck},
+    undo::{self, Journal, NotUndone, PREFIX},
 };
 
-/// What a run tells the rig besides its storage.
+/// Options of a run, in addition to its storage.
 #[derive(Clone, Debug)]
 pub struct RigOptions {
-    /// Where journal and mount point are; `None` for [`undo::default_state_directory`].
+    /// Directory of journal and mount point; `None` for [`undo::default_state_directory`].
     pub state_directory: Option<PathBuf>,
-    /// Unique name of the run: lower-case letters, digits and dashes.
+    /// Unique name of the run: lower-case letters, digits, and dashes.
     pub run_id: String,
-    /// What carries data and may lose it; see [`Permission::destroy`].
-    pub destroy: Vec<String>,
-    /// The file the run is stored in; never on the filesystem under test.
+    /// Devices whose data may be overwritten; see [`Permission::overwrite`].
+    pub overwrite: Vec<String>,
+    /// Run file; never on the filesystem under test.
     pub store_file: PathBuf,
-    /// Where images are made when the plan names no directory; made if it is missing.
+    /// Directory for images if the plan has no `image_directory`; created if missing.
     pub default_image_directory: PathBuf,
-    /// Set by the caller, from any thread or signal handler, to stop what takes long: filling a
-    /// filesystem up.
+    /// Set by the caller, from any thread or signal handler, to interrupt the filling of a
+    /// filesystem.
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// What the rig and its instance share.
+/// State shared by the rig and its instance.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) host: Arc<dyn Host>,
-    bench: Mutex<Bench>,
-    /// Whether an instance is alive.
+    journaled: Mutex<JournaledHost>,
+    /// True while an instance exists.
     pub(crate) occupied: AtomicBool,
-    /// What watches know of the tasks of the machine.
-    pub(crate) roster: Roster,
+    /// Cache of the activity monitor.
+    pub(crate) monitor_cache: MonitorCache,
 }
 
 impl Shared {
-    pub(crate) fn bench(&self) -> MutexGuard<'_, Bench> {
-        // The journal stays right when a holder panics: each line is written before its deed.
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn journaled(&self) -> MutexGuard<'_, JournaledHost> {
+        // The journal remains valid if a holder panics: each line is written before its operation.
+        self.journaled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The storage of a run. Dropping it puts the machine back; [`Rig::close`] does so and tells what
-/// stayed.
+/// Storage of a run. Dropping it undoes all changes; [`Rig::close`] also reports the changes that
+/// could not be undone.
 #[derive(Debug)]
 pub struct Rig {
     pub(crate) shared: Arc<Shared>,
@@ -74,16 +74,16 @@ pub struct Rig {
     storage: Storage,
     warnings: Vec<Warning>,
     group: Option<Group>,
-    elsewhere: Option<Elsewhere>,
+    external: Option<ExternalDirectory>,
     closed: bool,
 }
 
 impl Rig {
-    /// Claims the devices, or makes the images and attaches them, or finds the directory; then sets
-    /// the memory limit of the storage. Nothing is formatted yet.
+    /// Claims the devices, creates and attaches the images, or finds the directory; then sets the
+    /// memory limit of the storage. Nothing is formatted yet.
     ///
     /// # Errors
-    /// [`RigError`]; what was changed before is undone.
+    /// [`RigError`]; earlier changes are undone.
     pub fn open(
         host: Arc<dyn Host>,
         storage: &Storage,
@@ -93,10 +93,10 @@ impl Rig {
         if options.run_id.is_empty() || !options.run_id.chars().all(fit) {
             return Err(RigError::RunId { id: options.run_id });
         }
-        let what = match storage.place {
-            Place::Image { .. } => Some("making filesystems on image files"),
-            Place::Devices { .. } => Some("making filesystems on devices"),
-            Place::Directory { .. } => None,
+        let what = match storage.kind {
+            StorageKind::Image { .. } => Some("creating filesystems on image files"),
+            StorageKind::Devices { .. } => Some("creating filesystems on devices"),
+            StorageKind::Directory { .. } => None,
         };
         if let Some(what) = what.filter(|_| !host.is_root()) {
             return Err(RigError::NotRoot { what });
@@ -106,13 +106,13 @@ impl Rig {
             None => undo::default_state_directory(&*host)?,
         };
         let journal = Journal::create(&*host, &state, &options.run_id)?;
-        // Mount tables hold paths without links.
+        // Mount tables contain resolved paths.
         let state = follow(&*host, &state)?;
         let shared = Shared {
             host: Arc::clone(&host),
-            bench: Mutex::new(Bench::new(host, journal)),
+            journaled: Mutex::new(JournaledHost::new(host, journal)),
             occupied: AtomicBool::new(false),
-            roster: Roster::default(),
+            monitor_cache: MonitorCache::default(),
         };
         let mut rig = Self {
             shared: Arc::new(shared),
@@ -122,13 +122,13 @@ impl Rig {
             options,
             warnings: Vec::new(),
             group: None,
-            elsewhere: None,
+            external: None,
             closed: false,
         };
-        // From here on dropping `rig` undoes.
+        // From here on, dropping `rig` undoes all changes.
         rig.claim()?;
         rig.warnings.extend(rig.backing.warnings(&*rig.shared.host));
-        if let Some(memory) = storage.memory
+        if let Some(memory) = storage.memory_limit
             && let Some(warning) = rig.limit_memory(memory)
         {
             rig.warnings.push(warning);
@@ -138,18 +138,18 @@ impl Rig {
 
     fn claim(&mut self) -> Result<(), RigError> {
         let host = Arc::clone(&self.shared.host);
-        match self.storage.place.clone() {
-            Place::Image { size, count, directory, file, allocation } => {
-                self.shared.bench().directory(&self.mount_point)?;
+        match self.storage.kind.clone() {
+            StorageKind::Image { size, count, directory, file, allocation } => {
+                self.shared.journaled().directory(&self.mount_point)?;
                 let directory = self.image_directory(directory)?;
                 let total = Bytes(size.0.saturating_mul(count.into()));
-                // A name may lead out of the directory; what is there already is used again.
-                let there = file.as_ref().map(|file| directory.join(file));
-                let folder = there.as_deref().and_then(Path::parent).unwrap_or(&directory);
-                let had = there.as_deref().map_or(Bytes(0), guard::allocated);
-                guard::space_for_images(folder, total, had, allocation)?;
-                if let Some(limit) = self.storage.memory {
-                    guard::images_within_limit(folder, total, allocation, limit)?;
+                // A file name may contain a path; the space of an existing file is reused.
+                let existing = file.as_ref().map(|file| directory.join(file));
+                let parent = existing.as_deref().and_then(Path::parent).unwrap_or(&directory);
+                let had = existing.as_deref().map_or(Bytes(0), guard::allocated);
+                guard::space_for_images(parent, total, had, allocation)?;
+                if let Some(limit) = self.storage.memory_limit {
+                    guard::images_within_limit(parent, total, allocation, limit)?;
                 }
                 for index in 0..count {
                     let image = self.image(&directory, index, file.as_deref(), size, allocation)?;
@@ -159,8 +159,8 @@ impl Rig {
                     images.push(image);
                 }
             }
-            Place::Devices { paths } => {
-                self.shared.bench().directory(&self.mount_point)?;
+            StorageKind::Devices { paths } => {
+                self.shared.journaled().directory(&self.mount_point)?;
                 let mut claimed: Vec<guard::ClaimedDevice> = Vec::new();
                 for path in &paths {
                     let device = guard::claim_device(
@@ -170,14 +170,14 @@ impl Rig {
                         &claimed,
                     )?;
                     if claimed.iter().any(|other| other.overlaps(&device)) {
-                        return Err(RigError::Twice { device: path.into() });
+                        return Err(RigError::DuplicateDevice { device: path.into() });
                     }
-                    self.shared.bench().lock(device.lock());
+                    self.shared.journaled().lock(device.lock());
                     claimed.push(device);
                 }
                 self.backing = Backing::Devices(claimed);
             }
-            Place::Directory { path } => {
+            StorageKind::Directory { path } => {
                 let path = follow(&*host, Path::new(&path))?;
                 guard::store_outside(&self.options.store_file, &path)?;
                 self.backing = Backing::Directory(path);
@@ -187,8 +187,8 @@ impl Rig {
     }
 
     fn permission(&self) -> Permission {
-        let RigOptions { destroy, store_file, .. } = &self.options;
-        Permission { destroy: destroy.clone(), store_file: store_file.clone() }
+        let RigOptions { overwrite, store_file, .. } = &self.options;
+        Permission { overwrite: overwrite.clone(), store_file: store_file.clone() }
     }
 
     fn image_directory(&self, named: Option<String>) -> Result<PathBuf, RigError> {
@@ -198,14 +198,14 @@ impl Rig {
             None => {
                 let default = &self.options.default_image_directory;
                 if host.entry(default).is_err() {
-                    self.shared.bench().directory(default)?;
+                    self.shared.journaled().directory(default)?;
                 }
                 follow(host, default)
             }
         }
     }
 
-    /// Makes or claims one image, gives it its size, and attaches it.
+    /// Creates or claims one image, sets its size, and attaches it.
     fn image(
         &mut self,
         directory: &Path,
@@ -218,53 +218,53 @@ impl Rig {
         let generated = format!("{PREFIX}{}-{index}.img", self.options.run_id);
         let mut path = directory.join(file.unwrap_or(&generated));
         let claimed = guard::claim_image(&path, size, &self.permission(), &host.roots())?;
-        let mut bench = self.shared.bench();
+        let mut journaled = self.shared.journaled();
         let identity = match claimed {
-            ClaimedImage::New if file.is_none() => bench.image(&path)?,
-            ClaimedImage::New => bench.kept_image(&path)?,
-            // The file that was looked at; making it anew refuses any other.
+            ClaimedImage::New if file.is_none() => journaled.image(&path)?,
+            ClaimedImage::New => journaled.kept_image(&path)?,
+            // The file that was checked; the reset refuses any other.
             ClaimedImage::Blank { identity } | ClaimedImage::Replace { identity, .. } => {
                 path = follow(&*host, &path)?;
                 identity
             }
         };
-        bench.renew_image(&path, identity, size, allocation)?;
+        journaled.renew_image(&path, identity, size, allocation)?;
         let (image, warning) =
-            Image::attach(&mut bench, &*host, path, identity, (size, allocation))?;
-        drop(bench);
+            Image::attach(&mut journaled, &*host, path, identity, (size, allocation))?;
+        drop(journaled);
         self.warnings.extend(warning);
         Ok(image)
     }
 
-    /// Makes a filesystem and mounts it; see [`Mounted`].
+    /// Creates and mounts a filesystem; see [`MountedFilesystem`].
     ///
     /// # Errors
-    /// [`RigError`]: an unfit storage, a failed mkfs or mount; [`RigError::Busy`] while an earlier
-    /// instance is alive. What was changed before is undone.
-    pub fn instance(&self, wanted: &Wanted<'_>) -> Result<Mounted, RigError> {
+    /// [`RigError`]: unsuitable storage, failed mkfs or mount; [`RigError::Busy`] while an earlier
+    /// instance exists. Earlier changes are undone.
+    pub fn instance(&self, spec: &InstanceSpec<'_>) -> Result<MountedFilesystem, RigError> {
         if self.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
         }
-        let warnings = Mounted::ready(self, wanted).inspect_err(|_| {
+        let warnings = MountedFilesystem::ready(self, spec).inspect_err(|_| {
             self.shared.occupied.store(false, Ordering::Release);
         })?;
-        // From here on it is the instance that gives the storage free, when it is dropped.
-        Mounted::make(self, wanted, warnings)
+        // From here on, the instance releases the storage when it is dropped.
+        MountedFilesystem::make(self, spec, warnings)
     }
 
-    /// Limits the memory of this process, or changes the limit; `Some` says why it cannot be.
+    /// Sets or changes the memory limit of this process; `Some` if that failed.
     pub fn limit_memory(&mut self, limit: Bytes) -> Option<Warning> {
         let host = Arc::clone(&self.shared.host);
-        let mut bench = self.shared.bench();
+        let mut journaled = self.shared.journaled();
         let done = match &self.group {
-            Some(group) => group.change(&mut bench, limit),
-            None => Group::enter(&mut bench, &*host, &self.options.run_id, limit)
+            Some(group) => group.change(&mut journaled, limit),
+            None => Group::enter(&mut journaled, &*host, &self.options.run_id, limit)
                 .map(|group| self.group = Some(group)),
         };
-        done.err().map(|reason| Warning::MemoryUnlimited { reason })
+        done.err().map(|reason| Warning::MemoryLimitNotSet { reason })
     }
 
-    /// What lies under the filesystems, in words.
+    /// Description of the storage.
     pub fn describe(&self) -> String {
         match &self.backing {
             Backing::Devices(devices) => {
@@ -275,12 +275,12 @@ impl Rig {
         }
     }
 
-    /// What must be known of the storage before believing a number.
+    /// Warnings that apply to all results on this storage.
     pub fn warnings(&self) -> Vec<Warning> {
         self.warnings.clone()
     }
 
-    /// The host and what lies under the filesystems, as it is now.
+    /// Facts about the host and the storage, as of now.
     pub fn environment(&self) -> Environment {
         let host = &*self.shared.host;
         let mut environment = probe::machine(host);
@@ -299,27 +299,27 @@ impl Rig {
             environment.set("memory.limit_bytes", limit.0.to_string());
             environment.set("memory.group", version);
         }
-        if let Some(there) = &self.elsewhere {
-            environment.merge(there.facts.clone());
+        if let Some(external) = &self.external {
+            environment.merge(external.facts.clone());
         }
         environment
     }
 
-    /// The id that the kernel drew when it was booted; `None` where it does not tell.
+    /// Boot ID; `None` if not available.
     pub fn boot_id(&self) -> Option<String> {
         self.shared.host.boot_id()
     }
 
-    /// What was done to the machine since the last call, here or by an instance.
+    /// Actions on the machine since the last call, including those of instances.
     pub fn take_actions(&self) -> Vec<Action> {
-        self.shared.bench().take_actions()
+        self.shared.journaled().take_actions()
     }
 
-    /// Puts the machine back, newest change first, and tells what could not be; its journal is kept
-    /// then, for `fslab clean`.
-    pub fn close(mut self) -> Vec<Stuck> {
+    /// Undoes all changes, newest first, and returns those that could not be undone. Their journal
+    /// is kept for `fslab clean`.
+    pub fn close(mut self) -> Vec<NotUndone> {
         self.closed = true;
-        self.shared.bench().close()
+        self.shared.journaled().close()
     }
 }
 
@@ -328,8 +328,8 @@ impl Drop for Rig {
         if self.closed {
             return;
         }
-        for stuck in self.shared.bench().close() {
-            tracing::warn!(what = stuck.what, why = stuck.why, "left behind");
+        for not_undone in self.shared.journaled().close() {
+            tracing::warn!(what = not_undone.what, why = not_undone.why, "not undone");
         }
     }
 }

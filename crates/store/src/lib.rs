@@ -1,22 +1,22 @@
-//! Keeps a run: one SQLite file, one transaction for each trial.
+//! Run files: one SQLite file per run, one transaction per trial.
 //!
-//! A run enters piece by piece through [`Store`] (the run, its cells, each trial whole) and leaves
-//! as one [`model::RunRecord`] through [`read`]. Nothing derived is kept and nothing is computed
-//! here. The tables are made for people with `sqlite3`, DuckDB or pandas as well: base units, units
-//! in the names, one view (`result`) that joins what is asked for most. `schema.sql` documents
-//! them.
+//! [`Store`] writes the run, its cells, and each trial; [`read`] returns the file as one
+//! [`model::RunRecord`]. The file holds raw values only; nothing is derived or computed here. The
+//! tables can also be used with `sqlite3`, DuckDB, or pandas: base units, units in the column
+//! names, and one view (`result`) that joins the most used columns. `schema.sql` documents the
+//! tables.
 //!
 //! # Crash safety
 //!
-//! Write-ahead log, `synchronous = FULL`: a trial is on disk, whole, when [`Store::trial`] returns;
-//! a trial in progress leaves nothing. A run that ended well goes back to a single file without a
-//! log. Never call into this crate during a measured phase.
+//! The database uses a write-ahead log with `synchronous = FULL`. When [`Store::trial`] returns,
+//! the trial is on disk; a trial in progress leaves no rows. A completed run is converted back to a
+//! single file without a log. Do not call this crate during a measured phase.
 //!
 //! # Trust
 //!
-//! A run file is input. Reading writes nothing ([`crate::open`]), and writing begins only if every
-//! table, index, and view of the file is, byte for byte, what this version creates
-//! ([`crate::own`]).
+//! A run file is untrusted input. Reading does not write ([`crate::open`]). Writing requires that
+//! every table, index, and view of the file equals, byte for byte, the one that this version
+//! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
 mod open;
@@ -42,95 +42,86 @@ pub use write::Store;
 /// sqlite.org/pragma.html#pragma_application_id.
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
-/// Version of `schema.sql`; files of older versions are read, and not written to; newer ones are
-/// refused.
-const SCHEMA: i32 = 5;
+/// Version of `schema.sql`. Files with another version are refused.
+const SCHEMA: i32 = 6;
 
-/// Why a run file could not be made, read or written.
+/// Error of creating, reading, or writing a run file.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// A new run would overwrite a file.
-    #[error("{} exists already; name another file with -o, or go on with it: fslab run --resume {}", .0.display(), .0.display())]
+    /// The file of a new run exists.
+    #[error("{} exists; use another path with -o, or resume the run: fslab run --resume {}", .0.display(), .0.display())]
     Exists(PathBuf),
-    /// The file cannot be opened or made.
+    /// The file cannot be opened or created.
     #[error("cannot open the run file {}: {source}; check the path and its permissions", path.display())]
     Open {
-        /// The file.
+        /// Run file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The file is something else, and what.
-    #[error("{} is not a run file of fslab: {}; name a file that `fslab run` has made", .0.display(), .1)]
+    /// The file is not a run file; with its actual type.
+    #[error("{} is not a run file: {}; use a file written by `fslab run`", .0.display(), .1)]
     NotARun(PathBuf, &'static str),
-    /// The file comes from a later version.
-    #[error("{} has schema {found}, this program reads up to {SCHEMA}; use a newer fslab", path.display())]
-    Newer {
-        /// The file.
+    /// The file has another schema version.
+    #[error("{} has schema {found}; this version reads schema {SCHEMA} only", path.display())]
+    Schema {
+        /// Run file.
         path: PathBuf,
-        /// Its schema version.
+        /// Schema version of the file.
         found: i32,
     },
-    /// The file comes from an earlier version, and is to be written to.
-    #[error("{} has schema {found}, and only runs of schema {SCHEMA} can be resumed; start a new run, `fslab report {}` shows this one", path.display(), path.display())]
-    Older {
-        /// The file.
-        path: PathBuf,
-        /// Its schema version.
-        found: i32,
-    },
-    /// The tables differ from those that this version creates, so that writing could do more than
-    /// add rows.
-    #[error("{} cannot be resumed: {what}; remove what was added to it with sqlite3(1), or start a new run", path.display())]
+    /// The tables differ from those that this version creates, so writing could do more than add
+    /// rows.
+    #[error("cannot resume {}: {what}; remove the additions with sqlite3(1), or start a new run", path.display())]
     Altered {
-        /// The file.
+        /// Run file.
         path: PathBuf,
-        /// The first difference.
+        /// First difference.
         what: String,
     },
-    /// A file of another origin has a name that SQLite uses for this run.
-    #[error("{} would be read as part of the run file {}: {why}; move it to another directory", side.display(), path.display())]
+    /// An unrelated file has a name that SQLite uses for this run.
+    #[error("SQLite would read {} as part of the run file {}: {why}; move it to another directory", side.display(), path.display())]
     Side {
-        /// The file.
+        /// Run file.
         path: PathBuf,
-        /// The other file.
+        /// Unrelated file.
         side: PathBuf,
-        /// The reason why it is not part of the run.
+        /// Reason why it is not part of the run.
         why: &'static str,
     },
     /// Another process writes this run.
-    #[error("{} is being written by a running fslab; wait for it to end", .0.display())]
+    #[error("another fslab process writes {}; wait for it to end", .0.display())]
     Busy(PathBuf),
-    /// There is no room for the run.
-    #[error("{step}: no space left for the run file {}; free some, then go on with: fslab run --resume {}", path.display(), path.display())]
+    /// The filesystem of the run file is full.
+    #[error("{step}: no space left for the run file {}; free some space, then run: fslab run --resume {}", path.display(), path.display())]
     Full {
-        /// What was being done.
+        /// Step that failed.
         step: &'static str,
-        /// The file.
+        /// Run file.
         path: PathBuf,
     },
-    /// SQLite could not carry out a step.
+    /// SQLite failed.
     #[error("{step} in the run file {}: {source}", path.display())]
     Database {
-        /// What was being done.
+        /// Step that failed.
         step: &'static str,
-        /// The file.
+        /// Run file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: rusqlite::Error,
     },
-    /// A stored value does not fit its column's meaning.
-    #[error("the run file {} is damaged: {what}; use another copy of it, or measure again", path.display())]
+    /// The content of the file is invalid.
+    #[error("the run file {} is damaged: {what}; use another copy, or start a new run", path.display())]
     Damaged {
-        /// The file.
+        /// Run file.
         path: PathBuf,
-        /// What does not fit.
+        /// First invalid value.
         what: String,
     },
 }
 
 impl StoreError {
-    /// What SQLite says of a step. What it cannot make sense of is damage.
+    /// Error of SQLite. Errors caused by the content of the file become [`Self::Damaged`].
     fn database(step: &'static str, path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as Sqlite;
         let damage = match source.sqlite_error_code() {
@@ -139,7 +130,7 @@ impl StoreError {
                 ErrorCode::DatabaseCorrupt
                     | ErrorCode::NotADatabase
                     | ErrorCode::TooBig
-                    // A table or a column is not there.
+                    // Missing table or column.
                     | ErrorCode::Unknown
             ),
             None => matches!(
@@ -158,29 +149,29 @@ impl StoreError {
     }
 }
 
-/// The tables of a run file, with what each column means; the reference page shows them.
+/// Commented schema of a run file; the reference page shows it.
 pub const SCHEMA_SQL: &str = include_str!("schema.sql");
 
-/// The version of SQLite that is built in.
+/// Version of the bundled SQLite.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
-/// No link is followed, and opening a FIFO does not wait.
+/// Symbolic links are not followed, and opening a FIFO does not block.
 const FLAGS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
 
-/// The lock of a run that is being written, held until it is dropped.
+/// Lock of a run that is being written, held until dropped.
 ///
-/// It is a flock(2) lock, apart from SQLite's own fcntl(2) locks; the file must be closed after the
-/// connection, since closing any descriptor of a file gives up the fcntl locks of the process.
+/// It is a flock(2) lock, independent of SQLite's fcntl(2) locks. The file must be closed after the
+/// connection, because closing any descriptor of a file releases the fcntl locks of the process.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes the lock of the run file at a path, which is not followed if it is a link.
+    /// Locks the run file at a path; a symbolic link is not followed.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if another process holds it, or has just replaced the file.
+    /// [`StoreError::Busy`] if another process holds the lock or has replaced the file.
     pub fn take(path: &Path) -> Result<Self, StoreError> {
         let open = |source| StoreError::Open { path: path.into(), source };
         let mut options = File::options();
@@ -188,7 +179,7 @@ impl Lock {
         let lock = Self::of(options.open(path).map_err(open)?, path)?;
         match sys::whole::is(path, &lock.0) {
             true => Ok(lock),
-            // The process that held the lock has moved or removed the file: this one has no name.
+            // The process that held the lock has moved or removed this file.
             false => Err(StoreError::Busy(path.into())),
         }
     }

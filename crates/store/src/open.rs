@@ -1,22 +1,22 @@
-//! Opening a run file for reading, without a trace.
+//! Opens a run file for reading, without changing anything.
 //!
-//! A path enters, a connection leaves that has been told apart from other files. Nothing is written
-//! to the file, to its log, or to their directory, whatever state the run was left in:
+//! A connection is returned only if the file is a run file of this schema version. Nothing is
+//! written to the file, to its log, or to their directory, regardless of the state of the run:
 //!
-//! | beside the file | what that means | how it is opened |
+//! | next to the file | meaning | opened |
 //! |---|---|---|
 //! | nothing | the run ended, or its log was lost | read-only |
-//! | a log and its index | it is being written, or was killed | read-only, the index too |
-//! | a log alone | a copy of a killed run | the index is made in memory |
+//! | a log and its index | it is being written, or was killed | read-only, including the index |
+//! | a log alone | a copy of a killed run | with an index in memory |
 //!
 //! The log is SQLite's write-ahead log (`-wal`), the index its shared memory (`-shm`); see
-//! sqlite.org/wal.html, "Read-Only Databases". A connection that may write would write the log of a
-//! killed run back and delete it, and even a read-only one makes both where the file's header asks
-//! for them.
+//! sqlite.org/wal.html, "Read-Only Databases". A writable connection would write back and delete
+//! the log of a killed run. Even a read-only connection creates both files if the header of the
+//! file requests a write-ahead log.
 //!
-//! The one exception is a run that was killed in the moment of its end, which leaves SQLite's
-//! rollback journal: only what that says makes the file whole again, so it is carried out, if it
-//! can be one of ours ([`crate::own::journal`]).
+//! There is one exception: a run that was killed during its last step leaves a rollback journal of
+//! SQLite. The file is consistent only after the rollback, so the rollback is done if the journal
+//! can be one of fslab ([`crate::own::journal`]).
 
 use std::{
     fs::{self, File},
@@ -29,24 +29,24 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use crate::{APPLICATION_ID, SCHEMA, StoreError, own};
 
-/// How every SQLite file begins (sqlite.org/fileformat2.html, section 1.3).
+/// First bytes of every SQLite file (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Where the header says whether the file has a write-ahead log: 2 if it does.
+/// Offset of the read version in the header: 2 if the file uses a write-ahead log.
 const READ_VERSION: usize = 19;
 
-/// Opens a run for reading; answers its schema version as well.
+/// Opens a run for reading.
 ///
 /// # Errors
-/// [`StoreError`] when there is no such file, or it is not a run this version can read.
-pub(crate) fn open(path: &Path) -> Result<(Connection, i32), StoreError> {
+/// [`StoreError`] if the file does not exist or is not a run of this schema version.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |source| StoreError::Open { path: path.into(), source };
-    // SQLite looks for the log beside the file that a symbolic link leads to.
+    // SQLite uses the log next to the target of a symbolic link.
     let file = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&file).map_err(failed)?;
     let other = |what| StoreError::NotARun(path.into(), what);
     if metadata.is_dir() {
-        return Err(other("it is a directory; name the file in it"));
+        return Err(other("it is a directory; use the file in it"));
     }
     if !metadata.is_file() {
         return Err(other("it is a pipe, a socket, or a device"));
@@ -55,37 +55,37 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, i32), StoreError> {
         return Err(other("it is empty"));
     }
     let mut refused = None;
-    for way in ways(&file, path)? {
-        let answer = way.connect(&file).and_then(|connection| {
+    for attempt in attempts(&file, path)? {
+        let opened = attempt.connect(&file).and_then(|connection| {
             let schema = version(&connection)?;
             Ok((connection, schema))
         });
-        match answer {
-            Ok((connection, schema)) => return Ok((connection, known(schema, path)?)),
+        match opened {
+            Ok((connection, schema)) => return check_version(schema, path).map(|()| connection),
             Err(error) => refused = Some(error),
         }
     }
     match refused {
         Some(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(other("it is no SQLite database"))
+            Err(other("it is not an SQLite database"))
         }
         Some(source) => Err(StoreError::database("opening the database", path, source)),
-        None => Err(other("it cannot be opened in any way")),
+        None => Err(other("it cannot be opened")),
     }
 }
 
-/// The schema version of a run file that a connection is open to.
+/// Checks that a connection is open to a run file of this schema version.
 ///
 /// # Errors
-/// [`StoreError`] when it is not a run this version can read.
-pub(crate) fn check(connection: &Connection, path: &Path) -> Result<i32, StoreError> {
+/// [`StoreError`] if it is not.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let schema = version(connection);
     let schema =
         schema.map_err(|source| StoreError::database("reading the schema version", path, source));
-    known(schema?, path)
+    check_version(schema?, path)
 }
 
-/// The schema version of a run file; `None` if the file belongs to another application.
+/// Schema version of a run file; `None` if the file belongs to another application.
 fn version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
     let pragma = |name: &str| {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
@@ -96,43 +96,42 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
     }
 }
 
-fn known(schema: Option<i32>, path: &Path) -> Result<i32, StoreError> {
+fn check_version(schema: Option<i32>, path: &Path) -> Result<(), StoreError> {
     match schema {
-        Some(schema @ 1..=SCHEMA) => Ok(schema),
-        Some(found) if found > SCHEMA => Err(StoreError::Newer { path: path.into(), found }),
-        Some(_) => Err(StoreError::NotARun(path.into(), "its schema version is no version")),
-        None => Err(StoreError::NotARun(path.into(), "it is another program's database")),
+        Some(SCHEMA) => Ok(()),
+        Some(found) => Err(StoreError::Schema { path: path.into(), found }),
+        None => Err(StoreError::NotARun(path.into(), "it is a database of another program")),
     }
 }
 
-/// One way to open a file.
+/// Method of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Under SQLite's locks; without a log in the header this makes no other file.
+enum OpenAttempt {
+    /// With SQLite's locks. Creates no other file unless the header requests a log.
     Locked,
-    /// Under SQLite's locks, with the index of a log as it stands. If nobody who writes has it
-    /// open, SQLite does not trust it and makes its own in memory.
-    IndexAsItStands,
-    /// A file that nobody writes: no log, no locks.
-    Still,
-    /// Nobody writes it, and its log has no index: that is made in memory.
+    /// With SQLite's locks and the existing index of the log. If no writer has the file open,
+    /// SQLite builds an index in memory instead.
+    ExistingIndex,
+    /// Without log and locks, for a file that no process writes.
+    Immutable,
+    /// With an index in memory, for a file that no process writes and whose log has no index.
     IndexInMemory,
-    /// With the rollback journal of a run that was killed as it ended.
-    Mended,
+    /// With the rollback journal of a run that was killed during its last step.
+    Rollback,
 }
 
-/// The ways to open a file, in the order they are tried, by what lies beside it.
+/// Methods of opening a file, in the order they are tried, depending on the files next to it.
 ///
-/// The file itself may only be looked at where there is no log: this process may be writing it, and
-/// closing any descriptor of a file gives up the process's locks on it (fcntl(2)).
-fn ways(file: &Path, path: &Path) -> Result<&'static [Way], StoreError> {
+/// The file itself may be read only if it has no log: this process may be writing it, and closing
+/// any descriptor of a file releases the locks of the process (fcntl(2)).
+fn attempts(file: &Path, path: &Path) -> Result<&'static [OpenAttempt], StoreError> {
     let log = beside(file, "-wal");
     let logged = fs::metadata(&log).map(|log| log.len());
     if beside(file, "-shm").exists() && logged.is_ok() {
-        return Ok(&[Way::IndexAsItStands, Way::Locked]);
+        return Ok(&[OpenAttempt::ExistingIndex, OpenAttempt::Locked]);
     }
     if logged.is_ok_and(|bytes| bytes > 0) {
-        return Ok(&[Way::IndexInMemory]);
+        return Ok(&[OpenAttempt::IndexInMemory]);
     }
     let mut header = Vec::new();
     File::open(file)
@@ -140,41 +139,39 @@ fn ways(file: &Path, path: &Path) -> Result<&'static [Way], StoreError> {
         .map_err(|source| StoreError::Open { path: path.into(), source })?;
     match header.get(READ_VERSION) {
         Some(version) if header.starts_with(MAGIC) => match version {
-            2 => Ok(&[Way::Still]),
+            2 => Ok(&[OpenAttempt::Immutable]),
             _ => {
                 own::journal(file)?;
-                Ok(&[Way::Locked, Way::Mended])
+                Ok(&[OpenAttempt::Locked, OpenAttempt::Rollback])
             }
         },
-        Some(_) | None => Err(StoreError::NotARun(path.into(), "it is no SQLite database")),
+        Some(_) | None => Err(StoreError::NotARun(path.into(), "it is not an SQLite database")),
     }
 }
 
-impl Way {
+impl OpenAttempt {
     fn connect(self, file: &Path) -> rusqlite::Result<Connection> {
         let read = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
         let connection = match self {
             Self::Locked => Connection::open_with_flags(uri(file, ""), read),
-            Self::IndexAsItStands => {
-                Connection::open_with_flags(uri(file, "?readonly_shm=1"), read)
-            }
-            Self::Still => Connection::open_with_flags(uri(file, "?immutable=1"), read),
+            Self::ExistingIndex => Connection::open_with_flags(uri(file, "?readonly_shm=1"), read),
+            Self::Immutable => Connection::open_with_flags(uri(file, "?immutable=1"), read),
             Self::IndexInMemory => {
                 Connection::open_with_flags_and_vfs(uri(file, ""), read, c"unix-none")
             }
-            Self::Mended => Connection::open_with_flags(
+            Self::Rollback => Connection::open_with_flags(
                 file,
                 OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
             ),
         }?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // What a file says of itself runs no function that could do harm: sqlite.org/security.html.
+        // The schema of an untrusted file must not call unsafe functions: sqlite.org/security.html.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         if self == Self::IndexInMemory {
-            // Before the first access: then no shared memory is asked for.
+            // Set before the first access, so that no shared memory is created.
             connection.pragma_update(None, "locking_mode", "exclusive")?;
         }
         Ok(connection)
@@ -187,7 +184,7 @@ pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The path as SQLite takes it with parameters: sqlite.org/uri.html.
+/// URI filename with parameters: sqlite.org/uri.html.
 fn uri(file: &Path, parameters: &str) -> String {
     let mut uri = String::from("file:");
     for byte in file.as_os_str().as_bytes() {

@@ -1,9 +1,9 @@
-//! Checks that a run file is one of ours before it is written to.
+//! Checks that a run file was created by fslab before it is written to.
 //!
-//! A run file is untrusted input, and SQLite carries out what a file defines: triggers change what
-//! is written, views and generated columns what is read, and files next to it with the right names
-//! are read as parts of it (sqlite.org/security.html, sqlite.org/howtocorrupt.html). A connection
-//! or a path enters; the first thing that is not ours leaves as an error.
+//! A run file is untrusted input, and SQLite executes definitions in the file: triggers change
+//! writes, views and generated columns change reads, and files with certain names next to it are
+//! read as parts of it (sqlite.org/security.html, sqlite.org/howtocorrupt.html). The checks return
+//! the first unexpected object as an error.
 
 use std::{
     fs::File,
@@ -14,18 +14,18 @@ use std::{
 use rusqlite::{Connection, config::DbConfig};
 
 use crate::{
-    Lock, SCHEMA, SCHEMA_SQL, StoreError,
+    Lock, SCHEMA_SQL, StoreError,
     open::{beside, check as version},
 };
 
-/// Endings of the names that SQLite adds to a file's: log, its index, rollback journal.
+/// Suffixes of the files that SQLite creates next to a database: log, index, rollback journal.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Makes a connection carry out nothing that the file defines: no triggers, no views, no functions
-/// in its schema, and no writes to the schema itself.
+/// Disables execution of definitions in the file: triggers, views, functions in the schema, and
+/// writes to the schema itself.
 ///
 /// # Errors
-/// When SQLite refuses.
+/// If SQLite rejects a setting.
 pub(crate) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     for (config, on) in [
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
@@ -38,7 +38,7 @@ pub(crate) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// One object of a schema: type, name, table, and the statement that made it.
+/// Object of a schema: type, name, table, and SQL statement.
 type Object = (String, String, String, Option<String>);
 
 fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
@@ -48,15 +48,12 @@ fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
     rows.collect()
 }
 
-/// Checks version, schema, and pages of a file that is to be written to.
+/// Checks version, schema, and pages of a file before writing to it.
 ///
 /// # Errors
-/// [`StoreError::Older`], [`StoreError::Altered`], or [`StoreError::Damaged`].
+/// [`StoreError::Schema`], [`StoreError::Altered`], or [`StoreError::Damaged`].
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    match version(connection, path)? {
-        SCHEMA => {}
-        found => return Err(StoreError::Older { path: path.into(), found }),
-    }
+    version(connection, path)?;
     let failed = |source| StoreError::database("comparing the tables", path, source);
     let created = || {
         let template = Connection::open_in_memory()?;
@@ -69,7 +66,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
         return Err(StoreError::Altered { path: path.into(), what });
     }
     if let Some((kind, name, ..)) = ours.iter().find(|object| !found.contains(object)) {
-        let what = format!("it has no {kind} `{name}`");
+        let what = format!("{kind} `{name}` is missing");
         return Err(StoreError::Altered { path: path.into(), what });
     }
     let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
@@ -79,22 +76,22 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Refuses a place next to which there is a file that SQLite would read as part of a new run.
+/// Refuses a path if SQLite would read an existing file as part of the new run.
 ///
 /// # Errors
 /// [`StoreError::Side`].
 pub(crate) fn no_sides(path: &Path) -> Result<(), StoreError> {
     for side in SIDES.map(|suffix| beside(path, suffix)) {
         if side.symlink_metadata().is_ok() {
-            let why = "it is left of another run";
+            let why = "it belongs to another run";
             return Err(StoreError::Side { path: path.into(), side, why });
         }
     }
     Ok(())
 }
 
-/// Checks that the files next to a run file can be of a run: regular, of one name, of the owner of
-/// the run file, and with a [`journal`] of ours if any.
+/// Checks that the files next to a run file can belong to it: regular files with one link and the
+/// owner of the run file, and a valid [`journal`], if any.
 ///
 /// # Errors
 /// [`StoreError::Side`].
@@ -106,7 +103,7 @@ pub(crate) fn sides(path: &Path, lock: &Lock) -> Result<(), StoreError> {
         let why = if !metadata.is_file() {
             "it is not a regular file"
         } else if metadata.nlink() > 1 {
-            "it has a second name"
+            "it has several hard links"
         } else if metadata.uid() != owner {
             "it has another owner"
         } else {
@@ -117,12 +114,13 @@ pub(crate) fn sides(path: &Path, lock: &Lock) -> Result<(), StoreError> {
     journal(path)
 }
 
-/// First bytes of SQLite's rollback journals, and last ones of those that name a super-journal
+/// First bytes of a rollback journal, and last bytes of one that names a super-journal
 /// (sqlite.org/fileformat2.html, section 3; `readSuperJournal` in pager.c).
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Refuses a rollback journal that is not of a run of this user. SQLite removes the super-journal
-/// that a journal names, which may be any file; ours name none, as one run is one file.
+/// Refuses a rollback journal of another user or with a super-journal. SQLite removes the file
+/// that a journal names as super-journal, which may be any file; journals of fslab name none,
+/// because a run is a single file.
 ///
 /// # Errors
 /// [`StoreError::Side`].

@@ -1,40 +1,41 @@
-//! Reading a run back as one record.
+//! Reads a run file into one record.
 
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Study, Warning,
+    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Warning,
     phase::Series,
-    record::{Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
+    record::{
+        Action, CellRecord, CellState, Outcome, PhaseHistogram, PhaseInfo, RunInfo, TrialRecord,
+    },
 };
 use rusqlite::{Connection, Row, types::Type};
 use serde::de::DeserializeOwned;
 
 use crate::{StoreError, open::open};
 
-/// Reads a whole run. The file may be being written meanwhile: what is complete is seen. Neither
+/// Reads a run. If another process is writing the file, all complete trials are returned. Neither
 /// the file nor its directory is written to; see [`crate::open`].
 ///
 /// # Errors
-/// [`StoreError`] when there is no such file, it is not a run this version can read, or it is
-/// damaged.
+/// [`StoreError`] if the file does not exist, is not a run of this schema version, or is damaged.
 pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
-    let (connection, schema) = open(path)?;
-    let reader = Reader { connection, path, schema };
-    // One transaction for all tables: else parts of a trial that is kept meanwhile are seen, and
-    // the trial is not.
+    let reader = Reader { connection: open(path)?, path };
+    // One transaction for all tables: a trial stored during the reading is either returned
+    // completely or not at all.
     let snapshot = reader.connection.unchecked_transaction();
-    let _snapshot = snapshot.map_err(|source| reader.failed("beginning to read", source))?;
+    let _snapshot =
+        snapshot.map_err(|source| reader.failed("starting a read transaction", source))?;
     reader.sound()?;
     reader.record()
 }
 
-/// A run as the bytes of one file, with what only its log holds so far. Nothing is written.
+/// Returns a run as the bytes of one file, including the content of its log. Nothing is written.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as [`read`].
 pub fn image(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let (mut connection, _) = open(path)?;
+    let mut connection = open(path)?;
     let image = connection.serialize(rusqlite::MAIN_DB).map(|bytes| bytes.to_vec());
     image.map_err(|source| StoreError::database("copying the database", path, source))
 }
@@ -63,11 +64,24 @@ impl Reader<'_> {
     }
 }
 
+/// Tables that every run file has.
+const TABLES: [&str; 11] = [
+    "run",
+    "cell",
+    "phase",
+    "trial",
+    "sample",
+    "histogram",
+    "series",
+    "system_activity",
+    "warning",
+    "action",
+    "environment",
+];
+
 struct Reader<'a> {
     connection: Connection,
     path: &'a Path,
-    /// The version of the file's tables; reading leaves an old file as it is.
-    schema: i32,
 }
 
 type Located = (Option<i64>, Option<String>, Warning);
@@ -90,32 +104,23 @@ impl Reader<'_> {
         StoreError::database(step, self.path, source)
     }
 
-    /// Refuses a file whose pages do not fit together. Without this, a tree of pages that share
-    /// their children could give rows without end, and a page that was lost half a run.
+    /// Refuses a file with inconsistent pages. Otherwise, a page tree with shared children could
+    /// return endless rows, and a lost page could hide half of a run.
     ///
-    /// Every table must be one: a view of that name, or a table of a module, could compute whatever
-    /// it likes.
+    /// Every table must be an ordinary table, because a view or a virtual table could compute
+    /// arbitrary values.
     fn sound(&self) -> Result<(), StoreError> {
         let verdict = self
-            .rows("looking for damage", "PRAGMA quick_check(1)", |row| row.get::<_, String>(0))?;
+            .rows("checking the pages", "PRAGMA quick_check(1)", |row| row.get::<_, String>(0))?;
         if let Some(trouble) = verdict.iter().find(|line| *line != "ok") {
             return Err(self.damaged(trouble.lines().collect::<Vec<_>>().join(" ")));
         }
         let query = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
-        let tables =
-            self.rows("reading the names of the tables", query, |row| row.get::<_, String>(0))?;
-        let since = |schema: i32, names: &'static [&'static str]| {
-            names.iter().filter(move |_| self.schema >= schema)
-        };
-        let first =
-            ["run", "cell", "phase", "trial", "sample", "histogram", "warning", "action"].iter();
-        let mut wanted = first
-            .chain(["environment"].iter())
-            .chain(since(2, &["series"]))
-            .chain(since(3, &["evidence"]));
-        match wanted.find(|name| !tables.iter().any(|table| table == *name)) {
+        let tables = self.rows("reading the table names", query, |row| row.get::<_, String>(0))?;
+        let mut wanted = TABLES.iter();
+        match wanted.find(|name| !tables.iter().any(|table| table == **name)) {
             None => Ok(()),
-            Some(name) => Err(self.damaged(format!("it has no table `{name}`"))),
+            Some(name) => Err(self.damaged(format!("table `{name}` is missing"))),
         }
     }
 
@@ -140,12 +145,7 @@ impl Reader<'_> {
         for (key, value) in rows {
             fields.insert(key, self.json("run", &value)?);
         }
-        let info = serde_json::from_value(fields.into());
-        let mut info: RunInfo = info.map_err(|error| self.damaged(format!("run: {error}")))?;
-        if self.schema < 5 {
-            info.view = Study::named(&info.plan_name);
-        }
-        Ok(info)
+        serde_json::from_value(fields.into()).map_err(|error| self.damaged(format!("run: {error}")))
     }
 
     fn cells(&self) -> Result<Vec<CellRecord>, StoreError> {
@@ -162,14 +162,14 @@ impl Reader<'_> {
             let cell: Cell = self.json("cell", &definition)?;
             let id: CellId = self.word("cell id", &id)?;
             if cell.id() != id {
-                return Err(self.damaged(format!("cell {id} is not what it was when stored")));
+                return Err(self.damaged(format!("cell {id} does not match its hash")));
             }
             let state = match state.as_str() {
                 "open" => CellState::Open,
-                "done" => CellState::Done { rule: reason },
+                "done" => CellState::Done { reason },
                 "skipped" => CellState::Skipped { reason },
                 "failed" => CellState::Failed { reason },
-                other => return Err(self.damaged(format!("a cell has the state `{other}`"))),
+                other => return Err(self.damaged(format!("unknown cell state `{other}`"))),
             };
             Ok(CellRecord { id, cell, label, state, phases: Vec::new() })
         };
@@ -177,16 +177,8 @@ impl Reader<'_> {
     }
 
     fn phases(&self, cells: &mut [CellRecord]) -> Result<(), StoreError> {
-        let query = match self.schema {
-            1 | 2 => {
-                "SELECT cell_idx, name, heading, role, primary_metric, NULL FROM phase
-                 ORDER BY cell_idx, position"
-            }
-            _ => {
-                "SELECT cell_idx, name, heading, role, primary_metric, cache FROM phase
-                 ORDER BY cell_idx, position"
-            }
-        };
+        let query = "SELECT cell_idx, name, table_group, role, primary_metric, cache FROM phase
+                     ORDER BY cell_idx, position";
         type Row = (usize, String, String, String, String, Option<String>);
         let rows: Vec<Row> = self.rows("reading the phases", query, |row| {
             let cell = row.get::<_, u32>(0)? as usize;
@@ -200,36 +192,31 @@ impl Reader<'_> {
                 primary: self.word("phase metric", &primary)?,
                 cache: cache.map(|cache| self.word("phase cache", &cache)).transpose()?,
             };
-            let cell = cells.get_mut(cell).ok_or_else(|| self.damaged("a phase of no cell"))?;
+            let cell = cells
+                .get_mut(cell)
+                .ok_or_else(|| self.damaged("a phase refers to a missing cell"))?;
             cell.phases.push(phase);
         }
         Ok(())
     }
 
     fn trials(&self, cells: usize) -> Result<(Vec<TrialRecord>, BTreeMap<i64, usize>), StoreError> {
-        let query = match self.schema {
-            1..=3 => {
-                "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason, 0
-                 FROM trial ORDER BY id"
-            }
-            _ => {
-                "SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason, attempt
-                 FROM trial ORDER BY id"
-            }
-        };
+        let query = "SELECT id, cell_idx, repetition, started_unix_ns, elapsed_ns, outcome, reason,
+                            attempt
+                     FROM trial ORDER BY id";
         let rows = self.rows("reading the trials", query, |row| {
             let outcome = match row.get::<_, String>(5)?.as_str() {
                 "measured" => Outcome::Measured,
                 "invalid" => Outcome::Invalid { reason: row.get(6)? },
                 "failed" => Outcome::Failed { reason: row.get(6)? },
                 other => {
-                    let what = format!("an outcome `{other}`").into();
+                    let what = format!("unknown outcome `{other}`").into();
                     return Err(rusqlite::Error::FromSqlConversionFailure(5, Type::Text, what));
                 }
             };
             let trial = TrialRecord {
                 cell: row.get::<_, u32>(1)? as usize,
-                repeat: row.get(2)?,
+                repetition: row.get(2)?,
                 attempt: row.get(7)?,
                 started_unix: nanos(row, 3)?,
                 elapsed: nanos(row, 4)?,
@@ -237,7 +224,7 @@ impl Reader<'_> {
                 samples: Vec::new(),
                 histograms: Vec::new(),
                 series: Vec::new(),
-                evidence: Vec::new(),
+                activity: Vec::new(),
                 warnings: Vec::new(),
                 actions: Vec::new(),
                 environment: Environment::default(),
@@ -245,13 +232,13 @@ impl Reader<'_> {
             Ok((row.get::<_, i64>(0)?, trial))
         })?;
         if rows.iter().any(|(_, trial)| trial.cell >= cells) {
-            return Err(self.damaged("a trial of no cell"));
+            return Err(self.damaged("a trial refers to a missing cell"));
         }
         let indexes = rows.iter().enumerate().map(|(index, (id, _))| (*id, index)).collect();
         Ok((rows.into_iter().map(|(_, trial)| trial).collect(), indexes))
     }
 
-    /// Samples, actions, and what [`Self::times`] reads.
+    /// Reads samples, histograms, series, system activity, and actions.
     fn parts(
         &self,
         trials: &mut [TrialRecord],
@@ -265,17 +252,17 @@ impl Reader<'_> {
         for (trial, phase, metric, worker, value) in samples {
             let metric = self.word("sample metric", &metric)?;
             if !value.is_finite() {
-                return Err(self.damaged(format!("a sample of {phase} is no number")));
+                return Err(self.damaged(format!("a sample of {phase} is not finite")));
             }
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
         }
         self.times(trials, indexes)?;
-        self.evidence(trials, indexes)?;
-        let query = "SELECT trial_id, what, elapsed_ns, trouble FROM action
+        self.activity(trials, indexes)?;
+        let query = "SELECT trial_id, description, elapsed_ns, error FROM action
                      ORDER BY trial_id, position";
         let actions: Vec<(i64, Action)> = self.rows("reading the actions", query, |row| {
             let action =
-                Action { what: row.get(1)?, elapsed: nanos(row, 2)?, trouble: row.get(3)? };
+                Action { description: row.get(1)?, elapsed: nanos(row, 2)?, error: row.get(3)? };
             Ok((row.get(0)?, action))
         })?;
         for (trial, action) in actions {
@@ -284,30 +271,23 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Histograms and series. A file of schema 1 has one histogram for each phase, of all
-    /// operations, and no series.
+    /// Reads histograms and series.
     fn times(
         &self,
         trials: &mut [TrialRecord],
         indexes: &BTreeMap<i64, usize>,
     ) -> Result<(), StoreError> {
-        let query = match self.schema {
-            1 => "SELECT trial_id, phase, 'all', counts FROM histogram ORDER BY rowid",
-            _ => "SELECT trial_id, phase, kind, counts FROM histogram ORDER BY rowid",
-        };
+        let query = "SELECT trial_id, phase, kind, counts FROM histogram ORDER BY rowid";
         let histograms: Vec<(i64, String, String, Vec<u8>)> =
             self.rows("reading the histograms", query, |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })?;
         for (trial, phase, kind, bytes) in histograms {
-            let of = self.word("what a histogram is of", &kind)?;
+            let kind = self.word("histogram kind", &kind)?;
             let histogram = Histogram::decode(&bytes)
                 .map_err(|error| self.damaged(format!("histogram of {phase}: {error}")))?;
-            let times = Times { phase, of, histogram };
+            let times = PhaseHistogram { phase, kind, histogram };
             trials[self.at(indexes, trial)?].histograms.push(times);
-        }
-        if self.schema == 1 {
-            return Ok(());
         }
         let query = "SELECT trial_id, phase, counts FROM series ORDER BY rowid";
         let series: Vec<(i64, String, Vec<u8>)> =
@@ -322,23 +302,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A file of schema 1 or 2 has none.
-    fn evidence(
+    /// Reads the system activity.
+    fn activity(
         &self,
         trials: &mut [TrialRecord],
         indexes: &BTreeMap<i64, usize>,
     ) -> Result<(), StoreError> {
-        if self.schema < 3 {
-            return Ok(());
-        }
-        let query = "SELECT trial_id, phase, body FROM evidence ORDER BY rowid";
+        let query = "SELECT trial_id, phase, body FROM system_activity ORDER BY rowid";
         let bodies: Vec<(i64, String, String)> =
-            self.rows("reading the evidence", query, |row| {
+            self.rows("reading the system activity", query, |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         for (trial, phase, body) in bodies {
-            let evidence = self.json("evidence", &body)?;
-            trials[self.at(indexes, trial)?].evidence.push((phase, evidence));
+            let activity = self.json("system_activity", &body)?;
+            trials[self.at(indexes, trial)?].activity.push((phase, activity));
         }
         Ok(())
     }
@@ -362,7 +339,10 @@ impl Reader<'_> {
     }
 
     fn at(&self, indexes: &BTreeMap<i64, usize>, id: i64) -> Result<usize, StoreError> {
-        indexes.get(&id).copied().ok_or_else(|| self.damaged(format!("a part of no trial ({id})")))
+        indexes
+            .get(&id)
+            .copied()
+            .ok_or_else(|| self.damaged(format!("a row refers to the missing trial {id}")))
     }
 }
 

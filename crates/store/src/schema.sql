@@ -1,55 +1,54 @@
--- One run of fslab. Base units throughout (bytes, nanoseconds, per second); the unit is in the column's
--- name or in `sample.unit`. Times of day are nanoseconds since 1970-01-01 UTC.
+-- One run of fslab. All values are in base units (bytes, nanoseconds, per second); the unit is part of the
+-- column name or in `sample.unit`. Times of day are nanoseconds since 1970-01-01 UTC.
 
--- The run itself: id, title, plan (byte for byte), seed, scale, profile, view (the published study
--- whose tables the report shows first), program … as JSON values.
+-- The run: id, title, plan text, seed, scale, profile, study (published study whose tables come first in the
+-- report), program, and others, as JSON values.
 CREATE TABLE run (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT;
 
--- One point of the matrix. `id` is the hash of `definition` and equal on every host.
+-- Cells of the plan. `id` is the hash of `definition` and the same on every host.
 CREATE TABLE cell (
-    idx        INTEGER PRIMARY KEY,   -- position in the plan, from 0
-    id         TEXT NOT NULL UNIQUE,
-    filesystem TEXT NOT NULL,
-    suite      TEXT NOT NULL,
-    label      TEXT NOT NULL,         -- suite and the parameters the plan varies
-    definition TEXT NOT NULL,         -- JSON, every parameter
-    state      TEXT NOT NULL,         -- open, done, skipped, failed
-    reason     TEXT NOT NULL,         -- the rule or the cause behind the state
-    -- 1: measured as if it were another cell, to show what chance alone does; leave it out of comparisons.
-    twin       INTEGER NOT NULL DEFAULT 0
+    idx          INTEGER PRIMARY KEY,   -- position in the plan, from 0
+    id           TEXT NOT NULL UNIQUE,
+    filesystem   TEXT NOT NULL,
+    suite        TEXT NOT NULL,
+    label        TEXT NOT NULL,         -- suite and the parameters that the plan varies
+    definition   TEXT NOT NULL,         -- JSON, all parameters
+    state        TEXT NOT NULL,         -- open, done, skipped, failed
+    reason       TEXT NOT NULL,         -- stopping rule, or cause of the state
+    aa_duplicate INTEGER NOT NULL DEFAULT 0   -- 1: A/A duplicate of another cell; exclude it from comparisons
 ) STRICT;
 
--- The phases of a cell's trials, in order.
+-- Phases of the trials of a cell, in order.
 CREATE TABLE phase (
     cell_idx       INTEGER NOT NULL REFERENCES cell (idx),
     position       INTEGER NOT NULL,
     name           TEXT NOT NULL,
-    heading        TEXT NOT NULL,     -- the group tables collect it under
+    table_group    TEXT NOT NULL,     -- heading of the table that contains the phase
     role           TEXT NOT NULL,     -- prepare, measure
-    primary_metric TEXT NOT NULL,     -- what the phase is judged by
-    cache          TEXT,              -- cold, warm, as-left; null where an older run did not keep it
+    primary_metric TEXT NOT NULL,
+    cache          TEXT,              -- cold, warm, unchanged; null: unknown (imported runs)
     PRIMARY KEY (cell_idx, position)
 ) STRICT;
 
--- One repeat of one cell on a filesystem of its own. Written whole, with everything below, or not at all.
--- A repeat that the machine spoiled is invalid, and made again as the next attempt: at most one attempt of a
--- repeat is measured.
+-- One execution of a cell on a newly created filesystem. A trial and all rows that refer to it are written in
+-- one transaction. An invalid trial is rerun as the next attempt, so at most one attempt of a repetition is
+-- measured.
 CREATE TABLE trial (
-    id              INTEGER PRIMARY KEY,   -- in the order they were made
+    id              INTEGER PRIMARY KEY,   -- order of execution
     cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
-    repeat          INTEGER NOT NULL,      -- from 0
-    attempt         INTEGER NOT NULL,      -- invalid trials of this repeat before it
+    repetition      INTEGER NOT NULL,      -- from 0
+    attempt         INTEGER NOT NULL,      -- invalid trials of this repetition before this one
     started_unix_ns INTEGER NOT NULL,
     elapsed_ns      INTEGER NOT NULL,
     outcome         TEXT NOT NULL,         -- measured, failed, invalid
-    reason          TEXT NOT NULL,         -- why it failed, or what spoiled it
-    UNIQUE (cell_idx, repeat, attempt)
+    reason          TEXT NOT NULL,         -- cause of the failure, or the disturbance
+    UNIQUE (cell_idx, repetition, attempt)
 ) STRICT;
 
--- One value. `worker` is null for all workers together.
+-- Values. `worker` is null for a value of all workers.
 CREATE TABLE sample (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
@@ -60,10 +59,10 @@ CREATE TABLE sample (
 ) STRICT;
 CREATE INDEX sample_trial ON sample (trial_id);
 
--- Times in a phase, merged over workers; `docs/reference/run-file.md` has the bytes. `kind` says what was
--- timed: all (operations, reads and writes), read, write, service (open loops: from when the worker turned
--- to the operation), submit and complete (queues: until the kernel had it, and from then on), flush (inside
--- the loop).
+-- Latency histograms of a phase, merged over workers; `docs/reference/run-file.md` describes the encoding.
+-- `kind`: all (operations, reads and writes), read, write, service (open loop: from start of service to
+-- completion), submission and completion (io_uring: submission, submission to completion), sync (sync calls in
+-- the loop), or a replayed operation.
 CREATE TABLE histogram (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
@@ -72,9 +71,8 @@ CREATE TABLE histogram (
     PRIMARY KEY (trial_id, phase, kind)
 ) STRICT;
 
--- Operations and bytes of a phase by interval of time, merged over workers: LEB128 varints of format (1),
--- start, length of an interval (both ns, the start by CLOCK_MONOTONIC), number of intervals, then operations
--- and bytes of each.
+-- Operations and bytes of a phase per time interval, merged over workers. LEB128 varints: format (1), start
+-- (CLOCK_MONOTONIC, ns), interval length (ns), number of intervals, then operations and bytes per interval.
 CREATE TABLE series (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
@@ -82,49 +80,49 @@ CREATE TABLE series (
     PRIMARY KEY (trial_id, phase)
 ) STRICT;
 
--- What the machine did during a phase or a life-cycle step, as JSON: devices, CPU time by who used it,
--- pressure, gauges over time, lines of the kernel's log, what it cost to look, and what could not be seen.
--- Times in nanoseconds, sizes in bytes; what the kernel does not tell is null or missing, never 0.
-CREATE TABLE evidence (
+-- System activity during a phase or a lifecycle step, as JSON: devices, CPU time by consumer, PSI, gauges over
+-- time, kernel messages, monitoring overhead, and unavailable values. Times in nanoseconds, sizes in bytes. A
+-- value that the kernel does not provide is null or missing, never 0.
+CREATE TABLE system_activity (
     trial_id INTEGER NOT NULL REFERENCES trial (id),
     phase    TEXT NOT NULL,
     body     TEXT NOT NULL,
     PRIMARY KEY (trial_id, phase)
 ) STRICT;
 
--- What is wrong with a number. `trial_id` null: the run as a whole; `phase` null: the trial as a whole.
+-- Warnings. `trial_id` is null for the whole run, `phase` is null for the whole trial.
 CREATE TABLE warning (
     trial_id INTEGER REFERENCES trial (id),
     phase    TEXT,
     code     TEXT NOT NULL,
-    level    TEXT NOT NULL,
+    severity TEXT NOT NULL,                -- info, warning, blocking
     message  TEXT NOT NULL,
-    data     TEXT NOT NULL                 -- JSON, the figures
+    data     TEXT NOT NULL                 -- JSON, the values of the message
 ) STRICT;
 
--- What was done to the machine, in order.
+-- Changes of the machine, in order.
 CREATE TABLE action (
-    trial_id   INTEGER NOT NULL REFERENCES trial (id),
-    position   INTEGER NOT NULL,
-    what       TEXT NOT NULL,
-    elapsed_ns INTEGER NOT NULL,
-    trouble    TEXT NOT NULL,
+    trial_id    INTEGER NOT NULL REFERENCES trial (id),
+    position    INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    elapsed_ns  INTEGER NOT NULL,
+    error       TEXT NOT NULL,             -- empty on success
     PRIMARY KEY (trial_id, position)
 ) STRICT;
 
--- Facts about the host. `trial_id` null: at the start of the run; else what differed in that trial.
+-- Environment facts. `trial_id` is null for facts at the start of the run; otherwise the fact differs in that
+-- trial.
 CREATE TABLE environment (
     trial_id INTEGER REFERENCES trial (id),
     name     TEXT NOT NULL,
     value    TEXT NOT NULL
 ) STRICT;
 
--- What is asked for most: every value with its filesystem and workload, without what is invalid, and without
--- twins.
+-- All valid values with their filesystem and workload, without A/A duplicates.
 CREATE VIEW result AS
 SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric, sample.unit,
-       trial.repeat, sample.worker, sample.value
+       trial.repetition, sample.worker, sample.value
 FROM sample
 JOIN trial ON trial.id = sample.trial_id
 JOIN cell ON cell.idx = trial.cell_idx
-WHERE trial.outcome = 'measured' AND cell.twin = 0;
+WHERE trial.outcome = 'measured' AND cell.aa_duplicate = 0;

@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Cell, Environment, Evidence, FilesystemLevel, Fullness, Histogram, Metric, Nanos, Point, Ratio,
-    Sample, Scale, Study, Value, Warning,
-    evidence::DeviceWork,
+    Cell, Environment, FilesystemLevel, FillLevel, Histogram, Metric, Nanos, Ratio, Sample, Scale,
+    Study, SystemActivity, Value, Warning, WorkloadParameters,
+    activity::DeviceActivity,
     phase::{Cache, Role, Series},
     plan::Profile,
     record::{
-        Action, CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TimesOf, TrialRecord,
+        Action, CellRecord, CellState, HistogramKind, Outcome, PhaseHistogram, PhaseInfo, RunInfo,
+        TrialRecord,
     },
 };
 
@@ -23,12 +24,12 @@ fn info() -> RunInfo {
         title: "ext4 or xfs?".into(),
         plan_name: "toy".into(),
         plan_text: "title = \"ext4 or xfs?\"\n".into(),
-        amendments: vec![("repeats".into(), "3".into())],
+        overrides: vec![("repetitions".into(), "3".into())],
         scale: Scale::ONE,
         profile: Profile::Quick,
-        repeats: None,
+        repetitions: None,
         seed: u64::MAX,
-        view: Some(Study::Tasks2006),
+        study: Some(Study::Tasks2006),
         storage: "image file".into(),
         started_unix: Nanos(1_767_225_600_000_000_000),
         ended_unix: None,
@@ -37,14 +38,14 @@ fn info() -> RunInfo {
 }
 
 fn cell(filesystem: &str) -> CellRecord {
-    let parameters = BTreeMap::from([("record".to_owned(), Value::Count(4))]);
+    let parameters = BTreeMap::from([("block_size".to_owned(), Value::Count(4))]);
     let cell = Cell {
         filesystem: FilesystemLevel::plain(filesystem),
-        workload: Point { suite: "toy".into(), parameters },
+        workload: WorkloadParameters { suite: "toy".into(), parameters },
         scheduler: None,
-        fullness: Fullness(50),
-        factors: Default::default(),
-        twin: false,
+        fill_level: FillLevel(50),
+        settings: Default::default(),
+        aa_duplicate: false,
     };
     let phases = vec![PhaseInfo {
         name: "write".into(),
@@ -56,14 +57,14 @@ fn cell(filesystem: &str) -> CellRecord {
     CellRecord { id: cell.id(), cell, label: "toy".into(), state: CellState::Open, phases }
 }
 
-fn trial(cell: usize, repeat: u32) -> TrialRecord {
+fn trial(cell: usize, repetition: u32) -> TrialRecord {
     let mut latency = Histogram::new();
     latency.record(1234);
     let mut environment = Environment::default();
     environment.set("mount.options", "rw,noatime");
     TrialRecord {
         cell,
-        repeat,
+        repetition,
         attempt: 0,
         started_unix: Nanos(1),
         elapsed: Nanos(2),
@@ -74,97 +75,35 @@ fn trial(cell: usize, repeat: u32) -> TrialRecord {
             worker: Some(3),
             value: 1.5e9,
         }],
-        histograms: [TimesOf::All, TimesOf::Write]
-            .map(|of| Times { phase: "write".into(), of, histogram: latency.clone() })
+        histograms: [HistogramKind::All, HistogramKind::Write]
+            .map(|kind| PhaseHistogram { phase: "write".into(), kind, histogram: latency.clone() })
             .into(),
         series: vec![("write".into(), series())],
-        evidence: vec![("write".into(), evidence())],
+        activity: vec![("write".into(), activity())],
         warnings: vec![
-            (None, Warning::Unsynced),
-            (Some("write".into()), Warning::Wide { half_width: Ratio(0.125), target: Ratio(0.03) }),
+            (None, Warning::NotDurable),
+            (
+                Some("write".into()),
+                Warning::WideInterval { half_width: Ratio(0.125), target: Ratio(0.03) },
+            ),
         ],
         actions: vec![Action {
-            what: "mkfs.ext4".into(),
+            description: "mkfs.ext4".into(),
             elapsed: Nanos(9),
-            trouble: String::new(),
+            error: String::new(),
         }],
         environment,
     }
 }
 
-fn evidence() -> Evidence {
-    let device = DeviceWork { name: "sdb".into(), flushes: Some(3), ..DeviceWork::default() };
-    Evidence { window: Nanos(7), devices: vec![device], ..Evidence::default() }
+fn activity() -> SystemActivity {
+    let device =
+        DeviceActivity { name: "sdb".into(), flushes: Some(3), ..DeviceActivity::default() };
+    SystemActivity { window: Nanos(7), devices: vec![device], ..SystemActivity::default() }
 }
 
 fn series() -> Series {
     Series { start: Nanos(5), interval: Nanos(1_000_000), ops: vec![1, 2], bytes: vec![512, 1024] }
-}
-
-/// Makes a file into what version 4 would have written.
-fn turn_back_to_4(path: &Path) {
-    let connection = Connection::open(path).unwrap();
-    connection
-        .execute_batch("DELETE FROM run WHERE key = 'view'; PRAGMA user_version = 4;")
-        .unwrap();
-}
-
-/// Makes a file into what version 3 would have written.
-fn turn_back_to_3(path: &Path) {
-    turn_back_to_4(path);
-    let connection = Connection::open(path).unwrap();
-    connection
-        .execute_batch(
-            "PRAGMA foreign_keys = OFF;
-             DROP VIEW result;
-             CREATE TABLE old (
-                 id              INTEGER PRIMARY KEY,
-                 cell_idx        INTEGER NOT NULL REFERENCES cell (idx),
-                 repeat          INTEGER NOT NULL,
-                 started_unix_ns INTEGER NOT NULL,
-                 elapsed_ns      INTEGER NOT NULL,
-                 outcome         TEXT NOT NULL,
-                 reason          TEXT NOT NULL,
-                 UNIQUE (cell_idx, repeat)
-             ) STRICT;
-             INSERT INTO old
-             SELECT id, cell_idx, repeat, started_unix_ns, elapsed_ns, outcome, reason FROM trial;
-             DROP TABLE trial;
-             ALTER TABLE old RENAME TO trial;
-             ALTER TABLE cell DROP COLUMN twin;
-             CREATE VIEW result AS
-             SELECT cell.filesystem, cell.label AS workload, sample.phase, sample.metric,
-                    sample.unit, trial.repeat, sample.worker, sample.value
-             FROM sample
-             JOIN trial ON trial.id = sample.trial_id
-             JOIN cell ON cell.idx = trial.cell_idx
-             WHERE trial.outcome = 'measured';
-             PRAGMA user_version = 3;",
-        )
-        .unwrap();
-}
-
-/// Makes a file into what version 1 would have written.
-fn turn_back(path: &Path) {
-    turn_back_to_3(path);
-    let connection = Connection::open(path).unwrap();
-    connection
-        .execute_batch(
-            "CREATE TABLE old (
-                 trial_id INTEGER NOT NULL REFERENCES trial (id),
-                 phase    TEXT NOT NULL,
-                 counts   BLOB NOT NULL,
-                 PRIMARY KEY (trial_id, phase)
-             ) STRICT;
-             INSERT INTO old SELECT trial_id, phase, counts FROM histogram WHERE kind = 'all';
-             DROP TABLE histogram;
-             ALTER TABLE old RENAME TO histogram;
-             DROP TABLE series;
-             DROP TABLE evidence;
-             ALTER TABLE phase DROP COLUMN cache;
-             PRAGMA user_version = 1;",
-        )
-        .unwrap();
 }
 
 fn host() -> Environment {
@@ -174,11 +113,11 @@ fn host() -> Environment {
 }
 
 #[test]
-fn a_run_reads_back_as_it_was_written() {
+fn a_run_is_read_as_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let cells = [cell("ext4"), cell("xfs")];
-    let backing = Warning::Backing { what: "an image file".into() };
+    let backing = Warning::SharedStorage { storage: "an image file".into(), directory: false };
     let mut store =
         Store::create(&path, &info(), &cells, &host(), std::slice::from_ref(&backing)).unwrap();
     store.trial(&trial(1, 0), None).unwrap();
@@ -194,11 +133,11 @@ fn a_run_reads_back_as_it_was_written() {
     assert_eq!(record.cells[0].phases, cells[0].phases);
     assert_eq!(record.trials.len(), 2);
     let (read, written) = (&record.trials[0], trial(1, 0));
-    assert_eq!((read.cell, read.repeat, &read.outcome), (1, 0, &written.outcome));
+    assert_eq!((read.cell, read.repetition, &read.outcome), (1, 0, &written.outcome));
     assert_eq!(read.samples, written.samples);
     assert_eq!(read.histograms, written.histograms);
     assert_eq!(read.series, written.series);
-    assert_eq!(read.evidence, written.evidence);
+    assert_eq!(read.activity, written.activity);
     assert_eq!(read.warnings, written.warnings);
     assert_eq!(read.actions, written.actions);
     assert_eq!(read.environment, written.environment);
@@ -207,56 +146,40 @@ fn a_run_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn files_of_older_schemas_are_read_and_not_written_to() {
+fn files_of_other_schemas_are_refused_and_not_written_to() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
-    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
-    store.trial(&trial(0, 0), None).unwrap();
-    store.trial(&trial(0, 1), None).unwrap();
-    drop(store);
-    turn_back(&path);
-    let bytes = std::fs::read(&path).unwrap();
-    let old = read(&path).unwrap();
-    assert_eq!(old.trials[0].histograms, trial(0, 0).histograms[..1]);
-    assert!(old.trials[0].series.is_empty());
-    assert!(old.trials[0].evidence.is_empty());
-    assert_eq!(old.cells[0].phases[0].cache, None);
-    assert_eq!(old.trials.iter().map(|trial| trial.attempt).collect::<Vec<_>>(), [0, 0]);
-    assert!(matches!(Store::resume(&path), Err(StoreError::Older { found: 1, .. })));
-    assert_eq!(std::fs::read(&path).unwrap(), bytes);
-}
-
-#[test]
-fn a_file_without_a_view_has_that_of_the_ready_plan_it_was_made_by() {
-    let directory = tempfile::tempdir().unwrap();
-    for (plan, view) in [("iozone-2009", Some(Study::Iozone2009)), ("toy", None)] {
-        let path = directory.path().join(plan);
-        let info = RunInfo { plan_name: plan.into(), view: None, ..info() };
-        drop(Store::create(&path, &info, &[cell("ext4")], &host(), &[]).unwrap());
-        turn_back_to_4(&path);
-        assert_eq!(read(&path).unwrap().info.view, view);
+    for schema in [SCHEMA - 1, SCHEMA + 1, 0, -1] {
+        drop(Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "user_version", schema).unwrap();
+        drop(connection);
+        let bytes = std::fs::read(&path).unwrap();
+        for error in [read(&path).unwrap_err(), Store::resume(&path).unwrap_err()] {
+            assert!(matches!(error, StoreError::Schema { found, .. } if found == schema));
+            let path = path.display();
+            let message = format!("{path} has schema {schema}; this version reads schema 6 only");
+            assert_eq!(error.to_string(), message);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        std::fs::remove_file(&path).unwrap();
     }
-    // What a run of this version says is not guessed.
-    let path = directory.path().join("own");
-    let info = RunInfo { plan_name: "iozone-2009".into(), view: None, ..info() };
-    drop(Store::create(&path, &info, &[], &host(), &[]).unwrap());
-    assert_eq!(read(&path).unwrap().info.view, None);
 }
 
 fn invalid() -> Outcome {
-    Outcome::Invalid { reason: "the hypervisor gave 12 % of the time to others".into() }
+    Outcome::Invalid { reason: "the hypervisor stole 12 % of the CPU time".into() }
 }
 
 #[test]
-fn what_a_cell_is_closed_with_stands_at_its_last_measured_trial() {
+fn warnings_of_a_closed_cell_are_stored_with_its_last_measured_trial() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let cells = [cell("ext4"), cell("xfs")];
     let mut store = Store::create(&path, &info(), &cells, &host(), &[]).unwrap();
     store.trial(&trial(0, 0), None).unwrap();
     store.trial(&TrialRecord { outcome: invalid(), ..trial(0, 1) }, None).unwrap();
-    let done = CellState::Done { rule: "budget".into() };
-    let told = [("write".to_owned(), Warning::OverBudget)];
+    let done = CellState::Done { reason: "time limit".into() };
+    let told = [("write".to_owned(), Warning::TimeLimitReached)];
     store.close(0, &done, &told).unwrap();
     store.close(1, &done, &told).unwrap();
     drop(store);
@@ -264,33 +187,35 @@ fn what_a_cell_is_closed_with_stands_at_its_last_measured_trial() {
     assert!(record.cells.iter().all(|cell| cell.state == done));
     assert_eq!(
         record.trials[0].warnings.last(),
-        Some(&(Some("write".into()), Warning::OverBudget))
+        Some(&(Some("write".into()), Warning::TimeLimitReached))
     );
-    assert!(record.trials[1].warnings.iter().all(|(_, warning)| *warning != Warning::OverBudget));
+    assert!(
+        record.trials[1].warnings.iter().all(|(_, warning)| *warning != Warning::TimeLimitReached)
+    );
 }
 
 #[test]
-fn the_view_for_people_leaves_out_twins_and_what_is_invalid() {
+fn the_result_view_excludes_aa_duplicates_and_invalid_trials() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let first = cell("ext4");
-    let twin = Cell { twin: true, ..first.cell.clone() };
-    let twin = CellRecord { id: twin.id(), cell: twin, ..first.clone() };
-    let mut store = Store::create(&path, &info(), &[first, twin], &host(), &[]).unwrap();
+    let aa_duplicate = Cell { aa_duplicate: true, ..first.cell.clone() };
+    let aa_duplicate = CellRecord { id: aa_duplicate.id(), cell: aa_duplicate, ..first.clone() };
+    let mut store = Store::create(&path, &info(), &[first, aa_duplicate], &host(), &[]).unwrap();
     store.trial(&trial(0, 0), None).unwrap();
     store.trial(&trial(1, 0), None).unwrap();
     store.trial(&TrialRecord { outcome: invalid(), ..trial(0, 1) }, None).unwrap();
     drop(store);
-    assert!(read(&path).unwrap().cells[1].cell.twin);
+    assert!(read(&path).unwrap().cells[1].cell.aa_duplicate);
     let connection = Connection::open(&path).unwrap();
     let count = |query: &str| connection.query_row(query, [], |row| row.get::<_, i32>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM result"), 1);
-    assert_eq!(count("SELECT twin FROM cell WHERE idx = 1"), 1);
+    assert_eq!(count("SELECT aa_duplicate FROM cell WHERE idx = 1"), 1);
     assert_eq!(count("SELECT count(*) FROM trial WHERE outcome = 'invalid'"), 1);
 }
 
 #[test]
-fn a_repeat_is_kept_once() {
+fn an_attempt_is_stored_only_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
@@ -313,23 +238,19 @@ fn a_run_is_resumed_by_one_process_at_a_time() {
 }
 
 #[test]
-fn what_is_not_a_run_is_refused_by_name() {
+fn files_that_are_not_runs_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     assert!(matches!(read(&path), Err(StoreError::Open { .. })));
     std::fs::write(&path, "").unwrap();
     assert!(matches!(read(&path), Err(StoreError::NotARun(..))));
-    std::fs::write(&path, "not a database at all, but long enough to look at").unwrap();
+    std::fs::write(&path, "not a database, but long enough for a header").unwrap();
     assert!(matches!(read(&path), Err(StoreError::NotARun(..))));
     assert!(matches!(Store::create(&path, &info(), &[], &host(), &[]), Err(StoreError::Exists(_))));
-    std::fs::remove_file(&path).unwrap();
-    drop(Store::create(&path, &info(), &[], &host(), &[]).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(read(&path), Err(StoreError::Newer { found: 99, .. })));
 }
 
 #[test]
-fn the_view_for_people_joins_what_they_ask_for() {
+fn the_result_view_joins_cell_and_sample_columns() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
@@ -342,7 +263,7 @@ fn the_view_for_people_joins_what_they_ask_for() {
 }
 
 #[test]
-fn a_run_that_is_read_as_it_ends_has_ended_well() {
+fn a_run_read_during_its_end_is_complete() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
@@ -359,17 +280,17 @@ fn a_run_that_is_read_as_it_ends_has_ended_well() {
 }
 
 #[test]
-fn a_run_is_read_whole_while_it_is_written() {
+fn only_complete_trials_are_read_from_a_run_being_written() {
     const TRIALS: u32 = 200;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
     let writer = std::thread::spawn(move || {
-        (0..TRIALS).for_each(|repeat| store.trial(&trial(0, repeat), None).unwrap());
+        (0..TRIALS).for_each(|repetition| store.trial(&trial(0, repetition), None).unwrap());
     });
     let mut seen = 0;
     while seen < TRIALS as usize {
-        // A failure of the writer ends this, too: it is told by `join`.
+        // A failure of the writer also ends the loop; `join` reports it.
         let over = writer.is_finished();
         let record = read(&path).unwrap();
         assert!(record.trials.iter().all(|trial| trial.samples.len() == 1));
@@ -383,7 +304,7 @@ fn a_run_is_read_whole_while_it_is_written() {
 }
 
 #[test]
-fn of_two_runs_that_begin_one_file_one_has_it() {
+fn one_of_two_concurrent_creations_of_a_file_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..20 {
         let path = directory.path().join(format!("{round}.fslab"));

@@ -1,4 +1,4 @@
-//! Writing a run.
+//! Writes a run file.
 
 use std::{
     io::{ErrorKind, Write},
@@ -9,7 +9,7 @@ use std::{
 use model::{
     Environment, Nanos, RunRecord, Warning,
     phase::Cache,
-    record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, Times, TrialRecord},
+    record::{CellRecord, CellState, Outcome, PhaseHistogram, PhaseInfo, RunInfo, TrialRecord},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
@@ -17,13 +17,13 @@ use sys::whole::Fresh;
 
 use crate::{APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError, own, read};
 
-/// The step that makes a new file.
+/// Step that creates a new file.
 const CREATING: &str = "creating the tables";
 
-/// How long the end of a run waits for others who have its file open.
+/// Time that the end of a run waits for other processes with the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A run that is being written. Only one process at a time holds one for a file.
+/// Run file opened for writing. One process at a time can hold it.
 #[derive(Debug)]
 pub struct Store {
     // Dropped before the lock: see `Lock`.
@@ -33,10 +33,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Starts a new run file with the run, its cells, the host and what is wrong with it all.
+    /// Creates a run file with the run, its cells, the environment of the host, and warnings.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] if there is such a file; else whatever keeps it from being written.
+    /// [`StoreError::Exists`] if the file exists; otherwise the error of the write.
     pub fn create(
         path: &Path,
         info: &RunInfo,
@@ -51,7 +51,7 @@ impl Store {
         own::no_sides(path)?;
         let image = image(info, cells, environment, warnings);
         let image = image.map_err(|error| StoreError::database(CREATING, path, error))?;
-        // Made whole under another name: a kill leaves either no run file or a complete one.
+        // The file is written under another name, so a kill leaves no run file or a complete one.
         let fresh = Fresh::beside(path, 0o644).map_err(open)?;
         fresh.file().write_all(&image).map_err(|source| full(CREATING, path, source))?;
         let file = fresh.place_new().map_err(|source| {
@@ -63,11 +63,11 @@ impl Store {
         Self::open(path, Lock::of(file, path)?)
     }
 
-    /// Resumes a run that was cut short.
+    /// Resumes an interrupted run.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] while another process writes it, [`StoreError::Older`] and
-    /// [`StoreError::Altered`] if its tables are not those of this version; else as [`read`].
+    /// [`StoreError::Busy`] if another process writes it, [`StoreError::Altered`] if its tables are
+    /// not those of this version; otherwise the errors of [`read`].
     pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
         let file = std::fs::canonicalize(path);
         let file = file.map_err(|source| StoreError::Open { path: path.into(), source })?;
@@ -77,9 +77,9 @@ impl Store {
         Ok((Self::open(&file, lock)?, record))
     }
 
-    /// Connects to a run file that is locked, and checks that it is one before it is written to.
+    /// Connects to a locked run file and checks it before anything is written.
     fn open(path: &Path, lock: Lock) -> Result<Self, StoreError> {
-        // Links were resolved, and none that was placed since is followed.
+        // The path has no links by now, and a link created since is not followed.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -94,45 +94,44 @@ impl Store {
             .and_then(|()| set("synchronous", "full"))
             .and_then(|()| set("foreign_keys", "on"))
             .map_err(opened)?;
-        // SQLite has opened or made its files by now, and another process placed none there.
+        // SQLite has opened or created its files by now: they must not be those of another process.
         own::sides(path, &lock)?;
         Ok(Self { connection, path: path.into(), _lock: lock })
     }
 
-    /// The run file.
+    /// Path of the run file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps a trial, and with it what becomes of its cell if that changes: all of it, durably, or
-    /// nothing.
+    /// Stores a trial, and the state of its cell if it changes, in one durable transaction.
     ///
     /// # Errors
-    /// Also when that attempt at that repeat of that cell is there already.
+    /// If the file cannot be written, or if this attempt of the repetition is already stored.
     pub fn trial(
         &mut self,
         trial: &TrialRecord,
         state: Option<&CellState>,
     ) -> Result<(), StoreError> {
-        self.write("keeping a trial", |transaction| {
+        self.write("storing a trial", |transaction| {
             put_trial(transaction, trial)?;
             state.map_or(Ok(()), |state| put_state(transaction, trial.cell, state))
         })
     }
 
-    /// Sets what became of a cell.
+    /// Sets the state of a cell.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn cell_state(&mut self, cell: usize, state: &CellState) -> Result<(), StoreError> {
         self.write("setting the state of a cell", |transaction| put_state(transaction, cell, state))
     }
 
-    /// Closes a cell, with warnings that hold for its numbers, by phase: they are kept with its
-    /// last measured trial, and dropped if there is none.
+    /// Closes a cell with warnings by phase. The warnings are stored with the last measured trial
+    /// and dropped if there is none.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn close(
         &mut self,
         cell: usize,
@@ -156,18 +155,18 @@ impl Store {
     /// Adds warnings about the run as a whole.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn warn(&mut self, warnings: &[Warning]) -> Result<(), StoreError> {
-        self.write("keeping warnings", |transaction| {
+        self.write("storing warnings", |transaction| {
             warnings.iter().try_for_each(|warning| put_warning(transaction, None, None, warning))
         })
     }
 
-    /// Ends the run: its time, and a single file without a log. While somebody else has the file
-    /// open the log stays; whoever closes it last writes the log back.
+    /// Ends the run: stores the end time and removes the log. If another process has the file open,
+    /// the log remains; the last process to close the file writes it back.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self, ended_unix: Nanos) -> Result<(), StoreError> {
         self.write("ending the run", |transaction| {
             transaction
@@ -207,7 +206,7 @@ impl Store {
     }
 }
 
-/// A new run as the bytes of its file.
+/// Contents of a new run file.
 fn image(
     info: &RunInfo,
     cells: &[CellRecord],
@@ -236,11 +235,11 @@ fn full(step: &'static str, path: &Path, source: std::io::Error) -> StoreError {
     }
 }
 
-/// The state's word and the rule or cause behind it.
-fn words(state: &CellState) -> (&'static str, &str) {
+/// Name of the state, and its stopping rule or cause.
+fn state_columns(state: &CellState) -> (&'static str, &str) {
     match state {
         CellState::Open => ("open", ""),
-        CellState::Done { rule } => ("done", rule),
+        CellState::Done { reason } => ("done", reason),
         CellState::Skipped { reason } => ("skipped", reason),
         CellState::Failed { reason } => ("failed", reason),
     }
@@ -251,7 +250,7 @@ fn put_state(
     cell: usize,
     state: &CellState,
 ) -> rusqlite::Result<()> {
-    let (state, reason) = words(state);
+    let (state, reason) = state_columns(state);
     transaction
         .execute(
             "UPDATE cell SET state = ?2, reason = ?3 WHERE idx = ?1",
@@ -274,7 +273,7 @@ fn put_cell(
     index: usize,
     record: &CellRecord,
 ) -> rusqlite::Result<()> {
-    let (state, reason) = words(&record.state);
+    let (state, reason) = state_columns(&record.state);
     transaction.execute(
         "INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
@@ -286,7 +285,7 @@ fn put_cell(
             record.cell.canonical(),
             state,
             reason,
-            record.cell.twin,
+            record.cell.aa_duplicate,
         ],
     )?;
     put_phases(transaction, index, &record.phases)
@@ -321,11 +320,11 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
     };
     transaction.execute(
         "INSERT INTO trial
-         (cell_idx, repeat, attempt, started_unix_ns, elapsed_ns, outcome, reason)
+         (cell_idx, repetition, attempt, started_unix_ns, elapsed_ns, outcome, reason)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             cell_index(trial.cell),
-            trial.repeat,
+            trial.repetition,
             trial.attempt,
             nanoseconds(trial.started_unix),
             nanoseconds(trial.elapsed),
@@ -336,22 +335,22 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
     let id = transaction.last_insert_rowid();
     let mut sample = transaction.prepare("INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for value in &trial.samples {
-        assert!(value.value.is_finite(), "{} {}: no number", value.phase, value.metric.name());
+        assert!(value.value.is_finite(), "{} {}: not finite", value.phase, value.metric.name());
         let unit = value.metric.spec().unit.name();
         let row = params![id, value.phase, value.metric.name(), unit, value.worker, value.value];
         sample.execute(row)?;
     }
     let mut histogram = transaction.prepare("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4)")?;
-    for Times { phase, of, histogram: counts } in &trial.histograms {
-        histogram.execute(params![id, phase, of.name(), counts.encode()])?;
+    for PhaseHistogram { phase, kind, histogram: counts } in &trial.histograms {
+        histogram.execute(params![id, phase, kind.name(), counts.encode()])?;
     }
     let mut series = transaction.prepare("INSERT INTO series VALUES (?1, ?2, ?3)")?;
     for (phase, counts) in &trial.series {
         series.execute(params![id, phase, counts.encode()])?;
     }
-    let mut evidence = transaction.prepare("INSERT INTO evidence VALUES (?1, ?2, ?3)")?;
-    for (phase, seen) in &trial.evidence {
-        evidence.execute(params![id, phase, json(seen)?.to_string()])?;
+    let mut activity = transaction.prepare("INSERT INTO system_activity VALUES (?1, ?2, ?3)")?;
+    for (phase, recorded) in &trial.activity {
+        activity.execute(params![id, phase, json(recorded)?.to_string()])?;
     }
     for (phase, warning) in &trial.warnings {
         put_warning(transaction, Some(id), phase.as_deref(), warning)?;
@@ -359,7 +358,13 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
     let mut insert = transaction.prepare("INSERT INTO action VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, action) in trial.actions.iter().enumerate() {
         let elapsed = nanoseconds(action.elapsed);
-        insert.execute(params![id, cell_index(position), action.what, elapsed, action.trouble])?;
+        insert.execute(params![
+            id,
+            cell_index(position),
+            action.description,
+            elapsed,
+            action.error
+        ])?;
     }
     put_environment(transaction, Some(id), &trial.environment)
 }
@@ -370,11 +375,11 @@ fn put_warning(
     phase: Option<&str>,
     warning: &Warning,
 ) -> rusqlite::Result<()> {
-    let (level, data) = (warning.level().name(), json(warning)?.to_string());
+    let (severity, data) = (warning.severity().name(), json(warning)?.to_string());
     transaction
         .execute(
             "INSERT INTO warning VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![trial, phase, warning.code(), level, warning.message(), data],
+            params![trial, phase, warning.code(), severity, warning.message(), data],
         )
         .map(drop)
 }
@@ -396,7 +401,7 @@ fn json(value: &impl serde::Serialize) -> rusqlite::Result<serde_json::Value> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-/// SQLite's integers are signed; 2^63 ns are 292 years.
+/// SQLite integers are signed; 2^63 ns are 292 years.
 fn nanoseconds(nanos: Nanos) -> i64 {
     i64::try_from(nanos.0).unwrap_or(i64::MAX)
 }

@@ -1,28 +1,28 @@
-//! Many files: the same steps done to each, by workers with directories of their own. One operation
-//! is all steps of one file.
+//! Suite `files`: a sequence of system calls on each of many files, by workers with separate
+//! directories. One operation is all steps of one file.
 //!
-//! A trial makes the files first if the steps do not begin by creating them, and measures one
-//! phase, named by the steps' first word that says what it is about. Steps that cannot follow one
-//! another, such as reading a file that is not open, are refused here.
+//! If the steps do not start with `create`, a trial creates the files first. It measures one phase,
+//! named after the first step other than opening and closing. Invalid sequences, such as reading a
+//! file that is not open, are rejected here.
 
 #[cfg(test)]
 mod tests;
 
 use model::{
-    Bytes, Phase, Point, SuiteSpec, Value,
+    Bytes, Phase, SuiteSpec, Value, WorkloadParameters,
     phase::{
-        Cache, Fill, IoPriority, Naming, Pin, Role, Set, Sharing, Sizes, Spread, Timed, Tree,
-        TreeOrder, TreeStep, Work, WorkerKind, Workers,
+        Cache, DataPattern, IoPriority, Naming, Pin, Role, Set, Sharing, Sizes, Spread, Timed,
+        Tree, TreeOrder, TreeStep, Work, WorkerKind, Workers,
     },
     workload::{Kind, ParameterSpec, ValueError},
 };
 
 use crate::{Suite, parameter};
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Name of the tree in the directory under test.
+/// Name of the tree in the test directory.
 const TREE: &str = "tree";
 
 const STEPS: &[&str] = &[
@@ -48,23 +48,23 @@ const SIZE: Kind = Kind::Size { min: Bytes(0), scales: false };
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("files", Kind::Amount { min: 1, max: 1 << 32 }, "10000", "Files of each worker."),
-    parameter("per_directory", Kind::Count { min: 1, max: 1 << 32 }, "1000", "Files in one directory."),
-    parameter("size", SIZE, "4KiB", "Size of each file; 0 makes empty files."),
-    parameter("record", Kind::Size { min: Bytes(1), scales: false }, "64KiB", "Bytes of one call that reads or writes; files that are smaller take one call."),
-    parameter("steps", Kind::Sequence(STEPS), "create,write,close", "What is done to each file, in order."),
-    parameter("order", Kind::Word(&["created", "shuffled"]), "created", "The order of files: as they are numbered, or a permutation drawn from the seed."),
-    parameter("workers", Kind::Count { min: 1, max: 1024 }, "1", "How many threads, each with files of its own."),
-    parameter("pin", Kind::Flag, "false", "Each worker on a CPU of its own, round and round."),
-    parameter("idle", Kind::Flag, "false", "Work in the idle class of ioprio_set."),
-    parameter("cache", Kind::Word(&["cold", "as-left"]), "cold", "Empty the caches before the measured phase, or leave them as the creation did."),
-    parameter("entropy", Kind::Share, "1.0", "Share of random bytes in the data; the rest is zero."),
+    parameter("files", Kind::Amount { min: 1, max: 1 << 32 }, "10000", "Number of files of each worker."),
+    parameter("files_per_directory", Kind::Count { min: 1, max: 1 << 32 }, "1000", "Entries per directory."),
+    parameter("file_size", SIZE, "4KiB", "Size of each file."),
+    parameter("block_size", Kind::Size { min: Bytes(1), scales: false }, "64KiB", "Bytes per I/O call; smaller files take one call."),
+    parameter("steps", Kind::Sequence(STEPS), "create,write,close", "System calls per file, in order."),
+    parameter("order", Kind::Word(&["creation", "random"]), "creation", "Order of files: creation order, or a random permutation."),
+    parameter("workers", Kind::Count { min: 1, max: 1024 }, "1", "Number of threads, each with its own files."),
+    parameter("pin", Kind::Flag, "false", "Pin each worker to a CPU, round-robin."),
+    parameter("idle_io_priority", Kind::Flag, "false", "Use the idle I/O class (ioprio_set(2))."),
+    parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before each measured phase: cold, or unchanged since the files were created."),
+    parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero)."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "files",
-    title: "Many files: create, write, fsync, stat, rename, unlink, in any order that makes sense.",
-    source: "fslab's own; each step as in its Linux manual page",
+    title: "A sequence of system calls on each of many files.",
+    source: "fslab; steps as in the Linux manual pages",
     notes: include_str!("files/notes.md"),
     clients: Some("workers"),
     parameters: PARAMETERS,
@@ -91,41 +91,41 @@ fn step(word: &str) -> TreeStep {
     }
 }
 
-fn steps(point: &Point) -> Vec<TreeStep> {
+fn steps(point: &WorkloadParameters) -> Vec<TreeStep> {
     point.words("steps").iter().map(|word| step(word)).collect()
 }
 
-fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     let steps = steps(&point);
     let mut idle = Vec::new();
     let moves =
         |step: &TreeStep| matches!(step, TreeStep::Write | TreeStep::Append | TreeStep::Read);
     let creates = steps.first() == Some(&TreeStep::Create);
-    // Files that are made beforehand have their size whatever the steps are.
+    // Files created by the layout have their size, regardless of the steps.
     let empty = creates && !steps.iter().any(moves);
     if empty {
-        idle.extend(["size", "record", "entropy"]);
+        idle.extend(["file_size", "block_size", "incompressible_fraction"]);
     }
     if creates {
-        // Nothing is there that could be in the caches but the directories.
+        // Only the directories exist, so the cache state has no effect.
         idle.push("cache");
     }
-    point.settle(&SPEC.defaults(), &idle);
+    point.reset(&SPEC.defaults(), &idle);
     if empty {
-        point.parameters.insert("size".into(), Value::Size(Bytes(0)));
+        point.parameters.insert("file_size".into(), Value::Size(Bytes(0)));
     }
-    let (size, record) = (point.size("size"), point.size("record"));
-    // A record larger than the file is the file, except to an append, which is one record.
-    if record > size && size.0 > 0 && !steps.contains(&TreeStep::Append) {
-        point.parameters.insert("record".into(), Value::Size(size));
+    let (size, block) = (point.size("file_size"), point.size("block_size"));
+    // A block larger than the file is reduced to the file, except for appends, which are one block.
+    if block > size && size.0 > 0 && !steps.contains(&TreeStep::Append) {
+        point.parameters.insert("block_size".into(), Value::Size(size));
     }
-    let per_directory = point.count("per_directory").min(point.count("files"));
-    point.parameters.insert("per_directory".into(), Value::Count(per_directory));
-    sensible(&point, &steps)?;
+    let per_directory = point.count("files_per_directory").min(point.count("files"));
+    point.parameters.insert("files_per_directory".into(), Value::Count(per_directory));
+    check_steps(&point, &steps)?;
     Ok(vec![point])
 }
 
-/// Where a file stands between two steps.
+/// State of a file between two steps.
 #[derive(Clone, Copy, Default)]
 struct State {
     exists: bool,
@@ -134,45 +134,49 @@ struct State {
     open: Option<Session>,
 }
 
-/// What was done to an open file.
+/// State of an open file.
 #[derive(Clone, Copy, Default)]
 struct Session {
-    /// Created, so for writing only.
+    /// Created, therefore open for writing only.
     created: bool,
     written: bool,
     appended: bool,
 }
 
-/// What is wrong, as the end of a sentence, and what to change.
+/// Problem, as the end of a message, and hint.
 type Problem = (&'static str, &'static str);
 
-/// Goes through the steps of one file as the kernel will.
-fn sensible(point: &Point, steps: &[TreeStep]) -> Result<(), ValueError> {
+/// Checks the steps of one file in order.
+fn check_steps(point: &WorkloadParameters, steps: &[TreeStep]) -> Result<(), ValueError> {
     let exists = steps.first() != Some(&TreeStep::Create);
     let mut state = State { exists, ..State::default() };
     for (step, word) in steps.iter().zip(point.words("steps")) {
-        state = after(state, *step).map_err(|(problem, cure)| {
-            ValueError::new(format!("`{word}` comes where {problem}")).cure(cure)
+        state = after(state, *step).map_err(|(problem, hint)| {
+            ValueError::new(format!("invalid step `{word}`: {problem}")).hint(hint)
         })?;
     }
     match state.open {
-        Some(_) => Err(ValueError::new("the steps leave the file open").cure("end with `close`")),
+        Some(_) => {
+            Err(ValueError::new("the last step leaves the file open").hint("end with `close`"))
+        }
         None => Ok(()),
     }
 }
 
-fn need(holds: bool, problem: &'static str, cure: &'static str) -> Result<(), Problem> {
-    if holds { Ok(()) } else { Err((problem, cure)) }
+fn need(holds: bool, problem: &'static str, hint: &'static str) -> Result<(), Problem> {
+    if holds { Ok(()) } else { Err((problem, hint)) }
 }
 
+const NO_SUCH_NAME: &str = "the file does not exist under this name";
+
+/// State after a step.
 fn after(state: State, step: TreeStep) -> Result<State, Problem> {
     let State { exists, renamed, linked, open } = state;
-    let named =
-        || need(exists && !renamed, "no file has the name", "create it, or rename it back, before");
-    let closed = || need(open.is_none(), "a file is open", "`close` before");
+    let named = || need(exists && !renamed, NO_SUCH_NAME, "create it or rename it back first");
+    let closed = || need(open.is_none(), "a file is open", "add `close` before it");
     Ok(match step {
         TreeStep::Create => {
-            need(!exists, "the file is there", "begin with `create`, or `unlink` before")?;
+            need(!exists, "the file exists", "start with `create`, or add `unlink` before it")?;
             closed()?;
             let session = Session { created: true, ..Session::default() };
             State { exists: true, renamed: false, open: Some(session), ..state }
@@ -186,7 +190,7 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
             State { open: Some(moved(open, step)?), ..state }
         }
         TreeStep::Close => {
-            need(open.is_some(), "no file is open", "`create` or `open` before")?;
+            need(open.is_some(), "no file is open", "add `create` or `open` before it")?;
             State { open: None, ..state }
         }
         TreeStep::FsyncDirectory | TreeStep::List => state,
@@ -199,16 +203,16 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
             State { renamed: true, ..state }
         }
         TreeStep::RenameBack => {
-            need(exists && renamed, "the file was not renamed", "`rename` before")?;
+            need(exists && renamed, "the file was not renamed", "add `rename` before it")?;
             State { renamed: false, ..state }
         }
         TreeStep::Link => {
             named()?;
-            need(!linked, "the link is there", "`unlink-link` before")?;
+            need(!linked, "the link exists", "add `unlink-link` before it")?;
             State { linked: true, ..state }
         }
         TreeStep::UnlinkLink => {
-            need(linked, "there is no link", "`link` before")?;
+            need(linked, "there is no link", "add `link` before it")?;
             State { linked: false, ..state }
         }
         TreeStep::Unlink => {
@@ -232,30 +236,30 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
         | TreeStep::Symlink
         | TreeStep::Mknod
         | TreeStep::Mkdir
-        | TreeStep::Rmdir => unreachable!("no word of this suite"),
+        | TreeStep::Rmdir => unreachable!("not a step of this suite"),
     })
 }
 
-/// What steps on an open file make of it.
+/// State of an open file after a step.
 fn moved(open: Option<Session>, step: TreeStep) -> Result<Session, Problem> {
-    let session = open.ok_or(("no file is open", "`create` or `open` before"))?;
+    let session = open.ok_or(("no file is open", "add `create` or `open` before it"))?;
     let Session { created, written, appended } = session;
     if step == TreeStep::Read {
-        need(!created, "the file is open for writing only", "`close` and `open` it before")?;
+        need(!created, "the file is open for writing only", "add `close` and `open` before it")?;
     }
     if step == TreeStep::Write {
-        need(!appended, "the file is open for appending", "`close` and `open` it before")?;
+        need(!appended, "the file is open for appending", "add `close` and `open` before it")?;
     }
     if step == TreeStep::Append {
         let fresh = created || !written;
-        need(fresh, "the file is open for overwriting", "`close` and `open` it before")?;
+        need(fresh, "the file is open for overwriting", "add `close` and `open` before it")?;
     }
     let written = written || step == TreeStep::Write;
     let appended = appended || step == TreeStep::Append;
     Ok(Session { written, appended, ..session })
 }
 
-fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let steps = steps(point);
     let creates = steps.first() == Some(&TreeStep::Create);
     let cold = point.word("cache") == "cold";
@@ -263,7 +267,7 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
         name: name(&steps).into(),
         group: "files".into(),
         role: Role::Measure,
-        cache: if cold { Cache::Cold } else { Cache::AsLeft },
+        cache: if cold { Cache::Cold } else { Cache::Unchanged },
         work: Work::Tree(tree(point, seed, steps)),
         timed: Timed::default(),
     };
@@ -271,21 +275,21 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
         return vec![measured];
     }
     let mut make = vec![TreeStep::Create, TreeStep::Write, TreeStep::Close];
-    if point.size("size") == Bytes(0) {
+    if point.size("file_size") == Bytes(0) {
         make.remove(1);
     }
-    let tree = Tree { order: TreeOrder::Created, ..tree(point, seed, make) };
+    let tree = Tree { order: TreeOrder::Creation, ..tree(point, seed, make) };
     let layout = Phase {
         name: "layout".into(),
         role: Role::Prepare,
-        cache: Cache::AsLeft,
+        cache: Cache::Unchanged,
         work: Work::Tree(tree),
         ..measured.clone()
     };
     vec![layout, measured]
 }
 
-/// What the steps are about: the first that is neither opening nor closing.
+/// Name of the phase: the first step other than opening and closing.
 fn name(steps: &[TreeStep]) -> &'static str {
     let named = |step: &TreeStep| match step {
         TreeStep::Create => Some("create"),
@@ -325,38 +329,41 @@ fn name(steps: &[TreeStep]) -> &'static str {
     steps.iter().find_map(named).unwrap_or("open")
 }
 
-fn tree(point: &Point, seed: u64, steps: Vec<TreeStep>) -> Tree {
+fn tree(point: &WorkloadParameters, seed: u64, steps: Vec<TreeStep>) -> Tree {
     let set = Set {
         name: TREE.into(),
         sharing: Sharing::Private,
         files: point.count("files"),
-        spread: Spread::Directories { each: point.count("per_directory") },
+        spread: Spread::Directories { each: point.count("files_per_directory") },
         naming: Naming::Numbers,
-        sizes: Sizes::Fixed(point.size("size")),
-        record: point.size("record"),
-        fill: Fill::Random { entropy: point.share("entropy"), duplicates: 0.0 },
+        sizes: Sizes::Fixed(point.size("file_size")),
+        block_size: point.size("block_size"),
+        data: DataPattern::Random {
+            incompressible_fraction: point.fraction("incompressible_fraction"),
+            duplicate_fraction: 0.0,
+        },
         seed,
     };
     Tree {
         order: match point.word("order") {
-            "shuffled" => TreeOrder::Shuffled,
-            _ => TreeOrder::Created,
+            "random" => TreeOrder::Random,
+            _ => TreeOrder::Creation,
         },
         workers: Workers {
             count: u32::try_from(point.count("workers")).unwrap_or(u32::MAX),
             kind: WorkerKind::Thread,
             pin: if point.flag("pin") { Pin::Each } else { Pin::Free },
-            io_priority: point.flag("idle").then_some(IoPriority::Idle),
+            io_priority: point.flag("idle_io_priority").then_some(IoPriority::Idle),
             ..Workers::ONE
         },
         ..Tree::new(set, steps)
     }
 }
 
-/// Files take whole blocks; 4 KiB is the usual one. Inodes and directories are not counted.
-fn footprint(point: &Point) -> Bytes {
+/// Assumes blocks of 4 KiB. Inodes and directories are not included.
+fn footprint(point: &WorkloadParameters) -> Bytes {
     let appends = point.words("steps").iter().filter(|word| *word == "append").count();
-    let appended = point.size("record").0.saturating_mul(appends as u64);
-    let each = point.size("size").0.saturating_add(appended).next_multiple_of(4096);
+    let appended = point.size("block_size").0.saturating_mul(appends as u64);
+    let each = point.size("file_size").0.saturating_add(appended).next_multiple_of(4096);
     Bytes(each.saturating_mul(point.count("files")).saturating_mul(point.count("workers")))
 }

@@ -1,7 +1,7 @@
 //! Plans as a fuzz target: it takes any bytes, and must neither panic nor take unbounded time or
 //! memory.
 
-use model::{Plan, Scale, Vocabulary};
+use model::{KnownNames, Plan, Scale};
 
 /// The line behind which settings of `--set` follow the plan, one in each line.
 pub const SETTINGS: &str = "\n---\n";
@@ -12,8 +12,8 @@ pub fn plan(bytes: &[u8]) {
     let (text, settings) = text.split_once(SETTINGS).unwrap_or((&text, ""));
     let suites = crate::specs();
     let filesystems = ["btrfs", "directory", "ext2", "ext4", "f2fs", "tmpfs", "xfs"];
-    let recipes = crate::recipes();
-    let vocabulary = Vocabulary { suites: &suites, recipes, filesystems: &filesystems };
+    let presets = crate::presets();
+    let vocabulary = KnownNames { suites: &suites, presets, filesystems: &filesystems };
     let Ok(mut plan) = Plan::parse(text, vocabulary) else { return };
     for (key, value) in settings.lines().filter_map(|line| line.split_once('=')) {
         let _refused = plan.set(key, value, vocabulary);

@@ -1,10 +1,9 @@
-//! What is measured: each suite turns its parameters into the phases of a trial.
+//! Suites: programs that map workload parameters to the phases of a trial.
 //!
-//! Data enters as a [`Point`] (every parameter has a value) and leaves as [`Phase`]s, plain data
-//! that the engine carries out. A suite decides order, sizes, access and what is timed; it never
-//! looks at the host and never touches a file. To add one, write its file and its line in [`ALL`].
-//! Points that people ask for have names, see [`recipes()`]; to add one, write its entry in
-//! `workloads.toml`.
+//! Input is a [`WorkloadParameters`] (every parameter has a value), output are [`Phase`]s, plain
+//! data that the engine runs. A suite determines order, sizes, access patterns, and timed regions.
+//! It accesses neither the host nor files. To add a suite, write its module and add it to [`ALL`].
+//! Named workloads are [`presets()`]; to add one, add an entry to `workloads.toml`.
 #![forbid(unsafe_code)]
 
 mod bonnie;
@@ -15,34 +14,34 @@ pub mod fuzz;
 mod iozone;
 mod metadata;
 mod overview;
-mod recipes;
+mod presets;
 mod shared;
-mod smallfile;
+mod small_files;
 mod stream;
 mod tasks;
 
 use model::{
-    Bytes, Phase, Point, SuiteSpec,
+    Bytes, Phase, SuiteSpec, WorkloadParameters,
     workload::{Kind, ParameterSpec, ValueError},
 };
 
-pub use model::workload::Recipe;
-pub use recipes::{recipe, recipes};
+pub use model::workload::Preset;
+pub use presets::{preset, presets};
 
-/// A suite: its table of parameters and its three pure functions.
+/// Suite: parameter table and three pure functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
-    /// Name, source and parameters.
+    /// Name, source, and parameters.
     pub spec: &'static SuiteSpec,
-    /// Checks a point, and multiplies it where a parameter asks for a sweep of the suite's own.
-    pub refine: fn(Point) -> Result<Vec<Point>, ValueError>,
-    /// The phases of one trial at a refined point; the seed is that of the data written.
-    pub phases: fn(&Point, u64) -> Vec<Phase>,
-    /// The most space the files of a trial take.
-    pub footprint: fn(&Point) -> Bytes,
+    /// Checks parameters, and expands them if one selects an automatic sweep.
+    pub refine: fn(WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError>,
+    /// Phases of a trial with refined parameters; the seed is that of the written data.
+    pub phases: fn(&WorkloadParameters, u64) -> Vec<Phase>,
+    /// Maximum space of the files of a trial.
+    pub footprint: fn(&WorkloadParameters) -> Bytes,
 }
 
-/// Every suite.
+/// All suites.
 pub const ALL: &[Suite] = &[
     bonnie::SUITE,
     dbench::SUITE,
@@ -50,22 +49,22 @@ pub const ALL: &[Suite] = &[
     iozone::SUITE,
     metadata::SUITE,
     overview::SUITE,
-    smallfile::SUITE,
+    small_files::SUITE,
     stream::SUITE,
     tasks::SUITE,
 ];
 
-/// The suite of that name.
+/// Suite of this name.
 pub fn find(name: &str) -> Option<&'static Suite> {
     ALL.iter().find(|suite| suite.spec.name == name)
 }
 
-/// The tables of all suites, for reading plans.
+/// Tables of all suites, for the plan parser.
 pub fn specs() -> Vec<&'static SuiteSpec> {
     ALL.iter().map(|suite| suite.spec).collect()
 }
 
-/// A row of a suite's table.
+/// Row of a parameter table.
 const fn parameter(
     name: &'static str,
     kind: Kind,
@@ -75,29 +74,29 @@ const fn parameter(
     ParameterSpec { name, kind, default, doc }
 }
 
-/// Checks a point by its own suite's rules; see [`Suite::refine`].
+/// Checks and expands parameters with the rules of their suite; see [`Suite::refine`].
 ///
 /// # Errors
-/// When the suite refuses the combination.
+/// [`ValueError`] if the suite rejects the combination.
 ///
 /// # Panics
-/// If no suite has the point's name: points are made from the tables of [`specs`].
-pub fn refine(point: Point) -> Result<Vec<Point>, ValueError> {
+/// If the suite is unknown; parameters are created from the tables of [`specs`].
+pub fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     match find(&point.suite) {
         Some(suite) => (suite.refine)(point),
-        None => unreachable!("a point of the unknown suite `{}`", point.suite),
+        None => unreachable!("parameters of the unknown suite `{}`", point.suite),
     }
 }
 
-/// A phase in one line, for goldens: what differs from a measured phase with cold caches, and from
-/// one worker that reads a file once.
+/// One-line description of a phase for goldens: differences from a measured phase with cold caches
+/// and one worker that reads a file once.
 #[cfg(test)]
 fn described(phase: &Phase) -> String {
     use model::phase::{Layout, Mix, Stream, Timed, Work};
     let mut line = format!("{} {:?} {:?}", phase.name, phase.role, phase.cache);
     match &phase.work {
         Work::Stream(stream) => {
-            let Stream { files, size, record, .. } = stream.clone();
+            let Stream { files, size, block_size: record, .. } = stream.clone();
             line += &format!(" {files:?} {size}/{record}");
             let mut plain = Stream::new(files, size, record);
             plain.seed = stream.seed;
@@ -113,7 +112,7 @@ fn described(phase: &Phase) -> String {
             }
         }
         Work::Tree(tree) => line += &tree_described(tree),
-        Work::Task(task) => line += &format!(" {:?} {:?}", task.method, task.deed),
+        Work::Task(task) => line += &format!(" {:?} {:?}", task.method, task.operation),
         Work::Mix(Mix { set, ops, weights, workers }) => {
             line += &format!("{} {ops} {weights:?} workers={}", set_described(set), workers.count);
         }
@@ -123,7 +122,7 @@ fn described(phase: &Phase) -> String {
         Work::Replay(replay) => line += &replay_described(replay),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }
-    let Timed { flush, close, tick_subtracted } = phase.timed;
+    let Timed { sync: flush, close, tick_subtracted } = phase.timed;
     for (on, word) in [(flush, "flush"), (close, "close"), (tick_subtracted, "tick")] {
         if on && !matches!(phase.work, Work::Stream(_)) {
             line += &format!(" timed-{word}");
@@ -132,12 +131,21 @@ fn described(phase: &Phase) -> String {
     line + "\n"
 }
 
-/// What differs from one process that resolves names and replays as fast as it can.
+/// Differences from one process that resolves names and replays without pacing.
 #[cfg(test)]
 fn replay_described(replay: &model::phase::Replay) -> String {
     use model::phase::{Durability, Replay, WorkerKind};
-    let Replay { load, until, resolve, durability, attributes, rate, paced, line_call, workers } =
-        replay;
+    let Replay {
+        loadfile: load,
+        until,
+        resolve,
+        durability,
+        xattr: attributes,
+        rate,
+        use_timestamps: paced,
+        parent_check: line_call,
+        workers,
+    } = replay;
     let mut line = format!(" {load:?} {until:?}");
     let Durability { files, directories, writes } = *durability;
     let words = [
@@ -158,7 +166,7 @@ fn replay_described(replay: &model::phase::Replay) -> String {
     line
 }
 
-/// What differs from one thread that goes over the entries once, in their order.
+/// Differences from one thread with one pass in creation order.
 #[cfg(test)]
 fn tree_described(tree: &model::phase::Tree) -> String {
     use model::phase::{Calls, Pin, Tree, TreeEnd, TreeOrder, WorkerKind};
@@ -166,11 +174,11 @@ fn tree_described(tree: &model::phase::Tree) -> String {
     let mut line = format!("{} {steps:?}", set_described(set));
     let TreeEnd { remove_directories, sync } = *end;
     let words = [
-        (*order != TreeOrder::Created, format!("{order:?}")),
+        (*order != TreeOrder::Creation, format!("{order:?}")),
         (*passes != 1, format!("passes={passes}")),
         (remove_directories, "rmdir".into()),
         (sync, "sync".into()),
-        (*calls != Calls::Plain, format!("{calls:?}")),
+        (*calls != Calls::Syscall, format!("{calls:?}")),
         (workers.count != 1, format!("workers={}", workers.count)),
         (workers.kind != WorkerKind::Thread, format!("{:?}", workers.kind)),
         (workers.pin != Pin::Free, "pinned".into()),
@@ -182,11 +190,12 @@ fn tree_described(tree: &model::phase::Tree) -> String {
     line
 }
 
-/// Name, entries, and what differs from empty files called by their numbers in one directory.
+/// Name, entries, and differences from empty numbered files in one directory.
 #[cfg(test)]
 fn set_described(set: &model::phase::Set) -> String {
-    use model::phase::{Fill, Naming, Set, Sharing, Sizes, Spread};
-    let Set { name, sharing, files, spread, naming, sizes, record, fill, .. } = set;
+    use model::phase::{DataPattern, Naming, Set, Sharing, Sizes, Spread};
+    let Set { name, sharing, files, spread, naming, sizes, block_size: record, data: fill, .. } =
+        set;
     let mut line = format!(" {name} {files}");
     if let Spread::Directories { each } = spread {
         line += &format!("/{each}");
@@ -204,13 +213,13 @@ fn set_described(set: &model::phase::Set) -> String {
     if *naming != Naming::Numbers {
         line += &format!(" {naming:?}");
     }
-    if !sizes.are_empty() && *fill != Fill::default() {
+    if !sizes.are_empty() && *fill != DataPattern::default() {
         line += &format!(" {fill:?}");
     }
     line
 }
 
-/// Of a table only what differs.
+/// Fields of a table that differ.
 #[cfg(test)]
 fn inner(value: &serde_json::Value, default: Option<&serde_json::Value>) -> String {
     let (Some(own), Some(default)) =

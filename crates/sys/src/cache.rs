@@ -1,7 +1,7 @@
-//! How much of a file, or of a block device, the page cache holds.
+//! Page cache residency of a file or block device.
 //!
-//! [`resident`] asks `cachestat(2)` (Linux 6.5, `mm/filemap.c`), which reads no data and maps
-//! nothing; on older kernels it falls back to `mincore(2)` over a mapping, window by window.
+//! [`resident`] uses `cachestat(2)` (Linux 6.5, `mm/filemap.c`), which reads no data and maps
+//! nothing. On older kernels it uses `mincore(2)` on a mapping, one window at a time.
 
 use std::{
     ffi::c_long,
@@ -12,12 +12,11 @@ use std::{
 
 use crate::checked;
 
-/// The number of `cachestat(2)`: the same on every architecture Rust is built for, since new calls
-/// get one number for all.
+/// Number of `cachestat(2)`: the same on every architecture that Rust supports, because new system
+/// calls get one number for all.
 const SYS_CACHESTAT: c_long = 451;
 
-/// Length of one `mincore` window, in bytes: small enough to map anywhere, large enough to be
-/// quick.
+/// Length of a `mincore` window in bytes: small enough to map anywhere, large enough for few calls.
 const WINDOW: u64 = 1 << 30;
 
 /// `struct cachestat_range` of `include/uapi/linux/mman.h`; a length of 0 means to the end of the
@@ -39,21 +38,20 @@ struct Stat {
     recently_evicted: u64,
 }
 
-/// What the page cache holds of a file, in bytes (whole pages).
+/// Bytes of a file in the page cache (whole pages).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
-    /// All of it.
+    /// All cached bytes.
     pub cached: u64,
-    /// The part that is not yet written; `None` where only `mincore` could be asked.
+    /// Dirty bytes; `None` if only `mincore` is available.
     pub dirty: Option<u64>,
 }
 
-/// What the page cache holds of a file or block device.
+/// Bytes of a file or block device in the page cache.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for filesystems that keep no pages (hugetlbfs), `EPERM` where the kernel lets only
-/// the owner or a writer ask (since 6.15), and whatever `mmap(2)` says on kernels without
-/// `cachestat`.
+/// `EOPNOTSUPP` for filesystems without pages (hugetlbfs), `EPERM` if the kernel allows only the
+/// owner or a writer to query (since 6.15), and errors of `mmap(2)` on kernels without `cachestat`.
 pub fn resident(file: impl AsFd) -> io::Result<Resident> {
     let file = file.as_fd();
     match by_cachestat(file) {
@@ -62,7 +60,7 @@ pub fn resident(file: impl AsFd) -> io::Result<Resident> {
     }
 }
 
-/// The size of a page, in bytes.
+/// Size of a page in bytes.
 pub fn page_size() -> u64 {
     u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX)
 }
@@ -95,8 +93,8 @@ fn window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<u64> {
     let length = usize::try_from(length).map_err(io::Error::other)?;
     let start = libc::off_t::try_from(offset).map_err(io::Error::other)?;
     let mut pages = vec![0u8; length.div_ceil(rustix::param::page_size())];
-    // SAFETY: a fresh shared mapping at an address of the kernel's choice; nobody reads through it,
-    // so a file that shrinks meanwhile cannot fault us. `BorrowedFd` keeps the descriptor open.
+    // SAFETY: a new shared mapping at an address chosen by the kernel. Nothing reads through it, so
+    // a file that shrinks cannot cause a fault. `BorrowedFd` keeps the descriptor open.
     let address = unsafe {
         let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
         libc::mmap(ptr::null_mut(), length, read, shared, file.as_raw_fd(), start)
@@ -105,10 +103,10 @@ fn window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: `address` is page aligned and maps `length` bytes (mmap succeeded above); `pages` has
-    // one byte for each page of that length, as mincore(2) demands.
+    // one byte per page of that length, as mincore(2) requires.
     let answer = unsafe { libc::mincore(address, length, pages.as_mut_ptr()) };
     let answer = checked(answer.into());
-    // SAFETY: exactly the mapping made above, which nothing else refers to.
+    // SAFETY: exactly the mapping created above, which has no other references.
     let unmapped = unsafe { libc::munmap(address, length) };
     answer?;
     checked(unmapped.into())?;
@@ -122,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of 64 pages on a disk filesystem, just written: its pages are in the cache.
+    /// A file of 64 pages on a disk filesystem that was just written, so its pages are cached.
     fn written() -> File {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         file.write_all(&vec![7; 64 * rustix::param::page_size()]).unwrap();
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_just_written_is_resident_by_both_roads() {
+    fn both_methods_report_written_pages() {
         let file = written();
         let all = 64 * page_size();
         assert_eq!(resident(&file).unwrap().cached, all);
@@ -138,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_has_nothing_resident() {
+    fn an_empty_file_has_no_cached_pages() {
         let file = tempfile::tempfile_in("/var/tmp").unwrap();
         assert_eq!(resident(&file).unwrap().cached, 0);
         assert_eq!(by_mincore(file.as_fd()).unwrap().cached, 0);
     }
 
     #[test]
-    fn what_was_flushed_and_dropped_is_not_resident() {
+    fn dropped_pages_are_not_cached() {
         let file = written();
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();

@@ -1,8 +1,7 @@
-//! Programs: their user, that they do not outlive us, waiting for them, and what they used
-//! (wait4(2)).
+//! Child programs: user, termination with the parent, and resource usage (wait4(2)).
 //!
-//! The standard library's wait tells the exit status only. `RUSAGE_CHILDREN` before and after would
-//! also count what other threads wait for meanwhile; wait4(2) tells of this one child alone.
+//! The wait of the standard library returns the exit status only. `RUSAGE_CHILDREN` before and
+//! after it would include children of other threads; wait4(2) reports one child only.
 
 use std::{
     io,
@@ -15,27 +14,28 @@ use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use crate::checked;
 
-/// How a program ended.
+/// Exit status and resource usage of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// CPU time in user mode, of the program and of all the programs that it waited for itself
-    /// (`RUSAGE_BOTH` in `wait_task_zombie`, `kernel/exit.c`).
+    /// CPU time in user mode of the program and of all programs that it waited for (`RUSAGE_BOTH`
+    /// in `wait_task_zombie`, `kernel/exit.c`).
     pub user: Duration,
-    /// CPU time in the kernel, likewise. The sum of both is the scheduler's own; how it divides
-    /// into the two is scaled from ticks unless the kernel accounts every crossing
-    /// (`cputime_adjust`, `kernel/sched/cputime.c`).
+    /// CPU time in the kernel, likewise. The scheduler measures the sum of both; the split is
+    /// scaled from ticks unless the kernel accounts every transition (`cputime_adjust`,
+    /// `kernel/sched/cputime.c`).
     pub system: Duration,
-    /// Context switches because it waited (`ru_nvcsw`).
+    /// Voluntary context switches (`ru_nvcsw`).
     pub voluntary: u64,
-    /// Context switches because others wanted its processor (`ru_nivcsw`).
+    /// Involuntary context switches (`ru_nivcsw`).
     pub involuntary: u64,
 }
 
-/// Has a program killed when the thread that starts it ends, as it does with a process that is
-/// killed: nobody would wait for it then, and it might work on what is being put back
-/// (`PR_SET_PDEATHSIG`, prctl(2)). Programs that change their user or rights are not killed.
+/// Kills a program when the thread that started it ends, which includes the end of a killed
+/// process. Otherwise no process would wait for the program, and it could work on files that are
+/// being restored (`PR_SET_PDEATHSIG`, prctl(2)). Programs that change their user or privileges are
+/// not killed.
 pub fn dies_with_parent(command: &mut Command) {
     let parent = std::process::id();
     // SAFETY: the closure runs between fork and exec and makes two system calls, which are
@@ -46,7 +46,7 @@ pub fn dies_with_parent(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, signal) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before that call.
+            // The parent may have ended before that call.
             if libc::getppid().cast_unsigned() != parent {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
@@ -58,29 +58,29 @@ pub fn dies_with_parent(command: &mut Command) {
 /// User and groups of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The user id.
+    /// User ID.
     pub user: u32,
-    /// The group id.
+    /// Group ID.
     pub group: u32,
-    /// The supplementary group ids.
+    /// Supplementary group IDs.
     pub groups: Vec<u32>,
 }
 
-/// Gives this process another identity and empties its bounding set of capabilities, which takes
-/// root's rights. If the user is not root, the kernel removes all other capabilities
-/// (capabilities(7)), and the signal of [`dies_with_parent`] has to be requested again.
+/// Changes the identity of this process and clears its capability bounding set, which removes
+/// root's privileges. If the user is not root, the kernel removes all other capabilities
+/// (capabilities(7)), and the signal of [`dies_with_parent`] must be requested again.
 ///
 /// # Errors
-/// The kernel's: `EPERM` without these rights, `EINVAL` if the user namespace lacks the ids. The
-/// identity may have changed in part then.
+/// Errors of the kernel: `EPERM` without these privileges, `EINVAL` if the user namespace lacks the
+/// IDs. The identity may then be changed in part.
 pub fn become_identity(identity: &Identity) -> io::Result<()> {
     let Identity { user, group, groups } = identity;
     for number in 0..u64::BITS {
-        // Kernels lack the higher ones.
+        // Kernels lack the higher numbers.
         let capability = CapabilitySet::from_bits_retain(1 << number);
         let _ = remove_capability_from_bounding_set(capability);
     }
-    // SAFETY: the pointer is to as many live ids as the length says; the others take integers.
+    // SAFETY: the pointer is to as many live IDs as the length says; the others take integers.
     unsafe {
         checked(libc::setgroups(groups.len(), groups.as_ptr()).into())?;
         checked(libc::setresgid(*group, *group, *group).into())?;
@@ -89,7 +89,7 @@ pub fn become_identity(identity: &Identity) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`become_identity`], for a program before it is started.
+/// Like [`become_identity`], for a program that is started later.
 pub fn starts_as(command: &mut Command, identity: Identity) {
     // SAFETY: the closure runs between fork and exec and makes system calls only, which are
     // async-signal-safe; it neither allocates nor takes locks.
@@ -98,17 +98,17 @@ pub fn starts_as(command: &mut Command, identity: Identity) {
     }
 }
 
-/// Waits for a child's end. It takes the child, since it cannot be waited for again.
+/// Waits for a child to end. It consumes the child, which cannot be waited for again.
 ///
 /// # Errors
-/// `ECHILD` when somebody else has waited for it, or children are not kept (`SIGCHLD` ignored).
+/// `ECHILD` if another thread has waited for it, or if children are not kept (`SIGCHLD` ignored).
 pub fn wait(child: Child) -> io::Result<Ended> {
     let pid = child.id().cast_signed();
     let mut status = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     loop {
-        // SAFETY: both pointers are to live memory of the type that the call writes; the process
-        // is our child, which nobody else waits for, as `child` is ours alone.
+        // SAFETY: both pointers are to live memory of the type that the call writes. The process is
+        // a child of this process that no other thread waits for, because `child` is owned here.
         let answer = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
         if answer == pid {
             break;
@@ -129,7 +129,7 @@ pub fn wait(child: Child) -> io::Result<Ended> {
     })
 }
 
-/// The kernel's times are neither negative nor have a million microseconds.
+/// Times of the kernel are not negative and have less than a million microseconds.
 fn duration(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u64::try_from(time.tv_usec).unwrap_or(0);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_tells_its_status_and_its_own_time() {
+    fn status_and_cpu_time_of_a_program_are_reported() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; exit 3";
         let start = Instant::now();
         let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_program_has_no_code() {
+    fn a_killed_program_has_no_exit_code() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         child.kill().unwrap();
         assert_eq!(wait(child).unwrap().status.code(), None);

@@ -1,13 +1,13 @@
-//! Randomness for a kernel that has none yet.
+//! Entropy for a kernel without an entropy source.
 //!
-//! A machine without a source of its own blocks whoever asks for random bytes until it has gathered
-//! some; a machine that was given bytes by its host does not.
+//! Such a kernel blocks readers of random bytes until it has gathered entropy. Bytes from the host
+//! avoid that.
 
 use std::{ffi::c_int, fs::File, io};
 
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
-/// `_IOW('R', 0x03, int [2])`; what it reads is longer than declared (random(4)).
+/// `_IOW('R', 0x03, int [2])`; it reads more than declared (random(4)).
 const RNDADDENTROPY: Opcode = opcode::write::<[c_int; 2]>(b'R', 0x03);
 /// `_IO('R', 0x07)`.
 const RNDRESEEDCRNG: Opcode = opcode::none(b'R', 0x07);
@@ -20,8 +20,8 @@ struct Pool {
     data: [u8; 64],
 }
 
-/// Adds random bytes to the kernel's pool and has them count in full: 512 bits, twice of what the
-/// generator needs to be ready (`POOL_READY_BITS` in `drivers/char/random.c`).
+/// Adds random bytes to the kernel's pool and credits them in full: 512 bits, twice the amount that
+/// the generator requires (`POOL_READY_BITS` in `drivers/char/random.c`).
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`; `ENOENT` without `/dev/random`.
@@ -33,8 +33,7 @@ pub fn add(seed: [u8; 64]) -> io::Result<()> {
     unsafe { ioctl(&device, Setter::<RNDADDENTROPY, Pool>::new(pool)) }?;
     // SAFETY: RNDRESEEDCRNG has no argument.
     let reseeded = unsafe { ioctl(&device, rustix::ioctl::NoArg::<RNDRESEEDCRNG>::new()) };
-    // Before Linux 4.17 there was no such call, and until the generator is ready it has no data to
-    // seed from anew.
+    // Linux before 4.17 lacks this call, and the generator cannot be reseeded until it is ready.
     match reseeded {
         Ok(()) | Err(rustix::io::Errno::NODATA | rustix::io::Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
@@ -46,7 +45,7 @@ mod tests {
     use std::{fs::File, io::Read as _};
 
     #[test]
-    fn the_pool_takes_bytes_from_root_alone() {
+    fn root_can_add_bytes_to_the_pool() {
         let mut seed = [0; 64];
         File::open("/dev/urandom").unwrap().read_exact(&mut seed).unwrap();
         let answer = super::add(seed);

@@ -1,7 +1,7 @@
-//! Files that a user names: opened without waiting, and read up to a bound.
+//! Input files specified by users: opened without blocking, and read up to a limit.
 //!
-//! Only regular files are read: a FIFO waits for a writer, a terminal for a person, and `/dev/zero`
-//! does not end. Standard input is read by [`of`], with the same bound.
+//! Only regular files are read: a FIFO blocks until it has a writer, a terminal until there is
+//! input, and `/dev/zero` does not end. [`of`] reads standard input with the same limit.
 
 use std::{
     fs::{File, FileType, OpenOptions},
@@ -16,11 +16,11 @@ use std::{
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Those of open(2); `InvalidInput` for another kind of file, which is not read from.
+/// Errors of open(2); `InvalidInput` for another file type.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Opening a device may have effects, so its kind is checked before; and once more on the
-    // descriptor, since the name may lead to another file by then. With O_NONBLOCK, open(2) of a
-    // FIFO does not wait for a writer; regular files ignore it.
+    // Opening a device may have side effects, so its type is checked before, and again on the
+    // descriptor because the path may then lead to another file. With O_NONBLOCK, open(2) of a FIFO
+    // does not wait for a writer; regular files ignore it.
     regular(path.metadata()?.file_type())?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -28,27 +28,27 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The content of a regular file of at most `most` bytes.
+/// Contents of a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`] and read(2); `FileTooLarge` for more bytes.
+/// Errors of [`open`] and read(2); `FileTooLarge` for more bytes.
 pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     of(open(path)?, most)
 }
 
-/// As [`bytes`], of UTF-8.
+/// Like [`bytes`], for UTF-8 text.
 ///
 /// # Errors
-/// As [`bytes`]; `InvalidData` for other bytes than UTF-8.
+/// Errors of [`bytes`]; `InvalidData` for invalid UTF-8.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes(path, most)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// What a reader yields, at most `most` bytes.
+/// Contents of a reader, at most `most` bytes.
 ///
 /// # Errors
-/// As read(2); `FileTooLarge` for more bytes.
+/// Errors of read(2); `FileTooLarge` for more bytes.
 pub fn of(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -56,19 +56,19 @@ pub fn of(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
         false => Ok(bytes),
         true => {
             let text = match most % (1 << 20) {
-                0 => format!("it has more than {} MiB", most >> 20),
-                _ => format!("it has more than {} KiB", most >> 10),
+                0 => format!("it is larger than {} MiB", most >> 20),
+                _ => format!("it is larger than {} KiB", most >> 10),
             };
             Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
         }
     }
 }
 
-/// A file in memory with this content, and a path by which it can be opened while it is there:
-/// input for readers of files in fuzzing.
+/// A memory file with this content, and a path to open it while it exists, as input for fuzzed
+/// readers.
 ///
 /// # Errors
-/// Those of memfd_create(2) and write(2).
+/// Errors of memfd_create(2) and write(2).
 #[doc(hidden)]
 pub fn in_memory(bytes: &[u8]) -> io::Result<(File, PathBuf)> {
     let file = rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_within_the_bound_are_read() {
+    fn only_regular_files_within_the_limit_are_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("full"), vec![b'x'; 1 << 20]).unwrap();
@@ -121,8 +121,8 @@ mod tests {
         };
         for (name, expected) in [
             ("full", "1048576 bytes"),
-            ("over", "it has more than 1 MiB"),
-            ("sparse", "it has more than 1 MiB"),
+            ("over", "it is larger than 1 MiB"),
+            ("sparse", "it is larger than 1 MiB"),
             ("bytes", "it is not UTF-8"),
             (".", "it is a directory, not a regular file"),
             ("fifo", "it is a FIFO, not a regular file"),

@@ -1,12 +1,11 @@
-//! One virtual processor that runs a few instructions, and not for long: what KVM is asked, to see
-//! whether it runs them at all.
+//! Runs a few instructions on a virtual CPU for a short time, to check that KVM executes them.
 //!
-//! An open `/dev/kvm` and machine code enter; how the run ended leaves. The code runs in 64-bit
-//! mode at privilege level 0, with 2 MiB of memory mapped where they are. Nothing of the host can
-//! be reached from there.
+//! The input is an open `/dev/kvm` and machine code; the result is the reason why the run ended.
+//! The code runs in 64-bit mode at privilege level 0, with 2 MiB of identity-mapped memory. It
+//! cannot access the host.
 //!
-//! Kernel document: `Documentation/virt/kvm/api.rst`; numbers and structures:
-//! `include/uapi/linux/kvm.h` and `arch/x86/include/uapi/asm/kvm.h`. Only for x86-64.
+//! Kernel documentation: `Documentation/virt/kvm/api.rst`; numbers and structures:
+//! `include/uapi/linux/kvm.h` and `arch/x86/include/uapi/asm/kvm.h`. x86-64 only.
 
 use std::{
     ffi::{c_int, c_ulong},
@@ -37,7 +36,7 @@ const KVM_SET_SREGS: Opcode = opcode::write::<System>(KVMIO, 0x84);
 /// Declared with the size of `struct kvm_signal_mask` without the set that follows.
 const KVM_SET_SIGNAL_MASK: Opcode = opcode::write::<u32>(KVMIO, 0x8b);
 
-/// The only version there has been since Linux 2.6.22 (`KVM_API_VERSION`).
+/// The only version since Linux 2.6.22 (`KVM_API_VERSION`).
 const API_VERSION: c_int = 12;
 /// `KVM_EXIT_IO`.
 const EXIT_IO: u32 = 2;
@@ -47,9 +46,9 @@ const EXIT_REASON: usize = 8;
 const IO_PORT: usize = 34;
 /// One large page.
 const MEMORY: usize = 2 << 20;
-/// Where the code is, and how much room it has.
+/// Address of the code, which has one page.
 const CODE: usize = 0x1000;
-/// The three tables that map the large page where it is, and their only entries: present,
+/// Addresses of the three tables that identity-map the large page, and their only entries: present,
 /// writable, and in the last one also user and large (Intel SDM volume 3, section 4.5.4).
 const TABLES: [(usize, u64); 3] = [(0x2000, 0x3003), (0x3000, 0x4003), (0x4000, 0x83)];
 
@@ -117,25 +116,25 @@ struct SignalMask {
     set: u64,
 }
 
-/// How a run ended.
+/// Reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The code accessed this I/O port.
     Port(u16),
     /// Another exit, by its number (`KVM_EXIT_*`).
     Other(u32),
-    /// It still ran when the time was over.
+    /// The time limit expired.
     TimedOut,
 }
 
-/// Runs code on a processor of its own, for at most `limit`.
+/// Runs code on a new virtual CPU, for at most `limit`.
 ///
-/// `node` is an open `/dev/kvm`. The run has a thread of its own, which has ended when this
-/// returns; no signal handler is needed or changed.
+/// `node` is an open `/dev/kvm`. The run uses a separate thread, which has ended when this returns;
+/// no signal handler is required or changed.
 ///
 /// # Errors
-/// `EINVAL` when the code is longer than a page (4096 bytes), `ENOSYS` when the node speaks a
-/// version of KVM that is not known, and those of the calls that prepare the machine.
+/// `EINVAL` if the code is longer than a page (4096 bytes), `ENOSYS` if the node has an unknown KVM
+/// version, and errors of the calls that create the machine.
 pub fn run(node: &File, code: &[u8], limit: Duration) -> io::Result<Exit> {
     if code.len() > TABLES[0].0 - CODE {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -144,32 +143,33 @@ pub fn run(node: &File, code: &[u8], limit: Duration) -> io::Result<Exit> {
     if unsafe { call(node, KVM_GET_API_VERSION, 0) }? != API_VERSION {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
-    let (tell, told) = mpsc::channel();
+    let (id_sender, id_receiver) = mpsc::channel();
     let (finish, finished) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let runner = scope.spawn(move || {
             let _finish = finish;
             block_signal()?;
-            let processor = Processor::new(node, code)?;
+            let cpu = VirtualCpu::new(node, code)?;
             // SAFETY: gettid has no arguments and always succeeds.
-            if tell.send(unsafe { libc::gettid() }).is_err() {
+            if id_sender.send(unsafe { libc::gettid() }).is_err() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            processor.run()
+            cpu.run()
         });
-        if let Ok(thread) = told.recv()
+        if let Ok(thread) = id_receiver.recv()
             && finished.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout)
         {
-            // SAFETY: tgkill takes three numbers. Should the thread have ended just now, the answer
-            // is ESRCH, or a thread of this process gets a signal that does nothing by default.
+            // SAFETY: tgkill takes three numbers. If the thread has just ended, the result is
+            // ESRCH, or a thread of this process gets a signal that does nothing by default.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
         }
         runner.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     })
 }
 
-/// Blocks the signal that ends a run, in this thread. `KVM_RUN` unblocks it for its own duration
-/// (`kvm_sigset_activate`, `virt/kvm/kvm_main.c`), so that it ends the run and is never delivered.
+/// Blocks the signal that ends a run in this thread. `KVM_RUN` unblocks it while it runs
+/// (`kvm_sigset_activate`, `virt/kvm/kvm_main.c`), so that the signal ends the run and is never
+/// delivered.
 fn block_signal() -> io::Result<()> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initializes the set, sigaddset changes it and pthread_sigmask reads it;
@@ -182,16 +182,16 @@ fn block_signal() -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// A machine with one processor that stands before the first instruction of the code.
-struct Processor {
-    // The order is that of dropping: nothing uses the memory once both descriptors are closed.
-    processor: OwnedFd,
+/// Machine with one CPU at the first instruction of the code.
+struct VirtualCpu {
+    // Fields are dropped in this order: the memory is unused once both descriptors are closed.
+    cpu: OwnedFd,
     _machine: OwnedFd,
     state: Mapping,
     _memory: Mapping,
 }
 
-impl Processor {
+impl VirtualCpu {
     fn new(node: &File, code: &[u8]) -> io::Result<Self> {
         // SAFETY: KVM_CREATE_VM takes the number of a machine type; 0 is the default one.
         let machine = owned(unsafe { call(node, KVM_CREATE_VM, 0) }?);
@@ -207,30 +207,30 @@ impl Processor {
             size: MEMORY as u64,
             address: memory.start.addr() as u64,
         };
-        // SAFETY: the structure is what the call reads, and lives through it. The memory that it
-        // names is a private mapping that nothing in this process refers to, and that is unmapped
-        // after the machine's descriptor is closed.
+        // SAFETY: the call reads the structure, which lives through it. The memory that it refers
+        // to is a private mapping without other references in this process, which is unmapped after
+        // the machine's descriptor is closed.
         unsafe { call(&machine, KVM_SET_USER_MEMORY_REGION, (&raw const region).addr()) }?;
-        // SAFETY: KVM_CREATE_VCPU takes the number of the processor.
-        let processor = owned(unsafe { call(&machine, KVM_CREATE_VCPU, 0) }?);
+        // SAFETY: KVM_CREATE_VCPU takes the number of the CPU.
+        let cpu = owned(unsafe { call(&machine, KVM_CREATE_VCPU, 0) }?);
         // SAFETY: KVM_GET_VCPU_MMAP_SIZE has no argument.
         let size = unsafe { call(node, KVM_GET_VCPU_MMAP_SIZE, 0) }?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::InvalidData)?;
         if size < IO_PORT + 2 {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let state = Mapping::shared(&processor, size)?;
-        let new = Self { processor, _machine: machine, state, _memory: memory };
+        let state = Mapping::shared(&cpu, size)?;
+        let new = Self { cpu, _machine: machine, state, _memory: memory };
         new.enter_long_mode()?;
-        new.let_signal_in()?;
+        new.set_signal_mask()?;
         Ok(new)
     }
 
-    /// Sets the registers as if the code had been jumped to in 64-bit mode.
+    /// Sets the registers as after a jump to the code in 64-bit mode.
     fn enter_long_mode(&self) -> io::Result<()> {
         let mut system = MaybeUninit::<System>::zeroed();
-        // SAFETY: KVM_GET_SREGS writes one `struct kvm_sregs`, for which there is room.
-        unsafe { call(&self.processor, KVM_GET_SREGS, system.as_mut_ptr().addr()) }?;
+        // SAFETY: KVM_GET_SREGS writes one `struct kvm_sregs`, for which there is space.
+        unsafe { call(&self.cpu, KVM_GET_SREGS, system.as_mut_ptr().addr()) }?;
         // SAFETY: a structure of integers, zeroed before and written by the call.
         let mut system = unsafe { system.assume_init() };
         // Kinds 11 and 3: code that may be executed and read, data that may be read and written,
@@ -257,28 +257,28 @@ impl Processor {
         // active.
         (system.cr4, system.cr0, system.efer) = (0x20, 0x8005_0033, 0x500);
         // SAFETY: KVM_SET_SREGS reads one `struct kvm_sregs`, which lives through the call.
-        unsafe { call(&self.processor, KVM_SET_SREGS, (&raw const system).addr()) }?;
+        unsafe { call(&self.cpu, KVM_SET_SREGS, (&raw const system).addr()) }?;
         // Bit 1 of the flags is always set; interrupts are off.
         let registers = Registers { general: [0; 16], rip: CODE as u64, rflags: 2 };
         // SAFETY: KVM_SET_REGS reads one `struct kvm_regs`, which lives through the call.
-        unsafe { call(&self.processor, KVM_SET_REGS, (&raw const registers).addr()) }?;
+        unsafe { call(&self.cpu, KVM_SET_REGS, (&raw const registers).addr()) }?;
         Ok(())
     }
 
-    /// Has runs block every signal but the one that ends them.
-    fn let_signal_in(&self) -> io::Result<()> {
+    /// Makes runs block all signals except the one that ends them.
+    fn set_signal_mask(&self) -> io::Result<()> {
         // Signal n is bit n - 1 of the kernel's sets.
         let mask = SignalMask { length: 8, set: !(1 << (libc::SIGURG - 1)) };
         // SAFETY: KVM_SET_SIGNAL_MASK reads a length and a set of that length; both live through
         // the call.
-        unsafe { call(&self.processor, KVM_SET_SIGNAL_MASK, (&raw const mask).addr()) }?;
+        unsafe { call(&self.cpu, KVM_SET_SIGNAL_MASK, (&raw const mask).addr()) }?;
         Ok(())
     }
 
-    /// Runs until the first exit, or the signal.
+    /// Runs until the first exit or the signal.
     fn run(&self) -> io::Result<Exit> {
-        // SAFETY: KVM_RUN has no argument; what it writes to is the state, which is mapped.
-        match unsafe { call(&self.processor, KVM_RUN, 0) } {
+        // SAFETY: KVM_RUN has no argument; it writes to the mapped state.
+        match unsafe { call(&self.cpu, KVM_RUN, 0) } {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Exit::TimedOut),
             Err(error) => return Err(error),
@@ -300,7 +300,7 @@ struct Mapping {
 impl Mapping {
     fn anonymous(length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping where the kernel likes.
+        // SAFETY: a new mapping at an address chosen by the kernel.
         let start =
             unsafe { mmap_anonymous(ptr::null_mut(), length, protection, MapFlags::PRIVATE) }?;
         Ok(Self { start: start.cast(), length })
@@ -308,31 +308,31 @@ impl Mapping {
 
     fn shared(of: impl AsFd, length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping where the kernel likes.
+        // SAFETY: a new mapping at an address chosen by the kernel.
         let start = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, of, 0) }?;
         Ok(Self { start: start.cast(), length })
     }
 
-    /// Copies bytes to an offset; both lie within the mapping.
+    /// Copies bytes to an offset within the mapping.
     fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.length);
-        // SAFETY: the range lies in the mapping, as was just checked, and nothing refers to it.
+        // SAFETY: the range is within the mapping, as checked above, and has no references.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), bytes.len()) };
     }
 
     /// Copies bytes from an offset within the mapping.
     fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
         assert!(offset + N <= self.length);
-        // SAFETY: the range lies in the mapping, as was just checked; any bytes are an array of
-        // them, and the kernel writes there in KVM_RUN only.
+        // SAFETY: the range is within the mapping, as checked above; any bytes are a valid array,
+        // and the kernel writes there only in KVM_RUN.
         unsafe { self.start.add(offset).cast::<[u8; N]>().read_volatile() }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by this type, and nothing refers to it any more. An error
-        // would leave it mapped.
+        // SAFETY: the mapping was created by this type and has no references. After an error it
+        // stays mapped.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }
@@ -340,7 +340,7 @@ impl Drop for Mapping {
 /// ioctl(2) with a number or an address.
 ///
 /// # Safety
-/// The argument is what the kernel documents for the number.
+/// The argument must be as documented by the kernel for this number.
 unsafe fn call(of: impl AsFd, number: Opcode, argument: usize) -> io::Result<c_int> {
     let argument = argument as c_ulong;
     // SAFETY: the caller upholds it.
@@ -348,9 +348,9 @@ unsafe fn call(of: impl AsFd, number: Opcode, argument: usize) -> io::Result<c_i
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// A descriptor that a call has just answered.
+/// Takes ownership of a descriptor that a call has just returned.
 fn owned(descriptor: c_int) -> OwnedFd {
-    // SAFETY: KVM_CREATE_VM and KVM_CREATE_VCPU answer new descriptors, which nobody else has.
+    // SAFETY: KVM_CREATE_VM and KVM_CREATE_VCPU return new descriptors without another owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -360,7 +360,7 @@ mod tests {
 
     /// `KVMIO` calls carry the size of their structures in their numbers.
     #[test]
-    fn structures_have_the_sizes_of_the_kernels() {
+    fn structures_have_the_kernel_sizes() {
         assert_eq!(size_of::<Region>(), 32);
         assert_eq!(size_of::<Registers>(), 144);
         assert_eq!(size_of::<Segment>(), 24);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_kvm() {
+    fn regular_files_are_rejected() {
         let file = tempfile::tempfile().unwrap();
         let error = run(&file, &[0xf4], Duration::from_secs(1)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
@@ -377,13 +377,13 @@ mod tests {
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 
-    /// Whatever the node is, a loop without end is ended, and one that accesses a port ends itself
-    /// or is ended.
+    /// For any node, an endless loop is ended, and code that accesses a port ends itself or is
+    /// ended.
     #[test]
-    #[expect(clippy::print_stderr, reason = "says that it is skipped")]
-    fn runs_end() {
+    #[expect(clippy::print_stderr, reason = "reports that it is skipped")]
+    fn all_runs_end() {
         let Ok(node) = File::options().read(true).write(true).open("/dev/kvm") else {
-            eprintln!("skipped: needs /dev/kvm, open to this user");
+            eprintln!("skipped: needs access to /dev/kvm");
             return;
         };
         let forever = run(&node, &[0xeb, 0xfe], Duration::from_millis(50));

@@ -1,19 +1,18 @@
-//! Kernel calls that rustix lacks: loop devices, block device ioctls, what of a file is in memory,
-//! what tasks have used, namespaces, and virtual processors. And the programs of the machine, with
-//! the check of paths that only root can change, files that are there whole or not at all, and
-//! reads that neither wait nor go on without end.
+//! System calls that rustix lacks: loop devices, block device ioctls, page cache residency,
+//! resource usage of tasks, namespaces, and virtual CPUs. Also: search for programs, a check for
+//! paths that only root can change, atomic creation of files, and bounded reads that do not block.
 //!
-//! Data enters as open file descriptors or device paths and leaves as plain values; errors are the
-//! kernel's own [`std::io::Error`]. Each call names its man page or kernel source. Apart
-//! from [`program`] and [`trust`], nothing here decides anything: the callers decide what may be
-//! attached, discarded or flushed.
+//! Data enters as open file descriptors or device paths and is returned as plain values; errors are
+//! [`std::io::Error`] of the kernel. Each call names its manual page or kernel source. Apart from
+//! [`program`] and [`trust`], this crate has no policy: the callers decide what may be attached,
+//! discarded, or flushed.
 //!
-//! Kernel 5.8 or newer is needed for [`loop_device`]; [`cache`] uses `cachestat` (6.5) where it
-//! can.
+//! [`loop_device`] requires Linux 5.8; [`cache`] uses `cachestat` (6.5) if available.
 //!
-//! `unsafe` is allowed here, one block a call, each with the invariant it rests on.
+//! `unsafe` is allowed here, one block per call, each with its invariant.
 
 pub mod block;
+pub mod block_ioctl;
 pub mod cache;
 pub mod child;
 pub mod entropy;
@@ -23,7 +22,6 @@ pub mod kvm;
 pub mod lock;
 pub mod loop_device;
 pub mod namespaces;
-pub mod orders;
 pub mod program;
 pub mod trust;
 pub mod usage;
@@ -31,7 +29,7 @@ pub mod whole;
 
 use std::ffi::c_long;
 
-/// Turns the answer of a raw call into a result: -1 stands for the error in `errno`.
+/// Converts the return value of a raw call to a result: -1 indicates an error in `errno`.
 fn checked(answer: c_long) -> std::io::Result<c_long> {
     if answer == -1 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }

@@ -1,10 +1,10 @@
-//! Loop devices: a file as a block device (loop(4), `include/uapi/linux/loop.h`,
+//! Loop devices: files as block devices (loop(4), `include/uapi/linux/loop.h`,
 //! `drivers/block/loop.c`).
 //!
-//! [`attach`] uses `LOOP_CONFIGURE` (Linux 5.8): file, block size and flags are set in one step, so
-//! no half-configured device is ever visible. A device is never attached twice and never detached
-//! by number alone: [`status`] tells which file (device and inode) is behind it, and callers
-//! compare that before they call [`detach`].
+//! [`attach`] uses `LOOP_CONFIGURE` (Linux 5.8), which sets the file, block size, and flags in one
+//! step, so that no partially configured device is visible. A device is never attached twice and
+//! never detached by number only: [`status`] reports the file (device and inode), and callers
+//! compare it before they call [`detach`].
 
 use std::{
     ffi::c_ulong,
@@ -27,7 +27,7 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// How often a free device may be taken away by somebody else before [`attach`] gives up.
+/// Maximum number of free devices lost to other processes before [`attach`] fails.
 const RACES: u32 = 16;
 
 /// `struct loop_info64`.
@@ -76,22 +76,22 @@ struct Config {
     reserved: [u64; 8],
 }
 
-/// How a file is attached.
+/// Options of an attached file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Ask for direct I/O to the file. The kernel falls back to buffered I/O without an error where
-    /// it cannot; [`status`] and `/sys/block/loopN/loop/dio` tell.
+    /// Request direct I/O to the file. The kernel uses buffered I/O without an error if direct I/O
+    /// is not possible; [`status`] and `/sys/block/loopN/loop/dio` report the result.
     pub direct: bool,
-    /// Let the kernel detach the device when its last user closes it.
+    /// Detach the device when its last user closes it.
     pub autoclear: bool,
-    /// Refuse writes.
+    /// Reject writes.
     pub read_only: bool,
     /// Logical block size in bytes, a power of two from 512 to the page size; 0 for the kernel's
-    /// choice.
+    /// default.
     pub block_size: u32,
 }
 
-/// What is attached to a loop device.
+/// File attached to a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Device number of the filesystem that holds the file, as in `st_dev`.
@@ -100,49 +100,49 @@ pub struct Status {
     pub inode: u64,
     /// Number of the loop device.
     pub number: u32,
-    /// Whether I/O to the file is direct.
+    /// True if I/O to the file is direct.
     pub direct: bool,
-    /// Whether the kernel detaches it after its last close.
+    /// True if the kernel detaches it after its last close.
     pub autoclear: bool,
-    /// Whether writes are refused.
+    /// True if writes are rejected.
     pub read_only: bool,
 }
 
-/// A loop device that a file was attached to.
+/// Loop device to which a file was attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// Its node, `/dev/loopN`.
+    /// Device node, `/dev/loopN`.
     pub path: PathBuf,
-    /// Its number.
+    /// Number of the device.
     pub number: u32,
-    /// Whether the device was made for this; [`remove`] takes it away again after [`detach`].
-    pub made: bool,
+    /// True if the device was created by [`attach`]; use [`remove`] after [`detach`].
+    pub created: bool,
 }
 
 /// Attaches an open file to a loop device.
 ///
-/// A device of our own is made for it, so that settings of its queue, which outlive the file, are
-/// not left on a device that others will use. Where its node does not appear (no devtmpfs), a free
-/// device that is there already is taken.
+/// A new device is created, because queue settings outlive the file and must not affect later users
+/// of an existing device. If the node of the new device does not appear (no devtmpfs), an existing
+/// free device is used.
 ///
 /// # Errors
-/// The kernel's: `ENOENT` for `/dev/loop-control` without loop support, `EACCES` without privilege,
-/// `EBUSY` when others took every free device first, `EINVAL` for a block size that the file cannot
-/// take.
+/// Errors of the kernel: `ENOENT` for `/dev/loop-control` without loop support, `EACCES` without
+/// privileges, `EBUSY` if other processes took every free device, `EINVAL` for an unsupported block
+/// size.
 pub fn attach(file: impl AsFd, options: Options) -> io::Result<Attached> {
     let control = control()?;
     let mut races = 0;
     loop {
-        let (number, made) = free(control.as_fd())?;
+        let (number, created) = free(control.as_fd())?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let device = OpenOptions::new().read(true).write(true).open(&path)?;
         match configure(device.as_fd(), file.as_fd(), options) {
-            Ok(()) => return Ok(Attached { path, number, made }),
-            // Somebody else asked for a free device and was quicker: take another.
+            Ok(()) => return Ok(Attached { path, number, created }),
+            // Another process took the free device first: try another.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && races < RACES => races += 1,
             Err(error) => {
                 drop(device);
-                if made {
+                if created {
                     remove(number)?;
                 }
                 return Err(error);
@@ -155,7 +155,7 @@ fn control() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/loop-control")
 }
 
-/// The number of a device without a file, and whether it was made for the purpose.
+/// Number of a free device, and true if it was created.
 fn free(control: BorrowedFd<'_>) -> io::Result<(u32, bool)> {
     // SAFETY: LOOP_CTL_ADD takes an int, -1 for any number (`loop_add`); the descriptor is
     // borrowed.
@@ -172,10 +172,10 @@ fn free(control: BorrowedFd<'_>) -> io::Result<(u32, bool)> {
     Ok((number.unsigned_abs(), false))
 }
 
-/// Removes a loop device that nothing is attached to, with all its settings.
+/// Removes a detached loop device with its settings.
 ///
 /// # Errors
-/// `EBUSY` while a file is attached to it or somebody has it open, `ENODEV` when there is none.
+/// `EBUSY` while a file is attached or a process has it open, `ENODEV` if it does not exist.
 pub fn remove(number: u32) -> io::Result<()> {
     let number = libc::c_int::try_from(number).map_err(io::Error::other)?;
     let control = control()?;
@@ -185,7 +185,7 @@ pub fn remove(number: u32) -> io::Result<()> {
 }
 
 fn configure(device: BorrowedFd<'_>, file: BorrowedFd<'_>, options: Options) -> io::Result<()> {
-    let flag = |wanted: bool, bit: u32| if wanted { bit } else { 0 };
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
     let flags = flag(options.direct, LO_FLAGS_DIRECT_IO)
         | flag(options.autoclear, LO_FLAGS_AUTOCLEAR)
         | flag(options.read_only, LO_FLAGS_READ_ONLY);
@@ -203,10 +203,10 @@ fn configure(device: BorrowedFd<'_>, file: BorrowedFd<'_>, options: Options) -> 
     checked(answer.into()).map(|_| ())
 }
 
-/// What is attached to an open loop device.
+/// File attached to an open loop device.
 ///
 /// # Errors
-/// `ENXIO` when nothing is, `ENOTTY` when it is not a loop device.
+/// `ENXIO` if none is attached, `ENOTTY` if it is not a loop device.
 pub fn status(device: impl AsFd) -> io::Result<Status> {
     let mut info = Info::EMPTY;
     // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`; `Info` has that layout (`repr(C)`,
@@ -224,21 +224,21 @@ pub fn status(device: impl AsFd) -> io::Result<Status> {
     })
 }
 
-/// Detaches an open loop device from its file. If somebody still holds the device open, the kernel
-/// only marks it: it is detached at the last close.
+/// Detaches an open loop device from its file. If another process has the device open, the kernel
+/// detaches it at the last close.
 ///
 /// # Errors
-/// `ENXIO` when nothing is attached, `ENOTTY` when it is not a loop device.
+/// `ENXIO` if no file is attached, `ENOTTY` if it is not a loop device.
 pub fn detach(device: impl AsFd) -> io::Result<()> {
     // SAFETY: LOOP_CLR_FD ignores its argument; `AsFd` keeps the descriptor open for the call.
     let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), LOOP_CLR_FD as _, 0) };
     checked(answer.into()).map(|_| ())
 }
 
-/// Every loop device that a file (by `st_dev` and `st_ino`) is attached to, by its node.
+/// Nodes of all loop devices to which a file (by `st_dev` and `st_ino`) is attached.
 ///
 /// # Errors
-/// When `/sys/block` cannot be listed. Devices that vanish or refuse meanwhile are left out.
+/// If `/sys/block` cannot be listed. Devices that vanish or cannot be opened are skipped.
 pub fn devices_of(device: u64, inode: u64) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in Path::new("/sys/block").read_dir()? {
@@ -257,7 +257,7 @@ pub fn devices_of(device: u64, inode: u64) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-// The layouts of include/uapi/linux/loop.h.
+// Layouts of include/uapi/linux/loop.h.
 const _: () = assert!(size_of::<Info>() == 232 && size_of::<Config>() == 304);
 
 #[cfg(test)]
@@ -267,13 +267,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_regular_file_is_no_loop_device() {
+    fn regular_files_are_not_loop_devices() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(status(&file).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
         assert_eq!(detach(&file).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
     }
 
-    /// Needs root and loop devices; elsewhere the refusal itself is checked.
+    /// Requires root and loop devices; otherwise the error is checked.
     #[test]
     fn a_file_is_attached_found_and_detached() {
         let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
@@ -294,13 +294,13 @@ mod tests {
         assert_eq!(crate::block::size_bytes(&device).unwrap(), 1 << 20);
         assert!(!crate::block::read_only(&device).unwrap() && !status.autoclear);
         assert_eq!(devices_of(meta.dev(), meta.ino()).unwrap(), std::slice::from_ref(&path));
-        crate::orders::flush_cache(&device).unwrap();
+        crate::block_ioctl::flush_cache(&device).unwrap();
         detach(&device).unwrap();
         assert_eq!(remove(attached.number).unwrap_err().raw_os_error(), Some(libc::EBUSY));
         drop(device);
         assert!(devices_of(meta.dev(), meta.ino()).unwrap().is_empty());
-        if attached.made {
-            // udev may look at the device for a moment more.
+        if attached.created {
+            // udev may have the device open for a moment.
             let removed = (0..1000).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 remove(attached.number).is_ok()

@@ -1,8 +1,8 @@
-//! Programs of the machine: the directories in which they are searched, and their environment.
+//! Search for programs, and their environment.
 //!
 //! Only absolute directories are searched. Root runs a program only if no other user can change it:
-//! neither the file nor any directory or link on the way to it ([`crate::trust`]). The environment
-//! is built here; nothing of the caller's is inherited but `PATH`, filtered.
+//! neither the file nor any directory or link of its path ([`crate::trust`]). The environment is
+//! constructed here; only `PATH` is inherited, filtered.
 
 use std::{
     env,
@@ -16,18 +16,18 @@ use std::{
 
 use crate::trust::{Sticky, replaceable};
 
-/// Directories searched after those of `PATH`: an ordinary user's path often lacks them.
+/// Directories searched after those of `PATH`, which often lacks them for ordinary users.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 /// `PATH` if there is none (`_PATH_DEFPATH`, paths.h).
 const DEFAULT: &str = "/usr/bin:/bin";
 
-/// Directories that are searched, and those of `PATH` that are not since others can change them.
+/// Directories to search, and directories of `PATH` that other users can change.
 struct Directories {
     searched: Vec<PathBuf>,
-    refused: Vec<PathBuf>,
+    unsafe_directories: Vec<PathBuf>,
 }
 
-/// The directories of this process, determined once: a search may be part of a measurement.
+/// Directories of this process, determined once, because a search may be part of a measurement.
 fn directories() -> &'static Directories {
     static DIRECTORIES: OnceLock<Directories> = OnceLock::new();
     DIRECTORIES.get_or_init(|| divide(env::var_os("PATH"), &changed_by_others))
@@ -41,12 +41,13 @@ fn divide(path: Option<OsString>, is_unsafe: &dyn Fn(&Path) -> bool) -> Director
             all.push(directory);
         }
     }
-    let (refused, searched) = all.into_iter().partition(|directory| is_unsafe(directory));
-    Directories { searched, refused }
+    let (unsafe_directories, searched) =
+        all.into_iter().partition(|directory| is_unsafe(directory));
+    Directories { searched, unsafe_directories }
 }
 
-/// Whether this process is root and other users can change what the path leads to. What cannot be
-/// checked counts as changed.
+/// True if this process is root and other users can change the file of the path. A path that cannot
+/// be checked is treated as changeable.
 fn changed_by_others(path: &Path) -> bool {
     let checked = rustix::process::geteuid().is_root();
     checked && !matches!(replaceable(path, Sticky::Refused), Ok(None))
@@ -54,15 +55,15 @@ fn changed_by_others(path: &Path) -> bool {
 
 /// The value of `PATH` for programs.
 pub fn search_path() -> OsString {
-    // Directories come out of a `PATH`, so none holds its separator.
+    // Directories from a `PATH` do not contain its separator.
     env::join_paths(&directories().searched).unwrap_or_else(|_| DEFAULT.into())
 }
 
-/// The program of that name, or at that absolute path.
+/// Path of a program, by name or absolute path.
 ///
 /// # Errors
 /// `NotFound` if there is none, `InvalidInput` for a relative path, and `PermissionDenied` if root
-/// would run what another user can change.
+/// would run a program that another user can change.
 pub fn find(name: &str) -> io::Result<PathBuf> {
     search(name, directories(), &changed_by_others)
 }
@@ -72,7 +73,7 @@ fn search(
     directories: &Directories,
     is_unsafe: &dyn Fn(&Path) -> bool,
 ) -> io::Result<PathBuf> {
-    let refused = |path: &Path| {
+    let denied = |path: &Path| {
         let what = format!(
             "{} is not run as root: other users can change it; install it in a directory that \
              only root can write to",
@@ -87,7 +88,7 @@ fn search(
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         return match executable(&path) {
-            true if is_unsafe(&path) => Err(refused(&path)),
+            true if is_unsafe(&path) => Err(denied(&path)),
             true => Ok(path),
             false => Err(io::Error::new(io::ErrorKind::NotFound, "no such program")),
         };
@@ -97,10 +98,10 @@ fn search(
     };
     let (safe, unsafe_files): (Vec<_>, Vec<_>) =
         within(&directories.searched).into_iter().partition(|path| !is_unsafe(path));
-    let unsafe_files = unsafe_files.into_iter().chain(within(&directories.refused));
+    let unsafe_files = unsafe_files.into_iter().chain(within(&directories.unsafe_directories));
     match (safe.into_iter().next(), unsafe_files.into_iter().next()) {
         (Some(path), _) => Ok(path),
-        (None, Some(path)) => Err(refused(&path)),
+        (None, Some(path)) => Err(denied(&path)),
         (None, None) => Err(io::Error::new(io::ErrorKind::NotFound, "no such program")),
     }
 }
@@ -116,11 +117,10 @@ pub fn environment() -> [(&'static str, OsString); 5] {
     ]
 }
 
-/// A command that runs a program in that environment. In its messages the program calls itself by
-/// the name.
+/// Command that runs a program in this environment. The program's messages use the name as its own.
 ///
 /// # Errors
-/// As [`find`].
+/// Errors of [`find`].
 pub fn command(name: &str) -> io::Result<Command> {
     let mut command = Command::new(find(name)?);
     command.arg0(name).env_clear().envs(environment());
@@ -146,16 +146,16 @@ mod tests {
     #[test]
     fn empty_and_relative_entries_of_path_are_not_searched() {
         let directories = divide(Some(":bin:./sbin::/usr/bin:/usr/bin:".into()), &|_| false);
-        let wanted = ["/usr/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from);
-        assert_eq!(directories.searched, wanted);
-        assert!(directories.refused.is_empty());
+        let expected = ["/usr/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from);
+        assert_eq!(directories.searched, expected);
+        assert!(directories.unsafe_directories.is_empty());
         assert_eq!(divide(None, &|_| false).searched[0], Path::new("/usr/bin"));
     }
 
     #[test]
-    fn root_runs_no_program_that_another_user_can_change() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
+    fn root_does_not_run_programs_that_others_can_change() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let [ours, theirs] = ["ours", "theirs"].map(|name| directory.path().join(name));
         program(&ours.join("both"));
         program(&theirs.join("both"));
         program(&theirs.join("one"));
@@ -163,7 +163,7 @@ mod tests {
         let is_unsafe = |path: &Path| path.starts_with(&theirs);
         let path = env::join_paths([&theirs, &ours]).unwrap();
         let directories = divide(Some(path), &is_unsafe);
-        assert_eq!(directories.refused, std::slice::from_ref(&theirs));
+        assert_eq!(directories.unsafe_directories, std::slice::from_ref(&theirs));
         let find = |name: &str| search(name, &directories, &is_unsafe);
         assert_eq!(find("both").unwrap(), ours.join("both"));
         let kind = |name: &str| find(name).unwrap_err().kind();
@@ -175,11 +175,11 @@ mod tests {
         assert!(message.contains("other users can change it; install"), "{message}");
     }
 
-    /// /var/tmp is everyone's directory, so nothing in it is run by root.
+    /// All users can write to /var/tmp, so root runs no program in it.
     #[test]
-    fn a_sticky_directory_does_not_help() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let path = folder.path().join("tool");
+    fn sticky_directories_are_not_trusted() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = directory.path().join("tool");
         program(&path);
         let found = super::find(path.to_str().unwrap());
         match rustix::process::geteuid().is_root() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_inherit_no_variable() {
+    fn programs_inherit_no_variables() {
         let output = command("env").unwrap().output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let mut names: Vec<_> = text.lines().map(|line| line.split('=').next().unwrap()).collect();

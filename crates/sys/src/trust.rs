@@ -1,8 +1,8 @@
-//! Paths that only root can change.
+//! Check for paths that only root can change.
 //!
-//! Enters: a path. Leaves: the first place on the way to it where another user could change what it
-//! leads to. Links are resolved one by one, so that a link in another user's directory is found.
-//! Access control lists need no extra look: their mask is shown as the group's bits (acl(5)).
+//! The result is the first component of a path that another user could change. Links are resolved
+//! one by one, so that a link in another user's directory is found. Access control lists need no
+//! additional check: their mask is shown as the group permissions (acl(5)).
 
 use std::{
     ffi::OsString,
@@ -11,26 +11,26 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Links followed before a path counts as a loop, as in path_resolution(7).
+/// Maximum number of links, as in path_resolution(7).
 const LINKS: u32 = 40;
 /// The sticky bit, and write permission of group and others (inode(7)).
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Treatment of directories in which everyone may make entries but not change those of others.
+/// Treatment of directories in which all users can create entries but not change those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticky {
-    /// They count as directories that others can change.
+    /// Treated as directories that others can change.
     Refused,
-    /// They are accepted above the path's end, since the entries in them are checked as well.
+    /// Accepted as parents, because their entries are checked as well.
     Parents,
 }
 
-/// The first file or directory on the way to `path`, its end included, that a user other than root
-/// owns or may write to. `None` if there is none; what does not exist is changed by no user.
+/// First component of `path`, including its end, that a user other than root owns or can write to.
+/// `None` if there is none; a missing component cannot be changed.
 ///
 /// # Errors
-/// The kernel's, when something on the way cannot be read; `ELOOP` after 40 links.
+/// Errors of the kernel if a component cannot be read; `ELOOP` after 40 links.
 pub fn replaceable(path: &Path, sticky: Sticky) -> io::Result<Option<PathBuf>> {
     let mut at = PathBuf::from("/");
     let mut left: Vec<OsString> = Vec::new();
@@ -69,14 +69,14 @@ pub fn replaceable(path: &Path, sticky: Sticky) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The path, if another user owns it or may write to it. A link has no permissions of its own.
+/// The path, if another user owns it or can write to it. Permissions of links are ignored.
 fn change(path: &Path, meta: &fs::Metadata, sticky: Sticky, end: bool) -> Option<PathBuf> {
     let shared = meta.mode() & OTHERS_WRITE != 0 && !meta.is_symlink();
     let accepted = sticky == Sticky::Parents && !end && meta.mode() & STICKY != 0;
     (meta.uid() != 0 || shared && !accepted).then(|| path.to_owned())
 }
 
-/// Puts the components of a path on a stack, the first on top.
+/// Pushes the components of a path onto a stack, the first on top.
 fn push(left: &mut Vec<OsString>, path: &Path) {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -97,15 +97,15 @@ mod tests {
     }
 
     #[test]
-    fn directories_links_and_owners_on_the_way_are_checked() {
+    fn all_components_are_checked() {
         assert_eq!(replaceable(Path::new("/"), Sticky::Refused).unwrap(), None);
         assert_eq!(replaceable(Path::new("/proc/version"), Sticky::Refused).unwrap(), None);
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| directory.path().join(name);
         let first = |name: &str, sticky| replaceable(&at(name), sticky).unwrap();
         assert_eq!(first("none", Sticky::Refused), Some("/var/tmp".into()));
         if !is_root() {
-            assert_eq!(first("none", Sticky::Parents), Some(folder.path().into()));
+            assert_eq!(first("none", Sticky::Parents), Some(directory.path().into()));
             return;
         }
         assert_eq!(first("none", Sticky::Parents), None);
@@ -115,12 +115,12 @@ mod tests {
         symlink("../ours/sub", at("theirs/link")).unwrap();
         symlink("theirs/../ours", at("link")).unwrap();
         assert_eq!(first("ours/sub", Sticky::Parents), None);
-        // Whose the link is does not matter where its directory is another's.
+        // The owner of the link is irrelevant, because its directory belongs to another user.
         assert_eq!(first("theirs/link", Sticky::Parents), Some(at("theirs")));
         assert_eq!(first("link", Sticky::Parents), Some(at("theirs")));
         fs::set_permissions(at("ours"), fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(first("ours/sub", Sticky::Parents), None);
-        assert_eq!(first("ours", Sticky::Parents), Some(at("ours")), "anyone may add to it");
+        assert_eq!(first("ours", Sticky::Parents), Some(at("ours")), "any user can add entries");
         fs::set_permissions(at("ours"), fs::Permissions::from_mode(0o775)).unwrap();
         assert_eq!(first("ours/sub", Sticky::Parents), Some(at("ours")));
         symlink("loop", at("loop")).unwrap();

@@ -1,45 +1,45 @@
-//! What processes and threads have used: exact CPU time, page faults.
+//! Resource usage of processes and threads: CPU time, page faults.
 //!
-//! CPU time here is the scheduler's own sum of run time in nanoseconds (`sum_exec_runtime`), not
-//! the ticks of `/proc`: `kernel/time/posix-cpu-timers.c`, function `cpu_clock_sample_group`. Every
-//! process may ask for that of every other; no permission is checked (`pid_for_clock`).
+//! CPU time here is the scheduler's sum of run time in nanoseconds (`sum_exec_runtime`), not the
+//! ticks of `/proc`: `kernel/time/posix-cpu-timers.c`, function `cpu_clock_sample_group`. Every
+//! process may read that of every other; permissions are not checked (`pid_for_clock`).
 
 use std::{ffi::c_int, io, mem::MaybeUninit};
 
 /// `CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD` of `include/linux/posix-timers_types.h`: the scheduler's
-/// clock of one thread. The upper bits are the inverted number of the task. C libraries compile
-/// these numbers in, so they are part of the kernel's interface.
+/// clock of one thread. The upper bits are the inverted task ID. C libraries contain these numbers,
+/// so they are part of the kernel's interface.
 const THREAD_CLOCK: c_int = 2 | 4;
 /// `CPUCLOCK_SCHED`: the scheduler's clock of a whole process.
 const PROCESS_CLOCK: c_int = 2;
 
-/// CPU time of a process since its start in nanoseconds, all of its threads and those that have
-/// ended together. Works for kernel threads and for zombies.
+/// CPU time of a process since its start in nanoseconds, including all of its threads and those
+/// that have ended. Works for kernel threads and zombies.
 ///
 /// # Errors
-/// `EINVAL` when there is no process of that number.
+/// `EINVAL` if there is no process of that ID.
 pub fn process_time(process: u32) -> io::Result<u64> {
     read(clock(process, PROCESS_CLOCK)?)
 }
 
-/// CPU time of a thread of this very process since its start, in nanoseconds.
+/// CPU time of a thread of this process since its start in nanoseconds.
 ///
 /// # Errors
-/// `EINVAL` when this process has no thread of that number.
+/// `EINVAL` if this process has no thread of that ID.
 pub fn thread_time(thread: u32) -> io::Result<u64> {
     read(clock(thread, THREAD_CLOCK)?)
 }
 
 fn clock(task: u32, kind: c_int) -> io::Result<libc::clockid_t> {
     let task = c_int::try_from(task).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // Task numbers have at most 22 bits (PID_MAX_LIMIT in include/linux/threads.h).
+    // Task IDs have at most 22 bits (PID_MAX_LIMIT in include/linux/threads.h).
     Ok((!task).wrapping_shl(3) | kind)
 }
 
 fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: clock_gettime writes one timespec through its second argument, which has room for it;
-    // a clock that does not exist is answered with EINVAL.
+    // SAFETY: clock_gettime writes one timespec through its second argument, which is large enough;
+    // it returns EINVAL for a clock that does not exist.
     let answer = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
     if answer != 0 {
         return Err(io::Error::last_os_error());
@@ -50,37 +50,37 @@ fn read(clock: libc::clockid_t) -> io::Result<u64> {
     Ok(part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec)))
 }
 
-/// Whose resources are counted.
+/// Processes whose resources are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum UsageScope {
     /// This process, all threads.
     This,
-    /// Its children that have ended and were waited for, with theirs in turn.
+    /// Its children that have ended and were waited for, and recursively theirs.
     EndedChildren,
 }
 
-/// What getrusage(2) counts, as far as Linux keeps it and it is of use here.
+/// Resource usage of getrusage(2), limited to the fields that Linux maintains and fslab uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// CPU time in nanoseconds, in steps of a microsecond.
     pub time: u64,
-    /// Page faults served without I/O.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Page faults that had to read.
+    /// Page faults with I/O.
     pub major_faults: u64,
 }
 
-/// What this process or its children have used since they began.
+/// Resource usage since the start of the process.
 ///
 /// # Errors
-/// None is known on Linux.
-pub fn resources(whose: Whose) -> io::Result<Resources> {
-    let who = match whose {
-        Whose::This => libc::RUSAGE_SELF,
-        Whose::EndedChildren => libc::RUSAGE_CHILDREN,
+/// None are known on Linux.
+pub fn resources(scope: UsageScope) -> io::Result<Resources> {
+    let who = match scope {
+        UsageScope::This => libc::RUSAGE_SELF,
+        UsageScope::EndedChildren => libc::RUSAGE_CHILDREN,
     };
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: getrusage writes one rusage through its second argument, which has room for it.
+    // SAFETY: getrusage writes one rusage through its second argument, which is large enough.
     let answer = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     if answer != 0 {
         return Err(io::Error::last_os_error());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_those_of_the_c_library() {
+    fn clocks_equal_those_of_the_c_library() {
         let own = std::process::id();
         let expected = by_library(libc::pid_t::try_from(own).unwrap());
         assert_eq!(clock(own, PROCESS_CLOCK).unwrap(), expected);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn time_grows_with_work_and_a_thread_is_within_its_process() {
+    fn time_increases_with_work_of_a_thread() {
         let thread = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         let own = std::process::id();
         let (before, thread_before) = (process_time(own).unwrap(), thread_time(thread).unwrap());
@@ -127,21 +127,21 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(1));
         }
         assert!(process_time(own).unwrap() - before >= 2_000_000);
-        assert!(resources(Whose::This).unwrap().time >= 2_000_000);
+        assert!(resources(UsageScope::This).unwrap().time >= 2_000_000);
     }
 
     #[test]
-    fn nobody_has_no_time() {
+    fn nonexistent_tasks_have_no_time() {
         assert!(process_time(0x3f_ffff).is_err() && thread_time(1 << 31).is_err());
-        // The first process is no thread of ours.
+        // The init process is not a thread of this process.
         assert!(thread_time(1).is_err());
     }
 
     #[test]
-    fn children_count_once_they_were_waited_for() {
-        let before = resources(Whose::EndedChildren).unwrap();
+    fn children_are_included_after_wait() {
+        let before = resources(UsageScope::EndedChildren).unwrap();
         assert!(std::process::Command::new("true").status().unwrap().success());
-        let after = resources(Whose::EndedChildren).unwrap();
+        let after = resources(UsageScope::EndedChildren).unwrap();
         assert!(after.minor_faults > before.minor_faults && after.time >= before.time);
     }
 }

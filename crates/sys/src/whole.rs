@@ -1,11 +1,11 @@
-//! Files that are there whole or not at all, and the removal of files by identity.
+//! Atomic creation of files, and removal of files by identity.
 //!
-//! Content goes into a new file in the directory of its place: under a random name that did not
-//! exist, made with `O_EXCL` and `O_NOFOLLOW`, so that nothing planted there is followed or
-//! emptied. It is synced and renamed to its place, and then the directory is synced. A reader sees
-//! the old file or the new one; a full disk, a kill, or a power loss leaves one of the two.
+//! Content is written to a new file in the target directory, under a random name, created with
+//! `O_EXCL` and `O_NOFOLLOW`, so that planted files are neither followed nor truncated. The file is
+//! synced and renamed, then the directory is synced. Readers see the old or the new file; a full
+//! disk, a kill, or a power failure leaves one of the two.
 //!
-//! A kill between the two leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
+//! A kill before the rename leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
 //! command removes files by such a name.
 
 use std::{
@@ -22,13 +22,13 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// Bytes of the place's name in a temporary name, which has at most 255 (NAME_MAX, limits.h).
+/// Bytes of the target's name in a temporary name, which has at most 255 (NAME_MAX, limits.h).
 const NAME_BYTES: usize = 200;
 
-/// Random names that are tried before another process is taken to make them all.
+/// Maximum number of random names that are tried.
 const TRIES: u32 = 100;
 
-/// A new file next to its place. Dropping it removes it, unless it has got to its place.
+/// New file next to its target. Dropping it removes it unless it was renamed.
 #[derive(Debug)]
 pub struct Fresh {
     file: File,
@@ -37,10 +37,10 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// Makes an empty file in the directory of a place; the mode is subject to the umask.
+    /// Creates an empty file in the directory of a target; the mode is subject to the umask.
     ///
     /// # Errors
-    /// When the directory cannot be written to, or the place has no name.
+    /// If the directory is not writable, or the target has no name.
     pub fn beside(place: &Path, mode: u32) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(mode);
@@ -58,10 +58,10 @@ impl Fresh {
         }
     }
 
-    /// A random name for a temporary file next to a place: `.NAME.RANDOM.part`.
+    /// Random name for a temporary file next to a target: `.NAME.RANDOM.part`.
     ///
     /// # Errors
-    /// When the place has no name.
+    /// If the target has no name.
     pub fn name(place: &Path) -> io::Result<PathBuf> {
         let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?.as_bytes();
         let mut own = OsString::from(".");
@@ -70,10 +70,10 @@ impl Fresh {
         Ok(place.with_file_name(own))
     }
 
-    /// Takes over a file that a library has made under such a name, complete and closed.
+    /// Adopts a complete and closed file that a library created under such a name.
     ///
     /// # Errors
-    /// When it cannot be opened, or is a link.
+    /// If it cannot be opened or is a link.
     pub fn adopt(path: PathBuf, place: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path)?;
         Ok(Self { file, path, place: place.into() })
@@ -84,23 +84,24 @@ impl Fresh {
         &self.file
     }
 
-    /// Renames the file over what is at its place, durably.
+    /// Renames the file to its target durably, replacing an existing file.
     ///
     /// # Errors
-    /// When it cannot be synced or renamed, or is not the file under its temporary name any more.
+    /// If it cannot be synced or renamed, or the temporary name refers to another file.
     pub fn replace(self) -> io::Result<File> {
         self.put(|from, to| fs::rename(from, to))
     }
 
-    /// Renames the file to its place if nothing is there, durably.
+    /// Renames the file to its target durably, if the target does not exist.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if something is there; else as [`Self::replace`].
+    /// [`io::ErrorKind::AlreadyExists`] if the target exists; otherwise errors of
+    /// [`Self::replace`].
     pub fn place_new(self) -> io::Result<File> {
         self.put(|from, to| {
             match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-                // Not every filesystem has the flag (rename(2)); all that lack link(2), too, keep
-                // no two names from meeting.
+                // Not every filesystem supports the flag (rename(2)). On filesystems that also lack
+                // link(2), the check and the rename are not atomic.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     match fs::hard_link(from, to) {
                         Ok(()) => fs::remove_file(from),
@@ -133,17 +134,17 @@ impl Drop for Fresh {
     }
 }
 
-/// Reports if a name, not followed if it is a link, is that of an open file.
+/// True if a name refers to an open file; links are not followed.
 pub fn is(path: &Path, file: &File) -> bool {
     let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
     let named = path.symlink_metadata().map(id).ok();
     named.is_some() && named == file.metadata().map(id).ok()
 }
 
-/// Removes a name if it is still that of an open file; reports if it was.
+/// Removes a name if it still refers to an open file; true if it was removed.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub fn remove(path: &Path, file: &File) -> io::Result<bool> {
     match is(path, file) {
         true => fs::remove_file(path).map(|()| true),
@@ -151,27 +152,28 @@ pub fn remove(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// Makes the names in the directory of a file durable.
+/// Syncs the directory of a file.
 ///
 /// # Errors
-/// When the directory cannot be opened or synced.
+/// If the directory cannot be opened or synced.
 pub fn sync_directory(file: &Path) -> io::Result<()> {
     let parent = file.parent().filter(|parent| *parent != Path::new(""));
     match File::open(parent.unwrap_or(Path::new(".")))?.sync_all() {
-        // Filesystems without fsync(2) of directories answer so.
+        // Returned by filesystems without fsync(2) of directories.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         synced => synced,
     }
 }
 
-/// Writes a file that a user has named, over the one that was there, which keeps its mode.
+/// Writes a file at a user-specified path. An existing file is replaced and its mode is kept.
 ///
-/// A link leads to the file that is replaced, unless the kernel would not follow it for being
-/// another user's in a directory open to all (`protected_symlinks`, sysctl/fs.rst). What is not a
-/// regular file (a pipe, a device such as /dev/null) is written to directly.
+/// If the path is a link, its target is replaced, unless the kernel would not follow the link
+/// because another user owns it in a world-writable sticky directory (`protected_symlinks`,
+/// sysctl/fs.rst). A file that is not regular (a pipe, a device such as /dev/null) is written
+/// directly.
 ///
 /// # Errors
-/// When it cannot be written; what was there is then unchanged.
+/// If it cannot be written; an existing file is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (place, mode) = match fs::metadata(path) {
         Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -194,12 +196,12 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = fs::metadata(parent.unwrap_or(Path::new(".")))?;
-    let open = directory.permissions().mode() & 0o1002 == 0o1002;
+    let shared = directory.permissions().mode() & 0o1002 == 0o1002;
     let user = rustix::process::geteuid().as_raw();
-    if open && link.uid() != user && link.uid() != directory.uid() {
+    if shared && link.uid() != user && link.uid() != directory.uid() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it is a symbolic link of another user in a directory open to all",
+            "it is a symbolic link of another user in a world-writable directory",
         ));
     }
     fs::canonicalize(path)

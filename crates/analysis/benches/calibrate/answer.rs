@@ -1,5 +1,5 @@
-//! How many trials an answer takes: the stop rule against a fixed number of repeats, with the
-//! spreads that a study of 2009 has printed.
+//! Number of trials needed for a result: the stopping rule against a fixed number of repetitions,
+//! with the spreads of a study published in 2009.
 
 use analysis::{Decision, Summary, Verdict, decide, ranks};
 use fastrand::Rng;
@@ -7,7 +7,7 @@ use model::{Profile, Ratio, metric::Better};
 
 use crate::{
     page::{Section, Table, percent},
-    run::{Repeats, comparing, times},
+    run::{Repetitions, comparing, times},
     shapes::normal,
 };
 
@@ -59,41 +59,46 @@ fn study() -> Vec<Printed> {
     cells
 }
 
-/// A value of one cell as a run would give it: log-normal with the printed spread.
+/// Simulated value of one cell: log-normal with the printed spread.
 fn draw(rng: &mut Rng, cell: &Printed) -> f64 {
     cell.mean * (cell.spread * normal(rng)).exp()
 }
 
-/// What one simulated repetition of the whole study came to.
+/// Result of one simulated repetition of the whole study.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     trials: f64,
     /// Cells known to ±3 %.
     known: f64,
-    /// Claims of a single fastest filesystem, and wrong ones among them.
+    /// Findings of a single fastest filesystem, and wrong ones among them.
     claims: f64,
     wrong: f64,
-    /// Pairs of filesystems put in an order, and wrongly.
+    /// Ordered pairs of filesystems, and wrongly ordered ones.
     pairs: f64,
     wrong_pairs: f64,
 }
 
-/// How a study reads its numbers.
+/// Method of reading the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     /// The highest mean is the fastest, and means are in order.
     Means,
-    /// By verdicts.
+    /// Verdicts.
     Verdicts,
-    /// Not at all: only how well cells are known.
+    /// None: only the precision of the cells.
     Widths,
 }
 
-/// One repetition of the study, test by test and record by record.
-fn repetition(rng: &mut Rng, cells: &[Printed], repeats: Repeats, reading: Reading) -> Outcome {
+/// One repetition of the study, test by test and record size by record size.
+fn repetition(
+    rng: &mut Rng,
+    cells: &[Printed],
+    repetitions: Repetitions,
+    reading: Reading,
+) -> Outcome {
     let mut outcome = Outcome::default();
     for family in families(cells) {
-        let lists: Vec<Vec<f64>> = measured(rng, &family, repeats);
+        let lists: Vec<Vec<f64>> = measured(rng, &family, repetitions);
         outcome.trials += lists.iter().map(|list| list.len() as f64).sum::<f64>();
         let width = |list: &Vec<f64>| Summary::new(list).ok()?.half_width();
         outcome.known +=
@@ -108,7 +113,7 @@ fn repetition(rng: &mut Rng, cells: &[Printed], repeats: Repeats, reading: Readi
     outcome
 }
 
-/// The filesystems of each test and record size.
+/// Filesystems of each test and record size.
 fn families(cells: &[Printed]) -> Vec<Vec<&Printed>> {
     let mut families: Vec<Vec<&Printed>> = Vec::new();
     for cell in cells {
@@ -123,13 +128,13 @@ fn families(cells: &[Printed]) -> Vec<Vec<&Printed>> {
     families
 }
 
-fn measured(rng: &mut Rng, family: &[&Printed], repeats: Repeats) -> Vec<Vec<f64>> {
+fn measured(rng: &mut Rng, family: &[&Printed], repetitions: Repetitions) -> Vec<Vec<f64>> {
     let mut one = |cell: &&Printed| {
         let mut list = Vec::new();
         loop {
-            let (profile, fixed) = match repeats {
-                Repeats::Adaptive(profile) => (profile, None),
-                Repeats::Fixed(n) => (Profile::Standard, Some(n)),
+            let (profile, fixed) = match repetitions {
+                Repetitions::Adaptive(profile) => (profile, None),
+                Repetitions::Fixed(n) => (Profile::Standard, Some(n)),
             };
             if let Decision::Enough { .. } = decide(std::slice::from_ref(&list), profile, fixed) {
                 return list;
@@ -163,7 +168,7 @@ fn by_verdicts(lists: &[Vec<f64>], truth: &[f64], outcome: &mut Outcome) {
         outcome.wrong += f64::from(u8::from(winner != best(truth)));
     }
     for pair in &ranking.pairs {
-        if pair.separated() && matches!(pair.comparison.verdict, Verdict::Differs { .. }) {
+        if pair.is_significant() && matches!(pair.comparison.verdict, Verdict::Differs { .. }) {
             outcome.pairs += 1.0;
             outcome.wrong_pairs += f64::from(u8::from(truth[pair.better] < truth[pair.other]));
         }
@@ -175,8 +180,8 @@ fn best(values: &[f64]) -> usize {
 }
 
 /// Means over repetitions of the study.
-fn outcome(cells: &[Printed], repeats: Repeats, reading: Reading, runs: u32) -> Outcome {
-    let all = times(runs, |rng| repetition(rng, cells, repeats, reading));
+fn outcome(cells: &[Printed], repetitions: Repetitions, reading: Reading, runs: u32) -> Outcome {
+    let all = times(runs, |rng| repetition(rng, cells, repetitions, reading));
     let mean = |of: fn(&Outcome) -> f64| all.iter().map(of).sum::<f64>() / f64::from(runs);
     Outcome {
         trials: mean(|run| run.trials),
@@ -188,16 +193,16 @@ fn outcome(cells: &[Printed], repeats: Repeats, reading: Reading, runs: u32) -> 
     }
 }
 
-/// What the stop rule saves.
-fn conclusion(n: u32, told: Outcome, standard: Outcome) -> String {
-    let sure = match told.known >= standard.known {
-        true => format!("To be as sure of as many cells, a fixed number has to be {n} of each"),
-        false => format!("Even {n} of each, the last look, is sure of fewer cells"),
+/// Saving by the stopping rule.
+fn conclusion(n: u32, found: Outcome, standard: Outcome) -> String {
+    let sure = match found.known >= standard.known {
+        true => format!("The same precision with a fixed number requires {n} repetitions each"),
+        false => format!("Even {n} repetitions each, the maximum, reach it in fewer cells"),
     };
     format!(
-        "{sure}: the standard profile makes {} of those trials, since it repeats the cells that \
-         need it and no others. Asked was for at most 60 %.",
-        percent(standard.trials / told.trials)
+        "{sure}: profile standard runs {} of those trials, because it repeats only the cells that \
+         need it. Required: at most 60 %.",
+        percent(standard.trials / found.trials)
     )
 }
 
@@ -208,57 +213,56 @@ pub(crate) fn section(runs: u32) -> Section {
         "design",
         "trials",
         "of 10 each",
-        "cells known to ±3 %",
-        "called fastest",
-        "wrongly",
-        "pairs in order",
-        "wrongly",
+        "cells within ±3 %",
+        "fastest",
+        "wrong",
+        "ordered pairs",
+        "wrong",
     ]);
     let fixed = f64::from(STUDY_RUNS) * cells.len() as f64;
     let count = |n: f64, read: f64| if read > 0.0 { format!("{n:.1}") } else { "-".into() };
-    let mut row = |name: String, told: Outcome| {
+    let mut row = |name: String, found: Outcome| {
         let of = |part: f64, all: f64| if all > 0.0 { percent(part / all) } else { "-".into() };
         table.rows.push(vec![
             name,
-            format!("{:.0}", told.trials),
-            percent(told.trials / fixed),
-            percent(told.known / cells.len() as f64),
-            count(told.claims, told.pairs),
-            of(told.wrong, told.claims),
-            count(told.pairs, told.pairs),
-            of(told.wrong_pairs, told.pairs),
+            format!("{:.0}", found.trials),
+            percent(found.trials / fixed),
+            percent(found.known / cells.len() as f64),
+            count(found.claims, found.pairs),
+            of(found.wrong, found.claims),
+            count(found.pairs, found.pairs),
+            of(found.wrong_pairs, found.pairs),
         ]);
     };
-    let of = |repeats, reading| outcome(&cells, repeats, reading, runs);
-    row("10 each, by means".into(), of(Repeats::Fixed(STUDY_RUNS), Reading::Means));
-    row("10 each, by verdicts".into(), of(Repeats::Fixed(STUDY_RUNS), Reading::Verdicts));
-    row("quick".into(), of(Repeats::Adaptive(Profile::Quick), Reading::Verdicts));
-    let standard = of(Repeats::Adaptive(Profile::Standard), Reading::Verdicts);
+    let of = |repetitions, reading| outcome(&cells, repetitions, reading, runs);
+    row("10 each, by means".into(), of(Repetitions::Fixed(STUDY_RUNS), Reading::Means));
+    row("10 each, by tests".into(), of(Repetitions::Fixed(STUDY_RUNS), Reading::Verdicts));
+    row("quick".into(), of(Repetitions::Adaptive(Profile::Quick), Reading::Verdicts));
+    let standard = of(Repetitions::Adaptive(Profile::Standard), Reading::Verdicts);
     row("standard".into(), standard);
-    // The fixed design that knows as many cells as well, or else the largest.
+    // The fixed design with equal precision, or else the largest.
     let mut last = None;
-    for n in Profile::Standard.looks().iter().filter(|n| **n > STUDY_RUNS) {
-        let told = of(Repeats::Fixed(*n), Reading::Widths);
-        row(format!("{n} each"), told);
-        last = Some((*n, told));
-        if told.known >= standard.known {
+    for n in Profile::Standard.interim_analyses().iter().filter(|n| **n > STUDY_RUNS) {
+        let found = of(Repetitions::Fixed(*n), Reading::Widths);
+        row(format!("{n} each"), found);
+        last = Some((*n, found));
+        if found.known >= standard.known {
             break;
         }
     }
-    table.held = last.map_or_else(String::new, |(n, told)| conclusion(n, told, standard));
+    table.held = last.map_or_else(String::new, |(n, found)| conclusion(n, found, standard));
     Section {
-        title: "Time to an answer",
+        title: "Efficiency of the stopping rule",
         intro: format!(
-            "The means and standard deviations that a study of 2009 printed of {} cells (8 \
+            "The printed means and standard deviations of {} cells of a study of 2009 (8 \
              filesystems, 13 tests, 4 record sizes, 10 runs each; \"IOzone Performance \
-             Exploration, Part 2\", Linux Magazine) taken as the truth, with log-normal scatter, and \
-             the study made {runs} times over: with 10 runs each and the highest mean called the \
-             fastest, as the study reads them; with 10 runs each and our verdicts; and with the \
-             stop rule of the profiles. Each cell is repeated on its own, as if a trial were one \
-             test. *Called fastest* counts the {} families of 8 filesystems for which one was \
-             named, \
-             *pairs in order* the pairs of filesystems of which one was called better; *wrongly* \
-             is the part of those in which the printed means say otherwise.",
+             Exploration, Part 2\", Linux Magazine) are the true values, with log-normal data. The \
+             study is simulated {runs} times: with 10 runs each and the highest mean as the \
+             fastest, like the study; with 10 runs each and the tests of fslab; and with the \
+             stopping rule of the profiles. Each cell is repeated separately, as if a trial were \
+             one test. *fastest* counts the {} families of 8 filesystems with a fastest one, \
+             *ordered pairs* the pairs of filesystems with a better one; *wrong* is the fraction \
+             of those that contradicts the printed means.",
             cells.len(),
             families(&cells).len()
         ),

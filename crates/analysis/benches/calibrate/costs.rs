@@ -1,4 +1,4 @@
-//! What the larger analyses cost.
+//! Duration of the larger analyses.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::{
     verdicts::FIVE,
 };
 
-/// Times them and prints the times.
+/// Measures and prints the durations.
 pub(crate) fn tell() {
     let mut rng = Rng::with_seed(1);
     let truth = law(0.05, 0.001);
@@ -23,7 +23,7 @@ pub(crate) fn tell() {
     for curve in &curves {
         std::hint::black_box(curve.scaling(&mut comparer, FIVE, 1).unwrap());
     }
-    println!("scaling of 5 filesystems, 8 levels, 30 repeats: {:?}", start.elapsed());
+    println!("scaling of 5 filesystems, 8 levels, 30 repetitions: {:?}", start.elapsed());
     let start = Instant::now();
     for (at, one) in curves.iter().enumerate() {
         for other in &curves[..at] {
@@ -38,5 +38,5 @@ pub(crate) fn tell() {
     let (factors, observations) = crossed(&mut rng, &[5, 3, 2], 30, 0.03, [0.5, 0.2, 0.1]);
     let start = Instant::now();
     std::hint::black_box(factorial::analyze(&factors, &observations, 1).unwrap());
-    println!("three factors of 5, 3, and 2 levels, 30 repeats: {:?}", start.elapsed());
+    println!("three factors of 5, 3, and 2 levels, 30 repetitions: {:?}", start.elapsed());
 }

@@ -1,4 +1,4 @@
-//! How often the shares of variance of factors are held by their intervals.
+//! Coverage of the intervals of explained variance.
 
 use analysis::factorial::{self, Factor, Observation};
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use crate::{
     shapes::normal,
 };
 
-/// A crossed run; effects are the sizes of the first factor, the second, and their interaction.
+/// Crossed run; effects are the sizes of the first factor, the second, and their interaction.
 pub(crate) fn crossed(
     rng: &mut Rng,
     levels: &[usize],
@@ -44,7 +44,7 @@ pub(crate) fn crossed(
     (levels.iter().map(factor).collect(), observations)
 }
 
-/// The shares of variance that the effects have, for a drift of 6 % over many blocks.
+/// True fractions of the variance, for a drift of 6 % over many blocks.
 fn truth(levels: &[usize; 2], [first, second, both]: [f64; 3], sd: f64) -> [f64; 3] {
     let variance = |levels: usize| {
         let places = (0..levels).map(|at| at as f64 / (levels - 1) as f64 - 0.5);
@@ -59,16 +59,15 @@ fn truth(levels: &[usize; 2], [first, second, both]: [f64; 3], sd: f64) -> [f64;
 pub(crate) fn section(runs: u32) -> Section {
     let runs = (runs / 10).max(1);
     let levels = [5, 3];
-    let mut table =
-        Table::new(&["effects", "blocks", "term", "ω²", "interval holds it", "p at 5 %"]);
+    let mut table = Table::new(&["effects", "rounds", "term", "ω²", "coverage", "p at 5 %"]);
     for (what, effects) in [("none", [0.0; 3]), ("10, 5, and 3 %", [0.10, 0.05, 0.03])] {
         for blocks in [8, 20] {
             let truth = truth(&levels, effects, 0.04);
             let all = times(runs, |rng| {
                 let (factors, observations) = crossed(rng, &levels, blocks, 0.04, effects);
-                let told = factorial::analyze(&factors, &observations, rng.u64(..)).unwrap();
-                let held = |at: usize| told.terms[at].interval.unwrap().contains(truth[at]);
-                [0, 1, 2].map(|at| (held(at), told.terms[at].p <= 0.05))
+                let result = factorial::analyze(&factors, &observations, rng.u64(..)).unwrap();
+                let held = |at: usize| result.terms[at].interval.unwrap().contains(truth[at]);
+                [0, 1, 2].map(|at| (held(at), result.terms[at].p <= 0.05))
             });
             for (at, term) in ["first", "second", "interaction"].into_iter().enumerate() {
                 let part = |of: fn(&(bool, bool)) -> bool| {
@@ -86,11 +85,11 @@ pub(crate) fn section(runs: u32) -> Section {
         }
     }
     Section {
-        title: "Which factor matters",
+        title: "Variance explained by factors",
         intro: format!(
             "Two factors of 5 and 3 levels, an error of 4 %, a drift of 6 % over the run; {runs} \
-             simulated runs each. How often the interval of a term's share of the variance holds \
-             the true one, and how often its p-value is below 5 %."
+             simulated runs each. Coverage of the interval of the fraction of the variance of \
+             each term, and fraction of p-values below 5 %."
         ),
         tables: vec![table],
     }

@@ -1,13 +1,13 @@
-//! How often the statistics are right: `make calibrate`.
+//! Calibration of the statistics on simulated data: `make calibrate`.
 //!
-//! Runs with a known truth are simulated from fixed seeds and go through the same stop rule,
-//! intervals, and verdicts as measured ones. Called by `cargo bench` with the name of a page as the
-//! last argument it simulates in full, some minutes, and writes the page; with the name of a part
-//! (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it prints that part alone,
-//! with `costs` what the larger analyses cost. Called by `cargo test` it does everything once, in a
-//! size that says nothing but that it works; `tests/calibration.rs` holds a small version against
-//! bounds.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+//! Runs with known properties are simulated from fixed seeds and analyzed with the same stopping
+//! rule, intervals, and verdicts as measured ones. Called by `cargo bench` with the name of a page
+//! as the last argument, it simulates in full (a few minutes) and writes the page; with the name of
+//! a part (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it prints that part
+//! alone, with `costs` the duration of the larger analyses. Called by `cargo test` it runs
+//! everything once at a size that only shows that it works; `tests/calibration.rs` checks a small
+//! version against bounds.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 #![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
 #![expect(clippy::unwrap_used, reason = "a simulation that fails may stop")]
 
@@ -23,7 +23,7 @@ mod verdicts;
 
 use page::Section;
 
-/// A part of the page: its name, and what makes it with so many runs behind each rate.
+/// Part of the page: its name, and the function that simulates it with this many runs per rate.
 type Part = (&'static str, fn(u32) -> Section);
 
 const PARTS: [Part; 6] = [

@@ -1,20 +1,20 @@
-//! What is found, as sections of a page of Markdown.
+//! Markdown page of the results.
 
 use std::fmt::Write;
 
-/// A part of the page.
+/// Section of the page.
 pub(crate) struct Section {
     pub(crate) title: &'static str,
-    /// What was simulated, and how to read the table.
+    /// Description of the simulation and of the table.
     pub(crate) intro: String,
     pub(crate) tables: Vec<Table>,
 }
 
-/// A table; the first column names what the row is about.
+/// Table; the first column names the case.
 pub(crate) struct Table {
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// What was asked for and whether it held; empty where nothing was.
+    /// Bounds and whether they hold; empty without bounds.
     pub(crate) held: String,
 }
 
@@ -25,45 +25,45 @@ impl Table {
     }
 }
 
-/// A share in percent.
+/// Fraction in percent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The least and the most of some shares, against bounds that were asked for.
+/// Smallest and largest of some fractions, compared with bounds.
 pub(crate) fn held(what: &str, shares: &[f64], least: f64, most: f64) -> String {
     let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
     let high = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let inside = shares.iter().filter(|share| (least..=most).contains(*share)).count();
     let asked = match (least > 0.0, most < 1.0) {
         (true, true) => format!("{:.0} to {}", least * 100.0, percent(most)),
-        (true, false) => format!("{} or more", percent(least)),
-        (false, _) => format!("{} or less", percent(most)),
+        (true, false) => format!("at least {}", percent(least)),
+        (false, _) => format!("at most {}", percent(most)),
     };
     format!(
-        "{what}: {} to {}; {asked} was asked for, and {inside} of {} have it.",
+        "{what}: {} to {}; required: {asked}; met by {inside} of {}.",
         percent(low),
         percent(high),
         shares.len()
     )
 }
 
-/// The page; `sections` in their order.
+/// Page with the sections in order.
 pub(crate) fn page(runs: u32, sections: &[Section]) -> String {
-    let mut text = format!(
-        "# How often the statistics are right\n\n\
-         Simulated runs with known truth: cells whose rates and scatter are given go through the \
-         same blocks,\nstop rule, intervals, and verdicts as measured ones. Everything is drawn \
-         from fixed seeds, so\n`make calibrate` writes this page anew, digit for digit, on any \
-         machine. Each rate stands on {runs}\nsimulated runs unless it says otherwise: its \
-         standard error is {:.1} points at 5 % and at 95 %, and\n{:.1} points at 50 %.\n\n\
-         Shapes of scatter: normal; log-normal; *bimodal*, one trial in five 15 % below the \
-         others; *left\ntail*, an exponential of mean 4 % taken off; *heavy tail*, Student's t \
-         with 3 degrees of freedom\ntimes 2 %. The machine stands *still*, *drifts* by 6 % in ten \
-         blocks, or *wanders* at random, 3 % in\nten blocks.\n",
+    let intro = format!(
+        "Written by `make calibrate`; do not edit. Simulated cells with known rates and \
+         distributions go through the same rounds, stopping rule, intervals, and tests as measured \
+         ones. All seeds are fixed, so the page is reproduced exactly on any machine. Each rate \
+         comes from {runs} simulated runs unless stated otherwise: its standard error is {:.1} \
+         points at 5 % and at 95 %, and {:.1} points at 50 %.\n\n\
+         Distributions: normal; log-normal; *bimodal*, one trial in five 15 % below the others; \
+         *left tail*, an exponential of mean 4 % subtracted; *heavy tail*, Student's t with 3 \
+         degrees of freedom times 2 %. The machine is *stable*, *drifts* by 6 % in ten rounds, or \
+         performs a *random walk*, 3 % in ten rounds.",
         error(0.05, runs),
         error(0.5, runs)
     );
+    let mut text = format!("# Error rates of the statistics\n\n{}\n", wrapped(&intro));
     for section in sections {
         // Writing to a string cannot fail, here and below.
         let _ = write!(text, "\n## {}\n\n{}\n", section.title, wrapped(&section.intro));
@@ -82,12 +82,12 @@ pub(crate) fn page(runs: u32, sections: &[Section]) -> String {
     text
 }
 
-/// The standard error of a share, in points.
+/// Standard error of a fraction, in points.
 fn error(share: f64, runs: u32) -> f64 {
     (share * (1.0 - share) / f64::from(runs)).sqrt() * 100.0
 }
 
-/// Lines of at most 100 characters.
+/// Text wrapped at 100 characters.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     for paragraph in text.split("\n\n") {

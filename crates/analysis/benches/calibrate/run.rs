@@ -1,41 +1,41 @@
-//! A simulated run: cells in randomized blocks, closed by the stop rule, as the conductor does it.
+//! Simulated run: cells in randomized blocks, closed by the stopping rule, as in the runner.
 
 use std::sync::Mutex;
 
-use analysis::{Comparer, Decision, decide, trend::Repeat};
+use analysis::{Comparer, Decision, decide, trend::Repetition};
 use fastrand::Rng;
 use model::Profile;
 
 use crate::shapes::{Clockwork, Machine, Shape};
 
-/// One cell: its rate and how its trials scatter around it.
+/// Cell: its rate and the scatter of its trials.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) rate: f64,
     pub(crate) shape: Shape,
 }
 
-/// How often cells are repeated.
+/// Number of repetitions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Repeats {
-    /// By the stop rule of a profile, each cell until it is closed.
+pub(crate) enum Repetitions {
+    /// By the stopping rule of a profile, each cell until it is closed.
     Adaptive(Profile),
-    /// Exactly as often.
+    /// Fixed number.
     Fixed(u32),
 }
 
-/// The trials of each cell, by block.
+/// Trials of each cell, by block.
 pub(crate) fn run(
     rng: &mut Rng,
     cells: &[Cell],
     machine: Machine,
-    repeats: Repeats,
-) -> Vec<Vec<Repeat>> {
-    let mut trials: Vec<Vec<Repeat>> = vec![Vec::new(); cells.len()];
+    repetitions: Repetitions,
+) -> Vec<Vec<Repetition>> {
+    let mut trials: Vec<Vec<Repetition>> = vec![Vec::new(); cells.len()];
     let mut open: Vec<usize> = (0..cells.len()).collect();
     let mut speed = Clockwork::new(machine, cells.len());
     for block in 0.. {
-        open.retain(|cell| !enough(&trials[*cell], repeats));
+        open.retain(|cell| !enough(&trials[*cell], repetitions));
         if open.is_empty() {
             break;
         }
@@ -43,28 +43,28 @@ pub(crate) fn run(
         for cell in &open {
             let Cell { rate, shape } = cells[*cell];
             let value = rate * shape.draw(rng) * speed.next(rng);
-            trials[*cell].push(Repeat { block: Some(block), value });
+            trials[*cell].push(Repetition { block: Some(block), value });
         }
     }
     trials
 }
 
-fn enough(trials: &[Repeat], repeats: Repeats) -> bool {
-    let (profile, fixed) = match repeats {
-        Repeats::Adaptive(profile) => (profile, None),
-        Repeats::Fixed(n) => (Profile::Standard, Some(n)),
+fn enough(trials: &[Repetition], repetitions: Repetitions) -> bool {
+    let (profile, fixed) = match repetitions {
+        Repetitions::Adaptive(profile) => (profile, None),
+        Repetitions::Fixed(n) => (Profile::Standard, Some(n)),
     };
     let decision = decide(&[values(trials)], profile, fixed);
     matches!(decision, Decision::Enough { .. })
 }
 
-/// The values alone.
-pub(crate) fn values(trials: &[Repeat]) -> Vec<f64> {
+/// Values without blocks.
+pub(crate) fn values(trials: &[Repetition]) -> Vec<f64> {
     trials.iter().map(|trial| trial.value).collect()
 }
 
-/// Does something so many times on all processors, each time with a generator of its own, whose
-/// seed is the number of the time; the answers come in that order.
+/// Runs a function this many times on all CPUs, each time with a separate generator seeded by the
+/// index; the results are in that order.
 pub(crate) fn times<T: Send>(runs: u32, each: impl Fn(&mut Rng) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let part = |thread: usize| {
@@ -79,15 +79,15 @@ pub(crate) fn times<T: Send>(runs: u32, each: impl Fn(&mut Rng) -> T + Sync) -> 
     (0..runs as usize).filter_map(|run| parts[run % threads].next()).collect()
 }
 
-/// The part of answers that are true.
+/// Fraction of true results.
 pub(crate) fn share(answers: &[bool]) -> f64 {
     answers.iter().filter(|answer| **answer).count() as f64 / answers.len() as f64
 }
 
-/// Comparers that are not in use; each keeps the tables it has made.
+/// Unused comparers; each keeps its tables.
 static COMPARERS: Mutex<Vec<Comparer>> = Mutex::new(Vec::new());
 
-/// Does something with a comparer that may have its tables already.
+/// Calls a function with a comparer that may have its tables already.
 pub(crate) fn comparing<T>(with: impl FnOnce(&mut Comparer) -> T) -> T {
     let kept = COMPARERS.lock().unwrap().pop();
     let mut comparer = kept.unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What is said of curves over clients that are flat, and how often intervals of laws hold.
+//! Error rates for flat scaling curves, and coverage of the intervals of fitted laws.
 
 use analysis::{
-    scaling::{Course, Curve, Fit, Law, Level},
-    trend::Repeat,
+    scaling::{Curve, Fit, Law, Level, ScalingShape},
+    trend::Repetition,
 };
 use fastrand::Rng;
 use model::metric::Better;
@@ -17,21 +17,21 @@ use crate::{
 const SHAPES: [Shape; 4] =
     [Shape::Normal(0.02), Shape::Normal(0.06), Shape::Bimodal, Shape::LeftTail];
 
-/// A curve over powers of two, with a drift of 6 % over the run.
+/// Curve over powers of two, with a drift of 6 % over the run.
 pub(crate) fn curve(
     rng: &mut Rng,
     shape: Shape,
     levels: u32,
-    repeats: u32,
+    repetitions: u32,
     rate: impl Fn(f64) -> f64,
 ) -> Curve {
     let mut level = |at: u32| Level {
         clients: 1 << at,
-        repeats: (0..repeats)
+        repetitions: (0..repetitions)
             .map(|block| {
-                let drift = 1.0 + 0.06 * f64::from(block) / f64::from(repeats);
+                let drift = 1.0 + 0.06 * f64::from(block) / f64::from(repetitions);
                 let value = rate(f64::from(1u32 << at)) * drift * shape.draw(rng);
-                Repeat { block: Some(block), value }
+                Repetition { block: Some(block), value }
             })
             .collect(),
     };
@@ -42,36 +42,36 @@ pub(crate) fn law(sigma: f64, kappa: f64) -> Fit {
     Fit { law: Law::Universal, lambda: 100.0, sigma, kappa, squares: 0.0, aicc: 0.0 }
 }
 
-/// Flat curves: what is said of rise, fall, and trend that are not there.
+/// Flat curves: rates of falsely found rise, fall, and trend.
 fn flat(shape: Shape, runs: u32) -> [f64; 3] {
     let all = times(runs, |rng| {
         let curve = curve(rng, shape, 8, 8, |_| 100.0);
-        let told = comparing(|comparer| curve.scaling(comparer, FIVE, rng.u64(..)).unwrap());
-        let flat = matches!(told.course, Ok(Course::Flat));
-        [!flat && told.course.is_ok(), flat, told.trend.unwrap().p <= 0.05]
+        let result = comparing(|comparer| curve.scaling(comparer, FIVE, rng.u64(..)).unwrap());
+        let flat = matches!(result.shape, Ok(ScalingShape::Flat));
+        [!flat && result.shape.is_ok(), flat, result.trend.unwrap().p <= 0.05]
     });
     [0, 1, 2].map(|at| share(&all.iter().map(|run| run[at]).collect::<Vec<_>>()))
 }
 
-/// How often 95 % intervals hold the truth of a curve with its peak at 31 of 128 clients.
-fn laws(shape: Shape, repeats: u32, runs: u32) -> [f64; 6] {
+/// Coverage of 95 % intervals for a curve with its peak at 31 of 128 clients.
+fn laws(shape: Shape, repetitions: u32, runs: u32) -> [f64; 6] {
     let truth = law(0.05, 0.001);
     let peak = (0.95f64 / 0.001).sqrt();
     let all = times(runs, |rng| {
-        let one = curve(rng, shape, 8, repeats, |n| truth.at(n));
-        let other = curve(rng, shape, 8, repeats, |n| truth.at(n));
+        let one = curve(rng, shape, 8, repetitions, |n| truth.at(n));
+        let other = curve(rng, shape, 8, repetitions, |n| truth.at(n));
         let seed = rng.u64(..);
-        let told = comparing(|comparer| one.scaling(comparer, FIVE, seed).unwrap());
-        let efficiency = told.points[5].efficiency.unwrap().interval.unwrap();
+        let result = comparing(|comparer| one.scaling(comparer, FIVE, seed).unwrap());
+        let efficiency = result.points[5].efficiency.unwrap().interval.unwrap();
         let difference = Curve::efficiency_differences(&one, &other, seed)[5].interval.unwrap();
-        let laws = told.laws.unwrap();
+        let laws = result.laws.unwrap();
         [
             efficiency.contains(truth.at(32.0) / 3200.0),
             difference.contains(0.0),
             laws.sigma.unwrap().contains(0.05),
             laws.kappa.unwrap().contains(0.001),
             laws.peak.is_ok(),
-            laws.peak.is_ok_and(|told| told.clients_interval.contains(peak)),
+            laws.peak.is_ok_and(|result| result.clients_interval.contains(peak)),
         ]
     });
     [0, 1, 2, 3, 4, 5].map(|at| share(&all.iter().map(|run| run[at]).collect::<Vec<_>>()))
@@ -79,26 +79,26 @@ fn laws(shape: Shape, repeats: u32, runs: u32) -> [f64; 6] {
 
 pub(crate) fn section(runs: u32) -> Section {
     let runs = (runs / 5).max(1);
-    let mut none = Table::new(&["scatter", "rise or fall told", "flat told", "trend at 5 %"]);
+    let mut none = Table::new(&["distribution", "rise or fall", "flat", "trend at 5 %"]);
     for shape in SHAPES {
         let mut row = vec![shape.name()];
         row.extend(flat(shape, runs).map(percent));
         none.rows.push(row);
     }
     let mut table = Table::new(&[
-        "scatter",
-        "repeats",
+        "distribution",
+        "repetitions",
         "E(32)",
         "difference of E(32)",
         "σ",
         "κ",
-        "peak told",
-        "peak told and held",
+        "peak reported",
+        "peak covered",
     ]);
-    for repeats in [8, 20] {
+    for repetitions in [8, 20] {
         for shape in SHAPES {
-            let mut row = vec![shape.name(), repeats.to_string()];
-            row.extend(laws(shape, repeats, runs).map(percent));
+            let mut row = vec![shape.name(), repetitions.to_string()];
+            row.extend(laws(shape, repetitions, runs).map(percent));
             table.rows.push(row);
         }
     }
@@ -106,8 +106,8 @@ pub(crate) fn section(runs: u32) -> Section {
         title: "Scaling with clients",
         intro: format!(
             "Curves of 8 levels, 1 to 128 clients, with a drift of 6 % over the run; {runs} \
-             simulated runs each. Flat ones with 8 repeats first; then universal curves with their \
-             peak at 31 clients, and how often 95 % intervals hold the truth."
+             simulated runs each. First flat curves with 8 repetitions: fraction of the results. \
+             Then universal curves with a peak at 31 clients: coverage of the 95 % intervals."
         ),
         tables: vec![none, table],
     }

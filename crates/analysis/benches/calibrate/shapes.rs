@@ -1,8 +1,8 @@
-//! How simulated trials scatter, and what the machine does meanwhile.
+//! Distributions of simulated trials, and disturbances by the machine.
 
 use fastrand::Rng;
 
-/// How the values of a cell scatter around its rate; every shape has its median at 1 or below.
+/// Distribution of the values of a cell around its rate; every shape has its median at 1 or below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
     /// Normal, with this standard deviation.
@@ -12,15 +12,15 @@ pub(crate) enum Shape {
     /// Four in five around 1, the others 15 % below, each with a standard deviation of 1 %: two
     /// layouts of the same filesystem.
     Bimodal,
-    /// 1 less an exponential of mean 4 %: stalls.
+    /// 1 minus an exponential of mean 4 %: stalls.
     LeftTail,
-    /// Student's t with 3 degrees of freedom times 2 %, on logarithms: now and then far off, either
-    /// way.
+    /// Student's t with 3 degrees of freedom times 2 %, on logarithms: occasional extreme values on
+    /// either side.
     HeavyTail,
 }
 
 impl Shape {
-    /// All that methods are tried on.
+    /// All shapes.
     pub(crate) const ALL: [Self; 8] = [
         Self::Normal(0.01),
         Self::Normal(0.02),
@@ -32,7 +32,7 @@ impl Shape {
         Self::HeavyTail,
     ];
 
-    /// In words.
+    /// Description.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Normal(sd) => format!("normal {:.0} %", sd * 100.0),
@@ -43,7 +43,7 @@ impl Shape {
         }
     }
 
-    /// One value.
+    /// Draws one value.
     pub(crate) fn draw(self, rng: &mut Rng) -> f64 {
         match self {
             Self::Normal(sd) => 1.0 + sd * normal(rng),
@@ -52,7 +52,7 @@ impl Shape {
                 let mode = if rng.f64() < 0.2 { 0.85 } else { 1.0 };
                 mode * (1.0 + 0.01 * normal(rng))
             }
-            // Such a stall comes once in 5e10 draws, and a rate stays above zero.
+            // Such a stall occurs once in 5e10 draws; the rate stays above zero.
             Self::LeftTail => (1.0 - 0.04 * exponential(rng)).max(0.01),
             Self::HeavyTail => {
                 let squares: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
@@ -61,54 +61,54 @@ impl Shape {
         }
     }
 
-    /// The true median.
+    /// True median.
     pub(crate) fn median(self) -> f64 {
         match self {
             Self::Normal(_) | Self::LogNormal(_) | Self::HeavyTail => 1.0,
-            // Of the upper mode 5/8 lie above: z = -0.31864 (`scipy.stats.norm.ppf(3 / 8)`); the
-            // lower mode lies 15 of its standard deviations below and adds nothing there.
+            // 5/8 of the upper mode are above: z = -0.31864 (`scipy.stats.norm.ppf(3 / 8)`); the
+            // lower mode is 15 of its standard deviations below and adds nothing there.
             Self::Bimodal => 1.0 - 0.01 * 0.318_639_363_964_375_1,
             Self::LeftTail => 1.0 - 0.04 * std::f64::consts::LN_2,
         }
     }
 }
 
-/// Box and Muller's.
+/// Standard normal value by Box and Muller.
 pub(crate) fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// With mean 1.
+/// Exponential value with mean 1.
 fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.f64()).ln()
 }
 
-/// What the machine does to all cells while time goes by.
+/// Effect of the machine on all cells over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// Nothing.
+    /// None.
     Still,
-    /// It becomes faster by 0.6 % of its first rate from block to block.
+    /// Gets faster by 0.6 % of its initial rate from block to block.
     Drifts,
-    /// It walks at random, with a standard deviation of 3 % over ten blocks.
+    /// Random walk, with a standard deviation of 3 % over ten blocks.
     Wanders,
 }
 
 impl Machine {
-    /// All of them.
+    /// All effects.
     pub(crate) const ALL: [Self; 3] = [Self::Still, Self::Drifts, Self::Wanders];
 
-    /// In words.
+    /// Description.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Still => "still",
-            Self::Drifts => "drift of 6 % in ten blocks",
-            Self::Wanders => "wandering, 3 % in ten blocks",
+            Self::Still => "stable",
+            Self::Drifts => "drift of 6 % in ten rounds",
+            Self::Wanders => "random walk, 3 % in ten rounds",
         }
     }
 }
 
-/// The speed of the machine from one trial to the next.
+/// Speed of the machine from one trial to the next.
 pub(crate) struct Clockwork {
     machine: Machine,
     cells: f64,
@@ -117,12 +117,12 @@ pub(crate) struct Clockwork {
 }
 
 impl Clockwork {
-    /// For blocks of so many cells.
+    /// For blocks of this many cells.
     pub(crate) fn new(machine: Machine, cells: usize) -> Self {
         Self { machine, cells: cells as f64, trials: 0.0, walked: 0.0 }
     }
 
-    /// The factor of the next trial.
+    /// Factor of the next trial.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> f64 {
         self.trials += 1.0;
         match self.machine {

@@ -1,31 +1,31 @@
-//! Digits: how two numbers differ in them, and what the last ones tell.
+//! Digits: differences between two numbers, and endings.
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Why, number, printed::Printed};
+use super::{Cause, Finding, number, printed::Printed};
 
-/// Fewer numbers than this tell nothing by their endings.
+/// Minimum number of values for an analysis of endings.
 const VALUES: usize = 20;
-/// Endings that all numbers would share by chance with a probability above this tell nothing.
+/// Probability of common endings by chance above which they are not reported.
 const BY_CHANCE: f64 = 1e-6;
-/// Means of more whole numbers than this are not looked for.
+/// Maximum number of integers whose means are detected.
 const PARTS: u32 = 10;
 
-/// Endings of means of whole numbers.
+/// Endings of means of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Of how many whole numbers: 3 for endings .00, .33, and .66; 1 if all end in zeros.
+    /// Number of integers: 3 for endings .00, .33, and .66; 1 if all end in zeros.
     pub of: u32,
-    /// Whether they were cut (.66) rather than rounded (.67); `None` where both are the same.
+    /// True if the means were truncated (.66) rather than rounded (.67); `None` if both are the
+    /// same.
     pub cut: Option<bool>,
 }
 
-/// Numbers of fewer digits differ in one of them too easily for that to be a slip.
+/// Minimum number of digits for a slip: shorter numbers differ in a single digit by chance.
 const DIGITS: usize = 3;
 
-/// How two numbers that were printed for one thing differ in their digits, if in one digit or in
-/// two that are swapped.
-pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Why> {
+/// Slip between two numbers printed for one quantity, if one digit differs or two are swapped.
+pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Cause> {
     let (a, b) = (format!("{first:.places$}"), format!("{second:.places$}"));
     if a.len() != b.len() {
         return None;
@@ -38,15 +38,15 @@ pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Why> {
     }
     let differ: Vec<usize> = (0..a.len().min(b.len())).filter(|at| a[*at] != b[*at]).collect();
     match differ[..] {
-        [position] => Some(Why::OneDigit { position }),
+        [position] => Some(Cause::OneDigit { position }),
         [left, right] if left + 1 == right && a[left] == b[right] && a[right] == b[left] => {
-            Some(Why::Swapped { position: left })
+            Some(Cause::Swapped { position: left })
         }
         _ => None,
     }
 }
 
-/// Decimal places of the numbers of a statistic: the usual ones, else the most that one has.
+/// Decimal places of the numbers of a statistic: the usual number, else the largest.
 fn places(printed: &Printed<'_>, statistic: &str) -> usize {
     let usual = printed.styles.get(statistic).and_then(|style| style.decimals);
     let own = || {
@@ -56,8 +56,8 @@ fn places(printed: &Printed<'_>, statistic: &str) -> usize {
     usual.unwrap_or_else(own)
 }
 
-/// The step between neighboring numbers of each statistic, with its decimal places: a unit of the
-/// last place, or, where the endings are those of means, one over their number.
+/// Step between neighboring numbers of each statistic, with its decimal places: a unit of the last
+/// place, or, if the endings are those of means, one over their number.
 pub(super) fn scales<'a>(printed: &Printed<'a>) -> BTreeMap<&'a str, (usize, f64)> {
     let scale = |statistic: &&'a str| {
         let places = places(printed, statistic);
@@ -70,7 +70,7 @@ pub(super) fn scales<'a>(printed: &Printed<'a>) -> BTreeMap<&'a str, (usize, f64
     printed.styles.keys().map(scale).collect()
 }
 
-/// Endings of each statistic that are those of means of few whole numbers.
+/// Endings of each statistic that are those of means of a few integers.
 pub(super) fn granular(printed: &Printed<'_>) -> Vec<Finding> {
     let found = printed.styles.keys().filter_map(|statistic| {
         let (parts, values) = parts(printed, statistic, places(printed, statistic))?;
@@ -79,8 +79,9 @@ pub(super) fn granular(printed: &Printed<'_>) -> Vec<Finding> {
     found.collect()
 }
 
-/// The fewest whole numbers whose means end as all values of a statistic do, and how many values
-/// there are. Only numbers with one to six decimal places that nearly all have are looked at.
+/// Smallest number of integers whose means have the endings of all values of a statistic, and the
+/// number of values. Considers only numbers with one to six decimal places that almost all of them
+/// have.
 fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts, usize)> {
     let style = printed.styles.get(statistic)?;
     let scale = 10_u32.pow(u32::try_from(style.decimals.filter(|n| (1..=6).contains(n))?).ok()?);
@@ -95,7 +96,7 @@ fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts
         return None;
     }
     let fits = |of: u32, up: u32| {
-        // up is 0 where numbers are cut, and half of the divisor where they are rounded.
+        // up is 0 if numbers are truncated, and half of the divisor if they are rounded.
         let of_parts: Vec<u32> = (0..of).map(|part| (part * scale * 2 + up) / (of * 2)).collect();
         let by_chance = f64::from(of) / f64::from(scale);
         let lucky = by_chance.powf(values as f64) < BY_CHANCE;
@@ -112,7 +113,7 @@ fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts
     })
 }
 
-/// The digits behind the point.
+/// Digits after the decimal point.
 fn ending(value: f64, places: usize) -> Option<u32> {
     format!("{value:.places$}").split_once('.')?.1.parse().ok()
 }

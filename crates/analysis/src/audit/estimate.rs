@@ -1,4 +1,4 @@
-//! A number made of printed means, and whether two of them differ by more than their deviations.
+//! Numbers computed from printed means, and the significance of their differences.
 //!
 //! Welch's test (Welch, "The generalization of 'Student's' problem when several different
 //! population variances are involved", Biometrika 34, 1947) from means, standard deviations, and
@@ -8,18 +8,18 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A number with the variance of its error.
+/// Number with the variance of its error.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: f64,
-    /// Variance, and the sum of its squared parts over their degrees of freedom; `None` where a
-    /// deviation is not known.
+    /// Variance, and the sum of its squared parts over their degrees of freedom; `None` if a
+    /// deviation is unknown.
     error: Option<(f64, f64)>,
 }
 
 impl Estimate {
-    /// The mean or sum of cells: value and deviation of each, all of so many runs. There is at
-    /// least one.
+    /// Mean or sum of at least one cell, given the value and deviation of each and the common
+    /// number of runs.
     pub(super) fn of(cells: &[(f64, Option<f64>)], runs: Option<u32>, sum: bool) -> Self {
         let weight = if sum { 1.0 } else { 1.0 / cells.len() as f64 };
         let value = cells.iter().map(|(value, _)| value).sum::<f64>() * weight;
@@ -32,7 +32,7 @@ impl Estimate {
         Self { value, error }
     }
 
-    /// The two-sided p-value of no difference to another.
+    /// Two-sided p-value of no difference.
     pub(super) fn p(&self, other: &Self) -> Option<f64> {
         let ((v1, s1), (v2, s2)) = (self.error?, other.error?);
         let variance = v1 + v2;

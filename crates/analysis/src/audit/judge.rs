@@ -1,47 +1,48 @@
-//! Holds statements against the cells.
+//! Checks statements against the cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::metric::Better;
 
 use super::{
-    AtPlace, By, Claim, Fact, Finding, Judged, Judgment, Need, Part, Place, Ruling, Statement, Way,
-    Who, estimate::Estimate, printed::Printed, ranks::Ranks,
+    By, ChangeKind, Claim, Fact, Finding, Judged, Judgment, Location, LocationResult, Need, Part,
+    Ruling, Statement, Who, estimate::Estimate, printed::Printed, ranks::Ranks,
 };
 
-/// A level of an axis with its number.
+/// Level of an axis with its number.
 #[derive(Clone)]
 pub(super) struct Level {
     pub(super) name: String,
     pub(super) estimate: Estimate,
-    /// Whether all its cells are wholly those of another thing.
+    /// True if all its cells duplicate those of another quantity.
     doubtful: bool,
 }
 
-/// What a claim comes to at one place.
+/// Result of a claim at one location.
 pub(super) struct Answer {
     pub(super) holds: bool,
     pub(super) fact: Fact,
-    /// Differences that decide, with the levels on either side.
+    /// Deciding differences, with the levels on either side.
     pub(super) deciding: Vec<(Level, Level)>,
 }
 
-/// Why a claim cannot be tested at a place.
-pub(super) type Absent = String;
+/// Reason that a claim cannot be tested at a location.
+pub(super) type Untestable = String;
 
 pub(super) struct Judge<'a> {
     pub(super) printed: &'a Printed<'a>,
-    /// What each cell is taken for.
+    /// Assumed value of each cell.
     pub(super) values: Vec<Option<f64>>,
-    /// Cells that are wholly those of another thing.
+    /// Cells that duplicate those of another quantity.
     doubtful: BTreeSet<usize>,
-    /// The deviation that belongs to a mean.
+    /// Deviation of each mean.
     deviations: BTreeMap<usize, f64>,
-    /// The cells that statements are about: the first of each thing.
+    /// Cells that statements refer to: the first of each quantity.
     firsts: Vec<usize>,
 }
 
-/// The parts together: all alike, or else in part. What cannot be tested does not count.
+/// Ruling over the parts: the common one, or else in part. Parts that cannot be tested do not
+/// count.
 fn together(rulings: impl Iterator<Item = Ruling>) -> Ruling {
     let tested = rulings.filter(|ruling| *ruling != Ruling::NotTestable);
     tested
@@ -53,7 +54,7 @@ impl<'a> Judge<'a> {
     pub(super) fn new(printed: &'a Printed<'a>, repeats: &[Finding]) -> Self {
         let mut doubtful = BTreeSet::new();
         for repeat in repeats {
-            if let Finding::Repeats { first, second, whole: true, .. } = repeat {
+            if let Finding::Duplicated { first, second, whole: true, .. } = repeat {
                 doubtful.extend([*first, *second]);
             }
         }
@@ -84,13 +85,16 @@ impl<'a> Judge<'a> {
         statements.iter().map(judgment).collect()
     }
 
-    /// A part by the values that the cells are taken for now.
+    /// Checks a part with the currently assumed values.
     pub(super) fn part(&self, part: &Part) -> Judged {
-        let absent =
-            |why| Judged { ruling: Ruling::NotTestable, places: Vec::new(), absent: Some(why) };
+        let absent = |reason| Judged {
+            ruling: Ruling::NotTestable,
+            places: Vec::new(),
+            absent: Some(reason),
+        };
         let cells = match self.about(part) {
             Ok(cells) => cells,
-            Err(why) => return absent(why),
+            Err(reason) => return absent(reason),
         };
         if let Claim::Count { axes, times, value } = &part.claim {
             return self.count(part, &cells, axes, *times, *value);
@@ -107,23 +111,23 @@ impl<'a> Judge<'a> {
             }
         }
         let mut places = Vec::new();
-        let mut why = None;
+        let mut reason = None;
         for (levels, cells) in groups {
             let names = part.each.iter().cloned();
-            let at: Place = names.zip(levels.into_iter().map(str::to_owned)).collect();
+            let at: Location = names.zip(levels.into_iter().map(str::to_owned)).collect();
             match self.answer(part, &cells) {
                 Ok(answer) => places.push(place(at, part.not, answer)),
-                Err(absent) => why = Some(absent),
+                Err(absent) => reason = Some(absent),
             }
         }
         match places.is_empty() {
-            true => absent(why.unwrap_or_else(|| "there are no cells".into())),
-            false => Judged { ruling: ruling(part.need, &places), places, absent: why },
+            true => absent(reason.unwrap_or_else(|| "no cells".into())),
+            false => Judged { ruling: ruling(part.need, &places), places, absent: reason },
         }
     }
 
-    /// The cells that a part is about.
-    pub(super) fn about(&self, part: &Part) -> Result<Vec<usize>, Absent> {
+    /// Cells covered by a part.
+    pub(super) fn about(&self, part: &Part) -> Result<Vec<usize>, Untestable> {
         let cells = &self.printed.cells;
         let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for cell in *cells {
@@ -145,7 +149,7 @@ impl<'a> Judge<'a> {
         let layout = self.printed.layout;
         let statistic = layout.statistic.as_ref().filter(|name| !part.about.contains_key(*name));
         let mean = statistic.and(layout.mean.as_deref());
-        // Whoever names a table means the cells of that table, first or not.
+        // A part that names a table refers to the cells of that table, first or not.
         let named = layout.place.iter().any(|name| part.about.contains_key(name));
         let every: Vec<usize> = match named {
             true => (0..cells.len()).filter(|at| self.printed.values[*at].is_some()).collect(),
@@ -164,16 +168,16 @@ impl<'a> Judge<'a> {
         if found.is_empty() { Err("no cell has all these coordinates".into()) } else { Ok(found) }
     }
 
-    /// The levels of an axis, in the order they came, each with its number. Levels that lack cells
-    /// which others have would be means over something else: nothing can be said of these, and
-    /// nothing at all if they are among those that are spoken of (all if none are named).
+    /// Levels of an axis in input order, each with its number. Levels that lack cells which others
+    /// have would be means over different cells: they are excluded, and the claim cannot be tested
+    /// if it names one of them (or names none).
     fn levels(
         &self,
         part: &Part,
         axis: &str,
         cells: &[usize],
         named: &[&str],
-    ) -> Result<Vec<Level>, Absent> {
+    ) -> Result<Vec<Level>, Untestable> {
         let mut levels: Vec<(String, Vec<usize>)> = Vec::new();
         for cell in cells {
             let level = self.printed.cells[*cell].at.get(axis);
@@ -191,7 +195,7 @@ impl<'a> Judge<'a> {
             one.is_some_and(|(_, own)| self.apart_from(axis, cells) == self.apart_from(axis, own))
         };
         if let Some((name, cells)) = levels.iter().find(lacks) {
-            // They may all lack the same, and can be held against each other then.
+            // If all lack the same cells, they are comparable.
             if !levels.iter().filter(|(name, _)| spoken(name)).all(same) {
                 let plural = if cells.len() == 1 { "" } else { "s" };
                 let few = cells.len();
@@ -212,7 +216,7 @@ impl<'a> Judge<'a> {
         Ok(levels.into_iter().map(level).collect())
     }
 
-    /// What cells are apart from an axis and from where they stand, in order.
+    /// Coordinates of cells without an axis and without the location, in order.
     fn apart_from(&self, axis: &str, cells: &[usize]) -> Vec<Vec<(&'a str, &'a str)>> {
         let of = |cell: &usize| {
             let mut thing = self.printed.thing(*cell);
@@ -233,9 +237,9 @@ impl<'a> Judge<'a> {
         Estimate::of(&numbers, self.printed.layout.runs, part.by == By::Sum)
     }
 
-    fn answer(&self, part: &Part, cells: &[usize]) -> Result<Answer, Absent> {
+    fn answer(&self, part: &Part, cells: &[usize]) -> Result<Answer, Untestable> {
         let better = part.better.unwrap_or(self.printed.layout.better);
-        let sort = |axis: &str, named: &[&str]| -> Result<Ranks, Absent> {
+        let sort = |axis: &str, named: &[&str]| -> Result<Ranks, Untestable> {
             Ok(Ranks::of(self.levels(part, axis, cells, named)?, better))
         };
         let all = |axis: &str| self.levels(part, axis, cells, &[]);
@@ -264,9 +268,9 @@ impl<'a> Judge<'a> {
             Claim::Difference { axis, from, to, range } => {
                 sort(axis, &[from, to])?.difference(from, to, *range)
             }
-            Claim::Change { axis, from, to, way } => {
+            Claim::Change { axis, from, to, trend } => {
                 let levels = self.levels(part, axis, cells, &[from, to])?;
-                change(named(&levels, from)?, named(&levels, to)?, *way, better)
+                change(named(&levels, from)?, named(&levels, to)?, *trend, better)
             }
             Claim::Monotone { axis, rises } => monotone(&all(axis)?, *rises),
             Claim::Insensitive { axis, within } => insensitive(&all(axis)?, *within),
@@ -274,7 +278,7 @@ impl<'a> Judge<'a> {
                 self.gains(part, cells, (among, level), (axis, from, to))
             }
             Claim::Quoted { value, within } => Ok(self.quoted(part, cells, *value, *within)),
-            Claim::Count { .. } => Err("counts are of whole sets of cells".into()),
+            Claim::Count { .. } => Err("a count covers whole sets of cells".into()),
         }
     }
 
@@ -284,7 +288,7 @@ impl<'a> Judge<'a> {
         cells: &[usize],
         (among, level): (&str, &str),
         (axis, from, to): (&str, &str, &str),
-    ) -> Result<Answer, Absent> {
+    ) -> Result<Answer, Untestable> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for cell in cells {
             let name = self.printed.cells[*cell].at.get(among);
@@ -307,7 +311,7 @@ impl<'a> Judge<'a> {
 
     fn quoted(&self, part: &Part, cells: &[usize], value: f64, within: f64) -> Answer {
         let own = self.estimate(part, cells).value;
-        // The tolerance of an exact quotation is for the rounding of sums alone.
+        // The tolerance of an exact quotation covers the rounding of sums only.
         let holds = (own - value).abs() <= value.abs() * within.max(1e-9);
         let prints = |cell: &&usize| self.values[**cell] == Some(value);
         let elsewhere = self.firsts.iter().find(prints).copied().filter(|_| !holds);
@@ -329,7 +333,7 @@ impl<'a> Judge<'a> {
         let found = axes.iter().map(distinct).fold(times, u64::saturating_mul);
         let answer =
             Answer { holds: found == said, fact: Fact::Count(found), deciding: Vec::new() };
-        let places = vec![place(Place::new(), part.not, answer)];
+        let places = vec![place(Location::new(), part.not, answer)];
         Judged { ruling: ruling(part.need, &places), places, absent: None }
     }
 }
@@ -338,8 +342,8 @@ fn strs(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-/// An answer at its place.
-fn place(at: Place, not: bool, answer: Answer) -> AtPlace {
+/// Result at its location.
+fn place(at: Location, not: bool, answer: Answer) -> LocationResult {
     let holds = answer.holds != not;
     let ps = answer.deciding.iter().filter_map(|(one, other)| one.estimate.p(&other.estimate));
     let p = if holds { ps.reduce(f64::max) } else { ps.reduce(f64::min) };
@@ -347,10 +351,10 @@ fn place(at: Place, not: bool, answer: Answer) -> AtPlace {
     let doubt =
         !answer.deciding.is_empty() && deciding.all(|(one, other)| one.doubtful || other.doubtful);
     let holds = if !holds && doubt { None } else { Some(holds) };
-    AtPlace { at, holds, fact: answer.fact, p }
+    LocationResult { at, holds, fact: answer.fact, p }
 }
 
-fn ruling(need: Need, places: &[AtPlace]) -> Ruling {
+fn ruling(need: Need, places: &[LocationResult]) -> Ruling {
     let count = |held| places.iter().filter(|place| place.holds == Some(held)).count();
     let (yes, no) = (count(true), count(false));
     match need {
@@ -363,9 +367,9 @@ fn ruling(need: Need, places: &[AtPlace]) -> Ruling {
     }
 }
 
-pub(super) fn named<'a>(levels: &'a [Level], name: &str) -> Result<&'a Level, Absent> {
+pub(super) fn named<'a>(levels: &'a [Level], name: &str) -> Result<&'a Level, Untestable> {
     let found = levels.iter().find(|level| level.name == name);
-    found.ok_or_else(|| format!("no cell here is for {name}"))
+    found.ok_or_else(|| format!("no cell for {name} at this location"))
 }
 
 pub(super) fn listed(levels: &[Level]) -> Vec<(String, f64)> {
@@ -373,41 +377,48 @@ pub(super) fn listed(levels: &[Level]) -> Vec<(String, f64)> {
 }
 
 /// (largest - smallest) / smallest, with the two levels.
-pub(super) fn spread(levels: &[Level]) -> Result<(f64, (Level, Level)), Absent> {
+pub(super) fn spread(levels: &[Level]) -> Result<(f64, (Level, Level)), Untestable> {
     let by = |one: &&Level, other: &&Level| one.estimate.value.total_cmp(&other.estimate.value);
     match (levels.iter().min_by(by), levels.iter().max_by(by)) {
         (Some(low), Some(high)) if levels.len() > 1 && low.estimate.value > 0.0 => {
             let spread = high.estimate.value / low.estimate.value - 1.0;
             Ok((spread, (low.clone(), high.clone())))
         }
-        _ => Err("there are fewer than two levels above zero to compare".into()),
+        _ => Err("fewer than two levels are above zero".into()),
     }
 }
 
-fn change(from: &Level, to: &Level, way: Way, better: Better) -> Result<Answer, Absent> {
+fn change(
+    from: &Level,
+    to: &Level,
+    trend: ChangeKind,
+    better: Better,
+) -> Result<Answer, Untestable> {
     let (a, b) = (from.estimate.value, to.estimate.value);
     let up = match better {
         Better::Higher | Better::Neither => b > a,
         Better::Lower => b < a,
     };
-    let holds = match way {
-        Way::Between(least, most) => (least..=most).contains(&((b - a) / a)),
-        Way::Rises => b > a,
-        Way::Falls => b < a,
-        Way::Improves => up,
-        Way::Worsens => a != b && !up,
+    let holds = match trend {
+        ChangeKind::Between(least, most) => (least..=most).contains(&((b - a) / a)),
+        ChangeKind::Rises => b > a,
+        ChangeKind::Falls => b < a,
+        ChangeKind::Improves => up,
+        ChangeKind::Worsens => a != b && !up,
     };
-    // Whether a size is as said is no question of two numbers being different.
-    let deciding = match way {
-        Way::Between(..) => Vec::new(),
-        Way::Rises | Way::Falls | Way::Improves | Way::Worsens => vec![(from.clone(), to.clone())],
+    // The size of a change is not a question of significance.
+    let deciding = match trend {
+        ChangeKind::Between(..) => Vec::new(),
+        ChangeKind::Rises | ChangeKind::Falls | ChangeKind::Improves | ChangeKind::Worsens => {
+            vec![(from.clone(), to.clone())]
+        }
     };
     Ok(Answer { holds, fact: Fact::Change(a, b), deciding })
 }
 
-fn monotone(levels: &[Level], rises: bool) -> Result<Answer, Absent> {
+fn monotone(levels: &[Level], rises: bool) -> Result<Answer, Untestable> {
     if levels.len() < 2 {
-        return Err("there are fewer than two levels to compare".into());
+        return Err("fewer than two levels".into());
     }
     let steps = levels.windows(2).map(|pair| (&pair[0], &pair[1]));
     let along = |(one, next): &(&Level, &Level)| match rises {
@@ -420,10 +431,10 @@ fn monotone(levels: &[Level], rises: bool) -> Result<Answer, Absent> {
     Ok(Answer { holds, fact: Fact::Steps(listed(levels)), deciding })
 }
 
-fn insensitive(levels: &[Level], within: f64) -> Result<Answer, Absent> {
+fn insensitive(levels: &[Level], within: f64) -> Result<Answer, Untestable> {
     let (spread, ends) = spread(levels)?;
     let holds = spread <= within;
-    // That numbers are close needs no difference; that they are not does.
+    // Equality needs no significant difference; inequality does.
     let deciding = if holds { Vec::new() } else { vec![ends] };
     Ok(Answer { holds, fact: Fact::Steps(listed(levels)), deciding })
 }

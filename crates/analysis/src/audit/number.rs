@@ -1,61 +1,61 @@
-//! What a printed number should look like, and what a text that does not may mean.
+//! Syntax of printed numbers, and possible values of malformed ones.
 //!
-//! A well-formed number has an optional sign, digits (either without separators or in groups of
-//! three with commas between), and at most one point with digits behind it; or it is a number with
-//! an exponent. Texts with points between thousands and a decimal comma are read as what they are,
-//! and told. Beyond that, numbers are held against the style of their neighbors: whether they
-//! separate thousands, and how many decimal places they have.
+//! A well-formed number has an optional sign, digits (without separators or in groups of three
+//! separated by commas), and at most one decimal point followed by digits; or it is a number with
+//! an exponent. Texts with points as thousands separators and a decimal comma are read accordingly
+//! and reported. In addition, numbers are compared with the style of their neighbors: thousands
+//! separators, and the number of decimal places.
 
-/// Numbers of a column keep to a style if so many of them do.
+/// Fraction of the numbers of a column that determines its style.
 const USUAL: f64 = 0.95;
 
-/// How the numbers of a column are printed.
+/// Style of the numbers of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Decimal places, if they are one or more and nearly all numbers have as many.
+    /// Decimal places, if equal for almost all numbers and at least one.
     pub decimals: Option<usize>,
-    /// Whether nearly all numbers from 1000 up separate thousands.
+    /// True if almost all numbers from 1000 up have thousands separators.
     pub grouped: bool,
-    /// Whether more numbers can only have a decimal comma, or points between thousands, than can
-    /// only have a decimal point, or commas between thousands.
+    /// True if more numbers require a decimal comma or points between thousands than require a
+    /// decimal point or commas between thousands.
     pub comma: bool,
 }
 
-/// What is wrong with the text of a number.
+/// Error in the text of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is no number at all.
+    /// Not a number.
     NotANumber,
-    /// Thousands are not separated, where the neighbors separate them.
+    /// No thousands separator, although the neighbors have one.
     NoSeparator,
-    /// A group of thousands has not three digits.
+    /// A group of thousands does not have three digits.
     Group {
-        /// How many it has.
+        /// Number of digits.
         digits: usize,
     },
-    /// A comma stands where the decimal point belongs.
+    /// Comma instead of the decimal point.
     CommaForPoint,
-    /// A point stands where a comma between thousands belongs.
+    /// Point instead of a thousands separator.
     PointForComma,
-    /// There are other than the usual decimal places.
+    /// Unusual number of decimal places.
     Decimals {
-        /// How many there are.
+        /// Decimal places of the text.
         found: usize,
-        /// How many the neighbors have.
+        /// Decimal places of the neighbors.
         usual: usize,
     },
 }
 
-/// What a text may mean.
+/// Possible values of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// What is wrong; empty for a well-formed number.
+    /// Errors; empty for a well-formed number.
     pub faults: Vec<Fault>,
-    /// The possible values, likeliest first; empty if there is none.
+    /// Possible values, most likely first; may be empty.
     pub candidates: Vec<f64>,
 }
 
-/// Digits with the separators between them.
+/// Groups of digits with the separators between them.
 struct Groups<'a> {
     negative: bool,
     digits: Vec<&'a str>,
@@ -78,22 +78,22 @@ fn split(text: &str) -> Option<Groups<'_>> {
 }
 
 impl Groups<'_> {
-    /// Whether the last group stands behind a decimal point.
+    /// True if the last group follows a decimal point.
     fn has_point(&self) -> bool {
         self.separators.last() == Some(&'.')
     }
 
-    /// The groups before the point.
+    /// Groups before the decimal point.
     fn whole(&self) -> &[&str] {
         &self.digits[..self.digits.len() - usize::from(self.has_point())]
     }
 
-    /// Decimal places if the last separator is the decimal one, whichever it is.
+    /// Decimal places if the last separator is the decimal one, comma or point.
     fn last(&self) -> usize {
         self.digits[self.digits.len() - 1].len()
     }
 
-    /// Whether all separators before the last are this one, with groups of three between them.
+    /// True if all separators before the last are this one, with groups of three between them.
     fn thousands(&self, separator: char) -> bool {
         let count = self.separators.len().saturating_sub(1);
         self.separators[..count].iter().all(|own| *own == separator)
@@ -101,7 +101,7 @@ impl Groups<'_> {
             && self.digits[1..=count].iter().all(|group| group.len() == 3)
     }
 
-    /// Whether points separate thousands before a decimal comma, or several points do without one.
+    /// True if points separate thousands before a decimal comma, or several points do without one.
     fn foreign(&self) -> bool {
         self.thousands('.')
             && match &self.separators[..] {
@@ -111,8 +111,8 @@ impl Groups<'_> {
             }
     }
 
-    /// Whether the text cannot be meant in the other style: with a comma that cannot stand before
-    /// thousands (`Some(true)`), or with a point that cannot (`Some(false)`).
+    /// Style that the text requires: `Some(true)` if a comma cannot be a thousands separator,
+    /// `Some(false)` if a point cannot.
     fn comma(&self) -> Option<bool> {
         match &self.separators[..] {
             [','] if !matches!(self.last(), 0 | 3) => Some(true),
@@ -129,7 +129,7 @@ impl Groups<'_> {
     }
 }
 
-/// The style of these texts; those that are no numbers do not count.
+/// Style of the given texts; those that are not numbers do not count.
 pub fn style<'a>(texts: impl Iterator<Item = &'a str>) -> Style {
     let (mut places, mut all) = (std::collections::BTreeMap::new(), 0_u32);
     let (mut thousands, mut grouped) = (0_u32, 0_u32);
@@ -154,7 +154,7 @@ pub fn style<'a>(texts: impl Iterator<Item = &'a str>) -> Style {
     }
 }
 
-/// Reads a text in the style of its neighbors. Space around it is no fault.
+/// Reads a text in the style of its neighbors. Surrounding space is accepted.
 pub fn read(text: &str, style: &Style) -> Reading {
     let text = text.trim();
     let Some(groups) = split(text) else { return scientific(text) };
@@ -193,9 +193,9 @@ pub fn read(text: &str, style: &Style) -> Reading {
     Reading { faults, candidates }
 }
 
-/// A text with points between thousands, or with a decimal comma, or, among such texts, one that
-/// may be either. The reading of the other style comes after it, unless the text can only be meant
-/// in this one and so can its neighbors.
+/// Reads a text with points between thousands, or with a decimal comma, or, among such texts, an
+/// ambiguous one. The reading of the other style comes second, unless the text and its neighbors
+/// require this one.
 fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let all = groups.digits.concat();
     let of = |places| value(&all, places, groups.negative);
@@ -203,7 +203,7 @@ fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let points = groups.separators.contains(&'.');
     let whole = !comma && points && groups.last() == 3 && groups.thousands('.');
     if !comma && !whole {
-        // A decimal point, whatever the neighbors have.
+        // A decimal point, regardless of the neighbors.
         return Reading { faults: Vec::new(), candidates: of(groups.last()).into_iter().collect() };
     }
     let mut faults = Vec::new();
@@ -216,13 +216,13 @@ fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let own = of(if comma { groups.last() } else { 0 });
     let other = of(if comma { 0 } else { groups.last() });
     let certain = style.comma && groups.comma() == Some(true);
-    // Where neighbors have a point with as many places, the last of several points is one.
+    // If neighbors have a point with the same number of places, the last of several points is one.
     let swapped = !comma && !style.comma && style.decimals == Some(groups.last());
     let both = if swapped { [other, own] } else { [own, other.filter(|_| !certain)] };
     Reading { faults, candidates: both.into_iter().flatten().collect() }
 }
 
-/// A number with an exponent, or none.
+/// Reads a number with an exponent.
 fn scientific(text: &str) -> Reading {
     let known = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
@@ -232,12 +232,11 @@ fn scientific(text: &str) -> Reading {
     }
 }
 
-/// All printed digits in their order, with a decimal comma if there may be one, and with the usual
-/// number of decimal places; then, where a group has one digit too many, without each of its
-/// digits.
+/// All printed digits in order, with a decimal comma if possible, and with the usual number of
+/// decimal places; then, if a group has one digit too many, without each of its digits.
 fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
     let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
-    // A text whose only oddity is its number of places keeps its point where it is.
+    // A text whose only error is its number of places keeps its point.
     let moved = faults.iter().any(|fault| matches!(fault, Fault::Group { .. }));
     let places = if moved { style.decimals.unwrap_or(own) } else { own };
     let mut values = Vec::new();
@@ -249,8 +248,8 @@ fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault])
         }
     };
     let all = groups.digits.concat();
-    // A last comma that stands before no group of thousands may be a decimal one. Before four
-    // digits one digit too many is as likely.
+    // A last comma that does not precede a group of thousands may be a decimal one. Before four
+    // digits, one digit too many is as likely.
     let last = groups.separators.last() == Some(&',') && groups.last() > 0 && groups.last() != 3;
     let last = last && groups.separators.iter().all(|own| *own == ',');
     if last && groups.last() != 4 {
@@ -273,7 +272,7 @@ fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault])
     values
 }
 
-/// Digits with a point before the last `places` of them.
+/// Inserts a decimal point before the last `places` digits.
 fn value(digits: &str, places: usize, negative: bool) -> Option<f64> {
     let whole = digits.len().checked_sub(places)?;
     let text =

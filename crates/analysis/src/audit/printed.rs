@@ -1,29 +1,28 @@
-//! The cells with their readings, and which of them are for the same thing.
+//! Cells with their readings, grouped by quantity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Cell, Finding, Layout, Place, digits,
+    Cell, Finding, Layout, Location, digits,
     number::{self, Reading, Style},
 };
 
-/// Grids with more combinations than this are not looked through for holes.
+/// Maximum number of combinations of a grid that is checked for missing cells.
 const GRID: usize = 1_000_000;
 
-/// The cells, read.
+/// Cells with their readings.
 pub(super) struct Printed<'a> {
     pub(super) cells: &'a [Cell],
     pub(super) layout: &'a Layout,
-    /// What each cell is taken for.
+    /// Assumed value of each cell.
     pub(super) values: Vec<Option<f64>>,
-    /// Cells that are for the same thing, in the order they came; each thing in the order of its
-    /// first cell.
+    /// Cells of the same quantity in input order; quantities in the order of their first cell.
     pub(super) things: Vec<Vec<usize>>,
     pub(super) malformed: Vec<Finding>,
-    /// Cells that may mean something else than they are taken for, with what: nobody has read them,
-    /// and no other cell prints one of the readings.
+    /// Ambiguous cells with their other readings: no value was given, and no other cell prints one
+    /// of the readings.
     pub(super) ambiguous: BTreeMap<usize, Vec<f64>>,
-    /// The style of each statistic, by its level.
+    /// Style of each statistic, by its level.
     pub(super) styles: BTreeMap<&'a str, Style>,
     /// Decimal places of each statistic, and the step between neighboring numbers.
     pub(super) scales: BTreeMap<&'a str, (usize, f64)>,
@@ -56,7 +55,7 @@ impl<'a> Printed<'a> {
         printed
     }
 
-    /// Reads every text, and tells malformed ones in the order of the cells.
+    /// Reads every text and reports malformed ones in the order of the cells.
     fn read(&mut self) {
         let reading = |cell: &Cell| {
             let style = self.styles[statistic(self.layout, cell)];
@@ -96,13 +95,13 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// The statistic of a cell; empty without one.
+    /// Statistic of a cell; empty without one.
     pub(super) fn statistic(&self, cell: usize) -> &'a str {
         statistic(self.layout, &self.cells[cell])
     }
 
-    /// The step between a number and its neighbors: that of its statistic where all have the same
-    /// number of decimal places, else a unit of its own last place.
+    /// Step between a number and its neighbors: that of its statistic if all have the same number
+    /// of decimal places, else a unit of its last place.
     pub(super) fn step(&self, cell: usize) -> f64 {
         let statistic = self.statistic(cell);
         match self.styles[statistic].decimals {
@@ -114,19 +113,19 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// The first cell of each thing that has a value.
+    /// First cell with a value of each quantity.
     pub(super) fn firsts(&self) -> Vec<usize> {
         let first = self.things.iter().map(|thing| thing[0]);
         first.filter(|cell| self.values[*cell].is_some()).collect()
     }
 
-    /// The levels of a cell at these coordinates; a coordinate it has not is an empty level.
+    /// Levels of a cell at these coordinates; a missing coordinate is an empty level.
     pub(super) fn levels(&self, cell: usize, coordinates: &[String]) -> Vec<&'a str> {
         let at = &self.cells[cell].at;
         coordinates.iter().map(|name| at.get(name).map_or("", String::as_str)).collect()
     }
 
-    /// What a cell is apart from its statistic.
+    /// Quantity of a cell without its statistic.
     pub(super) fn thing(&self, cell: usize) -> Vec<(&'a str, &'a str)> {
         let statistic = self.layout.statistic.as_deref();
         let mut identity = identity(self.layout, &self.cells[cell]);
@@ -134,11 +133,11 @@ impl<'a> Printed<'a> {
         identity
     }
 
-    /// Combinations of all levels that no cell has. Where two levels never meet, as when a
-    /// filesystem was not measured in one edition, that is told once, by these two. None are told
-    /// where more than a quarter of the combinations are missing, as there is no grid then, nor
-    /// beyond a million combinations.
-    pub(super) fn holes(&self) -> Vec<Place> {
+    /// Combinations of all levels that no cell has. If two levels never meet, for example because a
+    /// filesystem was not measured in one edition, this is reported once, by these two. Nothing is
+    /// reported if more than a quarter of the combinations are missing, because the table is then
+    /// not a grid, nor beyond a million combinations.
+    pub(super) fn missing_cells(&self) -> Vec<Location> {
         let mut axes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut present = BTreeSet::new();
@@ -169,21 +168,21 @@ impl<'a> Printed<'a> {
             grid = grid.into_iter().flat_map(longer).collect();
         }
         let meeting: BTreeSet<_> = present.iter().flat_map(|at| meetings(at)).collect();
-        let mut holes: Vec<Vec<(&str, &str)>> = Vec::new();
+        let mut missing_cells: Vec<Vec<(&str, &str)>> = Vec::new();
         let mut strangers = BTreeSet::new();
         for at in grid.into_iter().filter(|at| !present.contains(at)) {
             let apart: Vec<_> = meetings(&at).filter(|pair| !meeting.contains(pair)).collect();
             if apart.is_empty() {
-                holes.push(at);
+                missing_cells.push(at);
             }
             for pair in apart {
                 if strangers.insert(pair) {
-                    holes.push(vec![pair.0, pair.1]);
+                    missing_cells.push(vec![pair.0, pair.1]);
                 }
             }
         }
         let owned = |(name, level): (&str, &str)| (name.to_owned(), level.to_owned());
-        holes.into_iter().map(|at| at.into_iter().map(owned).collect()).collect()
+        missing_cells.into_iter().map(|at| at.into_iter().map(owned).collect()).collect()
     }
 }
 
@@ -198,13 +197,13 @@ fn meetings<'b>(
     at.iter().enumerate().flat_map(pairs).collect::<Vec<_>>().into_iter()
 }
 
-/// The level of the statistic; empty without one.
+/// Level of the statistic; empty without one.
 fn statistic<'a>(layout: &Layout, cell: &'a Cell) -> &'a str {
     let name = layout.statistic.as_ref();
     name.and_then(|name| cell.at.get(name)).map_or("", String::as_str)
 }
 
-/// The coordinates that say what a cell is, in the order of their names.
+/// Coordinates that identify the quantity of a cell, in the order of their names.
 fn identity<'a>(layout: &Layout, cell: &'a Cell) -> Vec<(&'a str, &'a str)> {
     let own = cell.at.iter().filter(|(name, _)| !layout.place.contains(name));
     own.map(|(name, level)| (name.as_str(), level.as_str())).collect()

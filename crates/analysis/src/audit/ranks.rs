@@ -1,10 +1,10 @@
-//! Levels of an axis from the best to the worst, and what is claimed of them.
+//! Levels of an axis from best to worst, and claims about them.
 
 use model::metric::Better;
 
 use super::{
     End, Fact, Who,
-    judge::{Absent, Answer, Level, listed, named, spread},
+    judge::{Answer, Level, Untestable, listed, named, spread},
 };
 
 /// Levels, best first.
@@ -22,7 +22,7 @@ impl Ranks {
         Self { levels, better }
     }
 
-    /// How many times better the first is than the second.
+    /// Factor by which the first is better than the second.
     fn ratio(&self, one: &Level, other: &Level) -> f64 {
         match self.better {
             Better::Higher | Better::Neither => one.estimate.value / other.estimate.value,
@@ -30,7 +30,7 @@ impl Ranks {
         }
     }
 
-    fn all(&self, names: &[String]) -> Result<Vec<Level>, Absent> {
+    fn all(&self, names: &[String]) -> Result<Vec<Level>, Untestable> {
         names.iter().map(|name| named(&self.levels, name).cloned()).collect()
     }
 
@@ -38,8 +38,8 @@ impl Ranks {
         Fact::Ranked(listed(&self.levels))
     }
 
-    /// Whether each upper level is better than each lower one by at least a margin; what decides
-    /// are the pairs that are closest to the opposite, or all that are the opposite.
+    /// Checks that each upper level is better than each lower one by at least a margin. The
+    /// deciding pairs are the closest ones, or all that contradict.
     fn apart(&self, upper: &[Level], lower: &[Level], margin: f64) -> Answer {
         let pairs = upper.iter().flat_map(|one| lower.iter().map(move |other| (one, other)));
         let leads = |(one, other): &(&Level, &Level)| {
@@ -57,12 +57,12 @@ impl Ranks {
         names: &[String],
         end: End,
         margin: f64,
-    ) -> Result<Answer, Absent> {
+    ) -> Result<Answer, Untestable> {
         let group = self.all(names)?;
         let rest = self.levels.iter().filter(|level| !names.contains(&level.name));
         let rest: Vec<Level> = rest.cloned().collect();
         if rest.is_empty() {
-            return Err("there is nothing else to compare with".into());
+            return Err("no other levels to compare with".into());
         }
         Ok(match end {
             End::Best => self.apart(&group, &rest, margin),
@@ -70,11 +70,11 @@ impl Ranks {
         })
     }
 
-    pub(super) fn above(&self, upper: &[String], lower: &[String]) -> Result<Answer, Absent> {
+    pub(super) fn above(&self, upper: &[String], lower: &[String]) -> Result<Answer, Untestable> {
         Ok(self.apart(&self.all(upper)?, &self.all(lower)?, 1.0))
     }
 
-    pub(super) fn order(&self, names: &[String], from: Option<End>) -> Result<Answer, Absent> {
+    pub(super) fn order(&self, names: &[String], from: Option<End>) -> Result<Answer, Untestable> {
         let mut levels = self.all(names)?;
         let rest = self.levels.iter().filter(|level| !names.contains(&level.name));
         let rest: Vec<Level> = rest.cloned().collect();
@@ -94,16 +94,21 @@ impl Ranks {
         Ok(Answer { holds, fact: self.fact(), deciding })
     }
 
-    fn who(&self, who: &Who) -> Result<&Level, Absent> {
+    fn who(&self, who: &Who) -> Result<&Level, Untestable> {
         let found = match who {
             Who::Best => self.levels.first(),
             Who::Worst => self.levels.last(),
             Who::Level(name) => return named(&self.levels, name),
         };
-        found.ok_or_else(|| "there are no levels".into())
+        found.ok_or_else(|| "no levels".into())
     }
 
-    pub(super) fn factor(&self, from: &Who, to: &Who, range: (f64, f64)) -> Result<Answer, Absent> {
+    pub(super) fn factor(
+        &self,
+        from: &Who,
+        to: &Who,
+        range: (f64, f64),
+    ) -> Result<Answer, Untestable> {
         let (from, to) = (self.who(from)?, self.who(to)?);
         let ratio = self.ratio(from, to);
         let fact = Fact::Factor(from.name.clone(), to.name.clone(), ratio);
@@ -116,7 +121,7 @@ impl Ranks {
         from: &str,
         to: &str,
         range: (f64, f64),
-    ) -> Result<Answer, Absent> {
+    ) -> Result<Answer, Untestable> {
         let (from, to) = (named(&self.levels, from)?, named(&self.levels, to)?);
         let lead = match self.better {
             Better::Higher | Better::Neither => from.estimate.value - to.estimate.value,
@@ -126,7 +131,7 @@ impl Ranks {
         Ok(Answer { holds: (range.0..=range.1).contains(&lead), fact, deciding: Vec::new() })
     }
 
-    pub(super) fn equal(&self, names: &[String], within: f64) -> Result<Answer, Absent> {
+    pub(super) fn equal(&self, names: &[String], within: f64) -> Result<Answer, Untestable> {
         let levels = if names.is_empty() { self.levels.clone() } else { self.all(names)? };
         let (spread, ends) = spread(&levels)?;
         let holds = spread <= within;

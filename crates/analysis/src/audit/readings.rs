@@ -1,14 +1,13 @@
-//! Statements about cells that may be read in several ways.
+//! Statements about cells with several readings.
 
 use super::{Judged, Part, Ruling, judge::Judge};
 
-/// All combinations of readings are tried up to so many; beyond that each cell's readings by
-/// themselves, and the second, third, and so on of all cells together.
+/// Maximum number of combinations of readings that are tried. Beyond it, each cell's readings are
+/// tried alone, and the second, third, and so on of all cells together.
 const COMBINATIONS: usize = 64;
 
 impl Judge<'_> {
-    /// Judges a part by each reading of the cells it is about. Where they do not come to the same,
-    /// it cannot be tested.
+    /// Checks a part with each reading of its cells. If the results differ, it cannot be tested.
     pub(super) fn under_each_reading(&mut self, part: &Part) -> Judged {
         let likeliest = self.part(part);
         let cells = match self.about(part) {
@@ -30,12 +29,13 @@ impl Judge<'_> {
                 let (cell, other) = readings[0];
                 let text = self.printed.cells[cell].printed.trim();
                 let own = self.printed.values[cell].unwrap_or(other);
-                let more = if readings.len() > 1 { ", and on others like it" } else { "" };
-                let why = format!("it depends on whether \"{text}\" is {own} or {other}{more}");
+                let more = if readings.len() > 1 { ", and on similar cells" } else { "" };
+                let reason =
+                    format!("the result depends on whether \"{text}\" is {own} or {other}{more}");
                 return Judged {
                     ruling: Ruling::NotTestable,
                     places: Vec::new(),
-                    absent: Some(why),
+                    absent: Some(reason),
                 };
             }
         }
@@ -43,7 +43,7 @@ impl Judge<'_> {
     }
 }
 
-/// Other readings than the likeliest ones, for one cell or several; single cells first.
+/// Readings other than the most likely ones, for one cell or several; single cells first.
 fn combinations(several: &[(usize, &[f64])]) -> Vec<Vec<(usize, f64)>> {
     let of = |(cell, others): &(usize, &[f64])| {
         others.iter().map(|other| vec![(*cell, *other)]).collect::<Vec<_>>()

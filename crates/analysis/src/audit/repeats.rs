@@ -1,29 +1,28 @@
-//! Values that stand twice: for one thing, where they should agree, and for two, where they should
-//! not.
+//! Conflicting values of one quantity, and duplicate values of two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use statrs::distribution::{DiscreteCDF, Poisson};
 
-use super::{CHANCE, Chance, Finding, Why, digits, printed::Printed};
+use super::{CHANCE, Cause, Chance, Finding, digits, printed::Printed};
 
-/// Values of fewer steps than this repeat by chance too easily: four digits.
+/// Minimum value in steps: shorter numbers (below four digits) repeat by chance.
 const STEPS: f64 = 1000.0;
-/// Values that differ by less than this share are near each other.
+/// Relative difference below which values are near each other.
 const NEAR: f64 = 0.01;
 
-/// What repeats, and how likely that is.
-pub(super) struct Repeats {
+/// Duplicate values and their probability.
+pub(super) struct Duplicates {
     pub(super) found: Vec<Finding>,
     pub(super) chances: Vec<Chance>,
 }
 
-/// Cells of one statistic with one value, in the order they came.
+/// Cells of one statistic with the same value, in input order.
 type Equal = Vec<usize>;
 
-/// Finds the repeated values of every set of coordinates of the layout.
-pub(super) fn find(printed: &Printed<'_>) -> Repeats {
-    let mut repeats = Repeats { found: Vec::new(), chances: Vec::new() };
+/// Finds the duplicate values for every set of coordinates of the layout.
+pub(super) fn find(printed: &Printed<'_>) -> Duplicates {
+    let mut repeats = Duplicates { found: Vec::new(), chances: Vec::new() };
     let mut tests = Vec::new();
     for shared in 0..printed.layout.repeats.len() {
         for statistic in printed.styles.keys() {
@@ -51,42 +50,42 @@ pub(super) fn find(printed: &Printed<'_>) -> Repeats {
     }
     for finding in &mut repeats.found {
         let things = pair(printed, finding);
-        if let (Finding::Repeats { whole, .. }, Some((first, second, _))) = (finding, things) {
+        if let (Finding::Duplicated { whole, .. }, Some((first, second, _))) = (finding, things) {
             *whole = wholes.contains(&(first, second));
         }
     }
     let first = |finding: &Finding| match finding {
-        Finding::Repeats { first, second, .. } => (*first, *second),
+        Finding::Duplicated { first, second, .. } => (*first, *second),
         Finding::Malformed { .. }
-        | Finding::Differs { .. }
-        | Finding::Repeated(_)
-        | Finding::Hole { .. }
+        | Finding::Conflicting { .. }
+        | Finding::DuplicateTest(_)
+        | Finding::MissingCell { .. }
         | Finding::Granular { .. } => (usize::MAX, 0),
     };
     repeats.found.sort_by_key(first);
-    // Two cells that share several sets of coordinates are told once, under the first set.
+    // Two cells with several common sets of coordinates are reported once, under the first set.
     repeats.found.dedup_by_key(|finding| first(finding));
     repeats
 }
 
 type Thing<'a> = Vec<(&'a str, &'a str)>;
 
-/// The two things and the statistic of a repeated value.
+/// The two quantities and the statistic of a duplicate value.
 fn pair<'a>(printed: &Printed<'a>, of: &Finding) -> Option<(Thing<'a>, Thing<'a>, &'a str)> {
-    let Finding::Repeats { first, second, .. } = of else { return None };
+    let Finding::Duplicated { first, second, .. } = of else { return None };
     let (one, other) = (printed.thing(*first), printed.thing(*second));
     Some((one, other, printed.statistic(*first)))
 }
 
-/// Whether values of one statistic repeat among cells that share one set of coordinates.
+/// Test for duplicate values of one statistic among cells with one common set of coordinates.
 struct Test {
-    /// What was counted; its probability is not corrected yet.
+    /// Counts; the probability is not adjusted yet.
     chance: Chance,
-    /// The pairs, should chance be an unlikely cause.
+    /// Pairs to report if chance is an unlikely cause.
     pairs: Vec<Finding>,
 }
 
-/// The values of one statistic that repeat among cells that share one set of coordinates.
+/// Duplicate values of one statistic among cells with one common set of coordinates.
 fn one(printed: &Printed<'_>, shared: usize, statistic: &str) -> Test {
     let coordinates = &printed.layout.repeats[shared];
     let of = |cell: &usize| printed.statistic(*cell) == statistic;
@@ -119,15 +118,15 @@ fn one(printed: &Printed<'_>, shared: usize, statistic: &str) -> Test {
     let apart = (all.0 - sharing.0, all.1 - sharing.1);
     let of_apart = apart.0 as f64 / apart.1.max(1) as f64 * sharing.1 as f64;
     let expected = by_row.into_values().map(by_chance).sum::<f64>().max(of_apart);
-    // A value that stands in m cells has one cause, not one for each of its m (m - 1) / 2 pairs.
+    // A value that occurs in m cells has one cause, not one for each of its m (m - 1) / 2 pairs.
     let repeated = in_rows.iter().filter(|(_, equal)| equal.len() > 1);
     let values = repeated.map(|((bits, _), _)| bits).collect::<BTreeSet<_>>().len() as u64;
     let p = beyond(values, expected);
-    // Each later cell is held against the first one, so a value that stands everywhere gives no
+    // Each later cell is compared with the first one, so a value that occurs everywhere yields no
     // more findings than cells.
     let held = |equal: &Equal| {
         let first = equal[0];
-        let pair = move |second| Finding::Repeats { first, second, shared, whole: false };
+        let pair = move |second| Finding::Duplicated { first, second, shared, whole: false };
         equal[1..].iter().copied().map(pair).collect::<Vec<_>>()
     };
     let pairs = in_rows.values().flat_map(held).collect();
@@ -139,9 +138,9 @@ fn pairs(n: u64) -> u64 {
     n * n.saturating_sub(1) / 2
 }
 
-/// How many pairs of values would be equal if those that are near each other lay anywhere within
-/// that distance d: values come with their steps, and a near pair, unless it is equal, may have
-/// 2 d / step + 1 differences.
+/// Expected number of equal pairs if values that are near each other were uniform within that
+/// distance d: values come with their steps, and a near pair, unless it is equal, can have 2 d /
+/// step + 1 differences.
 fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let (mut above, mut beyond) = (0, 0);
@@ -156,24 +155,24 @@ fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     expected
 }
 
-/// Probability of at least so many repeated values where so many equal pairs are expected
-/// (Poisson). No more values than pairs can repeat, so it is not too small.
+/// Probability of at least this many repeated values given the expected number of equal pairs
+/// (Poisson). At most as many values as pairs can repeat, so it is not too small.
 fn beyond(equal: u64, expected: f64) -> f64 {
     match (equal, Poisson::new(expected)) {
         (0, _) => 1.0,
-        // Without a pair that is near, nothing would be equal.
+        // Without a near pair, no pair would be equal.
         (_, Err(_)) => 0.0,
         (_, Ok(chance)) => chance.sf(equal - 1).clamp(0.0, 1.0),
     }
 }
 
-/// Things printed more than once with values that differ from the first.
+/// Quantities printed more than once with values that differ from the first.
 pub(super) fn differing(printed: &Printed<'_>, repeats: &[Finding]) -> Vec<Finding> {
-    let mut twins: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
     for repeat in repeats {
-        if let Finding::Repeats { first, second, .. } = repeat {
-            twins.entry(*first).or_insert(*second);
-            twins.entry(*second).or_insert(*first);
+        if let Finding::Duplicated { first, second, .. } = repeat {
+            copies.entry(*first).or_insert(*second);
+            copies.entry(*second).or_insert(*first);
         }
     }
     let mut values: BTreeMap<(u64, &str), usize> = BTreeMap::new();
@@ -193,20 +192,25 @@ pub(super) fn differing(printed: &Printed<'_>, repeats: &[Finding]) -> Vec<Findi
             let statistic = printed.statistic(*second);
             let large = b.abs() >= STEPS * printed.step(*second);
             let elsewhere = values.get(&(b.to_bits(), statistic)).filter(|_| large);
-            let why = digits::slip(a, b, printed.scales[statistic].0)
-                .or(elsewhere.map(|cell| Why::SecondIsOf { cell: *cell }))
-                .or(twins.get(&thing[0]).map(|cell| Why::FirstIsOf { cell: *cell }))
-                .unwrap_or(Why::Unknown);
+            let reason = digits::slip(a, b, printed.scales[statistic].0)
+                .or(elsewhere.map(|cell| Cause::SecondIsOf { cell: *cell }))
+                .or(copies.get(&thing[0]).map(|cell| Cause::FirstIsOf { cell: *cell }))
+                .unwrap_or(Cause::Unknown);
             let difference = (b - a) / a;
-            found.push(Finding::Differs { first: thing[0], second: *second, difference, why });
+            found.push(Finding::Conflicting {
+                first: thing[0],
+                second: *second,
+                difference,
+                reason,
+            });
         }
     }
     let second = |finding: &Finding| match finding {
-        Finding::Differs { second, .. } => *second,
+        Finding::Conflicting { second, .. } => *second,
         Finding::Malformed { .. }
-        | Finding::Repeats { .. }
-        | Finding::Repeated(_)
-        | Finding::Hole { .. }
+        | Finding::Duplicated { .. }
+        | Finding::DuplicateTest(_)
+        | Finding::MissingCell { .. }
         | Finding::Granular { .. } => usize::MAX,
     };
     found.sort_by_key(second);

@@ -1,297 +1,296 @@
-//! Sentences about tables as data, and what becomes of them.
+//! Statements about tables as data, and their results.
 
 use model::metric::Better;
 
-use super::{Filter, Place};
+use super::{Filter, Location};
 
-/// A sentence of a text, in parts that can each be held against the cells.
+/// Statement of a text, in parts that are checked separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// A short name, unique within its list.
+    /// Short name, unique within its list.
     pub id: String,
-    /// What it says, in words of whoever wrote it down.
-    pub says: String,
-    /// Its parts; all of them must hold.
+    /// Original text.
+    pub text: String,
+    /// Parts; all of them must hold.
     pub parts: Vec<Part>,
 }
 
-/// One part of a sentence.
+/// Part of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What is claimed.
+    /// Claim.
     pub claim: Claim,
-    /// The cells it is about. The mean is meant where no statistic is named, and the first place
-    /// where a thing is printed.
+    /// Cells covered. Defaults to the mean if no statistic is named, and to the first location of
+    /// each quantity.
     pub about: Filter,
-    /// Coordinates for each combination of whose levels the claim is made anew. Over all others
-    /// the cells are combined.
+    /// Coordinates for whose combinations of levels the claim is checked separately. Cells are
+    /// combined over all others.
     pub each: Vec<String>,
-    /// How cells are combined.
+    /// Method of combining cells.
     pub by: By,
-    /// Where it has to hold.
+    /// Locations at which it has to hold.
     pub need: Need,
-    /// Whether the opposite is claimed.
+    /// True if the opposite is claimed.
     pub not: bool,
-    /// Which way is better; `None` for the way of the layout.
+    /// Direction; `None` for that of the layout.
     pub better: Option<Better>,
 }
 
-/// How the cells of one level are combined into one number.
+/// Method of combining the cells of one level into one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     Mean,
-    /// The sum.
+    /// Sum.
     Sum,
 }
 
-/// Where a part has to hold.
+/// Locations at which a part has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Everywhere; if only somewhere, it holds in part.
+    /// All; if it holds only at some, it holds in part.
     All,
-    /// Everywhere without exception; a single one contradicts it.
+    /// All without exception; a single one contradicts it.
     Every,
-    /// In more than half of all places.
+    /// More than half.
     Most,
-    /// Somewhere.
+    /// At least one.
     Some,
 }
 
-/// One end of a ranking.
+/// End of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The best first.
+    /// Best first.
     Best,
-    /// The worst first.
+    /// Worst first.
     Worst,
 }
 
-/// A level, by name or by its rank.
+/// Level, by name or by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The best of all.
+    /// Best of all.
     Best,
-    /// The worst of all.
+    /// Worst of all.
     Worst,
-    /// This one.
+    /// Named level.
     Level(String),
 }
 
-/// Which way numbers went.
+/// Direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Way {
-    /// By a share between these, 0.1 for +10 %.
+pub enum ChangeKind {
+    /// Relative change between these bounds, 0.1 for +10 %.
     Between(f64, f64),
-    /// They became larger.
+    /// Larger.
     Rises,
-    /// They became smaller.
+    /// Smaller.
     Falls,
-    /// They became better.
+    /// Better.
     Improves,
-    /// They became worse.
+    /// Worse.
     Worsens,
 }
 
-/// What can be claimed. Ratios between levels are oriented: 2 means twice as good.
+/// Claim. Ratios between levels are oriented: 2 means twice as good.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
     /// These levels, in any order, are the best or the worst of an axis; a tie with another level
-    /// is no lead.
+    /// is not a lead.
     Extreme {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The levels.
+        /// Levels.
         levels: Vec<String>,
-        /// Which end.
+        /// End.
         end: End,
-        /// The least ratio to the next level.
+        /// Minimum ratio to the next level.
         margin: f64,
     },
-    /// These levels follow each other in this order.
+    /// These levels have this order.
     Order {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The levels: best first, but worst first from the worst.
+        /// Levels: best first, or worst first if `from` is the worst.
         levels: Vec<String>,
-        /// Whether no other level comes before them, from which end; `None` if others may stand
-        /// anywhere.
+        /// End before which there is no other level; `None` if others may be anywhere.
         from: Option<End>,
     },
     /// One level is better than another by a factor.
     Factor {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The better one.
+        /// Better level.
         from: Who,
-        /// The other.
+        /// Other level.
         to: Who,
-        /// Least and most factor.
+        /// Smallest and largest factor.
         range: (f64, f64),
     },
-    /// The number changes from one level to another, as a share of the first.
+    /// Relative change of the number from one level to another.
     Change {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// From this level.
+        /// First level.
         from: String,
-        /// To this one.
+        /// Second level.
         to: String,
-        /// How.
-        way: Way,
+        /// Direction.
+        trend: ChangeKind,
     },
-    /// One level is better than another by so many units of the numbers.
+    /// One level is better than another by a difference in the unit of the numbers.
     Difference {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The better one.
+        /// Better level.
         from: String,
-        /// The other.
+        /// Other level.
         to: String,
-        /// Least and most units.
+        /// Smallest and largest difference.
         range: (f64, f64),
     },
-    /// The number changes one way at every step of the axis.
+    /// The number changes in one direction at every step of the axis.
     Monotone {
-        /// The axis; its levels in order of their numbers, or as they came if one is no number.
+        /// Axis; its levels in the order of their numbers, or in input order if one is not a
+        /// number.
         axis: String,
-        /// Upwards, else downwards.
+        /// True for upwards.
         rises: bool,
     },
-    /// The number hardly changes over the axis.
+    /// The number is almost constant over the axis.
     Insensitive {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The largest spread, (largest - smallest) / smallest.
+        /// Largest spread, (largest - smallest) / smallest.
         within: f64,
     },
-    /// Levels have about the same number.
+    /// Levels have approximately the same number.
     Equal {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The levels; all if empty.
+        /// Levels; all if empty.
         levels: Vec<String>,
-        /// The largest spread, (largest - smallest) / smallest.
+        /// Largest spread, (largest - smallest) / smallest.
         within: f64,
     },
     /// All of some levels are better than all of some others.
     Above {
-        /// The axis.
+        /// Axis.
         axis: String,
-        /// The better ones.
+        /// Better levels.
         upper: Vec<String>,
-        /// The others.
+        /// Other levels.
         lower: Vec<String>,
     },
-    /// One level gains the largest share between two levels of another axis.
+    /// One level has the largest relative gain between two levels of another axis.
     GainsMost {
-        /// The axis of the level.
+        /// Axis of the level.
         among: String,
-        /// The level.
+        /// Level.
         level: String,
-        /// The other axis.
+        /// Other axis.
         axis: String,
-        /// From this level of it.
+        /// First level of the other axis.
         from: String,
-        /// To this one.
+        /// Second level of the other axis.
         to: String,
     },
-    /// A number that the text gives for cells.
+    /// Number that the text quotes for cells.
     Quoted {
-        /// The number.
+        /// Number.
         value: f64,
-        /// The largest share by which it may be off.
+        /// Largest relative error.
         within: f64,
     },
-    /// How many levels an axis has.
+    /// Number of levels of an axis.
     Count {
-        /// The axes; numbers of levels are multiplied.
+        /// Axes; numbers of levels are multiplied.
         axes: Vec<String>,
-        /// How many there are of each combination.
+        /// Number per combination.
         times: u64,
-        /// The number that the text gives.
+        /// Number in the text.
         value: u64,
     },
 }
 
-/// What a statement comes to.
+/// Result of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// The cells say so too.
+    /// The cells confirm it.
     Holds,
-    /// It is true of some places or some parts.
+    /// It holds for some locations or some parts.
     InPart,
-    /// The cells say otherwise.
+    /// The cells contradict it.
     Contradicted,
-    /// There are no cells to hold it against, or they cannot be trusted, or may be read so
-    /// that they say something else.
+    /// Cells are missing or doubtful, or the result depends on their reading.
     NotTestable,
 }
 
-/// A statement and what it comes to.
+/// Statement with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgment {
-    /// Its short name.
+    /// Short name.
     pub id: String,
-    /// All parts together.
+    /// Ruling over all parts.
     pub ruling: Ruling,
-    /// Each part, in order.
+    /// Parts in order.
     pub parts: Vec<Judged>,
 }
 
-/// A part and what it comes to.
+/// Part with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// All places together.
+    /// Ruling over all locations.
     pub ruling: Ruling,
-    /// Every place where it was looked for, in the order of the cells.
-    pub places: Vec<AtPlace>,
-    /// Why nothing could be tested.
+    /// All locations checked, in the order of the cells.
+    pub places: Vec<LocationResult>,
+    /// Reason that nothing could be tested.
     pub absent: Option<String>,
 }
 
-/// What was found at one place.
+/// Result at one location.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AtPlace {
+pub struct LocationResult {
     /// Levels of [`Part::each`].
-    pub at: Place,
-    /// Whether it holds here; `None` where what speaks against it are cells that are wholly those
-    /// of another thing.
+    pub at: Location,
+    /// True if it holds here; `None` if the contradicting cells duplicate those of another
+    /// quantity.
     pub holds: Option<bool>,
-    /// The numbers that decide.
+    /// Deciding numbers.
     pub fact: Fact,
-    /// Welch's two-sided p-value of the difference that decides: the least certain one where the
-    /// claim holds, the most certain one against it where it does not. `None` without deviations
-    /// and numbers of runs. Not corrected for the number of comparisons.
+    /// Welch's two-sided p-value of the deciding difference: the least significant one if the claim
+    /// holds, the most significant one against it otherwise. `None` without deviations and numbers
+    /// of runs. Not adjusted for multiple comparisons.
     pub p: Option<f64>,
 }
 
-/// The numbers that decide.
+/// Deciding numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// Levels with their numbers, best first.
     Ranked(Vec<(String, f64)>),
-    /// The better level, the other, and their ratio, oriented.
+    /// Better level, other level, and their ratio, oriented.
     Factor(String, String, f64),
-    /// The numbers at both levels.
+    /// Numbers at both levels.
     Change(f64, f64),
     /// Levels in their order, with their numbers.
     Steps(Vec<(String, f64)>),
-    /// What each level gains, largest first, as shares.
+    /// Relative gain of each level, largest first.
     Gains(Vec<(String, f64)>),
-    /// The number of the cells, and a cell that prints the quoted one instead.
+    /// Number of the cells, and a cell that prints the quoted one instead.
     Number(f64, Option<usize>),
-    /// How many there are.
+    /// Number of levels.
     Count(u64),
 }
 
-/// A difference with a larger p-value is within noise.
+/// p-value above which a difference is within noise.
 pub const NOISE: f64 = 0.05;
 
 impl Judged {
-    /// Whether what decides does not exceed the noise: for a part that holds, somewhere; for one
-    /// that does not hold everywhere, in every place that speaks against it. `None` where that
-    /// cannot be told.
+    /// True if the deciding difference is within noise: for a part that holds, at some location;
+    /// for one that does not hold everywhere, at every location that contradicts it. `None` if
+    /// unknown.
     pub fn within_noise(&self) -> Option<bool> {
         let of = |held: bool| {
             let places = self.places.iter().filter(move |place| place.holds == Some(held));

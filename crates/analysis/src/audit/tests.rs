@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{number::Fault, *};
 
-fn at(levels: &[(&str, &str)]) -> Place {
+fn at(levels: &[(&str, &str)]) -> Location {
     levels.iter().map(|(name, level)| ((*name).into(), (*level).into())).collect()
 }
 
@@ -24,7 +24,7 @@ fn layout() -> Layout {
     }
 }
 
-/// What a text may mean among neighbors with two places and separated thousands.
+/// Reading of a text among neighbors with two places and thousands separators.
 fn read(text: &str) -> (Vec<Fault>, Option<f64>) {
     let style = number::Style { decimals: Some(2), grouped: true, comma: false };
     let reading = number::read(text, &style);
@@ -32,7 +32,7 @@ fn read(text: &str) -> (Vec<Fault>, Option<f64>) {
 }
 
 #[test]
-fn numbers_are_held_against_the_style_of_their_neighbors() {
+fn numbers_are_compared_with_the_style_of_neighbors() {
     for (text, value) in [("1,234.50", 1234.5), (" 12.00 ", 12.0), ("-1,234,567.89", -1_234_567.89)]
     {
         assert_eq!(read(text), (vec![], Some(value)), "{text}");
@@ -52,14 +52,14 @@ fn numbers_are_held_against_the_style_of_their_neighbors() {
         assert_eq!(read(text), (vec![Fault::NotANumber], None), "{text:?}");
     }
     assert_eq!(read("1e3"), (vec![], Some(1000.0)));
-    // Whoever writes numbers plainly has no style to break.
+    // Plain numbers have no style that a number could deviate from.
     let style = number::style(["1", "2.5", "12345", "3.25"].into_iter());
     assert_eq!(style, number::Style::default());
     assert_eq!(number::read("12345", &style).faults, []);
 }
 
 #[test]
-fn decimal_commas_and_points_between_thousands_are_read_as_such() {
+fn decimal_commas_and_thousands_points_are_read() {
     let candidates = |text: &str, neighbors: &[&str]| {
         let style = number::style(neighbors.iter().copied());
         number::read(text, &style)
@@ -83,7 +83,7 @@ fn decimal_commas_and_points_between_thousands_are_read_as_such() {
     ] {
         let reading = candidates(text, neighbors);
         assert_eq!(reading.candidates, values, "{text} among {neighbors:?}");
-        assert!(!reading.faults.is_empty(), "{text} among {neighbors:?} is told");
+        assert!(!reading.faults.is_empty(), "{text} among {neighbors:?} is result");
     }
     for (text, neighbors, value) in
         [("1,234", &plain, 1234.0), ("1.234", &plain, 1.234), ("2.5", &european, 2.5)]
@@ -93,8 +93,8 @@ fn decimal_commas_and_points_between_thousands_are_read_as_such() {
     }
 }
 
-/// Whether ext4 is ahead, where its cell is printed so, of xfs with 5,000; and of both, with others
-/// in a second place.
+/// Checks that ext4, whose cell is printed like this, is ahead of xfs with 5,000; with several
+/// texts, the others are in a second location.
 fn ahead(printed: &[&str]) -> Judged {
     let mut cells = Vec::new();
     for (test, text) in printed.iter().enumerate() {
@@ -105,31 +105,31 @@ fn ahead(printed: &[&str]) -> Judged {
     let levels = names(&["ext4"]);
     let claim = Claim::Extreme { axis: "filesystem".into(), levels, end: End::Best, margin: 1.0 };
     let statement =
-        Statement { id: "a".into(), says: String::new(), parts: vec![part(claim, &[])] };
+        Statement { id: "a".into(), text: String::new(), parts: vec![part(claim, &[])] };
     statements(&cells, &layout(), &[statement]).remove(0).parts.remove(0)
 }
 
 #[test]
-fn what_depends_on_how_a_cell_is_read_cannot_be_tested() {
+fn ambiguous_cells_are_not_testable() {
     let one = ahead(&["1.234,50", "1,000.25", "1,000.75"]);
     assert_eq!(one.ruling, Ruling::NotTestable);
     assert_eq!(
         one.absent.as_deref(),
-        Some("it depends on whether \"1.234,50\" is 1234.5 or 123450")
+        Some("the result depends on whether \"1.234,50\" is 1234.5 or 123450")
     );
-    // Both readings are ahead, or the neighbors leave but one.
+    // Both readings are ahead, or the neighbors exclude one.
     assert_eq!(ahead(&["71.234,50", "1,000.25", "1,000.75"]).ruling, Ruling::Holds);
     assert_eq!(ahead(&["1.234,50", "1.000,25", "1.000,75"]).ruling, Ruling::Contradicted);
     // 1234.5 and 1234.5 are behind; so is either with 12,345; both with 12,345 are ahead.
     let two = ["1.234,5", "1.234,5", "1,000.25", "1,000.75", "0.5", "0.5"];
     let one = ahead(&two[..4]);
     assert_eq!(one.ruling, Ruling::NotTestable);
-    assert!(one.absent.unwrap().ends_with("and on others like it"));
+    assert!(one.absent.unwrap().ends_with("and on similar cells"));
     assert_eq!(ahead(&two).ruling, Ruling::Contradicted);
 }
 
 #[test]
-fn a_hole_makes_untestable_only_what_speaks_of_it() {
+fn missing_cell_affects_only_statements_about_it() {
     let axis = || "filesystem".to_owned();
     let of = |without: &[(&str, &str)], claim: Claim| {
         let (mut cells, layout) = measured();
@@ -140,7 +140,7 @@ fn a_hole_makes_untestable_only_what_speaks_of_it() {
             !without.iter().any(is)
         });
         let statement =
-            Statement { id: "a".into(), says: String::new(), parts: vec![part(claim, &[])] };
+            Statement { id: "a".into(), text: String::new(), parts: vec![part(claim, &[])] };
         statements(&cells, &layout, &[statement]).remove(0).parts.remove(0)
     };
     let range = (1.0, 2.0);
@@ -157,7 +157,7 @@ fn a_hole_makes_untestable_only_what_speaks_of_it() {
     let best =
         Claim::Extreme { axis: axis(), levels: names(&["xfs"]), end: End::Best, margin: 1.0 };
     assert_eq!(of(&[("btrfs", "4")], best).ruling, Ruling::NotTestable);
-    // Both lack the same, and means over the same are left; then each another.
+    // Both lack the same cells, and means over the same ones remain; then each lacks another.
     let alike = [("xfs", "4"), ("ext4", "4")];
     assert_eq!(of(&alike, factor("xfs", "ext4")).ruling, Ruling::Holds);
     let apart = [("xfs", "4"), ("ext4", "16")];
@@ -165,22 +165,22 @@ fn a_hole_makes_untestable_only_what_speaks_of_it() {
 }
 
 #[test]
-fn numbers_of_few_digits_do_not_differ_by_a_slip() {
-    let why = |one: &str, other: &str| {
+fn short_numbers_have_no_slips() {
+    let reason = |one: &str, other: &str| {
         let levels = |table| [("table", table), ("filesystem", "ext4"), ("record", "1")];
         let cells = [cell(&levels("1"), one), cell(&levels("2"), other)];
         tables(&cells, &layout()).into_iter().find_map(|finding| match finding {
-            Finding::Differs { why, .. } => Some(why),
+            Finding::Conflicting { reason, .. } => Some(reason),
             _ => None,
         })
     };
-    assert_eq!(why("1", "2"), Some(Why::Unknown));
-    assert_eq!(why("0.01", "0.02"), Some(Why::Unknown));
-    assert_eq!(why("121", "122"), Some(Why::OneDigit { position: 2 }));
+    assert_eq!(reason("1", "2"), Some(Cause::Unknown));
+    assert_eq!(reason("0.01", "0.02"), Some(Cause::Unknown));
+    assert_eq!(reason("121", "122"), Some(Cause::OneDigit { position: 2 }));
 }
 
 #[test]
-fn means_of_three_whole_numbers_show_in_the_last_digits() {
+fn means_of_three_integers_are_detected_by_endings() {
     let endings = |texts: &[&str]| {
         let cells = (0..24).map(|index| {
             let text = format!("{index}.{}", texts[index % texts.len()]);
@@ -202,7 +202,7 @@ fn means_of_three_whole_numbers_show_in_the_last_digits() {
 }
 
 #[test]
-fn a_hole_is_told_and_levels_that_never_meet_are_told_once() {
+fn missing_cells_and_uncombined_levels_are_reported_once() {
     let mut cells = Vec::new();
     for filesystem in ["ext4", "xfs", "btrfs"] {
         for record in ["1", "4", "8"] {
@@ -215,19 +215,19 @@ fn a_hole_is_told_and_levels_that_never_meet_are_told_once() {
             }
         }
     }
-    let holes = |cells: &[Cell]| -> Vec<Place> {
+    let missing_cells = |cells: &[Cell]| -> Vec<Location> {
         let findings = tables(cells, &layout());
-        let hole = |finding| match finding {
-            Finding::Hole { at } => Some(at),
+        let missing_cell = |finding| match finding {
+            Finding::MissingCell { at } => Some(at),
             _ => None,
         };
-        findings.into_iter().filter_map(hole).collect()
+        findings.into_iter().filter_map(missing_cell).collect()
     };
     let expected = [
         at(&[("edition", "2004"), ("filesystem", "btrfs")]),
         at(&[("edition", "2006"), ("filesystem", "xfs"), ("record", "4")]),
     ];
-    assert_eq!(holes(&cells), expected);
+    assert_eq!(missing_cells(&cells), expected);
 }
 
 /// Filesystems in three levels of record length, each with a mean and a deviation.
@@ -271,7 +271,7 @@ fn part(claim: Claim, each: &[&str]) -> Part {
 
 fn judged(part: Part) -> Judged {
     let (cells, layout) = measured();
-    let statement = Statement { id: "a".into(), says: String::new(), parts: vec![part] };
+    let statement = Statement { id: "a".into(), text: String::new(), parts: vec![part] };
     let mut judgments = statements(&cells, &layout, &[statement]);
     judgments.remove(0).parts.remove(0)
 }
@@ -281,7 +281,7 @@ fn names(levels: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn claims_hold_in_part_or_not_and_noise_is_told() {
+fn claims_hold_in_part_or_not_and_noise_is_reported() {
     let axis = || "filesystem".to_owned();
     let record = || "record".to_owned();
     let best = |level: &str| Claim::Extreme {
@@ -323,16 +323,16 @@ fn claims_hold_in_part_or_not_and_noise_is_told() {
     ] {
         assert_eq!(judged(Part { need, ..part(rises.clone(), &["filesystem"]) }).ruling, ruling);
     }
-    let change = |filesystem: &str, way| Part {
+    let change = |filesystem: &str, trend| Part {
         about: [("filesystem".to_owned(), names(&[filesystem]))].into(),
-        ..part(Claim::Change { axis: record(), from: "1".into(), to: "16".into(), way }, &[])
+        ..part(Claim::Change { axis: record(), from: "1".into(), to: "16".into(), trend }, &[])
     };
-    assert_eq!(judged(change("ext4", Way::Between(0.2, 0.22))).ruling, Ruling::Holds);
-    assert_eq!(judged(change("ext4", Way::Between(0.3, 0.4))).ruling, Ruling::Contradicted);
-    assert_eq!(judged(change("btrfs", Way::Falls)).ruling, Ruling::Holds);
-    assert_eq!(judged(change("btrfs", Way::Improves)).ruling, Ruling::Contradicted);
+    assert_eq!(judged(change("ext4", ChangeKind::Between(0.2, 0.22))).ruling, Ruling::Holds);
+    assert_eq!(judged(change("ext4", ChangeKind::Between(0.3, 0.4))).ruling, Ruling::Contradicted);
+    assert_eq!(judged(change("btrfs", ChangeKind::Falls)).ruling, Ruling::Holds);
+    assert_eq!(judged(change("btrfs", ChangeKind::Improves)).ruling, Ruling::Contradicted);
     assert_eq!(
-        judged(change("zfs", Way::Falls)).absent.as_deref(),
+        judged(change("zfs", ChangeKind::Falls)).absent.as_deref(),
         Some("no cell has filesystem = zfs")
     );
     let quoted = |value| Part {
@@ -360,7 +360,7 @@ fn printed(cents: u32) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// A grid in table 1, and two filesystems of it once more in table 2.
+/// Grid in table 1, and two filesystems of it again in table 2.
 fn grid(cents: &[u32]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for table in ["1", "2"] {
@@ -401,16 +401,16 @@ proptest! {
         (from, to) in (0..TESTS.len(), 1..TESTS.len()),
         again in 0..2 * RECORDS.len() * TESTS.len(),
     ) {
-        // Drawn from a seed, since smaller values would be more alike and no simpler.
+        // Drawn from a seed, because smaller values would be more alike and not simpler.
         let mut rng = fastrand::Rng::with_seed(seed);
         let cents: Vec<u32> = (0..CELLS).map(|_| rng.u32(100_000_000..999_999_999)).collect();
         let clean = grid(&cents);
         prop_assert_eq!(doubtful(&clean), vec![], "beyond chance");
-        // A copy within one filesystem and record length, told from both tables alike.
+        // A copy within one filesystem and record length, in both tables alike.
         let mut copied = cents.clone();
         let (first, second) = (row * TESTS.len() + from, row * TESTS.len() + (from + to) % TESTS.len());
         copied[second] = copied[first];
-        let repeats = Finding::Repeats {
+        let repeats = Finding::Duplicated {
             first: first.min(second),
             second: first.max(second),
             shared: 0,
@@ -428,10 +428,10 @@ proptest! {
             swapped[second].printed = String::from_utf8(bytes).unwrap();
             let found = doubtful(&swapped);
             prop_assert_eq!(found.len(), 1);
-            let Finding::Differs { second: place, why, .. } = &found[0] else {
+            let Finding::Conflicting { second: place, reason, .. } = &found[0] else {
                 panic!("{found:?}");
             };
-            prop_assert_eq!((*place, *why), (second, Why::Swapped { position }));
+            prop_assert_eq!((*place, *reason), (second, Cause::Swapped { position }));
         }
     }
 
@@ -445,8 +445,8 @@ proptest! {
     }
 }
 
-/// Cells of one filesystem with values from 5000 on that lie `gap` apart, then `copies` more with
-/// the value 5000; looked at in so many sets of coordinates.
+/// Cells of one filesystem with values from 5000 on, `gap` apart, then `copies` more with the value
+/// 5000; checked in this many sets of coordinates.
 fn alike(copies: usize, gap: i32, sets: usize) -> Chance {
     let texts = (0..14).map(|index: i32| 5001 + index * gap).chain([5000]);
     let texts = texts.chain(std::iter::repeat_n(5000, copies));
@@ -460,14 +460,14 @@ fn alike(copies: usize, gap: i32, sets: usize) -> Chance {
     let layout = Layout { repeats: vec![vec!["filesystem".into()]; sets], ..layout() };
     let findings = tables(&cells, &layout);
     let chance = findings.into_iter().find_map(|finding| match finding {
-        Finding::Repeated(chance) => Some(chance),
+        Finding::DuplicateTest(chance) => Some(chance),
         _ => None,
     });
     chance.unwrap()
 }
 
 #[test]
-fn one_value_in_many_cells_is_one_repeated_value() {
+fn one_value_in_many_cells_counts_once() {
     let many = alike(5, 3, 1);
     assert_eq!((many.values, many.sharing.0), (1, 15));
     assert!(many.expected > 0.5 && many.p > CHANCE, "chance expects one: {many:?}");
@@ -475,7 +475,7 @@ fn one_value_in_many_cells_is_one_repeated_value() {
 }
 
 #[test]
-fn looking_more_often_needs_stronger_signs() {
+fn more_tests_need_smaller_p_values() {
     let (once, thrice) = (alike(1, 45, 1), alike(1, 45, 3));
     assert!(once.p < 0.25, "{once:?}");
     assert!((thrice.p - (3.0 * once.p).min(1.0)).abs() < 1e-12, "{once:?} {thrice:?}");

@@ -1,37 +1,37 @@
-//! Where many resamples of one list come to half of their weight, in step.
+//! Weighted medians of many resamples of one list at once.
 //!
-//! A list's values in order stand still; what differs from resample to resample is how much each of
-//! them weighs. Weights enter value by value ([`Halves::pass`]), for all resamples at once; the
-//! medians leave ([`Halves::medians`]), read from the [`halved`] values.
+//! The sorted values are fixed; resamples differ in the weight of each value. Weights are passed
+//! value by value ([`Halves::pass`]) for all resamples at once; [`Halves::medians`] reads the
+//! medians from the [`halved`] values.
 //!
-//! All of it is sums and comparisons of 16 or 32 bits, which any 64-bit processor does several at a
-//! time, and which are the same whoever does them.
+//! All operations are sums and comparisons of 16 or 32 bits, which vectorize on any 64-bit
+//! processor and give the same result on all of them.
 
 use wide::{i16x16, i32x16};
 
-use super::beside::{Beside, SIDE};
+use super::paired::{PairedWeights, SIDE};
 
-/// A whole number for each of [`SIDE`] resamples.
+/// Integer per each of [`SIDE`] resamples.
 pub(crate) trait Lanes: Copy {
-    /// From numbers; of one that is too large, the largest there is.
+    /// From integers, saturating.
     fn of(values: &[i32; SIDE]) -> Self;
-    /// How much something weighs that is drawn with a unit.
-    fn weight(unit: &Beside) -> Self;
-    /// How much something weighs that is drawn with two units, their product.
-    fn weight_of_two(first: &Beside, second: &Beside) -> Self;
-    /// The sums with other numbers; they are known to fit.
+    /// Weight of an item drawn with one unit.
+    fn weight(unit: &PairedWeights) -> Self;
+    /// Weight of an item drawn with two units: their product.
+    fn weight_of_two(first: &PairedWeights, second: &PairedWeights) -> Self;
+    /// Sums; they do not overflow.
     fn plus(self, other: Self) -> Self;
-    /// These, one more wherever the first of the two others is less than the second.
+    /// Adds one to each lane in which `one` is less than `than`.
     fn and_one_where_less(self, one: Self, than: Self) -> Self;
-    /// Whether each is less than its counterpart.
+    /// True if each is less than its counterpart.
     fn all_less(self, than: Self) -> bool;
-    /// Whether any is.
+    /// True if any is less.
     fn any_less(self, than: Self) -> bool;
-    /// As indexes.
+    /// Values as indexes.
     fn places(self) -> [usize; SIDE];
 }
 
-/// Implements [`Lanes`] for numbers made of a weight and of a whole number, which become places.
+/// Implements [`Lanes`] for a SIMD type of weights and the integer type of its lanes.
 macro_rules! lanes {
     ($lanes:ty, $of_weight:expr, $of_whole:expr, $to_place:expr) => {
         impl Lanes for $lanes {
@@ -39,11 +39,11 @@ macro_rules! lanes {
                 Self::new(values.map($of_whole))
             }
 
-            fn weight(unit: &Beside) -> Self {
+            fn weight(unit: &PairedWeights) -> Self {
                 Self::new(unit.map($of_weight))
             }
 
-            fn weight_of_two(first: &Beside, second: &Beside) -> Self {
+            fn weight_of_two(first: &PairedWeights, second: &PairedWeights) -> Self {
                 Self::weight(first) * Self::weight(second)
             }
 
@@ -52,7 +52,7 @@ macro_rules! lanes {
             }
 
             fn and_one_where_less(self, one: Self, than: Self) -> Self {
-                // What is true has all bits set, which is -1.
+                // True has all bits set, which is -1.
                 self - one.simd_lt(than)
             }
 
@@ -76,8 +76,8 @@ lanes!(i16x16, |weight| weight, |value| i16::try_from(value).unwrap_or(i16::MAX)
 });
 lanes!(i32x16, i32::from, |value| value, |place| place.unsigned_abs() as usize);
 
-/// Half of each of some ascending values, about a center: what medians are read from. The last
-/// stands there twice, for resamples without any weight.
+/// Half of each ascending value relative to a center, from which medians are read. The last one is
+/// repeated for resamples without any weight.
 pub(crate) fn halved(values: impl ExactSizeIterator<Item = f64>, center: f64) -> Vec<f64> {
     let mut halved = Vec::with_capacity(values.len() + 1);
     halved.extend(values.map(|value| (value - center) / 2.0));
@@ -85,22 +85,22 @@ pub(crate) fn halved(values: impl ExactSizeIterator<Item = f64>, center: f64) ->
     halved
 }
 
-/// Resamples on the way to their halves.
+/// Progress of resamples towards their halves.
 pub(crate) struct Halves<L> {
-    /// The weight of the values passed so far.
+    /// Weight of the values passed so far.
     passed: L,
-    /// A value is the lower middle one if this weight is reached with it.
+    /// Weight with which the lower middle value is reached.
     low: L,
-    /// The same of the upper middle one.
+    /// Weight with which the upper middle value is reached.
     high: L,
-    /// How many values lie wholly below the half.
+    /// Number of values wholly below the half.
     below: L,
-    /// How many lie up to it.
+    /// Number of values up to the half.
     up_to: L,
 }
 
 impl<L: Lanes> Halves<L> {
-    /// Before the first value, of resamples that weigh so much in all.
+    /// State before the first value, for resamples of these total weights.
     pub(crate) fn new(total: &[i32; SIDE]) -> Self {
         let none = L::of(&[0; SIDE]);
         Self {
@@ -112,8 +112,8 @@ impl<L: Lanes> Halves<L> {
         }
     }
 
-    /// Passes many values from the first one on, of which it is likely that none is near any half:
-    /// that costs a third. Gives false, and has passed none, if it was not so.
+    /// Passes many values from the first one on, assuming that none is near a half, at a third of
+    /// the cost. Returns false and passes none if the assumption does not hold.
     pub(crate) fn skip(&mut self, weights: impl ExactSizeIterator<Item = L>) -> bool {
         let values = [i32::try_from(weights.len()).unwrap_or(i32::MAX); SIDE];
         let passed = weights.fold(self.passed, L::plus);
@@ -132,13 +132,12 @@ impl<L: Lanes> Halves<L> {
         self.up_to = self.up_to.and_one_where_less(self.passed, self.high);
     }
 
-    /// Whether all halves were passed, so that further values change nothing.
+    /// True if all halves were passed, so that further values change nothing.
     pub(crate) fn done(&self) -> bool {
         !self.passed.any_less(self.high)
     }
 
-    /// The median of each resample of values, once its half was passed; without any weight it is
-    /// some value.
+    /// Median of each resample once its half was passed; without any weight, an arbitrary value.
     pub(crate) fn medians(&self, halved: &[f64]) -> [f64; SIDE] {
         let (below, up_to) = (self.below.places(), self.up_to.places());
         std::array::from_fn(|at| halved[below[at]] + halved[up_to[at]])

@@ -33,7 +33,7 @@ fn the_nile_changed_after_1898() {
 }
 
 #[test]
-fn the_divergence_is_largest_where_its_definition_is() {
+fn divergence_matches_its_definition() {
     let logs: Vec<f64> = values("nile").iter().map(|flow| flow.ln()).collect();
     let (at, q) = best(&logs, 4).unwrap();
     let theirs = values("nile_split");
@@ -42,8 +42,8 @@ fn the_divergence_is_largest_where_its_definition_is() {
 }
 
 #[test]
-fn the_example_of_hunter() {
-    // Its test of a single series: windows of 10, p below 0.0001, a change at 10.
+fn hunter_example_is_reproduced() {
+    // Otava's test of a single series: windows of 10, p below 0.0001, a change at 10.
     let points = [
         1.02, 0.95, 0.99, 1.00, 1.12, 1.00, 1.01, 0.98, 1.01, 0.96, 0.50, 0.51, 0.48, 0.48, 0.55,
         0.50, 0.49, 0.51, 0.50, 0.49,
@@ -70,7 +70,7 @@ fn several_changes_over_several_windows() {
 }
 
 #[test]
-fn a_change_smaller_than_asked_for_is_merged_away() {
+fn change_below_minimum_size_is_merged() {
     let points = series(&[(30, 0.0), (30, 0.03), (30, 0.2)], 0.005, 4);
     assert_eq!(places(&points), [60]);
     let fine = find(&points, Options { least_change: Ratio(0.0), ..Options::default() }).unwrap();
@@ -78,21 +78,21 @@ fn a_change_smaller_than_asked_for_is_merged_away() {
 }
 
 #[test]
-fn three_points_are_no_level() {
+fn three_points_are_not_a_level() {
     assert_eq!(places(&series(&[(30, 0.0), (3, 0.5)], 0.01, 5)), [0; 0]);
     assert_eq!(places(&series(&[(30, 0.0), (4, 0.5)], 0.01, 5)), [30]);
     assert_eq!(places(&series(&[(15, 0.0), (1, 0.9), (15, 0.0)], 0.01, 5)), [0; 0]);
 }
 
 #[test]
-fn series_without_a_change_hardly_ever_show_one() {
+fn series_without_changes_rarely_yield_one() {
     let shown = (0..200).filter(|seed| !places(&series(&[(60, 0.0)], 0.05, *seed)).is_empty());
     let shown = shown.count();
     assert!(shown <= 8, "{shown} of 200");
 }
 
 #[test]
-fn points_without_noise() {
+fn points_without_noise_are_handled() {
     assert_eq!(places(&[0.1; 50]), [0; 0]);
     assert_eq!(
         find(&[0.1; 50], Options { least_change: Ratio(0.0), p: 1.0, ..Options::default() }),
@@ -105,19 +105,19 @@ fn points_without_noise() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_said() {
+fn unsuitable_series_are_reported() {
     let options = Options::default();
-    assert_eq!(find(&[], options), Err(Absent::Points { points: 0, needed: 20 }));
-    assert_eq!(find(&[1.0; 19], options), Err(Absent::Points { points: 19, needed: 20 }));
+    assert_eq!(find(&[], options), Err(NotEstimable::Points { points: 0, needed: 20 }));
+    assert_eq!(find(&[1.0; 19], options), Err(NotEstimable::Points { points: 19, needed: 20 }));
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let mut points = vec![1.0; 20];
         points[7] = bad;
-        assert_eq!(find(&points, options), Err(Absent::NotFinite { index: 7 }));
+        assert_eq!(find(&points, options), Err(NotEstimable::NotFinite { index: 7 }));
     }
 }
 
 #[test]
-fn odd_options_end_too() {
+fn extreme_options_terminate() {
     let points = series(&[(30, 0.0), (30, 0.3)], 0.02, 6);
     let odd = |least_side, window| Options { least_side, window, ..Options::default() };
     for options in [odd(0, 0), odd(1, 1), odd(4, 3), odd(2, usize::MAX), odd(usize::MAX / 4, 0)] {

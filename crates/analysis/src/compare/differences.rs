@@ -1,18 +1,18 @@
-//! The n m differences between the values of two samples, without making all of them.
+//! The n m differences between the values of two samples, without listing them.
 //!
-//! Two ascending samples enter. What leaves is what sorting all differences would give: the k-th of
-//! them, their median, how many lie up to a point. Both samples are sorted, so a staircase through
-//! the table of differences counts those up to a point in n + m steps, and the k-th is found by
-//! closing in on it between two points (Johnson and Mizoguchi, "Selecting the Kth element in X + Y
-//! and X1 + X2 + … + Xm", SIAM Journal on Computing 7, 1978; Monahan, "Algorithm 616: Fast
-//! computation of the Hodges–Lehmann location estimator", ACM Transactions on Mathematical Software
-//! 10, 1984). The points are tried in the order of numbers, not drawn, so the same data take the
-//! same way. Rounding keeps the order of differences, so the result is exact, to the bit.
+//! For two ascending samples, computes what sorting all differences would yield: the k-th
+//! difference, the median, the number up to a point. A staircase through the table of differences
+//! counts those up to a point in n + m steps, and the k-th is found by closing in between two
+//! points (Johnson and Mizoguchi, "Selecting the Kth element in X + Y and X1 + X2 + … + Xm", SIAM
+//! Journal on Computing 7, 1978; Monahan, "Algorithm 616: Fast computation of the Hodges–Lehmann
+//! location estimator", ACM Transactions on Mathematical Software 10, 1984). Points are tried in a
+//! deterministic order. Rounding preserves the order of differences, so the result is exact to the
+//! bit.
 
 use crate::null::{Critical, Split};
 
-/// Trials of a point by value; after so many, points halve the representable numbers between the
-/// ends, of which there are less than 2^64.
+/// Points tried by value. Further points halve the representable numbers between the ends, fewer
+/// than 2^64.
 const BY_VALUE: u32 = 12;
 
 /// All b(j) - a(i) of two samples.
@@ -23,7 +23,7 @@ pub(crate) struct Differences<'a> {
 }
 
 impl<'a> Differences<'a> {
-    /// Those of two ascending samples, neither of them empty.
+    /// Differences of two ascending, nonempty samples.
     pub(crate) fn new(a: &'a [f64], b: &'a [f64]) -> Self {
         Self { a, b }
     }
@@ -32,7 +32,7 @@ impl<'a> Differences<'a> {
         self.a.len() * self.b.len()
     }
 
-    /// How many differences are not above a point.
+    /// Number of differences at or below a point.
     fn up_to(&self, point: f64) -> usize {
         let (mut count, mut below) = (0, 0);
         for a in self.a {
@@ -44,8 +44,8 @@ impl<'a> Differences<'a> {
         count
     }
 
-    /// Their median, the Hodges–Lehmann estimate of the shift from a to b; the mean of the two
-    /// middle ones if their number is even.
+    /// Median of the differences: the Hodges–Lehmann estimate of the shift from a to b; with an
+    /// even number, the mean of the two middle ones.
     pub(crate) fn median(&self) -> f64 {
         let (lower, upper) = ((self.total() - 1) / 2, self.total() / 2);
         let window = self.window(lower);
@@ -54,17 +54,17 @@ impl<'a> Differences<'a> {
         f64::midpoint(low, high)
     }
 
-    /// The samples as they stand when a is moved up by a point, to right after it.
+    /// Split of the samples with a shifted to right after a point.
     pub(crate) fn after(&self, point: f64) -> Split {
         Split::new(self.a, self.b, |difference| difference <= point)
     }
 
-    /// The samples as they stand when a is moved up by a point, to right before it.
+    /// Split of the samples with a shifted to right before a point.
     pub(crate) fn before(&self, point: f64) -> Split {
         Split::new(self.a, self.b, |difference| difference < point)
     }
 
-    /// Whether there is a difference of exactly zero.
+    /// True if a difference is exactly zero.
     pub(crate) fn has_zero(&self) -> bool {
         let mut others = self.b.iter().peekable();
         self.a.iter().any(|a| {
@@ -73,12 +73,12 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// Some of the differences in order, the `index`-th (from 0) among them.
+    /// Consecutive sorted differences that include the `index`-th (from 0).
     fn window(&self, index: usize) -> Window {
         self.window_in(self.all(), index)
     }
 
-    /// The range of all differences.
+    /// Range of all differences.
     fn all(&self) -> Range {
         Range {
             low: self.b[0] - self.a[self.a.len() - 1],
@@ -88,7 +88,7 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// [`Differences::window`], where the index is known to lie in a range.
+    /// [`Differences::window`] for an index known to be in a range.
     fn window_in(&self, mut range: Range, index: usize) -> Window {
         let few = self.a.len() + self.b.len() + 32;
         let mut trials = 0;
@@ -102,7 +102,7 @@ impl<'a> Differences<'a> {
         Window { start: before, end: until, values }
     }
 
-    /// All differences within two points, ascending; so many they are.
+    /// All `count` differences between two points, ascending.
     fn within(&self, low: f64, high: f64, count: usize) -> Vec<f64> {
         let mut values = Vec::with_capacity(count);
         let mut start = 0;
@@ -117,8 +117,8 @@ impl<'a> Differences<'a> {
         values
     }
 
-    /// The lower end of all shifts of a that the test does not reject: the least difference after
-    /// which W is not above the critical value, or the median of the differences, whichever is
+    /// Lower end of the shifts of a that the test does not reject: the smallest difference after
+    /// which W is not above the critical value, or the median of the differences if it is
     /// lower. The upper end is the negated lower end of b and a.
     pub(crate) fn lower_end(&self, critical: Critical, median: f64) -> f64 {
         let (mut sure, mut range) = self.approach(critical, median);
@@ -142,7 +142,7 @@ impl<'a> Differences<'a> {
         median
     }
 
-    /// Makes a range hold an index that lies above it.
+    /// Widens a range to include an index above it.
     fn widen_to(&self, range: &mut Range, index: usize) {
         if index >= range.until {
             let all = self.all();
@@ -150,14 +150,14 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Up to how many turned pairs W is known to be above the critical value, and a range that
-    /// holds the difference of that index. Looks at some points near those that are known, each of
-    /// which makes more known; which points does not matter for what is known then.
+    /// Number of leading differences at which W is known to exceed the critical value, and a range
+    /// that includes the difference of that index. Evaluates a few points near known ones; the
+    /// choice of points affects only the cost, not the result.
     fn approach(&self, critical: Critical, median: f64) -> (usize, Range) {
-        /// Looks, at most; with so many the end is some steps away at 1000 against 1000.
+        /// Maximum number of evaluations; the end is then a few steps away at 1000 against 1000.
         const LOOKS: u32 = 16;
         let mut sure = Split::certain(self.a.len(), self.b.len(), critical);
-        // The end hardly ever lies above the median.
+        // The end is hardly ever above the median.
         let mut range = self.all();
         if (range.low..range.high).contains(&median) {
             range.narrow(median, self.up_to(median), sure);
@@ -169,7 +169,7 @@ impl<'a> Differences<'a> {
             }
             let point = range.between(0, sure);
             let split = self.after(point);
-            // A look further ahead tells nothing of the gaps between.
+            // A point further ahead gives no bound for the gaps between.
             if split.below <= sure + 1 {
                 if !critical.rejects(split.statistic()) {
                     break;
@@ -183,23 +183,22 @@ impl<'a> Differences<'a> {
     }
 }
 
-/// Where some of the differences lie.
+/// Range of sorted differences.
 #[derive(Clone, Copy)]
 struct Range {
-    /// Not above the first of them.
+    /// Not above the first difference.
     low: f64,
-    /// Not below the last of them.
+    /// Not below the last difference.
     high: f64,
-    /// How many differences lie below `low`.
+    /// Number of differences below `low`.
     before: usize,
-    /// How many do not lie above `high`.
+    /// Number of differences at or below `high`.
     until: usize,
 }
 
 impl Range {
-    /// A point with low <= point < high to try next for the difference of an index. By value first:
-    /// by a straight line towards the index and halfway, in turn; later halfway between the ends as
-    /// machine numbers.
+    /// Next point to try for an index, with low <= point < high. The first points alternate between
+    /// linear interpolation and the midpoint; later ones halve the range of machine numbers.
     fn between(&self, trials: u32, index: usize) -> f64 {
         let (low, high) = (self.low, self.high);
         let point = if trials >= BY_VALUE {
@@ -214,8 +213,8 @@ impl Range {
         if (low..high).contains(&point) { point } else { low }
     }
 
-    /// Gives up the side of a point on which the index does not lie, where so many differences are
-    /// not above the point.
+    /// Drops the side of a point that does not include the index; `reached` differences are at or
+    /// below the point.
     fn narrow(&mut self, point: f64, reached: usize, index: usize) {
         if reached > index {
             (self.high, self.until) = (point, reached);
@@ -225,25 +224,25 @@ impl Range {
     }
 }
 
-/// A finite number as a whole number, in the same order.
+/// Finite number as an integer of the same order.
 fn ordered(value: f64) -> i64 {
     let bits = value.to_bits().cast_signed();
     if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits }
 }
 
-/// [`ordered`] turned around.
+/// Inverse of [`ordered`].
 fn from_ordered(place: i64) -> f64 {
     let bits = if place < 0 { i64::MIN.wrapping_sub(place) } else { place };
     f64::from_bits(bits.cast_unsigned())
 }
 
-/// A run of the sorted differences.
+/// Run of consecutive sorted differences.
 struct Window {
-    /// Index of its first one among all.
+    /// Index of the first one among all.
     start: usize,
-    /// Index after its last one.
+    /// Index after the last one.
     end: usize,
-    /// Its values, or the one value that all of them have.
+    /// Values, or the single value that all of them have.
     values: Vec<f64>,
 }
 

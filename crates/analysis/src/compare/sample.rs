@@ -1,14 +1,14 @@
-//! The values of one cell, made ready to be compared.
+//! Values of one cell, preprocessed for comparisons.
 
 use model::metric::Better;
 
-use crate::{Error, median, sorted, trend::Repeat};
+use crate::{Error, median, sorted, trend::Repetition};
 
-/// The logarithms of a cell's values, turned so that larger is better.
+/// Logarithms of a cell's values, signed so that larger is better.
 pub(crate) struct Sample {
-    /// Ascending; at least one.
+    /// Logarithms, ascending; at least one.
     pub(crate) logs: Vec<f64>,
-    /// The block of each, in the same order; `None` if any of them is unknown.
+    /// Block of each value in the same order; `None` if any is unknown.
     pub(crate) owners: Option<Vec<u32>>,
     /// Mean of the logarithms.
     pub(crate) mean: f64,
@@ -17,10 +17,10 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Values without blocks.
+    /// Sample without blocks.
     ///
     /// # Errors
-    /// [`Error`] when there is none, or one is not finite and positive.
+    /// [`Error`] if the list is empty or a value is not finite and positive.
     pub(crate) fn of_values(values: &[f64], better: Better) -> Result<Self, Error> {
         let mut logs = sorted(values)?;
         if let Some(index) = values.iter().position(|value| *value <= 0.0) {
@@ -31,16 +31,19 @@ impl Sample {
         Ok(Self::of_logs(logs, None))
     }
 
-    /// Repeats with their blocks.
+    /// Sample of repetitions with their blocks.
     ///
     /// # Errors
-    /// As [`Sample::of_values`]; an index counts repeats.
-    pub(crate) fn of_repeats(repeats: &[Repeat], better: Better) -> Result<Self, Error> {
-        if repeats.is_empty() {
+    /// As [`Sample::of_values`]; an index counts repetitions.
+    pub(crate) fn of_repetitions(
+        repetitions: &[Repetition],
+        better: Better,
+    ) -> Result<Self, Error> {
+        if repetitions.is_empty() {
             return Err(Error::Empty);
         }
-        let mut owned = Vec::with_capacity(repeats.len());
-        for (index, Repeat { block, value }) in repeats.iter().copied().enumerate() {
+        let mut owned = Vec::with_capacity(repetitions.len());
+        for (index, Repetition { block, value }) in repetitions.iter().copied().enumerate() {
             if !value.is_finite() {
                 return Err(Error::NotFinite { index, value });
             }
@@ -62,12 +65,12 @@ impl Sample {
         Self { logs, owners, mean, variance }
     }
 
-    /// The median of the logarithms.
+    /// Median of the logarithms.
     pub(crate) fn median(&self) -> f64 {
         median(&self.logs)
     }
 
-    /// The mean logarithm of each block, by block; empty if blocks are unknown.
+    /// Mean logarithm of each block, ordered by block; empty if blocks are unknown.
     pub(crate) fn by_block(&self) -> Vec<(u32, f64)> {
         let owners = self.owners.as_deref().unwrap_or_default();
         let mut pairs: Vec<(u32, f64)> =
@@ -87,9 +90,8 @@ fn sign(better: Better) -> f64 {
     }
 }
 
-/// A sum that does not lose the small terms beside the large ones: Neumaier, "Rundungsfehleranalyse
-/// einiger Verfahren zur Summation endlicher Summen", Zeitschrift für Angewandte Mathematik und
-/// Mechanik 54, 1974.
+/// Compensated sum: Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
+/// Summen", Zeitschrift für Angewandte Mathematik und Mechanik 54, 1974.
 pub(crate) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0);
     for value in values {
@@ -100,9 +102,9 @@ pub(crate) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-/// [`sum`] of many lists, side by side: what comes in are their first values, then their second.
-/// Knuth's sum without a branch takes the place of Neumaier's ("The Art of Computer Programming",
-/// volume 2, 4.2.2, theorem B), which processors do several at a time, and loses as little.
+/// [`sum`] of many lists at once: the iterator yields their first values, then their second, and so
+/// on. Uses Knuth's branchless sum ("The Art of Computer Programming", volume 2, 4.2.2, theorem B)
+/// instead of Neumaier's, because it vectorizes and is as accurate.
 pub(crate) fn sums<const N: usize>(values: impl Iterator<Item = [f64; N]>) -> [f64; N] {
     let (mut sum, mut lost) = ([0.0f64; N], [0.0; N]);
     for values in values {

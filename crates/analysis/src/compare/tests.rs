@@ -39,14 +39,14 @@ fn every_row_of_the_verdict_table_is_reached() {
 }
 
 #[test]
-fn the_direction_follows_the_metric() {
+fn orientation_follows_the_metric() {
     let slower = compare(&around(100.0), &around(120.0), Better::Lower);
     assert_eq!(slower.verdict, differs(Side::Worse, Size::AtLeast));
     assert!((slower.ratio.0 - 1.0 / 1.2).abs() < 1e-3);
 }
 
 #[test]
-fn hodges_and_lehmann_by_hand() {
+fn hodges_lehmann_matches_manual_computation() {
     // ln ratios of {2, 4} to {1, 2}: ln 1, ln 2, ln 2, ln 4; their median is ln 2.
     let comparison = compare(&[1.0, 2.0], &[2.0, 4.0], Better::Higher);
     assert!((comparison.ratio.0 - 2.0).abs() < 1e-12);
@@ -65,18 +65,18 @@ fn equal_constants_are_equivalent_and_unequal_ones_differ() {
 }
 
 #[test]
-fn the_formula_for_repeats_by_hand() {
+fn repetitions_needed_matches_the_formula() {
     // s = 0.1 on both sides, δ = 5 %: 2.1 · (0.28 / 0.04879)² = 69.2.
     let of = |values: &[f64]| Sample::of_values(values, Better::Higher).unwrap();
     let spread = of(&[-1.0f64, 1.0].map(|sign| (sign * 0.1 / 2f64.sqrt()).exp()));
-    assert_eq!(repeats_needed(&spread, &spread, FIVE), 70);
+    assert_eq!(repetitions_needed(&spread, &spread, FIVE), 70);
     let same = of(&[1.0; 9]);
-    assert_eq!(repeats_needed(&same, &same, FIVE), 10, "nine did not decide");
+    assert_eq!(repetitions_needed(&same, &same, FIVE), 10, "nine did not decide");
 }
 
 #[test]
 fn medians_that_contradict_the_estimate_withhold_the_verdict() {
-    // Two modes: most differences are near 1, the medians sit in different modes.
+    // Two modes: most differences are near 1, the medians are in different modes.
     let a = [1.0, 1.001, 1.002, 1.003, 1.3, 1.301, 1.302, 1.303, 1.304];
     let b = [1.0, 1.001, 1.002, 1.003, 1.004, 1.301, 1.302, 1.303, 1.304];
     let comparison = compare(&a, &b, Better::Higher);
@@ -85,7 +85,7 @@ fn medians_that_contradict_the_estimate_withhold_the_verdict() {
 }
 
 #[test]
-fn what_has_no_logarithm_is_refused() {
+fn values_without_logarithm_are_rejected() {
     let error = Comparer::new().compare(&[1.0, 0.0], &[1.0], Better::Higher, FIVE).unwrap_err();
     assert_eq!(error, Error::NotPositive { index: 1, value: 0.0 });
 }
@@ -96,8 +96,9 @@ fn normal(rng: &mut fastrand::Rng, center: f64, spread: f64) -> f64 {
 }
 
 #[test]
-fn false_positives_and_coverage_keep_their_level() {
-    // 2000 pairs; the standard error of a share of 5 % is 0.5 %. Unequal spreads are the hard case.
+fn error_rate_and_coverage_keep_their_level() {
+    // 2000 pairs; the standard error of a fraction of 5 % is 0.5 %. Unequal spreads are the hard
+    // case.
     let mut rng = fastrand::Rng::with_seed(11);
     let mut comparer = Comparer::new();
     for (spread_a, spread_b, limit) in [(0.03, 0.03, 0.065), (0.01, 0.08, 0.08)] {
@@ -127,18 +128,18 @@ fn a_true_difference_is_found() {
     assert!(found.count() > 380, "power at 2 % noise and a 5 % difference is above 99 %");
 }
 
-/// Repeats in blocks of their own order.
-fn blocks(values: &[f64]) -> Vec<Repeat> {
-    let repeat = |(block, value): (u32, &f64)| Repeat { block: Some(block), value: *value };
-    (0..).zip(values).map(repeat).collect()
+/// Repetitions with consecutive blocks.
+fn blocks(values: &[f64]) -> Vec<Repetition> {
+    let repetition = |(block, value): (u32, &f64)| Repetition { block: Some(block), value: *value };
+    (0..).zip(values).map(repetition).collect()
 }
 
 fn check(comparison: &Comparison, method: Method) -> Option<Check> {
     comparison.checks.iter().find(|check| check.method == method).copied()
 }
 
-/// The data of a name in `reference/compare.txt`, whose logarithms they are.
-fn published(name: &str) -> (Vec<Repeat>, Vec<Repeat>) {
+/// Data set from `reference/compare.txt`; its values are the logarithms.
+fn published(name: &str) -> (Vec<Repetition>, Vec<Repetition>) {
     let of = |side: &str| {
         let logs = values(&format!("cmp_{side}_{name}"));
         blocks(&logs.iter().map(|log| log.exp()).collect::<Vec<_>>())
@@ -150,9 +151,9 @@ fn published(name: &str) -> (Vec<Repeat>, Vec<Repeat>) {
 fn checks_and_estimate_agree_with_scipy() {
     for name in ["sleep", "even", "uneven", "tied"] {
         let (a, b) = published(name);
-        // A threshold so large that nothing disagrees by it.
+        // A margin so large that no check disagrees.
         let comparison =
-            Comparer::new().compare_repeats(&a, &b, Better::Higher, Ratio(1e3)).unwrap();
+            Comparer::new().compare_repetitions(&a, &b, Better::Higher, Ratio(1e3)).unwrap();
         near(comparison.ratio.0.ln(), values(&format!("lehmann_{name}"))[0], 1e-9);
         let welch = check(&comparison, Method::Welch).unwrap();
         let expected = values(&format!("welch_{name}"));
@@ -164,7 +165,9 @@ fn checks_and_estimate_agree_with_scipy() {
             near(paired.ratio.0.ln(), expected[0], 1e-9);
             near(paired.p.unwrap(), expected[2], 1e-9);
         }
-        let of = |repeats: &[Repeat]| Sample::of_repeats(repeats, Better::Higher).unwrap();
+        let of = |repetitions: &[Repetition]| {
+            Sample::of_repetitions(repetitions, Better::Higher).unwrap()
+        };
         let w = statistic(&of(&a).logs, &of(&b).logs, 0.0);
         // Logarithms of exponentials may not tie where the data do, so there ties are broken.
         if name != "sleep" {
@@ -174,19 +177,20 @@ fn checks_and_estimate_agree_with_scipy() {
 }
 
 #[test]
-fn students_sleep_data_give_the_published_values() {
+fn sleep_data_give_the_published_values() {
     // Student, Biometrika 6, 1908: t = 4.06 with 9 degrees of freedom, p = 0.0028 as R prints it.
     let (a, b) = published("sleep");
-    let comparison = Comparer::new().compare_repeats(&a, &b, Better::Higher, Ratio(1e3)).unwrap();
+    let comparison =
+        Comparer::new().compare_repetitions(&a, &b, Better::Higher, Ratio(1e3)).unwrap();
     let paired = check(&comparison, Method::PairedT).unwrap();
     assert!((paired.p.unwrap() - 0.00283).abs() < 1e-5);
     assert!((check(&comparison, Method::Welch).unwrap().p.unwrap() - 0.07939).abs() < 1e-5);
 }
 
 #[test]
-fn the_permutation_p_is_the_share_of_splits() {
+fn permutation_p_is_the_fraction_of_splits() {
     let (a, b) = published("splits");
-    let comparison = Comparer::new().compare_repeats(&a, &b, Better::Higher, FIVE).unwrap();
+    let comparison = Comparer::new().compare_repetitions(&a, &b, Better::Higher, FIVE).unwrap();
     near(comparison.p, values("splits_p")[0], 1e-9);
 }
 
@@ -194,34 +198,37 @@ fn the_permutation_p_is_the_share_of_splits() {
 fn checks_that_agree_change_nothing() {
     let (a, b) = (around(100.0), around(120.0));
     let plain = compare(&a, &b, Better::Higher);
-    let checked =
-        Comparer::new().compare_repeats(&blocks(&a), &blocks(&b), Better::Higher, FIVE).unwrap();
+    let checked = Comparer::new()
+        .compare_repetitions(&blocks(&a), &blocks(&b), Better::Higher, FIVE)
+        .unwrap();
     assert_eq!(checked.checks.len(), 3);
     assert!(checked.checks.iter().all(|check| !check.disagrees && check.p.unwrap() < 0.001));
     assert_eq!(Comparison { checks: Vec::new(), ..checked }, plain);
 }
 
 #[test]
-fn a_mean_that_goes_its_own_way_withholds_the_verdict() {
+fn contradicting_mean_withholds_the_verdict() {
     // Nine of ten values are 6 % higher; one stalls and takes the mean down.
     let a: Vec<f64> = (0..10).map(|i| 100.0 + 0.1 * f64::from(i)).collect();
     let mut b: Vec<f64> = a.iter().map(|value| value * 1.06).collect();
     b[0] = 10.0;
     assert!(matches!(compare(&a, &b, Better::Higher).verdict, Verdict::Differs { .. }));
-    let checked =
-        Comparer::new().compare_repeats(&blocks(&a), &blocks(&b), Better::Higher, FIVE).unwrap();
+    let checked = Comparer::new()
+        .compare_repetitions(&blocks(&a), &blocks(&b), Better::Higher, FIVE)
+        .unwrap();
     assert!(matches!(checked.verdict, Verdict::Inconclusive { .. }));
     assert!(check(&checked, Method::Welch).unwrap().disagrees);
     assert!(check(&checked, Method::PairedT).unwrap().disagrees);
     assert!(!check(&checked, Method::MedianRatio).unwrap().disagrees);
-    let warned = |w: &Warning| matches!(w, Warning::Disagree { what } if what.contains("Welch"));
+    let warned =
+        |w: &Warning| matches!(w, Warning::EstimatesDisagree { what } if what.contains("Welch"));
     assert!(checked.warnings.iter().any(warned), "{:?}", checked.warnings);
 }
 
 #[test]
-fn a_check_with_the_other_sign_for_certain_disagrees() {
+fn significant_check_of_opposite_sign_disagrees() {
     // Within each block the second is 1 % slower; its blocks are the better ones.
-    let sample = |values: &[f64]| Sample::of_repeats(&blocks(values), Better::Higher).unwrap();
+    let sample = |values: &[f64]| Sample::of_repetitions(&blocks(values), Better::Higher).unwrap();
     let a: Vec<f64> = (0..8).map(|i| 100.0 * (1.0 + 0.001 * f64::from(i))).collect();
     let b: Vec<f64> = a.iter().map(|value| value * 0.99).collect();
     let found = |estimate: f64| checks((&sample(&a), &sample(&b)), Some(0.5), estimate, 0.05);
@@ -232,9 +239,9 @@ fn a_check_with_the_other_sign_for_certain_disagrees() {
 }
 
 #[test]
-fn checks_that_the_values_do_not_allow_are_left_out() {
-    let of = |a: &[Repeat], b: &[Repeat]| {
-        let all = Comparer::new().compare_repeats(a, b, Better::Higher, FIVE).unwrap().checks;
+fn impossible_checks_are_omitted() {
+    let of = |a: &[Repetition], b: &[Repetition]| {
+        let all = Comparer::new().compare_repetitions(a, b, Better::Higher, FIVE).unwrap().checks;
         all.into_iter().map(|check| (check.method, check.p.is_some())).collect::<Vec<_>>()
     };
     let (a, b) = (blocks(&around(100.0)), blocks(&around(101.0)));
@@ -243,8 +250,8 @@ fn checks_that_the_values_do_not_allow_are_left_out() {
     let mut unknown = a.clone();
     unknown[3].block = None;
     assert_eq!(of(&unknown, &b), [(Method::Welch, true), (Method::MedianRatio, true)]);
-    let shifted: Vec<Repeat> =
-        b.iter().map(|r| Repeat { block: r.block.map(|block| block + 3), ..*r }).collect();
+    let shifted: Vec<Repetition> =
+        b.iter().map(|r| Repetition { block: r.block.map(|block| block + 3), ..*r }).collect();
     assert_eq!(of(&a, &shifted), [(Method::Welch, true), (Method::MedianRatio, true)]);
     let same = blocks(&[7.0; 8]);
     let expected = [(Method::Welch, false), (Method::PairedT, false), (Method::MedianRatio, true)];
@@ -288,7 +295,7 @@ fn under_permuted_labels_p_is_uniform() {
 }
 
 #[test]
-fn error_and_power_are_those_of_the_essay() {
+fn error_rate_and_power_match_the_method_page() {
     // 10 against 10, 1000 runs: false positives 5.3, 4.4, and 4.7 %, and 99.9, 74, and 76 % of
     // true differences of 5 % found. Standard errors 0.7 and 1.4 points.
     fn two_modes(rng: &mut fastrand::Rng) -> f64 {
@@ -308,12 +315,12 @@ fn error_and_power_are_those_of_the_essay() {
     let mut comparer = Comparer::new();
     for (draw, error, power) in shapes {
         let mut share = |factor: f64| {
-            let told = (0..1000).filter(|_| {
+            let result = (0..1000).filter(|_| {
                 let a: Vec<f64> = (0..10).map(|_| draw(&mut rng)).collect();
                 let b: Vec<f64> = (0..10).map(|_| factor * draw(&mut rng)).collect();
                 comparer.compare(&a, &b, Better::Higher, FIVE).unwrap().p <= 0.05
             });
-            told.count() as f64 / 10.0
+            result.count() as f64 / 10.0
         };
         let (wrong, right) = (share(1.0), share(1.05));
         assert!((wrong - error).abs() < 2.0, "{wrong} % against {error} %");
@@ -322,10 +329,10 @@ fn error_and_power_are_those_of_the_essay() {
 }
 
 #[test]
-fn the_farthest_values_have_finite_ratios() {
+fn extreme_values_have_finite_ratios() {
     let (low, high) = (blocks(&[1e-300; 8]), blocks(&[1e300; 8]));
     for (a, b, side) in [(&low, &high, Side::Better), (&high, &low, Side::Worse)] {
-        let comparison = Comparer::new().compare_repeats(a, b, Better::Higher, FIVE).unwrap();
+        let comparison = Comparer::new().compare_repetitions(a, b, Better::Higher, FIVE).unwrap();
         assert_eq!(comparison.verdict, differs(side, Size::AtLeast));
         let interval = comparison.interval.unwrap();
         for ratio in [comparison.ratio.0, interval.low, interval.high] {
@@ -334,17 +341,17 @@ fn the_farthest_values_have_finite_ratios() {
     }
 }
 
-/// Numbers of every kind, the sound ones more often.
-fn hostile() -> impl Strategy<Value = Vec<Repeat>> {
+/// Lists with numbers of every kind, valid ones more often.
+fn hostile() -> impl Strategy<Value = Vec<Repetition>> {
     let strange = vec![f64::NAN, f64::INFINITY, 0.0, -0.0, -1.0, 1e-300, 1e300, 5e-324, f64::MAX];
     let value = prop_oneof![
         8 => 0.5f64..2.0,
         4 => (1u8..4).prop_map(f64::from),
         1 => prop::sample::select(strange),
     ];
-    let repeat = (prop::option::weighted(0.9, 0u32..6), value)
-        .prop_map(|(block, value)| Repeat { block, value });
-    prop::collection::vec(repeat, 0..10)
+    let repetition = (prop::option::weighted(0.9, 0u32..6), value)
+        .prop_map(|(block, value)| Repetition { block, value });
+    prop::collection::vec(repetition, 0..10)
 }
 
 proptest! {
@@ -405,13 +412,13 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_in_has_a_typed_answer(
-        a in hostile(), b in hostile(), threshold in prop::sample::select(vec![0.05, 0.0, -2.0, 1e300]),
+    fn invalid_input_yields_a_typed_error(
+        a in hostile(), b in hostile(), margin in prop::sample::select(vec![0.05, 0.0, -2.0, 1e300]),
     ) {
-        let fault = |list: &[Repeat]| {
+        let fault = |list: &[Repetition]| {
             list.is_empty() || list.iter().any(|r| !(r.value.is_finite() && r.value > 0.0))
         };
-        match Comparer::new().compare_repeats(&a, &b, Better::Lower, Ratio(threshold)) {
+        match Comparer::new().compare_repetitions(&a, &b, Better::Lower, Ratio(margin)) {
             Err(_) => prop_assert!(fault(&a) || fault(&b)),
             Ok(comparison) => {
                 prop_assert!(!fault(&a) && !fault(&b));
@@ -427,20 +434,20 @@ proptest! {
     }
 
     #[test]
-    fn order_of_repeats_and_numbers_of_blocks_do_not_matter(
+    fn order_of_repetitions_and_numbers_of_blocks_do_not_matter(
         a in prop::collection::vec(50.0f64..150.0, 6..9),
         b in prop::collection::vec(50.0f64..150.0, 6..9),
         seed: u64,
     ) {
-        let of = |a: &[Repeat], b: &[Repeat]| {
-            Comparer::new().compare_repeats(a, b, Better::Higher, FIVE).unwrap()
+        let of = |a: &[Repetition], b: &[Repetition]| {
+            Comparer::new().compare_repetitions(a, b, Better::Higher, FIVE).unwrap()
         };
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut mixed = |values: &[f64]| {
-            let mut repeats = blocks(values);
-            repeats.iter_mut().for_each(|r| r.block = r.block.map(|block| block * 7 + 2));
-            rng.shuffle(&mut repeats);
-            repeats
+            let mut repetitions = blocks(values);
+            repetitions.iter_mut().for_each(|r| r.block = r.block.map(|block| block * 7 + 2));
+            rng.shuffle(&mut repetitions);
+            repetitions
         };
         let (one, other) = (of(&blocks(&a), &blocks(&b)), of(&mixed(&a), &mixed(&b)));
         prop_assert_eq!(one, other);

@@ -2,21 +2,21 @@ use std::collections::BTreeMap;
 
 use expect_test::expect;
 use model::{
-    Cell, Environment, FilesystemLevel, Fullness, Nanos, Point, Profile, Scale,
+    Cell, Environment, FilesystemLevel, FillLevel, Nanos, Profile, Scale, WorkloadParameters,
     record::{CellState, Outcome, RunInfo, TrialRecord},
 };
 
 use super::*;
 
 fn cell(filesystem: &str) -> CellRecord {
-    let workload = Point { suite: "iozone".into(), parameters: BTreeMap::new() };
+    let workload = WorkloadParameters { suite: "iozone".into(), parameters: BTreeMap::new() };
     let cell = Cell {
         filesystem: FilesystemLevel::plain(filesystem),
         workload,
         scheduler: None,
-        fullness: Fullness(0),
-        factors: Default::default(),
-        twin: false,
+        fill_level: FillLevel(0),
+        settings: Default::default(),
+        aa_duplicate: false,
     };
     CellRecord {
         id: cell.id(),
@@ -32,7 +32,7 @@ fn trial(cell: usize, options: &str) -> TrialRecord {
     environment.set("mount.options", options);
     TrialRecord {
         cell,
-        repeat: 0,
+        repetition: 0,
         attempt: 0,
         started_unix: Nanos(0),
         elapsed: Nanos(1),
@@ -40,7 +40,7 @@ fn trial(cell: usize, options: &str) -> TrialRecord {
         samples: Vec::new(),
         histograms: Vec::new(),
         series: Vec::new(),
-        evidence: Vec::new(),
+        activity: Vec::new(),
         warnings: Vec::new(),
         actions: Vec::new(),
         environment,
@@ -58,12 +58,12 @@ fn run(filesystems: &[&str], facts: &[(&str, &str)]) -> RunRecord {
             title: "a run".into(),
             plan_name: "plan".into(),
             plan_text: String::new(),
-            amendments: Vec::new(),
+            overrides: Vec::new(),
             scale: Scale::ONE,
             profile: Profile::Quick,
-            repeats: None,
+            repetitions: None,
             seed: facts.len() as u64,
-            view: None,
+            study: None,
             storage: "image file of 1GiB (full allocation) on a loop device".into(),
             started_unix: Nanos(facts.len() as u64),
             ended_unix: None,
@@ -76,28 +76,28 @@ fn run(filesystems: &[&str], facts: &[(&str, &str)]) -> RunRecord {
     }
 }
 
-fn told(conditions: &Conditions) -> String {
+fn result(conditions: &Conditions) -> String {
     let line = |difference: &Difference| {
-        let Difference { severity, what, first, second, way } = difference;
-        let way = way.map_or("", Way::name);
-        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "·".into());
-        let word = format!("{} {way}", severity.name());
-        format!("{} {what}: {} | {}\n", word.trim_end(), told(first), told(second))
+        let Difference { severity, what, first, second, aspect } = difference;
+        let aspect = aspect.map_or("", Aspect::name);
+        let result = |value: &Option<String>| value.clone().unwrap_or_else(|| "·".into());
+        let word = format!("{} {aspect}", severity.name());
+        format!("{} {what}: {} | {}\n", word.trim_end(), result(first), result(second))
     };
     conditions.differences.iter().map(line).collect()
 }
 
 #[test]
-fn a_run_does_not_differ_from_itself() {
+fn run_does_not_differ_from_itself() {
     let run = run(&["ext4"], &[("kernel.release", "6.8")]);
-    let conditions = Conditions::of(&run, &run);
+    let conditions = Conditions::between(&run, &run);
     assert_eq!(conditions.differences, []);
     assert_eq!(conditions.shared, ["ext4 · iozone"]);
     assert!(conditions.only_first.is_empty() && conditions.only_second.is_empty());
 }
 
 #[test]
-fn what_always_differs_is_not_told() {
+fn always_different_facts_are_omitted() {
     let first = run(
         &["ext4"],
         &[
@@ -121,11 +121,11 @@ fn what_always_differs_is_not_told() {
             ("device.sda2.queue.rotational", "0"),
         ],
     );
-    expect![""].assert_eq(&told(&Conditions::of(&first, &second)));
+    expect![""].assert_eq(&result(&Conditions::between(&first, &second)));
 }
 
 #[test]
-fn differences_come_by_severity() {
+fn differences_are_sorted_by_severity() {
     let mut first = run(
         &["ext4", "xfs"],
         &[
@@ -145,11 +145,11 @@ fn differences_come_by_severity() {
         ],
     );
     second.info.profile = Profile::Rigorous;
-    second.info.amendments = vec![("record".into(), "4KiB".into()), ("seed".into(), "7".into())];
+    second.info.overrides = vec![("block_size".into(), "4KiB".into()), ("seed".into(), "7".into())];
     first.cells[0].cell.filesystem.mount = "noatime".into();
     first.trials = vec![trial(0, "rw,noatime"), trial(0, "rw,noatime"), trial(1, "rw")];
     second.trials = vec![trial(0, "rw,relatime")];
-    let conditions = Conditions::of(&first, &second);
+    let conditions = Conditions::between(&first, &second);
     expect![[r#"
         severe storage device.loop[0].queue.rotational: 0 | 1
         severe filesystem filesystem.ext4.mounted: rw,noatime | rw,relatime
@@ -158,30 +158,30 @@ fn differences_come_by_severity() {
         other cpu.turbo_off: · | 1
         other memory.total_bytes: 16800000000 | 16800400000
         other run.profile: quick | rigorous
-        other set.record: · | 4KiB
+        other set.block_size: · | 4KiB
         other vm.swappiness: 60 | ·
-    "#]].assert_eq(&told(&conditions));
+    "#]].assert_eq(&result(&conditions));
     assert_eq!(conditions.shared, ["ext4 · iozone"]);
     assert_eq!(conditions.only_first, ["xfs · iozone"]);
     assert_eq!(conditions.only_second, ["btrfs · iozone"]);
-    assert_eq!(conditions.at(Severity::Other).count(), 5);
+    assert_eq!(conditions.with_severity(Severity::Other).count(), 5);
 }
 
 #[test]
-fn another_amount_of_memory_is_severe() {
+fn memory_size_difference_is_severe() {
     let of = |bytes: &str| run(&[], &[("memory.total_bytes", bytes)]);
-    let conditions = Conditions::of(&of("16000000000"), &of("8000000000"));
-    assert_eq!(conditions.at(Severity::Severe).count(), 1);
+    let conditions = Conditions::between(&of("16000000000"), &of("8000000000"));
+    assert_eq!(conditions.with_severity(Severity::Severe).count(), 1);
 }
 
-/// The ways that two lists of facts belong to.
-fn ways(first: &[(&str, &str)], second: &[(&str, &str)]) -> Vec<&'static str> {
-    let conditions = Conditions::of(&run(&["ext4"], first), &run(&["ext4"], second));
-    conditions.ways().into_iter().map(Way::name).collect()
+/// Aspects of the differences between two lists of facts.
+fn aspects(first: &[(&str, &str)], second: &[(&str, &str)]) -> Vec<&'static str> {
+    let conditions = Conditions::between(&run(&["ext4"], first), &run(&["ext4"], second));
+    conditions.aspects().into_iter().map(Aspect::name).collect()
 }
 
 #[test]
-fn a_severe_difference_belongs_to_one_way() {
+fn severe_difference_belongs_to_one_aspect() {
     let cases: [(&str, &str, &str, &[&str]); 13] = [
         ("kernel.release", "6.1", "6.12", &["kernel"]),
         ("kernel.version", "#1 SMP", "#2 SMP", &["kernel"]),
@@ -198,75 +198,78 @@ fn a_severe_difference_belongs_to_one_way() {
         ("memory.swap_in_use", "no", "yes", &[]),
     ];
     for (name, first, second, expected) in cases {
-        assert_eq!(ways(&[(name, first)], &[(name, second)]), expected, "{name}");
-        assert_eq!(ways(&[(name, second)], &[(name, first)]), expected, "{name} the other way");
+        assert_eq!(aspects(&[(name, first)], &[(name, second)]), expected, "{name}");
+        assert_eq!(aspects(&[(name, second)], &[(name, first)]), expected, "{name} reversed");
     }
 }
 
 #[test]
-fn what_makes_trials_count_is_a_way_and_what_makes_them_many_is_none() {
+fn trial_validity_is_an_aspect_and_repetition_count_is_not() {
     let with = |key: &str, value: &str| {
         let mut run = run(&["ext4"], &[]);
-        run.info.amendments = vec![(key.into(), value.into())];
+        run.info.overrides = vec![(key.into(), value.into())];
         run
     };
-    let ways =
-        |other: &RunRecord| Vec::from_iter(Conditions::of(&run(&["ext4"], &[]), other).ways());
-    assert_eq!(ways(&with("invalid", "keep")), [Way::Plan]);
-    for (key, value) in [("budget", "2h"), ("twins", "each"), ("fsck", "false"), ("repeats", "9")] {
-        assert_eq!(ways(&with(key, value)), [], "{key}");
+    let aspects = |other: &RunRecord| {
+        Vec::from_iter(Conditions::between(&run(&["ext4"], &[]), other).aspects())
+    };
+    assert_eq!(aspects(&with("invalid_trials", "keep")), [Aspect::Plan]);
+    for (key, value) in [
+        ("time_limit", "2h"),
+        ("aa_control", "per-workload"),
+        ("fsck", "false"),
+        ("repetitions", "9"),
+    ] {
+        assert_eq!(aspects(&with(key, value)), [], "{key}");
     }
     let mut other = run(&["ext4"], &[]);
     other.info.profile = Profile::Rigorous;
-    assert_eq!(ways(&other), []);
+    assert_eq!(aspects(&other), []);
 }
 
 #[test]
-fn what_follows_from_another_condition_belongs_to_its_way() {
+fn derived_condition_belongs_to_aspect_of_its_cause() {
     let facts = |model, meltdown| [("cpu.model", model), ("cpu.mitigation.meltdown", meltdown)];
-    assert_eq!(ways(&facts("one", "Not affected"), &facts("other", "PTI")), ["machine"]);
+    assert_eq!(aspects(&facts("one", "Not affected"), &facts("other", "PTI")), ["machine"]);
     let mut first = run(&["ext4"], &[("kernel.release", "6.1")]);
     let mut second = run(&["ext4"], &[("kernel.release", "6.12")]);
     first.trials = vec![trial(0, "rw,relatime")];
     second.trials = vec![trial(0, "rw,relatime,more")];
-    assert_eq!(Vec::from_iter(Conditions::of(&first, &second).ways()), [Way::Kernel]);
+    assert_eq!(Vec::from_iter(Conditions::between(&first, &second).aspects()), [Aspect::Kernel]);
     second.cells[0].cell.filesystem.mount = "more".into();
-    let ways = Conditions::of(&first, &second).ways();
-    assert_eq!(Vec::from_iter(ways), [Way::Kernel, Way::Filesystem]);
+    let aspects = Conditions::between(&first, &second).aspects();
+    assert_eq!(Vec::from_iter(aspects), [Aspect::Kernel, Aspect::Filesystem]);
 }
 
 #[test]
-fn a_measured_directory_is_told_by_what_is_mounted_there() {
+fn measured_directory_is_identified_by_its_mount() {
     let of = |place: &str, source: &str, kind: &str| {
         let facts = [("backing.source", source), ("backing.fstype", kind)];
         let mut run = run(&["directory"], &facts);
         run.info.storage = format!("directory {place}");
         run
     };
-    let ways =
-        |one: &RunRecord, other: &RunRecord| Vec::from_iter(Conditions::of(one, other).ways());
-    let first = of("/a", "/dev/sda1", "ext4");
-    assert_eq!(ways(&first, &of("/b", "/dev/sda1", "ext4")), []);
-    assert_eq!(ways(&first, &of("/a", "/dev/sda1", "xfs")), [Way::Filesystem]);
-    let both = [Way::Storage, Way::Filesystem];
-    assert_eq!(ways(&first, &of("/b", "/dev/sdb1", "xfs")), both);
-}
-
-#[test]
-fn the_memory_limit_is_no_matter_of_the_storage() {
-    let of = |words: &str| {
-        let mut run = run(&["ext4"], &[]);
-        run.info.storage = format!("image file of 1GiB on a loop device{words}");
-        run
+    let aspects = |one: &RunRecord, other: &RunRecord| {
+        Vec::from_iter(Conditions::between(one, other).aspects())
     };
-    let conditions = Conditions::of(&of(", memory limited to 1GiB"), &of(""));
-    assert_eq!(Vec::from_iter(conditions.ways()), [Way::Settings]);
+    let first = of("/a", "/dev/sda1", "ext4");
+    assert_eq!(aspects(&first, &of("/b", "/dev/sda1", "ext4")), []);
+    assert_eq!(aspects(&first, &of("/a", "/dev/sda1", "xfs")), [Aspect::Filesystem]);
+    let both = [Aspect::Storage, Aspect::Filesystem];
+    assert_eq!(aspects(&first, &of("/b", "/dev/sdb1", "xfs")), both);
 }
 
 #[test]
-fn every_way_has_its_name() {
-    for way in Way::ALL {
-        assert_eq!(Way::named(way.name()), Some(way));
+fn memory_limit_is_not_a_storage_difference() {
+    let limited = run(&["ext4"], &[("memory.limit_bytes", "1073741824")]);
+    let conditions = Conditions::between(&limited, &run(&["ext4"], &[]));
+    assert_eq!(Vec::from_iter(conditions.aspects()), [Aspect::Settings]);
+}
+
+#[test]
+fn every_aspect_has_a_name() {
+    for aspect in Aspect::ALL {
+        assert_eq!(Aspect::from_name(aspect.name()), Some(aspect));
     }
-    assert_eq!(Way::named("weather"), None);
+    assert_eq!(Aspect::from_name("weather"), None);
 }

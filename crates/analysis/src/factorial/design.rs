@@ -1,42 +1,42 @@
-//! The columns of the model, and the sums that its fits take.
+//! Design matrix of the model, and the sums that its fits use.
 //!
-//! A column is the same for all trials of one combination of levels, so the columns are kept once
-//! for each combination. All block effects are taken out by taking off the block's mean; what each
-//! block adds to the normal equations is kept apart, so that resampling blocks adds these parts up
-//! anew instead of going through the trials.
+//! A column is the same for all trials of one combination of levels, so columns are stored once per
+//! combination. Block effects are removed by subtracting the block mean. The contribution of each
+//! block to the normal equations is stored separately, so that resampling blocks adds up
+//! contributions instead of iterating over trials.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{Factor, Observation, Source};
 use crate::count;
 
-/// A pivot below this share of its diagonal means that its column follows from others.
+/// Relative pivot below which a column depends linearly on others.
 const DEPENDENT: f64 = 1e-9;
 
-/// One value, with everything else by index.
+/// Value with its indexes.
 struct Trial {
     cell: usize,
     block: usize,
-    /// ln y less the mean over all trials.
+    /// ln y minus the mean over all trials.
     value: f64,
 }
 
-/// The columns of a model over the data.
+/// Columns of a model over the data.
 pub(super) struct Design {
     sources: Vec<Source>,
-    /// The columns of each term.
+    /// Columns of each term.
     columns: Vec<Range<usize>>,
-    /// The columns' values for each combination that was measured.
+    /// Values of the columns for each measured combination.
     codes: Vec<Vec<f64>>,
-    /// By block, then by combination, then by value.
+    /// Sorted by block, combination, and value.
     trials: Vec<Trial>,
-    /// The trials of each block.
+    /// Trials of each block.
     blocks: Vec<Range<usize>>,
     blocked: bool,
     missing: u32,
 }
 
-/// What a fit needs to know of the data.
+/// Sums over the data that a fit uses.
 #[derive(Clone)]
 pub(super) struct Sums {
     /// Products of columns within blocks.
@@ -47,13 +47,13 @@ pub(super) struct Sums {
     pub(super) within: f64,
     /// Squares of values around the mean.
     pub(super) total: f64,
-    /// How many values.
+    /// Number of values.
     pub(super) values: f64,
-    /// How many blocks.
+    /// Number of blocks.
     pub(super) blocks: f64,
 }
 
-/// What one block adds to them.
+/// Contribution of one block.
 pub(super) struct Part {
     gram: Vec<f64>,
     right: Vec<f64>,
@@ -64,7 +64,7 @@ pub(super) struct Part {
 }
 
 impl Sums {
-    /// Adds up the parts of blocks; each counts as a block of its own, however often it comes.
+    /// Adds up contributions; each counts as a separate block, regardless of repetitions.
     pub(super) fn of<'a>(parts: impl Iterator<Item = &'a Part>) -> Self {
         let mut own = Self {
             gram: Vec::new(),
@@ -92,14 +92,14 @@ impl Sums {
 }
 
 impl Design {
-    /// The model of factors that were checked; interactions only if every combination that was
-    /// measured has at least two values.
+    /// Model of validated factors; includes interactions only if every measured combination has at
+    /// least two values.
     pub(super) fn new(factors: &[Factor], observations: &[Observation]) -> Self {
         let mut cells: BTreeMap<&[usize], u32> = BTreeMap::new();
         for observation in observations {
             *cells.entry(&observation.levels).or_default() += 1;
         }
-        let single = cells.values().any(|repeats| *repeats < 2);
+        let single = cells.values().any(|repetitions| *repetitions < 2);
         let mut sources: Vec<Source> = (0..factors.len()).map(Source::Main).collect();
         if !single {
             for one in 0..factors.len() {
@@ -137,17 +137,17 @@ impl Design {
         Self { sources, columns, codes, trials, blocks, blocked, missing }
     }
 
-    /// The terms: mains, then interactions.
+    /// Terms: main effects, then interactions.
     pub(super) fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// The columns of a term.
+    /// Columns of a term.
     pub(super) fn columns(&self, term: usize) -> Range<usize> {
         self.columns[term].clone()
     }
 
-    /// All columns, without blocks and the mean.
+    /// Number of columns, without blocks and the mean.
     pub(super) fn effects(&self) -> usize {
         self.columns.last().map_or(0, |columns| columns.end)
     }
@@ -156,7 +156,7 @@ impl Design {
         self.trials.len()
     }
 
-    /// Blocks; 1 if they are unknown.
+    /// Number of blocks; 1 if they are unknown.
     pub(super) fn blocks(&self) -> usize {
         self.blocks.len()
     }
@@ -165,20 +165,20 @@ impl Design {
         self.blocked
     }
 
-    /// Combinations that were not measured.
+    /// Number of combinations that were not measured.
     pub(super) fn missing(&self) -> u32 {
         self.missing
     }
 
-    /// The fewest and the most values of a combination that was measured.
-    pub(super) fn repeats(&self) -> (u32, u32) {
-        let mut repeats = vec![0; self.codes.len()];
-        self.trials.iter().for_each(|trial| repeats[trial.cell] += 1);
-        let least = repeats.iter().copied().min().unwrap_or(0);
-        (least, repeats.into_iter().max().unwrap_or(0))
+    /// Smallest and largest number of values of a measured combination.
+    pub(super) fn repetitions(&self) -> (u32, u32) {
+        let mut repetitions = vec![0; self.codes.len()];
+        self.trials.iter().for_each(|trial| repetitions[trial.cell] += 1);
+        let least = repetitions.iter().copied().min().unwrap_or(0);
+        (least, repetitions.into_iter().max().unwrap_or(0))
     }
 
-    /// The fewest blocks in which a combination was measured.
+    /// Smallest number of blocks in which a combination was measured.
     pub(super) fn least_blocks(&self) -> u32 {
         let mut blocks = vec![0; self.codes.len()];
         for (at, trial) in self.trials.iter().enumerate() {
@@ -190,17 +190,18 @@ impl Design {
         blocks.into_iter().min().unwrap_or(0)
     }
 
-    /// What each block adds.
+    /// Contribution of each block.
     pub(super) fn parts(&self) -> Vec<Part> {
         self.blocks.iter().map(|block| self.part(&self.trials[block.clone()])).collect()
     }
 
-    /// The sums over all blocks.
+    /// Sums over all blocks.
     pub(super) fn sums(&self) -> Sums {
         Sums::of(self.parts().iter())
     }
 
-    /// What blocks explain beyond all terms: by how much the residual grows without them.
+    /// Sum of squares that blocks explain beyond all terms: the increase of the residual without
+    /// them.
     pub(super) fn block_squares(&self, squares: &super::Squares) -> f64 {
         let whole = Sums::of([self.part(&self.trials)].iter());
         let order: Vec<usize> = (0..self.effects()).collect();
@@ -232,14 +233,14 @@ impl Design {
                 line.iter_mut().zip(&off).for_each(|(cell, other)| *cell += count * one * other);
             }
         }
-        // The values' squares, around their mean and as they are.
+        // Squares of the values, around their mean and raw.
         let within = trials.iter().map(|trial| (trial.value - mean).powi(2)).sum();
         let squares = trials.iter().map(|trial| trial.value * trial.value).sum();
         Part { gram, right, within, sum: mean * n, squares, values: n }
     }
 
-    /// The columns in the order in which a term comes directly after all terms that do not contain
-    /// it, and the term's place there. With `all`, those that contain it follow.
+    /// Order of columns in which a term comes directly after all terms that do not contain it, and
+    /// the position of the term. With `all`, those that contain it follow.
     pub(super) fn order(&self, term: usize, all: bool) -> (Vec<usize>, Range<usize>) {
         let contains = |other: &Source| match (self.sources[term], *other) {
             (Source::Main(own), Source::Interaction(one, two)) => own == one || own == two,
@@ -261,7 +262,7 @@ impl Design {
         (order, own)
     }
 
-    /// What is left of each trial's value after block means and coefficients of columns.
+    /// Residual of each trial after block means and coefficients of columns.
     pub(super) fn residuals(&self, coefficients: &[(usize, f64)]) -> Vec<f64> {
         let fitted: Vec<f64> = self
             .codes
@@ -278,7 +279,7 @@ impl Design {
         left
     }
 
-    /// Puts the values of each block in a random order.
+    /// Permutes the values of each block randomly.
     pub(super) fn shuffle(&self, values: &mut [f64], rng: &mut fastrand::Rng) {
         for block in &self.blocks {
             rng.shuffle(&mut values[block.clone()]);
@@ -292,7 +293,7 @@ impl Design {
         right
     }
 
-    /// As [`Design::right`], into memory that is there.
+    /// [`Design::right`] into existing memory.
     pub(super) fn right_into(&self, values: &[f64], right: &mut Vec<f64>) {
         let mut sums = vec![0.0; self.codes.len()];
         for (trial, value) in self.trials.iter().zip(values) {
@@ -306,8 +307,8 @@ impl Design {
     }
 }
 
-/// The columns of one combination: a level's own column is 1, those of all others 0; for the last
-/// level all are -1. An interaction has the products.
+/// Columns of one combination: a level's own column is 1, those of all others 0; for the last level
+/// all are -1. An interaction has the products.
 fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
     let main = |factor: usize| {
         let last = factors[factor].levels.len() - 1;
@@ -330,7 +331,7 @@ fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
     code
 }
 
-/// The trials in an order of their own, and whether all say their block.
+/// Sorted trials, and whether all have a block.
 fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec<Trial>, bool) {
     let blocked = observations.iter().all(|observation| observation.block.is_some());
     let mut all: Vec<(u32, &[usize], f64)> = observations
@@ -351,19 +352,19 @@ fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec
     (all.into_iter().map(trial).collect(), blocked)
 }
 
-/// Cholesky's decomposition of the products of some columns, in an order of their own.
+/// Cholesky decomposition of the products of some columns in a given order.
 ///
-/// Its forward solution of the products with values has one entry for each column: the part of the
-/// values along what the column adds to those before it. Its squared length is what they explain.
-/// (Golub and Van Loan, "Matrix Computations", section 4.2.)
+/// Its forward solution of the products with values has one entry per column: the part of the
+/// values along what the column adds to those before it. Its squared length is the sum of squares
+/// they explain. (Golub and Van Loan, "Matrix Computations", section 4.2.)
 pub(super) struct Cholesky {
-    /// The lower triangle, row by row; the diagonal is inverted.
+    /// Lower triangle, row by row; the diagonal is inverted.
     rows: Vec<f64>,
 }
 
 impl Cholesky {
-    /// The decomposition; `None` if a column follows from those before it. Of the products, the
-    /// lower triangle is read.
+    /// Decomposes; `None` if a column depends on those before it. Reads only the lower triangle of
+    /// the products.
     pub(super) fn new(gram: &[f64], order: &[usize]) -> Option<Self> {
         let width = gram.len().isqrt();
         let mut rows: Vec<f64> = Vec::with_capacity(order.len() * (order.len() + 1) / 2);
@@ -385,14 +386,14 @@ impl Cholesky {
         Some(Self { rows })
     }
 
-    /// The forward solution for products with values, which are in the columns' own order.
+    /// Forward solution for products with values, given in the original order of columns.
     pub(super) fn solve(&self, order: &[usize], right: &[f64]) -> Vec<f64> {
         let mut solution = Vec::new();
         self.solve_into(order, right, &mut solution);
         solution
     }
 
-    /// As [`Cholesky::solve`], into memory that is there.
+    /// [`Cholesky::solve`] into existing memory.
     pub(super) fn solve_into(&self, order: &[usize], right: &[f64], solution: &mut Vec<f64>) {
         solution.clear();
         let mut start = 0;
@@ -403,7 +404,7 @@ impl Cholesky {
         }
     }
 
-    /// The coefficients of the first columns of the order, fitted alone.
+    /// Coefficients of the first columns of the order, fitted alone.
     pub(super) fn coefficients(
         &self,
         order: &[usize],
@@ -422,7 +423,7 @@ impl Cholesky {
     }
 }
 
-/// Sum of products of two rows of the same length.
+/// Dot product of two rows of the same length.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

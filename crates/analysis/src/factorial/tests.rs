@@ -15,7 +15,7 @@ fn trial(levels: &[usize], block: u32, value: f64) -> Observation {
     Observation { levels: levels.to_vec(), block: Some(block), value }
 }
 
-/// A fully crossed run of `blocks` blocks; `ln` gives ln y without noise.
+/// Fully crossed run of `blocks` blocks; `ln` gives ln y without noise.
 fn run(
     levels: &[usize],
     blocks: u32,
@@ -38,15 +38,15 @@ fn run(
     all
 }
 
-fn term(told: &Factorial, source: Source) -> &Term {
-    told.terms.iter().find(|term| term.source == source).unwrap()
+fn term(result: &Factorial, source: Source) -> &Term {
+    result.terms.iter().find(|term| term.source == source).unwrap()
 }
 
 #[test]
-fn the_growth_of_teeth_gives_the_published_table() {
+fn tooth_growth_data_give_the_published_table() {
     // Crampton 1947, as `ToothGrowth` of R: anova(lm(len ~ supp * factor(dose))) prints sums of
     // squares 205.35, 2426.43, 108.32, residual 712.11, F 15.572, 91.999, 4.107, p of the
-    // interaction 0.0219. ω² from these numbers by hand: 0.0555, 0.6926, 0.0236.
+    // interaction 0.0219. ω² computed from these numbers: 0.0555, 0.6926, 0.0236.
     let growth = [
         [4.2, 11.5, 7.3, 5.8, 6.4, 10.0, 11.2, 11.2, 5.2, 7.0],
         [16.5, 16.5, 15.2, 17.3, 22.5, 17.3, 13.6, 14.5, 18.8, 15.5],
@@ -62,122 +62,130 @@ fn the_growth_of_teeth_gives_the_published_table() {
             observations.push(Observation { levels, block: None, value: f64::exp(*length) });
         }
     }
-    let told = analyze(&factors(&[2, 3]), &observations, 1).unwrap();
+    let result = analyze(&factors(&[2, 3]), &observations, 1).unwrap();
     let published =
         [(1, 205.35, 15.572, 0.0555), (2, 2426.43, 91.999, 0.6926), (2, 108.32, 4.107, 0.0236)];
-    for (term, (freedom, squares, f, share)) in told.terms.iter().zip(published) {
+    for (term, (freedom, squares, f, share)) in result.terms.iter().zip(published) {
         assert_eq!(term.freedom, freedom);
         near(term.squares, squares, 5e-5);
         near(term.f, f, 2e-4);
         near(term.share, share, 3e-3);
-        assert_eq!(term.interval, Err(Absent::Blocks));
+        assert_eq!(term.interval, Err(NotEstimable::Blocks));
     }
-    assert!(told.terms[0].p < 0.001 && told.terms[1].p < 0.000_1);
-    assert!((told.terms[2].p - 0.0219).abs() < 0.006, "{}", told.terms[2].p);
-    assert_eq!((told.residual_freedom, told.n, told.blocks, told.repeats), (54, 60, 0, (10, 10)));
-    let shares: f64 = told.terms.iter().map(|term| term.share).sum();
-    near(shares + told.residual_share, 1.0, 1e-12);
-    assert_eq!(told.block_share, None);
+    assert!(result.terms[0].p < 0.001 && result.terms[1].p < 0.000_1);
+    assert!((result.terms[2].p - 0.0219).abs() < 0.006, "{}", result.terms[2].p);
+    assert_eq!(
+        (result.residual_freedom, result.n, result.blocks, result.repetitions),
+        (54, 60, 0, (10, 10))
+    );
+    let shares: f64 = result.terms.iter().map(|term| term.share).sum();
+    near(shares + result.residual_share, 1.0, 1e-12);
+    assert_eq!(result.block_share, None);
 }
 
 #[test]
-fn unequal_repeats_in_blocks_agree_with_statsmodels() {
+fn unequal_repetitions_in_blocks_agree_with_statsmodels() {
     let observations: Vec<Observation> = lines("trial")
         .map(|numbers| {
             let whole = |at: usize| (0usize..99).find(|n| *n as f64 == numbers[at]).unwrap();
             trial(&[whole(1), whole(2), whole(3)], count(whole(0)), numbers[4])
         })
         .collect();
-    let told = analyze(&factors(&[3, 2, 3]), &observations, 1).unwrap();
-    for (term, name) in told.terms.iter().zip(["a", "b", "c", "a:b", "a:c", "b:c"]) {
+    let result = analyze(&factors(&[3, 2, 3]), &observations, 1).unwrap();
+    for (term, name) in result.terms.iter().zip(["a", "b", "c", "a:b", "a:c", "b:c"]) {
         let theirs = values(name);
         assert_eq!(f64::from(term.freedom), theirs[0]);
         near(term.squares, theirs[1], 1e-9);
         near(term.f, theirs[2], 1e-9);
         assert!((term.p - theirs[3]).abs() < 0.1 * theirs[3] + 0.000_2, "{} {theirs:?}", term.p);
     }
-    assert_eq!(f64::from(told.residual_freedom), values("residual")[0]);
-    assert_eq!((told.missing, told.blocks), (2, 8));
-    // ω² of blocks from the table's block and residual, and the total of the data.
+    assert_eq!(f64::from(result.residual_freedom), values("residual")[0]);
+    assert_eq!((result.missing, result.blocks), (2, 8));
+    // ω² of blocks from the block and residual sums of the table, and the total of the data.
     let logs: Vec<f64> = observations.iter().map(|o| o.value.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     let total: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
     let (block, residual) = (values("block"), values("residual"));
     let error = residual[1] / residual[0];
-    near(told.block_share.unwrap(), (block[1] - block[0] * error) / (total + error), 1e-9);
+    near(result.block_share.unwrap(), (block[1] - block[0] * error) / (total + error), 1e-9);
 }
 
 #[test]
-fn shares_follow_what_made_the_data() {
+fn fractions_match_the_simulated_effects() {
     let levels = [3, 3, 2];
     let observations = run(&levels, 8, 0.02, 4, |at, block| {
         let bad_pair = if at[0] == 1 && at[1] == 2 { -0.4 } else { 0.0 };
         0.2 * at[0] as f64 + bad_pair + 0.01 * f64::from(block)
     });
-    let told = analyze(&factors(&levels), &observations, 1).unwrap();
-    let (filesystem, pair) = (term(&told, Source::Main(0)), term(&told, Source::Interaction(0, 1)));
+    let result = analyze(&factors(&levels), &observations, 1).unwrap();
+    let (filesystem, pair) =
+        (term(&result, Source::Main(0)), term(&result, Source::Interaction(0, 1)));
     assert!(filesystem.share > 0.3 && filesystem.p < 0.001, "{filesystem:?}");
     assert!(pair.share > 0.15 && pair.p < 0.001, "{pair:?}");
-    assert!(term(&told, Source::Main(2)).share < 0.01);
-    for term in &told.terms {
+    assert!(term(&result, Source::Main(2)).share < 0.01);
+    for term in &result.terms {
         let interval = term.interval.unwrap();
         assert!(interval.low <= term.share && term.share <= interval.high, "{term:?}");
     }
-    let first = told.interaction_of(0);
+    let first = result.interaction_of(0);
     assert_eq!((first.len(), first[0].other, first[0].p), (2, 1, pair.p));
     let conditional = |factor| -> Vec<usize> {
-        told.conditional_on(factor).iter().map(|dependence| dependence.other).collect()
+        result.conditional_on(factor).iter().map(|dependence| dependence.other).collect()
     };
     assert_eq!((conditional(0), conditional(1), conditional(2)), (vec![1], vec![0], vec![]));
-    assert!(!told.mostly_noise());
-    assert!(told.block_share.unwrap() > 0.005);
-    let shares: f64 = told.terms.iter().map(|term| term.share).sum();
-    near(shares + told.residual_share + told.block_share.unwrap(), 1.0, 1e-9);
+    assert!(!result.mostly_noise());
+    assert!(result.block_share.unwrap() > 0.005);
+    let shares: f64 = result.terms.iter().map(|term| term.share).sum();
+    near(shares + result.residual_share + result.block_share.unwrap(), 1.0, 1e-9);
 }
 
 #[test]
-fn chance_is_mostly_noise() {
+fn data_without_effects_are_mostly_noise() {
     let levels = [4, 3];
-    let told = analyze(&factors(&levels), &run(&levels, 8, 0.1, 9, |_, _| 0.0), 1).unwrap();
-    assert!(told.mostly_noise(), "{}", told.residual_share);
-    assert!(told.terms.iter().all(|term| term.share < 0.1 && term.p > 0.01), "{:?}", told.terms);
+    let result = analyze(&factors(&levels), &run(&levels, 8, 0.1, 9, |_, _| 0.0), 1).unwrap();
+    assert!(result.mostly_noise(), "{}", result.residual_share);
+    assert!(
+        result.terms.iter().all(|term| term.share < 0.1 && term.p > 0.01),
+        "{:?}",
+        result.terms
+    );
 }
 
 #[test]
-fn p_is_right_as_often_as_promised() {
+fn p_values_keep_their_level() {
     // 60 runs without any effect: p <= 10 % for about 6 of each term; below 16 with 99.9 %.
     let levels = [3, 2];
     let mut shown = [0; 3];
     for seed in 0..60 {
         let observations = run(&levels, 3, 0.1, seed, |_, block| f64::from(block));
-        let told = analyze(&factors(&levels), &observations, 1).unwrap();
-        shown.iter_mut().zip(&told.terms).for_each(|(n, term)| *n += u32::from(term.p <= 0.1));
+        let result = analyze(&factors(&levels), &observations, 1).unwrap();
+        shown.iter_mut().zip(&result.terms).for_each(|(n, term)| *n += u32::from(term.p <= 0.1));
     }
     assert!(shown.iter().all(|n| (1..=15).contains(n)), "{shown:?}");
 }
 
 #[test]
-fn single_repeats_leave_the_interactions_out() {
+fn single_repetitions_have_no_interactions() {
     let levels = [3, 2];
-    let told = analyze(&factors(&levels), &run(&levels, 1, 0.1, 1, |_, _| 0.0), 1).unwrap();
-    assert_eq!(told.terms.len(), 2);
-    assert_eq!(told.interactions, Err(Absent::Repeats { least: 1, needed: 2 }));
-    assert!(told.interaction_of(0).is_empty());
+    let result = analyze(&factors(&levels), &run(&levels, 1, 0.1, 1, |_, _| 0.0), 1).unwrap();
+    assert_eq!(result.terms.len(), 2);
+    assert_eq!(result.interactions, Err(NotEstimable::Repetitions { least: 1, needed: 2 }));
+    assert!(result.interaction_of(0).is_empty());
     let five = analyze(&factors(&levels), &run(&levels, 5, 0.1, 1, |_, _| 0.0), 1).unwrap();
-    assert_eq!(five.terms[0].interval, Err(Absent::Repeats { least: 5, needed: 6 }));
+    assert_eq!(five.terms[0].interval, Err(NotEstimable::Repetitions { least: 5, needed: 6 }));
 }
 
 #[test]
-fn values_without_any_noise_have_no_residual() {
+fn values_without_noise_have_no_residual() {
     let levels = [2, 2];
-    let told = analyze(&factors(&levels), &run(&levels, 6, 0.0, 1, |at, _| at[0] as f64), 1);
-    let told = told.unwrap();
-    assert!(told.terms[0].share > 0.999_999 && told.terms[0].p < 0.01, "{:?}", told.terms[0]);
-    assert!(told.residual_share < 1e-9);
+    let result = analyze(&factors(&levels), &run(&levels, 6, 0.0, 1, |at, _| at[0] as f64), 1);
+    let result = result.unwrap();
+    assert!(result.terms[0].share > 0.999_999 && result.terms[0].p < 0.01, "{:?}", result.terms[0]);
+    assert!(result.residual_share < 1e-9);
 }
 
 #[test]
-fn what_cannot_carry_the_model_is_refused() {
+fn unsuitable_data_are_rejected() {
     let full = run(&[2, 2], 3, 0.1, 1, |_, _| 0.0);
     let of = |levels: &[usize], observations: &[Observation]| {
         analyze(&factors(levels), observations, 1).unwrap_err()
@@ -191,7 +199,7 @@ fn what_cannot_carry_the_model_is_refused() {
     let refused = of(&[2, 2], &part).to_string();
     assert_eq!(
         refused,
-        "filesystem=l1 was never measured at scheduler=l0; cross the factors fully"
+        "filesystem=l1 was never measured with scheduler=l0; measure all combinations"
     );
     let same: Vec<Observation> =
         full.iter().cloned().map(|o| Observation { value: 2.0, ..o }).collect();
@@ -205,8 +213,8 @@ fn what_cannot_carry_the_model_is_refused() {
 }
 
 #[test]
-fn effects_that_blocks_hide_are_refused() {
-    // Each level of the first factor was measured in blocks of its own.
+fn effects_confounded_with_blocks_are_rejected() {
+    // Each level of the first factor was measured in separate blocks.
     let mut observations = run(&[2, 2], 6, 0.1, 1, |_, _| 0.0);
     observations.retain(|o| o.block.is_some_and(|block| block % 2 == 0) == (o.levels[0] == 0));
     let refused = analyze(&factors(&[2, 2]), &observations, 1);
@@ -223,13 +231,13 @@ proptest! {
     ) {
         let levels = [3, 2];
         let observations = run(&levels, 6, 0.1, seed, |at, _| 0.1 * at[1] as f64);
-        let told = analyze(&factors(&levels), &observations, 7).unwrap();
+        let result = analyze(&factors(&levels), &observations, 7).unwrap();
         let mut turned = observations.clone();
         turned.reverse();
-        prop_assert_eq!(&told, &analyze(&factors(&levels), &turned, 7).unwrap());
+        prop_assert_eq!(&result, &analyze(&factors(&levels), &turned, 7).unwrap());
         turned.iter_mut().for_each(|observation| observation.value *= scale);
         let scaled = analyze(&factors(&levels), &turned, 7).unwrap();
-        for (one, other) in told.terms.iter().zip(&scaled.terms) {
+        for (one, other) in result.terms.iter().zip(&scaled.terms) {
             prop_assert!((one.share - other.share).abs() < 1e-9);
             prop_assert!((one.p - other.p).abs() < 1e-3);
             let (one, other) = (one.interval.unwrap(), other.interval.unwrap());

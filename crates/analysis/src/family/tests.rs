@@ -4,7 +4,7 @@ use super::*;
 use crate::reference::{near, values};
 
 #[test]
-fn holm_by_hand() {
+fn holm_matches_manual_computation() {
     // 4 · 0.005, 3 · 0.01, 2 · 0.03, then 0.04 lifted to its predecessor.
     let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
     let expected = [0.03, 0.06, 0.06, 0.02];
@@ -27,7 +27,7 @@ proptest! {
 }
 
 #[test]
-fn corrections_agree_with_statsmodels() {
+fn adjustments_agree_with_statsmodels() {
     for name in ["thrombolysis", "drawn"] {
         let of = |what: &str| values(&format!("{what}_{name}"));
         let p = of("p");
@@ -44,9 +44,9 @@ fn corrections_agree_with_statsmodels() {
 }
 
 #[test]
-fn benjamini_and_hochbergs_own_example() {
-    // Section 4.1 of the paper: of 15 comparisons the four smallest p-values are found at 0.05,
-    // where Holm's correction leaves three.
+fn benjamini_hochberg_example_is_reproduced() {
+    // Section 4.1 of the paper: of 15 comparisons the four smallest p-values are found at 0.05;
+    // Holm's adjustment keeps three.
     let p = values("p_thrombolysis");
     let screening = benjamini_hochberg(&p, 0.05);
     assert_eq!(screening.found.iter().filter(|found| **found).count(), 4);
@@ -56,7 +56,7 @@ fn benjamini_and_hochbergs_own_example() {
 }
 
 #[test]
-fn nothing_found_and_nothing_to_look_through() {
+fn empty_families_are_handled() {
     let none = benjamini_hochberg(&[0.5, f64::NAN, 7.0, -1.0], 0.0);
     assert_eq!(none.found, [false, false, false, true], "below 0 is 0");
     let empty = benjamini_hochberg(&[], 0.05);

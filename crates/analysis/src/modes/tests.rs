@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn two_modes_are_told_apart_with_the_gain_of_numpy() {
+fn two_modes_have_the_gain_of_numpy() {
     let modes = find(&values("modes")).unwrap();
     assert_eq!(modes.lower, [4, 5, 6]);
     assert_eq!(modes.higher, [0, 1, 2, 3, 7, 8, 9]);
@@ -17,7 +17,7 @@ fn two_modes_are_told_apart_with_the_gain_of_numpy() {
 }
 
 #[test]
-fn two_values_are_an_outlier_not_a_mode() {
+fn two_values_are_outliers_not_a_mode() {
     let mut values = vec![100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 85.0, 85.1];
     assert_eq!(find(&values), None);
     values.push(84.9);
@@ -29,7 +29,7 @@ fn ties_and_last_digits_are_one_mode() {
     assert_eq!(find(&[5.0; 20]), None);
     let digits: Vec<f64> = (0..20).map(|at| 5.0 + 1e-6 * f64::from(at % 2)).collect();
     assert_eq!(find(&digits), None);
-    // Ticks of a clock at 2 %: two values only, but told apart for certain.
+    // Clock ticks at 2 %: two values only, but significantly different.
     let ticks: Vec<f64> = (0..20).map(|at| 50.0 + f64::from(at % 2)).collect();
     let modes = find(&ticks).unwrap();
     assert_eq!((modes.lower.len(), modes.higher.len()), (10, 10));
@@ -39,7 +39,7 @@ fn ties_and_last_digits_are_one_mode() {
 }
 
 #[test]
-fn hostile_values_have_no_modes() {
+fn invalid_values_have_no_modes() {
     for values in hostile() {
         if let Some(modes) = find(&values) {
             assert!(values.iter().all(|v| v.is_finite() && *v > 0.0), "{values:?}");
@@ -48,7 +48,7 @@ fn hostile_values_have_no_modes() {
     }
 }
 
-/// In how many of 1000 cells two modes are found.
+/// Number of 1000 cells that are found to be bimodal.
 fn found(n: usize, mut draw: impl FnMut(&mut Rng, usize) -> Vec<f64>) -> u32 {
     let mut rng = Rng::with_seed(5);
     (0..1000).map(|_| u32::from(find(&draw(&mut rng, n)).is_some())).sum()
@@ -65,8 +65,8 @@ fn one_mode_is_rarely_split() {
 }
 
 #[test]
-fn modes_that_are_there_are_found() {
-    // 30 % at 0.85, each with 1 %; where at least 3 are on either side there are two modes.
+fn existing_modes_are_found() {
+    // 30 % at 0.85, each with 1 %; with at least 3 on either side there are two modes.
     let two = |rng: &mut Rng, n: usize| -> Vec<f64> {
         let lower = |at| if at * 10 < n * 3 { 85.0 } else { 100.0 };
         (0..n).map(|at| lower(at) * (1.0 + 0.01 * normal(rng))).collect()

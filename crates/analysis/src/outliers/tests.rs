@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn scores_are_those_of_scipy() {
+fn scores_agree_with_scipy() {
     let theirs = values("outlier_scores");
     for (ours, theirs) in scores(&values("modes"), None).into_iter().zip(theirs) {
         near(ours.unwrap(), theirs, 1e-9);
@@ -16,7 +16,7 @@ fn scores_are_those_of_scipy() {
 }
 
 #[test]
-fn labels_by_hand() {
+fn labels_match_manual_computation() {
     // The MAD of the logarithms is 0.01, so a score is 67.45 times the logarithm.
     let at = |log: f64| 50.0 * log.exp();
     let labels = label(
@@ -43,7 +43,7 @@ fn labels_by_hand() {
 }
 
 #[test]
-fn what_the_clock_cannot_tell_is_no_outlier() {
+fn difference_below_clock_resolution_is_not_an_outlier() {
     let mut durations = vec![100.0; 9];
     durations.push(101.0);
     assert_eq!(label(&durations, None)[9], Label::Mild, "0.6745 · 0.00995 / 0.001 = 6.7");
@@ -52,13 +52,13 @@ fn what_the_clock_cannot_tell_is_no_outlier() {
 }
 
 #[test]
-fn few_values_are_not_judged() {
+fn few_values_are_not_labeled() {
     assert_eq!(label(&[1.0, 1.0, 1.0, 1.0, 9.0], None), [Label::Ordinary; 5]);
     assert_eq!(label(&[1.0, 1.0, 1.0, 1.0, 1.0, 9.0], None)[5], Label::Severe);
 }
 
 #[test]
-fn what_has_no_logarithm_is_not_judged() {
+fn values_without_logarithm_are_not_labeled() {
     let mut values = vec![100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 150.0];
     let alone = label(&values, None);
     values.extend([f64::NAN, 0.0, -5.0, f64::INFINITY]);
@@ -71,7 +71,7 @@ fn what_has_no_logarithm_is_not_judged() {
     }
 }
 
-/// How many of 2000 cells with a spread of 3 % have a label at all, and a severe one.
+/// Number of 2000 cells with a spread of 3 % that have any label, and a severe one.
 fn labeled(n: usize) -> [u32; 2] {
     let mut rng = Rng::with_seed(4);
     let mut found = [0, 0];
@@ -84,7 +84,7 @@ fn labeled(n: usize) -> [u32; 2] {
 }
 
 #[test]
-fn plain_scatter_is_rarely_severe() {
+fn normal_scatter_is_rarely_severe() {
     let [_, severe] = labeled(8);
     assert!(severe <= 60, "{severe} of 2000 cells of 8");
     assert!(labeled(30)[1] <= 2, "of 30");
@@ -97,7 +97,7 @@ proptest! {
         factor in 1e-6f64..1e9,
         turn in 0usize..30,
     ) {
-        // Scores on the very limits may fall either way.
+        // Scores exactly at the limits may have either label.
         let clear = scores(&values, None).into_iter().flatten().all(|score| {
             (score.abs() - 3.5).abs() > 1e-6 && (score.abs() - 10.0).abs() > 1e-6
         });

@@ -1,12 +1,13 @@
-//! Compact letters: which cells of a family were not told apart, in a few characters each.
+//! Compact letter display: cells of a family that share a letter do not differ significantly.
 
-/// Compact letters by insertion and absorption, then a sweep for letters that add nothing.
+/// Compact letters by insertion and absorption, then a sweep for redundant letters.
 ///
 /// Source: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons",
 /// Journal of Computational and Graphical Statistics 13, 2004. `order` lists the cells best first,
-/// `apart` the pairs that were told apart; letter `a` goes to the column with the best cell.
+/// `apart` the pairs that differ significantly; letter `a` is assigned to the column with the best
+/// cell.
 pub(super) fn letters(order: &[usize], apart: &[(usize, usize)]) -> Vec<String> {
-    // Columns hold places in `order`, so that sorting columns sorts them by their best cell.
+    // Columns hold positions in `order`, so that sorting columns sorts them by their best cell.
     let place = |cell: usize| order.iter().position(|other| *other == cell);
     let places: Vec<(usize, usize)> =
         apart.iter().filter_map(|(one, other)| Some((place(*one)?, place(*other)?))).collect();
@@ -32,7 +33,7 @@ pub(super) fn letters(order: &[usize], apart: &[(usize, usize)]) -> Vec<String> 
     letters
 }
 
-/// Removes columns that lie inside another one.
+/// Removes columns that are subsets of another one.
 fn absorb(columns: &mut Vec<Vec<usize>>) {
     columns.sort();
     columns.dedup();
@@ -43,7 +44,7 @@ fn absorb(columns: &mut Vec<Vec<usize>>) {
     columns.retain(|column| !all.iter().any(|other| inside(column, other)));
 }
 
-/// Takes a cell out of a column wherever all it says there is said by other columns.
+/// Removes a cell from a column if other columns cover all its pairs there.
 fn sweep(columns: &mut Vec<Vec<usize>>, cells: usize, apart: &[(usize, usize)]) {
     let joined = |columns: &[Vec<usize>], one: usize, other: usize| {
         columns.iter().any(|column| column.contains(&one) && column.contains(&other))

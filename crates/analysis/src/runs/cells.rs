@@ -1,4 +1,4 @@
-//! Which cells of two runs belong together.
+//! Pairing of the cells of two runs.
 
 use std::collections::BTreeSet;
 
@@ -8,123 +8,124 @@ use model::{
     record::{CellRecord, PhaseInfo},
 };
 
-use super::{Pairs, Refused, Way, Which, numbers::Numbers};
+use super::{Aspect, CompareError, CompareOptions, Which, numbers::Numbers};
 use crate::{
     Conditions,
     conditions::{Difference, Severity, named},
     count,
 };
 
-/// By what two cells were paired.
+/// Criterion by which two cells were paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// They are the same cell.
+pub enum PairedBy {
+    /// Same cell.
     Identity,
-    /// The same workload, conditions, and name of the filesystem, which has other options.
+    /// Same workload, conditions, and filesystem name, with other options.
     Options,
-    /// The same workload and conditions on another filesystem.
+    /// Same workload and conditions on another filesystem.
     Workload,
 }
 
-/// A cell that is paired with none.
+/// Cell without a counterpart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lone {
-    /// Its filesystem and workload.
+pub struct Unpaired {
+    /// Filesystem and workload.
     pub name: String,
-    /// How many tests of it have values.
+    /// Number of its tests with values.
     pub tests: u32,
-    /// Why.
-    pub why: Why,
+    /// Reason.
+    pub reason: UnpairedReason,
 }
 
-/// Why a cell is paired with none.
+/// Reason that a cell is unpaired.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    /// It is a control.
-    #[error("a twin, which is compared with its own cell alone")]
-    Twin,
-    /// The other run has no such filesystem.
+pub enum UnpairedReason {
+    /// A/A duplicate.
+    #[error("A/A duplicate, compared with its original only")]
+    AaDuplicate,
+    /// The other run does not have this filesystem.
     #[error("the other run has no {0}")]
     Filesystem(String),
     /// The filesystem was compared with another one.
-    #[error("its filesystem there is compared with another one")]
+    #[error("its filesystem is compared with another one")]
     Taken,
-    /// The other run has no such workload on the filesystem.
-    #[error("the other run does not have this workload on it")]
+    /// The other run does not have this workload on the filesystem.
+    #[error("the other run does not have this workload on the filesystem")]
     Workload,
     /// The other run has the workload under other conditions.
-    #[error("the other run has it under other conditions: {0}")]
+    #[error("the other run has the workload under other conditions: {0}")]
     Conditions(&'static str),
 }
 
-/// Two cells that belong together, by their indexes.
+/// Paired cells, by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match {
     pub(super) first: usize,
     pub(super) second: usize,
-    pub(super) by: By,
+    pub(super) by: PairedBy,
 }
 
 impl Match {
-    /// Whether other options of filesystems cannot have touched it: it is the same cell, and
-    /// nothing that is known of its filesystem differed.
-    pub(super) fn untouched(&self, first: &RunRecord, conditions: &Conditions) -> bool {
+    /// True if other filesystem options cannot have affected it: it is the same cell, and no fact
+    /// of its filesystem differs.
+    pub(super) fn unaffected(&self, first: &RunRecord, conditions: &Conditions) -> bool {
         let level = &first.cells[self.first].cell.filesystem;
-        let kinds = [Some(&level.base), level.becomes.as_ref()];
+        let kinds = [Some(&level.fs_type), level.converted_to.as_ref()];
         let own = |difference: &Difference| {
             let what = &difference.what;
-            let of = what.strip_prefix("filesystem.").and_then(|rest| rest.rsplit_once('.'));
-            let fact = of.is_some_and(|(name, fact)| match OF_KINDS.contains(&fact) {
-                true => kinds.iter().flatten().any(|kind| *kind == name),
-                false => name == level.name,
+            let fact = difference.filesystem_fact().is_some_and(|(name, fact)| {
+                match OF_KINDS.contains(&fact) {
+                    true => kinds.iter().flatten().any(|kind| *kind == name),
+                    false => name == level.name,
+                }
             });
-            // What is mounted at a directory is under all of its cells.
-            fact || difference.way == Some(Way::Filesystem) && what.starts_with("backing.")
+            // The filesystem mounted at a directory affects all of its cells.
+            fact || difference.aspect == Some(Aspect::Filesystem) && what.starts_with("backing.")
         };
-        self.by == By::Identity && !conditions.differences.iter().any(own)
+        self.by == PairedBy::Identity && !conditions.differences.iter().any(own)
     }
 }
 
-/// Facts that are told of a kind of filesystem, not of a level of the axis: all levels that are
-/// made of it have them in common, whatever they are called.
+/// Facts of a filesystem type instead of a level of the axis: common to all levels of that type,
+/// regardless of their names.
 const OF_KINDS: [&str; 2] = ["tools", "mkfs"];
 
 /// All cells of two runs.
 #[derive(Debug)]
 pub(super) struct Matched {
     pub(super) pairs: Vec<Match>,
-    pub(super) only_first: Vec<Lone>,
-    pub(super) only_second: Vec<Lone>,
+    pub(super) only_first: Vec<Unpaired>,
+    pub(super) only_second: Vec<Unpaired>,
     /// Names of filesystems that were compared with others.
     names: BTreeSet<(String, String)>,
 }
 
 impl Matched {
-    /// The cells of the first run that are compared with a cell of the same filesystem.
+    /// Cells of the first run that are compared with a cell of the same filesystem.
     pub(super) fn shared(&self, first: &RunRecord) -> Vec<String> {
-        let same = self.pairs.iter().filter(|pair| pair.by != By::Workload);
+        let same = self.pairs.iter().filter(|pair| pair.by != PairedBy::Workload);
         same.map(|pair| named(&first.cells[pair.first])).collect()
     }
 
-    /// The filesystems that are compared with others, as differences.
+    /// Filesystems that are compared with others, as differences.
     pub(super) fn renamed(&self) -> Vec<Difference> {
         let difference = |(first, second): &(String, String)| Difference {
             severity: Severity::Severe,
             what: "filesystem".into(),
             first: Some(first.clone()),
             second: Some(second.clone()),
-            way: Some(Way::Filesystem),
+            aspect: Some(Aspect::Filesystem),
         };
         self.names.iter().map(difference).collect()
     }
 }
 
-/// Pairs the cells of two runs; pairs stand in the order of the first.
+/// CompareOptions the cells of two runs, in the order of the first.
 pub(super) fn matched(
     first: &RunRecord,
     second: &RunRecord,
-    how: &Pairs,
-) -> Result<Matched, Refused> {
+    how: &CompareOptions,
+) -> Result<Matched, CompareError> {
     let names = [filesystems(first), filesystems(second)];
     for (at, (one, other)) in how.rename.iter().enumerate() {
         let before = &how.rename[..at];
@@ -133,11 +134,11 @@ pub(super) fn matched(
             (Which::Second, other, &names[1], before.iter().any(|pair| pair.1 == *other)),
         ] {
             if twice {
-                return Err(Refused::PairedTwice { name: name.clone(), which });
+                return Err(CompareError::PairedTwice { name: name.clone(), which });
             }
             if !names.contains(name.as_str()) {
                 let known = names.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(Refused::NoSuchFilesystem { name: name.clone(), which, known });
+                return Err(CompareError::NoSuchFilesystem { name: name.clone(), which, known });
             }
         }
     }
@@ -157,92 +158,96 @@ pub(super) fn matched(
         }
     }
     let own: BTreeSet<usize> = pairs.iter().map(|pair| pair.first).collect();
-    let renamed = pairs.iter().filter(|pair| pair.by == By::Workload);
+    let renamed = pairs.iter().filter(|pair| pair.by == PairedBy::Workload);
     let name = |run: &RunRecord, cell: usize| run.cells[cell].cell.filesystem.name.clone();
     let renamed = renamed.map(|pair| (name(first, pair.first), name(second, pair.second)));
     Ok(Matched {
-        only_first: lone(first, &own, second, renames.iter().map(|(_, other)| other)),
-        only_second: lone(second, &taken, first, renames.iter().map(|(one, _)| one)),
+        only_first: unpaired(first, &own, second, renames.iter().map(|(_, other)| other)),
+        only_second: unpaired(second, &taken, first, renames.iter().map(|(one, _)| one)),
         names: renamed.collect(),
         pairs,
     })
 }
 
-/// The cells that one of the first run may be paired with, the closest first. A filesystem that is
-/// renamed is paired under its new name alone, and what it is renamed to with nothing else.
+/// Cells that a cell of the first run may be paired with, the closest first. A renamed filesystem
+/// is paired under its new name only, and the filesystem of that name with nothing else.
 fn candidates(
     record: &CellRecord,
     second: &RunRecord,
     renames: &[(String, String)],
-) -> Vec<(usize, By)> {
+) -> Vec<(usize, PairedBy)> {
     let cell = &record.cell;
-    if cell.twin {
+    if cell.aa_duplicate {
         return Vec::new();
     }
     let name = &cell.filesystem.name;
     let mut wanted = renames.iter().filter(|(one, _)| one == name).map(|(_, other)| other);
-    let others = second.cells.iter().enumerate().filter(|(_, other)| !other.cell.twin);
+    let others = second.cells.iter().enumerate().filter(|(_, other)| !other.cell.aa_duplicate);
     if let Some(wanted) = wanted.next() {
         let fits = |other: &CellRecord| {
             other.cell.filesystem.name == *wanted && apart(cell, &other.cell).is_none()
         };
-        return others.filter(|(_, other)| fits(other)).map(|(at, _)| (at, By::Workload)).collect();
+        return others
+            .filter(|(_, other)| fits(other))
+            .map(|(at, _)| (at, PairedBy::Workload))
+            .collect();
     }
     let free =
         |other: &CellRecord| renames.iter().all(|(_, taken)| *taken != other.cell.filesystem.name);
-    let mut found: Vec<(usize, By)> = others
+    let mut found: Vec<(usize, PairedBy)> = others
         .filter(|(_, other)| free(other))
         .filter_map(|(at, other)| {
             let options =
                 || other.cell.filesystem.name == *name && apart(cell, &other.cell).is_none();
             match other.id == record.id {
-                true => Some((at, By::Identity)),
-                false => options().then_some((at, By::Options)),
+                true => Some((at, PairedBy::Identity)),
+                false => options().then_some((at, PairedBy::Options)),
             }
         })
         .collect();
-    found.sort_by_key(|(_, by)| *by != By::Identity);
+    found.sort_by_key(|(_, by)| *by != PairedBy::Identity);
     found
 }
 
-/// What beside the filesystem two cells differ in; `None` if in nothing.
+/// Difference of two cells besides the filesystem; `None` if there is none.
 fn apart(one: &Cell, other: &Cell) -> Option<Option<&'static str>> {
     if one.workload != other.workload {
         return Some(None);
     }
     let what = [
         (one.scheduler != other.scheduler, "scheduler"),
-        (one.fullness != other.fullness, "how full it is"),
-        (one.factors != other.factors, "settings of the machine"),
+        (one.fill_level != other.fill_level, "fill level"),
+        (one.settings != other.settings, "system settings"),
     ];
     what.into_iter().find(|(differs, _)| *differs).map(|(_, what)| Some(what))
 }
 
-/// Names of the filesystems of a run, controls left out.
+/// Names of the filesystems of a run, without A/A duplicates.
 fn filesystems(run: &RunRecord) -> BTreeSet<&str> {
-    let cells = run.cells.iter().filter(|cell| !cell.cell.twin);
+    let cells = run.cells.iter().filter(|cell| !cell.cell.aa_duplicate);
     cells.map(|cell| cell.cell.filesystem.name.as_str()).collect()
 }
 
-/// The cells that are not paired, and why. `renamed` are the filesystems of the other run that are
-/// compared with those of other names.
-fn lone<'a>(
+/// Unpaired cells with the reason. `renamed` are the filesystems of the other run that are compared
+/// with those of other names.
+fn unpaired<'a>(
     run: &RunRecord,
     paired: &BTreeSet<usize>,
     other: &RunRecord,
     renamed: impl Iterator<Item = &'a String> + Clone,
-) -> Vec<Lone> {
+) -> Vec<Unpaired> {
     let there = filesystems(other);
-    let why = |cell: &Cell| {
+    let reason = |cell: &Cell| {
         let name = &cell.filesystem.name;
-        let own = || other.cells.iter().filter(|other| !other.cell.twin).map(|other| &other.cell);
+        let own =
+            || other.cells.iter().filter(|other| !other.cell.aa_duplicate).map(|other| &other.cell);
         let same = own().filter(|other| other.filesystem.name == *name);
         let close = same.filter_map(|other| apart(cell, other)).find_map(|apart| apart);
         match () {
-            () if cell.twin => Why::Twin,
-            () if renamed.clone().any(|other| other == name) => Why::Taken,
-            () if !there.contains(name.as_str()) => Why::Filesystem(name.clone()),
-            () => close.map_or(Why::Workload, Why::Conditions),
+            () if cell.aa_duplicate => UnpairedReason::AaDuplicate,
+            () if renamed.clone().any(|other| other == name) => UnpairedReason::Taken,
+            () if !there.contains(name.as_str()) => UnpairedReason::Filesystem(name.clone()),
+            () => close.map_or(UnpairedReason::Workload, UnpairedReason::Conditions),
         }
     };
     let cells = run.cells.iter().enumerate().filter(|(index, _)| !paired.contains(index));
@@ -250,13 +255,13 @@ fn lone<'a>(
     let tests = |index: usize, cell: &CellRecord| {
         let measured = cell.phases.iter().filter(|phase| phase.role == Role::Measure);
         let known =
-            |phase: &&PhaseInfo| !numbers.repeats(index, &phase.name, phase.primary).is_empty();
+            |phase: &&PhaseInfo| !numbers.repetitions(index, &phase.name, phase.primary).is_empty();
         count(measured.filter(known).count())
     };
-    let lone = |(index, cell): (usize, &CellRecord)| Lone {
+    let unpaired = |(index, cell): (usize, &CellRecord)| Unpaired {
         name: named(cell),
         tests: tests(index, cell),
-        why: why(&cell.cell),
+        reason: reason(&cell.cell),
     };
-    cells.map(lone).collect()
+    cells.map(unpaired).collect()
 }

@@ -1,102 +1,104 @@
-//! Many tests at once: what is found, what may be said of one, and what the gate says.
+//! Multiple comparisons: screening, findings about single tests, and the gate.
 
-use model::{Ratio, Warning, metric::Better, warning::Level};
+use model::{Ratio, Warning, metric::Better, warning::Severity};
 
-use super::{GateRule, Missing, NoClaim, Paired, Tally, TestPair, missing, numbers::values};
+use super::{
+    FindingsObstacle, GateRule, Missing, Paired, Tally, TestPair, missing, numbers::values,
+};
 use crate::{Comparer, Side, Size, Verdict, count, family, ranks::FAMILY_ERROR, summary::LEVEL};
 
-/// Share of false ones among what is listed, and that of a first look.
+/// False discovery rate of lists: standard, and for profile quick.
 const FALSE_DISCOVERIES: [f64; 2] = [0.05, 0.10];
 
-/// The tests that are corrected together.
+/// Tests that are adjusted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Family {
-    /// How many they are, over all steps.
+    /// Number of tests over all steps.
     pub tests: u32,
-    /// The share of false ones among what screening lists.
+    /// False discovery rate of the list.
     pub q: f64,
-    /// How many it lists.
+    /// Number of listed tests.
     pub found: u32,
-    /// The level of the intervals of what is listed.
+    /// Confidence level of the intervals in the list.
     pub level: f64,
 }
 
-/// What a test is at the gate.
+/// Result of a test at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtGate {
-    /// Shown worse by more than the gate allows, after Holm's correction.
+    /// Significantly worse by more than the gate allows, Holm-adjusted.
     Worse,
-    /// Shown not to be worse by that much, likewise.
-    NotWorse,
+    /// Non-inferior by that margin, likewise.
+    NonInferior,
     /// Neither.
-    Undecided,
-    /// Its trials failed in the second run, and did not in the first.
+    Inconclusive,
+    /// The trials failed in the second run, but not in the first.
     Failed,
-    /// The second run does not have it any more.
-    Vanished,
+    /// Missing in the second run.
+    Missing,
 }
 
-/// What the gate says of a step, the better first; of a chain, the worst of its steps.
+/// Result of the gate: of a step in the first variant that applies, of a chain the worst of its
+/// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GateVerdict {
-    /// None is shown worse, fails now, or is gone, and at least one is shown not worse; of a strict
-    /// gate, all are.
+    /// No test is significantly worse, newly failing, or missing, and at least one is non-inferior;
+    /// for a strict gate, all are.
     Passed,
-    /// The data do not say.
-    Undecided,
-    /// At least one is shown worse, or fails now.
+    /// Inconclusive.
+    Inconclusive,
+    /// At least one test is significantly worse or newly failing.
     Failed,
     /// The runs cannot be compared.
-    Refused,
+    NotComparable,
 }
 
 impl GateVerdict {
-    /// One word for tables and files.
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::Failed => "failed",
-            Self::Undecided => "undecided",
-            Self::Refused => "refused",
+            Self::Inconclusive => "inconclusive",
+            Self::NotComparable => "refused",
         }
     }
 }
 
-/// A gate and what became of it.
+/// Gate with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// What it lets through.
+    /// Rule.
     pub rule: GateRule,
-    /// What twins are shown to differ by, where that is more than the gate allows; the most of all
-    /// steps.
-    pub twins: Option<Ratio>,
-    /// Whether a figure of the machine itself changed by more than the threshold in a step.
+    /// A/A noise, if it is significant and exceeds the gate; the largest of all steps.
+    pub aa_noise: Option<Ratio>,
+    /// True if a machine benchmark changed by more than the margin in a step.
     pub machine: bool,
-    /// What it says.
+    /// Verdict.
     pub verdict: GateVerdict,
-    /// Why the runs cannot be compared, or nothing can be said; empty otherwise.
-    pub refused: Vec<NoClaim>,
-    /// Tests shown worse.
+    /// Obstacles to a comparison; empty otherwise.
+    pub obstacles: Vec<FindingsObstacle>,
+    /// Number of significantly worse tests.
     pub worse: u32,
-    /// Tests shown not worse.
-    pub not_worse: u32,
-    /// Tests that are neither, or paired but not compared.
-    pub undecided: u32,
-    /// Tests whose trials failed in the second run and not in the first, by cell.
+    /// Number of non-inferior tests.
+    pub non_inferior: u32,
+    /// Number of tests that are neither, or paired but not compared.
+    pub inconclusive: u32,
+    /// Tests whose trials failed in the second run but not in the first, by cell.
     pub failed: Vec<Missing>,
     /// Tests of the first run that the second does not have, by cell.
-    pub vanished: Vec<Missing>,
+    pub missing: Vec<Missing>,
 }
 
-/// Whether a test is compared, by what may be claimed of, and a member of the family.
+/// True if a test is compared, may yield findings, and belongs to the family.
 fn member(test: &TestPair) -> bool {
-    test.touched && test.comparison.is_ok() && test.metric.spec().better != Better::Neither
+    test.affected && test.comparison.is_ok() && test.metric.spec().better != Better::Neither
 }
 
-/// Corrects all tests of the steps together.
+/// Adjusts all tests of the steps together.
 pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer) {
     let q = FALSE_DISCOVERIES[usize::from(quick)];
-    let claimed = steps.iter_mut().filter(|step| step.refused.is_empty());
+    let claimed = steps.iter_mut().filter(|step| step.obstacles.is_empty());
     let mut members: Vec<&mut TestPair> =
         claimed.flat_map(|step| &mut step.tests).filter(|test| member(test)).collect();
     let p = |test: &TestPair| test.comparison.as_ref().map_or(1.0, |comparison| comparison.p);
@@ -107,9 +109,9 @@ pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer)
         test.p_holm = holm;
         test.found = *found;
         if *found {
-            // Below 95 % the list would tell more than the number next to it.
+            // Below 95 % the interval would be narrower than that of the cell next to it.
             let (level, better) = (screening.level.max(LEVEL), test.metric.spec().better);
-            let (before, after) = (values(&test.repeats.0), values(&test.repeats.1));
+            let (before, after) = (values(&test.repetitions.0), values(&test.repetitions.1));
             let wide = comparer.interval(&before, &after, better, level);
             test.interval = wide.ok().flatten().or(test.interval);
         }
@@ -121,8 +123,7 @@ pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer)
 }
 
 impl TestPair {
-    /// Whether it is told apart after Holm's correction, by a difference that may matter, and which
-    /// way.
+    /// Side of a difference that is significant after Holm's adjustment and may exceed the margin.
     pub fn headline(&self) -> Option<Side> {
         let Ok(comparison) = &self.comparison else { return None };
         match comparison.verdict {
@@ -135,166 +136,173 @@ impl TestPair {
         }
     }
 
-    /// Whether it is told apart by a difference too small to matter.
-    pub fn small(&self) -> bool {
+    /// True if the difference is significant but negligible.
+    pub fn is_negligible(&self) -> bool {
         let verdict = self.comparison.as_ref().map(|comparison| comparison.verdict);
         matches!(verdict, Ok(Verdict::Differs { size: Size::Negligible, .. }))
     }
 
-    /// Whether it is equivalent.
-    pub fn same(&self) -> bool {
+    /// True if the cells are equivalent.
+    pub fn is_equivalent(&self) -> bool {
         self.comparison.as_ref().is_ok_and(|test| test.verdict == Verdict::Equivalent)
     }
 }
 
-/// Counts how the tests of a step ended.
+/// Counts the results of the tests of a step.
 pub(super) fn tally(step: &Paired) -> Tally {
     let mut tally = Tally::default();
     for test in step.tests.iter().filter(|test| member(test)) {
         match test.headline() {
             Some(Side::Better) => tally.better += 1,
             Some(Side::Worse) => tally.worse += 1,
-            None if test.same() => tally.same += 1,
-            None if test.small() => tally.small += 1,
-            None => tally.open += 1,
+            None if test.is_equivalent() => tally.equivalent += 1,
+            None if test.is_negligible() => tally.negligible += 1,
+            None => tally.inconclusive += 1,
         }
     }
     tally
 }
 
-/// Holds every test against the gate.
+/// Evaluates the gate for every test.
 ///
-/// Tests of the first run whose trials fail in the second are worse, whatever they measured; those
-/// that the second run lacks may be, so the gate does not pass without them.
+/// Tests of the first run whose trials fail in the second are worse, regardless of their values;
+/// those that the second run lacks may be, so the gate does not pass without them.
 ///
-/// A test is compared with the gate's threshold added to its second side: the p-value is that of
-/// "worse by just the threshold". It is taken two-sided, as the interval beside it is, and on
-/// either side corrected by Holm for all tests, so that each that is called worse or not worse may
-/// be. A strict gate claims one thing of all tests, that none is worse. That sentence is wrong if
-/// any of them is, and is said only if each is shown not worse, so each may be tested at the whole
-/// error (intersection and union: Berger, "Multiparameter Hypothesis Testing and Acceptance
-/// Sampling", Technometrics 24, 1982); where one is not, the corrected ones are told.
+/// The gate's margin is added to the second side of a test: the p-value is that of "worse by
+/// exactly the margin". It is two-sided, like the interval, and each side is Holm-adjusted over all
+/// tests, so that each single result holds. A strict gate makes one statement about all tests, that
+/// none is worse. It is wrong if any test is worse, and is made only if each is non-inferior, so
+/// each may be tested at the full level (intersection-union test: Berger, "Multiparameter
+/// Hypothesis Testing and Acceptance Sampling", Technometrics 24, 1982); if one is not, the
+/// adjusted results are reported.
 ///
-/// Where twins are shown to differ by more than the gate, a test counts as worse only beyond
-/// what they differ by, and none is shown not worse: nothing can be said of the gate's threshold.
+/// If A/A duplicates differ significantly by more than the gate, a test is worse only beyond the
+/// A/A noise, and none is non-inferior, because differences of the size of the gate's margin cannot
+/// be resolved.
 pub(super) fn gate(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) -> Gate {
     let mut gate = Gate {
         rule,
-        twins: None,
-        machine: steps.iter().any(|step| step.anchor.machine.iter().any(|fact| fact.differs)),
+        aa_noise: None,
+        machine: steps
+            .iter()
+            .any(|step| step.negative_controls.machine.iter().any(|fact| fact.differs)),
         verdict: GateVerdict::Passed,
-        refused: steps.iter().flat_map(|step| step.refused.iter().cloned()).collect(),
+        obstacles: steps.iter().flat_map(|step| step.obstacles.iter().cloned()).collect(),
         worse: 0,
-        not_worse: 0,
-        undecided: 0,
+        non_inferior: 0,
+        inconclusive: 0,
         failed: missing::failed(steps),
-        vanished: missing::vanished(steps),
+        missing: missing::find(steps),
     };
     decide(steps, rule, comparer);
     for (at, step) in steps.iter_mut().enumerate() {
         let masked = masked(step, rule);
         let mut counts = Counts { masked: masked.is_some(), ..Counts::default() };
-        gate.twins =
-            gate.twins.into_iter().chain(masked).max_by(|one, two| one.0.total_cmp(&two.0));
-        let claimed = step.refused.is_empty();
-        for test in step.tests.iter_mut().filter(|test| claimed && test.touched) {
+        gate.aa_noise =
+            gate.aa_noise.into_iter().chain(masked).max_by(|one, two| one.0.total_cmp(&two.0));
+        let claimed = step.obstacles.is_empty();
+        for test in step.tests.iter_mut().filter(|test| claimed && test.affected) {
             test.gate = missing::lost(test).or(test.gate);
             match test.gate {
                 Some(AtGate::Worse) => counts.worse += 1,
-                Some(AtGate::NotWorse) => counts.not_worse += 1,
-                Some(AtGate::Undecided) | None => counts.undecided += 1,
-                // They are counted where they are named.
-                Some(AtGate::Failed | AtGate::Vanished) => {}
+                Some(AtGate::NonInferior) => counts.non_inferior += 1,
+                Some(AtGate::Inconclusive) | None => counts.inconclusive += 1,
+                // They are counted with their names.
+                Some(AtGate::Failed | AtGate::Missing) => {}
             }
         }
         counts.failed = gate.failed.iter().any(|missing| missing.step == at);
-        counts.vanished = gate.vanished.iter().any(|missing| missing.step == at);
+        counts.missing = gate.missing.iter().any(|missing| missing.step == at);
         gate.worse += counts.worse;
-        gate.not_worse += counts.not_worse;
-        gate.undecided += counts.undecided;
+        gate.non_inferior += counts.non_inferior;
+        gate.inconclusive += counts.inconclusive;
         gate.verdict = gate.verdict.max(verdict(&counts, step, rule));
     }
     gate
 }
 
-/// What is known of the tests of one step.
+/// Counts of the tests of one step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     worse: u32,
-    not_worse: u32,
-    undecided: u32,
+    non_inferior: u32,
+    inconclusive: u32,
     failed: bool,
-    vanished: bool,
+    missing: bool,
     masked: bool,
 }
 
-/// By how much the twins of a step are shown to differ, if that is more than the gate allows.
+/// A/A noise of a step, if it is significant and exceeds the gate.
 fn masked(step: &Paired, rule: GateRule) -> Option<Ratio> {
     let noise = step.noise.filter(|noise| noise.shown)?.ratio;
-    (noise.0 > rule.threshold.0).then_some(noise)
+    (noise.0 > rule.margin.0).then_some(noise)
 }
 
-/// Tells for every test of the family what it is at the gate.
+/// Sets the result at the gate for every test of the family.
 fn decide(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) {
     let mut tests = Vec::new();
-    for step in steps.iter_mut().filter(|step| step.refused.is_empty()) {
+    for step in steps.iter_mut().filter(|step| step.obstacles.is_empty()) {
         let masked = masked(step, rule);
         let own = step.tests.iter_mut().filter(|test| member(test));
         tests.extend(own.map(|test| (test, masked)));
     }
     let mut p = [Vec::new(), Vec::new()];
     for (test, masked) in &tests {
-        let limit = masked.unwrap_or(rule.threshold);
+        let limit = masked.unwrap_or(rule.margin);
         let (side, own) = beyond(test, limit, comparer).unwrap_or((Side::Worse, 1.0));
         p[0].push(if side == Side::Worse { own } else { 1.0 });
         p[1].push(if side == Side::Better && masked.is_none() { own } else { 1.0 });
     }
     let jointly = rule.strict && p[1].iter().all(|p| *p <= FAMILY_ERROR);
-    let [worse, not_worse] = p.map(|p| family::holm(&p));
-    for (((test, _), worse), not_worse) in tests.into_iter().zip(worse).zip(not_worse) {
+    let [worse, non_inferior] = p.map(|p| family::holm(&p));
+    for (((test, _), worse), non_inferior) in tests.into_iter().zip(worse).zip(non_inferior) {
         test.gate = Some(match () {
             () if worse <= FAMILY_ERROR => AtGate::Worse,
-            () if jointly || not_worse <= FAMILY_ERROR => AtGate::NotWorse,
-            () => AtGate::Undecided,
+            () if jointly || non_inferior <= FAMILY_ERROR => AtGate::NonInferior,
+            () => AtGate::Inconclusive,
         });
     }
 }
 
-/// What a step ends with; that of the chain is the worst of all.
+/// Verdict of a step; that of the chain is the worst of all.
 fn verdict(counts: &Counts, step: &Paired, rule: GateRule) -> GateVerdict {
-    // That the anchor moved is told by the data, and may be otherwise the next time.
-    let moved = |why: &NoClaim| matches!(why, NoClaim::AnchorMoved { .. });
+    // A change of the negative controls depends on the data and may not recur.
+    let moved = |reason: &FindingsObstacle| {
+        matches!(reason, FindingsObstacle::NegativeControlsChanged { .. })
+    };
     match () {
-        () if step.tests.is_empty() || !step.refused.iter().all(moved) => GateVerdict::Refused,
-        // That a trial fails is no matter of how fast the machine was.
+        () if step.tests.is_empty() || !step.obstacles.iter().all(moved) => {
+            GateVerdict::NotComparable
+        }
+        // Failures do not depend on the speed of the machine.
         () if counts.worse > 0 || counts.failed => GateVerdict::Failed,
-        () if !step.refused.is_empty() || counts.masked => GateVerdict::Undecided,
-        () if counts.not_worse == 0 || counts.vanished => GateVerdict::Undecided,
-        () if rule.strict && counts.undecided > 0 => GateVerdict::Undecided,
+        () if !step.obstacles.is_empty() || counts.masked => GateVerdict::Inconclusive,
+        () if counts.non_inferior == 0 || counts.missing => GateVerdict::Inconclusive,
+        () if rule.strict && counts.inconclusive > 0 => GateVerdict::Inconclusive,
         () => GateVerdict::Passed,
     }
 }
 
-/// Whether a comparison may decide anything: enough repeats, and methods that agree.
+/// True if a comparison is decisive: enough repetitions, and methods that agree.
 fn sound(test: &TestPair) -> bool {
-    let stops = |warning: &Warning| warning.level() == Level::Block;
+    let stops = |warning: &Warning| warning.severity() == Severity::Blocking;
     test.comparison
         .as_ref()
         .is_ok_and(|comparison| comparison.ratios_agree && !comparison.warnings.iter().any(stops))
 }
 
-/// On which side of "worse by just the threshold" a test lies, and the p-value of that; `None`
-/// where nothing is to be decided.
-fn beyond(test: &TestPair, threshold: Ratio, comparer: &mut Comparer) -> Option<(Side, f64)> {
+/// Side of "worse by exactly the margin" on which a test is, and its p-value; `None` if the
+/// comparison is not decisive.
+fn beyond(test: &TestPair, margin: Ratio, comparer: &mut Comparer) -> Option<(Side, f64)> {
     if !sound(test) {
         return None;
     }
     let better = test.metric.spec().better;
-    let raise = 1.0 + threshold.0;
+    let raise = 1.0 + margin.0;
     let raised = |value: &f64| if better == Better::Lower { value / raise } else { value * raise };
-    let (first, second) = (values(&test.repeats.0), values(&test.repeats.1));
+    let (first, second) = (values(&test.repetitions.0), values(&test.repetitions.1));
     let second: Vec<f64> = second.iter().map(raised).collect();
-    let comparison = comparer.compare(&first, &second, better, threshold).ok()?;
+    let comparison = comparer.compare(&first, &second, better, margin).ok()?;
     let side = if comparison.ratio.0 < 1.0 { Side::Worse } else { Side::Better };
     Some((side, comparison.p))
 }

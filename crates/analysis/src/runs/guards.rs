@@ -1,11 +1,11 @@
-//! The tests of paired cells, and which of their numbers may be compared.
+//! Tests of paired cells, and the conditions under which their numbers are comparable.
 
 use model::{
     Ratio, RunRecord, Warning,
     metric::Better,
     phase::Role,
     record::{CellRecord, CellState, Outcome, PhaseInfo},
-    warning::Level,
+    warning::Severity,
 };
 
 use super::{
@@ -13,43 +13,43 @@ use super::{
     cells::Match,
     numbers::{Numbers, apart, values},
 };
-use crate::{Comparer, Error, Summary, trend::Repeat};
+use crate::{Comparer, Error, Summary, trend::Repetition};
 
-/// Why two paired tests are not compared.
+/// Reason that two paired tests are not compared.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Withheld {
     /// One cell has no values of the metric.
-    #[error("{which} has no values of it: {reason}")]
+    #[error("{which} has no values: {reason}")]
     NoValues {
-        /// Which of the two.
+        /// Run without values.
         which: Which,
-        /// What became of the cell.
+        /// Outcome of the cell.
         reason: String,
-        /// Whether trials of it failed.
+        /// True if its trials failed.
         failed: bool,
     },
-    /// One cell has repeats that failed.
-    #[error("{failed} of its {of} repeats in {which} failed")]
+    /// One cell has failed repetitions.
+    #[error("{failed} of {of} repetitions failed in {which}")]
     Failed {
-        /// Which of the two.
+        /// Run with the failures.
         which: Which,
-        /// Repeats that failed.
+        /// Number of failed repetitions.
         failed: usize,
-        /// Of how many.
+        /// Number of repetitions.
         of: usize,
     },
-    /// One number bears a warning that blocks claims.
-    #[error("{which} bears {}: {}", warning.code(), warning.message())]
+    /// One value has a blocking warning.
+    #[error("{which} has the warning {}: {}", warning.code(), warning.message())]
     Blocked {
-        /// Which of the two.
+        /// Run with the warning.
         which: Which,
-        /// The warning.
+        /// Warning.
         warning: Warning,
     },
-    /// The test is not judged by the same metric, or not from the same caches.
-    #[error("it is not the same test in both: {what} differ")]
+    /// The tests have different primary metrics or cache states.
+    #[error("the tests differ: {what}")]
     Differs {
-        /// What is not the same.
+        /// Property that differs.
         what: &'static str,
     },
     /// The numbers have no ratio.
@@ -57,18 +57,19 @@ pub enum Withheld {
     Numbers(Error),
 }
 
-/// Whether a warning keeps a number out of every claim. Too few repeats do so by the comparison.
+/// True if a warning prevents all findings. Too few repetitions do so through the comparison.
 pub(super) fn blocks(warning: &Warning) -> bool {
-    warning.level() == Level::Block && !matches!(warning, Warning::Few { .. })
+    warning.severity() == Severity::Blocking
+        && !matches!(warning, Warning::TooFewRepetitions { .. })
 }
 
-/// Every measured phase that one of two paired cells has, in the order of the first run.
+/// Measured phases that either of two paired cells has, in the order of the first run.
 pub(super) fn tests(
     first: &RunRecord,
     second: &RunRecord,
     pairs: &[Match],
     metrics: Metrics,
-    untouched: &dyn Fn(&Match) -> bool,
+    unaffected: &dyn Fn(&Match) -> bool,
 ) -> Vec<TestPair> {
     let sides = [Numbers::new(first), Numbers::new(second)];
     let mut tests = Vec::new();
@@ -88,15 +89,15 @@ pub(super) fn tests(
                 Metrics::All => {
                     let there = sides[1].metrics(pair.second, &phase.name);
                     let here = sides[0].metrics(pair.first, &phase.name).into_iter();
-                    // What it is judged by is missed where it is not there.
+                    // A missing primary metric is reported.
                     here.filter(|m| there.contains(m) || *m == phase.primary).collect()
                 }
             };
             for metric in shown {
                 let indexes = [pair.first, pair.second];
-                let place = Place { sides: &sides, cells, indexes, phase, metric };
+                let place = TestContext { sides: &sides, cells, indexes, phase, metric };
                 let mut test = place.test(pair);
-                test.touched = !untouched(pair);
+                test.affected = !unaffected(pair);
                 let asked = metrics != Metrics::All || metric == phase.primary;
                 test.pooled = asked && metric.spec().better != Better::Neither;
                 tests.push(test);
@@ -106,8 +107,8 @@ pub(super) fn tests(
     tests
 }
 
-/// Where the numbers of one test are.
-struct Place<'a> {
+/// Context of one test.
+struct TestContext<'a> {
     sides: &'a [Numbers<'a>; 2],
     cells: [&'a CellRecord; 2],
     indexes: [usize; 2],
@@ -115,13 +116,13 @@ struct Place<'a> {
     metric: model::Metric,
 }
 
-impl Place<'_> {
-    /// The test with its values, or with why they may not be compared; not compared yet.
+impl TestContext<'_> {
+    /// Test with its values, or with the reason for withholding it; not compared yet.
     fn test(&self, pair: &Match) -> TestPair {
-        let repeats =
-            |at: usize| self.sides[at].repeats(self.indexes[at], &self.phase.name, self.metric);
-        let repeats = (repeats(0).to_vec(), repeats(1).to_vec());
-        let summary = |repeats: &[Repeat]| Summary::new(&values(repeats)).ok();
+        let repetitions =
+            |at: usize| self.sides[at].repetitions(self.indexes[at], &self.phase.name, self.metric);
+        let repetitions = (repetitions(0).to_vec(), repetitions(1).to_vec());
+        let summary = |repetitions: &[Repetition]| Summary::new(&values(repetitions)).ok();
         let name = |at: usize| self.cells[at].cell.filesystem.name.clone();
         let reason = self.same().err().or_else(|| {
             let both = [(Which::First, 0), (Which::Second, 1)];
@@ -130,7 +131,7 @@ impl Place<'_> {
                 withheld(which, &self.sides[at], (index, cell), &self.phase.name, self.metric)
             })
         });
-        // What may be compared is compared below; until then it has no repeats.
+        // Comparable tests are compared below; until then there are no repetitions.
         let comparison = Err(reason.unwrap_or(Withheld::Numbers(Error::Empty)));
         TestPair {
             first: self.indexes[0],
@@ -140,47 +141,47 @@ impl Place<'_> {
             label: label(self.cells),
             phase: self.phase.name.clone(),
             metric: self.metric,
-            touched: true,
+            affected: true,
             pooled: true,
-            before: summary(&repeats.0),
-            after: summary(&repeats.1),
+            before: summary(&repetitions.0),
+            after: summary(&repetitions.1),
             comparison,
             interval: None,
             found: false,
             p_holm: 1.0,
             gate: None,
-            repeats,
+            repetitions,
         }
     }
 
-    /// Whether both sides have the same test.
+    /// Checks that both sides have the same test.
     fn same(&self) -> Result<(), Withheld> {
         let own = |cell: &CellRecord| {
             cell.phases.iter().find(|phase| phase.name == self.phase.name).cloned()
         };
         let [Some(first), Some(second)] = self.cells.map(own) else { return Ok(()) };
         if first.primary != second.primary {
-            return Err(Withheld::Differs { what: "the metrics it is judged by" });
+            return Err(Withheld::Differs { what: "primary metrics" });
         }
         if first.cache.zip(second.cache).is_some_and(|(first, second)| first != second) {
-            return Err(Withheld::Differs { what: "what the caches held" });
+            return Err(Withheld::Differs { what: "cache state" });
         }
         let loads = [0, 1].map(|at| {
             let trials = self.sides[at].trials[self.indexes[at]].iter();
             let mut loads: Vec<&str> =
-                trials.filter_map(|trial| trial.environment.get("load.sha256")).collect();
+                trials.filter_map(|trial| trial.environment.get("loadfile.sha256")).collect();
             loads.sort_unstable();
             loads.dedup();
             loads
         });
         match loads[0] == loads[1] || loads.iter().any(Vec::is_empty) {
             true => Ok(()),
-            false => Err(Withheld::Differs { what: "the load files" }),
+            false => Err(Withheld::Differs { what: "loadfiles" }),
         }
     }
 }
 
-/// Why the numbers of a test of one cell, given with its index, may not be compared.
+/// Reason that the numbers of a test of the cell with this index may not be compared.
 pub(super) fn withheld(
     which: Which,
     numbers: &Numbers<'_>,
@@ -191,12 +192,12 @@ pub(super) fn withheld(
     let trials = &numbers.trials[index];
     let failed = trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
     let failed = failed.count();
-    if numbers.repeats(index, phase, metric).is_empty() {
+    if numbers.repetitions(index, phase, metric).is_empty() {
         let reason = match &cell.state {
             CellState::Skipped { reason } => format!("skipped, {reason}"),
             CellState::Failed { reason } => format!("failed, {reason}"),
             CellState::Open | CellState::Done { .. } if failed > 0 => {
-                format!("{failed} of its {} repeats failed", trials.len())
+                format!("{failed} of {} repetitions failed", trials.len())
             }
             CellState::Open | CellState::Done { .. } if trials.is_empty() => "not measured".into(),
             CellState::Open | CellState::Done { .. } => format!("no {}", metric.name()),
@@ -214,15 +215,15 @@ pub(super) fn withheld(
     blocking.map(|(_, warning)| Withheld::Blocked { which, warning: warning.clone() })
 }
 
-/// The workload and the conditions that the plan sets beside it. A label names what its own plan
-/// varies, so the longer of two tells more.
+/// Workload and the conditions that the plan sets. A label names the conditions that its own plan
+/// varies, so the longer of two is more specific.
 fn label(cells: [&CellRecord; 2]) -> String {
     let [first, second] = cells.map(|cell| cell.label.as_str());
     let mut label = if second.len() > first.len() { second } else { first }.to_owned();
     let cell = &cells[0].cell;
     let scheduler = cell.scheduler.iter().map(|name| format!("scheduler {name}"));
-    let full = (!cell.fullness.is_empty()).then(|| format!("{} full", cell.fullness));
-    let factors = cell.factors.iter().map(|(factor, value)| format!("{factor} {value}"));
+    let full = (!cell.fill_level.is_empty()).then(|| format!("fill {}", cell.fill_level));
+    let factors = cell.settings.iter().map(|(factor, value)| format!("{factor} {value}"));
     for condition in scheduler.chain(full).chain(factors) {
         if !label.contains(&condition) && !label.contains(&condition.replacen(' ', "=", 1)) {
             label = format!("{label}, {condition}");
@@ -231,14 +232,14 @@ fn label(cells: [&CellRecord; 2]) -> String {
     label
 }
 
-/// Compares a test if it may be, at the working threshold.
+/// Compares a test if permitted, at the effective margin.
 pub(super) fn compare(test: &mut TestPair, working: Ratio, comparer: &mut Comparer) {
     if !matches!(test.comparison, Err(Withheld::Numbers(Error::Empty))) {
         return;
     }
     let better = test.metric.spec().better;
-    let (first, second) = (apart(&test.repeats.0), apart(&test.repeats.1));
-    let compared = comparer.compare_repeats(&first, &second, better, working);
+    let (first, second) = (apart(&test.repetitions.0), apart(&test.repetitions.1));
+    let compared = comparer.compare_repetitions(&first, &second, better, working);
     test.interval = compared.as_ref().ok().and_then(|comparison| comparison.interval);
     test.comparison = compared.map_err(Withheld::Numbers);
 }

@@ -1,8 +1,8 @@
-//! Tests over many runs: where they changed.
+//! Change points of tests over many runs.
 //!
-//! Runs and the comparisons of neighbors enter; a [`History`] of each test leaves. A run whose
-//! numbers of a test may not be compared gives it no point. A change is told only where every
-//! comparison between its two points may be claimed of; otherwise it is kept with the reason.
+//! Computes a [`History`] per test from the runs and the comparisons of neighbors. A run whose
+//! numbers of a test are not comparable contributes no point. A change is reported only if every
+//! comparison between its two points may yield findings; otherwise it is kept with the reason.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use model::{
 };
 
 use super::{
-    Metrics, Paired, Pairs, TestPair, Which, Withheld, guards,
+    CompareOptions, Metrics, Paired, TestPair, Which, Withheld, guards,
     numbers::{Numbers, values},
 };
 use crate::{
@@ -27,43 +27,43 @@ use crate::{
 pub struct History {
     /// Filesystem and workload.
     pub name: String,
-    /// The phase.
+    /// Phase.
     pub phase: String,
-    /// What was measured.
+    /// Metric.
     pub metric: Metric,
-    /// The runs that have numbers of it, in order, by index.
+    /// Indexes of the runs with numbers, in order.
     pub runs: Vec<usize>,
-    /// The median in each of these runs.
+    /// Median in each of these runs.
     pub medians: Vec<f64>,
-    /// Where it changed, ascending; the index is that of the first run at the new level.
+    /// Change points, ascending; the index is that of the first run at the new level.
     pub changes: Vec<Change>,
-    /// Where it changed, and nothing may be claimed of it.
-    pub doubted: Vec<Doubted>,
+    /// Withheld change points.
+    pub withheld: Vec<WithheldChange>,
 }
 
-/// A change of which nothing may be claimed.
+/// Change point that failed a check.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Doubted {
-    /// The change.
+pub struct WithheldChange {
+    /// Change.
     pub change: Change,
-    /// Why.
-    pub why: String,
+    /// Reason.
+    pub reason: String,
 }
 
-/// A cell of any run, and the values of one of its tests in each.
+/// Cell of any run, and the values of one of its tests in each.
 struct Series {
     name: String,
     phase: String,
     metric: Metric,
-    /// Index of the run, that of the cell in it, and the median.
+    /// Index of the run, index of the cell in it, and median.
     points: Vec<(usize, usize, f64)>,
 }
 
-/// Looks for changes in every test that enough runs have in cells of one identity; below
-/// [`changes::POINTS_MIN`] in none. `steps` are the comparisons of the runs, each with the next.
+/// Finds change points in every test that enough runs have in cells of one identity; none below
+/// [`changes::POINTS_MIN`]. `steps` are the comparisons of each run with the next.
 pub(super) fn histories(
     runs: &[&RunRecord],
-    how: &Pairs,
+    how: &CompareOptions,
     working: Ratio,
     steps: &[Paired],
 ) -> Vec<History> {
@@ -78,41 +78,41 @@ pub(super) fn histories(
             found.push((series, changes));
         }
     }
-    // Where tests changed that what differed cannot have touched.
+    // Changes of negative controls.
     let mut control = vec![0_u32; steps.len()];
     for (series, changes) in &found {
         for step in changes.iter().flat_map(|change| between(series, change)) {
-            let untouched = tests(series, step, steps).any(|test| !test.touched);
-            control[step] += u32::from(untouched);
+            let unaffected = tests(series, step, steps).any(|test| !test.affected);
+            control[step] += u32::from(unaffected);
         }
     }
     let history = |(series, changes): (Series, Vec<Change>)| {
-        let (mut told, mut doubted) = (Vec::new(), Vec::new());
+        let (mut result, mut withheld) = (Vec::new(), Vec::new());
         for change in changes {
-            let mut steps =
-                between(&series, &change).map(|step| doubt(&series, step, steps, &control));
-            let why = steps.find_map(|why| why);
+            let mut steps = between(&series, &change)
+                .map(|step| withhold_reason(&series, step, steps, &control));
+            let cause = steps.find_map(|cause| cause);
             let at = series.points[change.at].0;
             let change = Change { at, ..change };
-            match why {
-                Some(why) => doubted.push(Doubted { change, why }),
-                None => told.push(change),
+            match cause {
+                Some(reason) => withheld.push(WithheldChange { change, reason }),
+                None => result.push(change),
             }
         }
         let Series { name, phase, metric, points } = series;
         let runs = points.iter().map(|(run, ..)| *run).collect();
         let medians = points.iter().map(|(.., median)| *median).collect();
-        History { name, phase, metric, runs, medians, changes: told, doubted }
+        History { name, phase, metric, runs, medians, changes: result, withheld }
     };
     found.into_iter().map(history).collect()
 }
 
-/// The comparisons between the last point of the old level and the first of the new one.
+/// Comparisons between the last point of the old level and the first of the new one.
 fn between(series: &Series, change: &Change) -> std::ops::Range<usize> {
     series.points[change.at - 1].0..series.points[change.at].0
 }
 
-/// The tests of a comparison that are of a series.
+/// Tests of a comparison that belong to a series.
 fn tests<'a>(
     series: &'a Series,
     step: usize,
@@ -128,35 +128,38 @@ fn tests<'a>(
     })
 }
 
-/// Why nothing may be claimed of a change of a series at a comparison.
-fn doubt(series: &Series, step: usize, steps: &[Paired], control: &[u32]) -> Option<String> {
-    if let Some(refused) = steps.get(step)?.refused.first() {
+/// Reason to withhold a change of a series at a comparison.
+fn withhold_reason(
+    series: &Series,
+    step: usize,
+    steps: &[Paired],
+    control: &[u32],
+) -> Option<String> {
+    if let Some(refused) = steps.get(step)?.obstacles.first() {
         return Some(refused.to_string());
     }
     for test in tests(series, step, steps) {
         if let Err(differs @ Withheld::Differs { .. }) = &test.comparison {
             return Some(differs.to_string());
         }
-        if !test.touched {
-            return Some("what differed there cannot have touched it".into());
+        if !test.affected {
+            return Some("negative control: the differences cannot have affected it".into());
         }
     }
     match control[step] {
         0 => None,
-        1 => Some("a test that what differed cannot have touched changed there as well".into()),
-        n => {
-            Some(format!("{n} tests that what differed cannot have touched changed there as well"))
-        }
+        1 => Some("a negative control changed, too".into()),
+        n => Some(format!("{n} negative controls changed, too")),
     }
 }
 
-/// The points of every test, in the order in which the runs have them first.
+/// Points of every test, in the order of their first occurrence in the runs.
 fn all(runs: &[&RunRecord], metrics: Metrics) -> Vec<Series> {
     let mut places = BTreeMap::new();
     let mut all: Vec<Series> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let numbers = Numbers::new(run);
-        let cells = run.cells.iter().enumerate().filter(|(_, record)| !record.cell.twin);
+        let cells = run.cells.iter().enumerate().filter(|(_, record)| !record.cell.aa_duplicate);
         for (index, record) in cells {
             for (phase, metric) in measured(record, metrics) {
                 let Some(median) = point(&numbers, (index, record), phase, metric) else {
@@ -178,7 +181,7 @@ fn all(runs: &[&RunRecord], metrics: Metrics) -> Vec<Series> {
     all
 }
 
-/// The median of a test in one run, if it may be compared and has a logarithm.
+/// Median of a test in one run, if it is comparable and has a logarithm.
 fn point(
     numbers: &Numbers<'_>,
     cell: (usize, &CellRecord),
@@ -188,12 +191,13 @@ fn point(
     if guards::withheld(Which::First, numbers, cell, &phase.name, metric).is_some() {
         return None;
     }
-    let repeats = numbers.repeats(cell.0, &phase.name, metric);
-    let median = Summary::new(&values(repeats)).ok()?.median;
+    let repetitions = numbers.repetitions(cell.0, &phase.name, metric);
+    let median = Summary::new(&values(repetitions)).ok()?.median;
     (median > 0.0).then_some(median)
 }
 
-/// The tests of a cell; a history of every metric would be of no use to anybody.
+/// Tests of a cell; only those of the primary or requested metrics, because a history of every
+/// metric is not useful.
 fn measured(record: &CellRecord, metrics: Metrics) -> impl Iterator<Item = (&PhaseInfo, Metric)> {
     let measured = record.phases.iter().filter(|phase| phase.role == Role::Measure);
     measured.map(move |phase| match metrics {

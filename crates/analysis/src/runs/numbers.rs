@@ -1,4 +1,4 @@
-//! The values of a run by cell, phase, and metric.
+//! Values of a run by cell, phase, and metric.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use model::{
     record::{Outcome, TrialRecord},
 };
 
-use crate::{trend::Repeat, twins::Phase};
+use crate::{aa::Phase, trend::Repetition};
 
-/// Values of all workers together, of measured trials, in the order the trials were made.
+/// Values over all workers of measured trials, in the order of the trials.
 pub(super) struct Numbers<'a> {
-    values: BTreeMap<(usize, Metric), BTreeMap<&'a str, Vec<Repeat>>>,
-    /// The trials of each cell.
+    values: BTreeMap<(usize, Metric), BTreeMap<&'a str, Vec<Repetition>>>,
+    /// Trials of each cell.
     pub(super) trials: Vec<Vec<&'a TrialRecord>>,
 }
 
 impl<'a> Numbers<'a> {
     pub(super) fn new(run: &'a RunRecord) -> Self {
         let mut trials = vec![Vec::new(); run.cells.len()];
-        let mut values: BTreeMap<_, BTreeMap<&str, Vec<Repeat>>> = BTreeMap::new();
+        let mut values: BTreeMap<_, BTreeMap<&str, Vec<Repetition>>> = BTreeMap::new();
         for trial in &run.trials {
             let Some(own) = trials.get_mut(trial.cell) else { continue };
             own.push(trial);
@@ -30,21 +30,21 @@ impl<'a> Numbers<'a> {
             }
             for sample in trial.samples.iter().filter(|sample| sample.worker.is_none()) {
                 let Sample { phase, metric, value, .. } = sample;
-                let repeat = Repeat { block: Some(trial.repeat), value: *value };
+                let repetition = Repetition { block: Some(trial.repetition), value: *value };
                 let own = values.entry((trial.cell, *metric)).or_default();
-                own.entry(phase.as_str()).or_default().push(repeat);
+                own.entry(phase.as_str()).or_default().push(repetition);
             }
         }
         Self { values, trials }
     }
 
-    /// The repeats of a cell; empty if there are none.
-    pub(super) fn repeats(&self, cell: usize, phase: &str, metric: Metric) -> &[Repeat] {
+    /// Repetitions of a cell; empty if there are none.
+    pub(super) fn repetitions(&self, cell: usize, phase: &str, metric: Metric) -> &[Repetition] {
         let own = self.values.get(&(cell, metric)).and_then(|phases| phases.get(phase));
         own.map_or(&[], Vec::as_slice)
     }
 
-    /// The metrics of a phase that have a direction.
+    /// Metrics of a phase that have a direction.
     pub(super) fn metrics(&self, cell: usize, phase: &str) -> Vec<Metric> {
         let own =
             self.values.iter().filter(|(key, phases)| key.0 == cell && phases.contains_key(phase));
@@ -52,32 +52,35 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Repeats without blocks: a block of one run is none of the other, whatever their numbers.
-pub(super) fn apart(repeats: &[Repeat]) -> Vec<Repeat> {
-    repeats.iter().map(|repeat| Repeat { block: None, ..*repeat }).collect()
+/// Repetitions without blocks, because blocks of different runs are different, even with equal
+/// numbers.
+pub(super) fn apart(repetitions: &[Repetition]) -> Vec<Repetition> {
+    repetitions.iter().map(|repetition| Repetition { block: None, ..*repetition }).collect()
 }
 
-/// The values alone.
-pub(super) fn values(repeats: &[Repeat]) -> Vec<f64> {
-    repeats.iter().map(|repeat| repeat.value).collect()
+/// Values without blocks.
+pub(super) fn values(repetitions: &[Repetition]) -> Vec<f64> {
+    repetitions.iter().map(|repetition| repetition.value).collect()
 }
 
-/// Every cell of a run that was measured twice: its values and those of its twin, phase by phase.
-pub(super) fn twins(run: &RunRecord) -> Vec<Vec<Phase>> {
+/// Every cell with an A/A duplicate: the values of both, phase by phase.
+pub(super) fn aa_duplicates(run: &RunRecord) -> Vec<Vec<Phase>> {
     let numbers = Numbers::new(run);
-    let mut twins = Vec::new();
-    for (twin, record) in run.cells.iter().enumerate().filter(|(_, record)| record.cell.twin) {
-        let same = model::Cell { twin: false, ..record.cell.clone() };
+    let mut aa_duplicates = Vec::new();
+    for (aa_duplicate, record) in
+        run.cells.iter().enumerate().filter(|(_, record)| record.cell.aa_duplicate)
+    {
+        let same = model::Cell { aa_duplicate: false, ..record.cell.clone() };
         let Some(own) = run.cells.iter().position(|record| record.cell == same) else { continue };
         let mut phases = Vec::new();
         for phase in record.phases.iter().filter(|phase| phase.role == Role::Measure) {
-            let of = |cell| numbers.repeats(cell, &phase.name, phase.primary).to_vec();
+            let of = |cell| numbers.repetitions(cell, &phase.name, phase.primary).to_vec();
             let better = phase.primary.spec().better;
             if better != Better::Neither {
-                phases.push((of(own), of(twin), better));
+                phases.push((of(own), of(aa_duplicate), better));
             }
         }
-        twins.push(phases);
+        aa_duplicates.push(phases);
     }
-    twins
+    aa_duplicates
 }

@@ -1,7 +1,7 @@
-//! Laws of scaling: linear, Amdahl's, and the universal scalability law.
+//! Scaling laws: linear, Amdahl's, and the universal scalability law.
 //!
-//! A checked sweep over clients enters; [`Laws`] leave, or the reason why there are none. A law is
-//! a summary of the points, never a reason to believe in points that were not measured.
+//! Takes a checked sweep over clients and returns [`Laws`], or the reason why there are none. A law
+//! summarizes the points; it must not be used to predict points that were not measured.
 //!
 //! # The law
 //!
@@ -14,51 +14,50 @@
 //!
 //! # The fit
 //!
-//! Least squares on ln X over all trials, so that errors are relative. ln λ follows from σ and κ;
-//! these are found by Levenberg's and Marquardt's steps, kept within their bounds: a coefficient on
-//! a bound stays there while the slope presses it outwards. It starts from several places and keeps
-//! the best. From 6 levels on that span at least 8-fold. Among the three laws the least AICc is
+//! Least squares on ln X over all trials, so that errors are relative. ln λ follows from σ and κ,
+//! which are found by Levenberg–Marquardt steps within their bounds: a coefficient on a bound stays
+//! there while the slope points outwards. The fit starts from several points and keeps the best. It
+//! needs 6 levels that span at least 8-fold. Of the three laws the one with the smallest AICc is
 //! chosen,
 //!
 //! ```text
 //! AICc = n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1)
 //! ```
 //!
-//! with S the sum of squares over n trials and k the coefficients, the variance among them
-//! (Hurvich and Tsai, "Regression and time series model selection in small samples", Biometrika
-//! 76, 1989).
+//! with S the sum of squares over n trials and k the coefficients, the variance among them (Hurvich
+//! and Tsai, "Regression and time series model selection in small samples", Biometrika 76, 1989).
 
 use model::Ratio;
 
 use crate::{
-    Absent, Interval,
+    Interval, NotEstimable,
     bootstrap::{Resampler, expanded_interval},
     count, median,
     trend::Sweep,
 };
 
-/// Levels that it takes to tell three laws apart.
+/// Minimum number of levels for a choice among three laws.
 pub const LEVELS_MIN: u32 = 6;
-/// How far they have to span.
+/// Minimum ratio of the largest level to the smallest.
 pub const SPAN_MIN: f64 = 8.0;
-/// How far a median may lie from a law that is shown.
+/// Maximum relative distance of a median from a law that is shown.
 pub const RESIDUAL_MAX: f64 = 0.1;
-/// How far beyond the last level a peak may lie that is shown.
+/// Maximum position of a peak that is shown, in multiples of the last level.
 pub const PEAK_MAX: f64 = 2.0;
 
-/// A law of scaling: X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)).
+/// Scaling law: X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// σ = κ = 0: each client adds the same.
     Linear,
-    /// κ = 0: a part cannot be shared (Amdahl).
+    /// κ = 0: part of the work is serial (Amdahl).
     Amdahl,
     /// All three: clients also wait for each other (Gunther's universal scalability law).
     Universal,
 }
 
 impl Law {
-    /// Its name in tables and files.
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -67,7 +66,7 @@ impl Law {
         }
     }
 
-    /// How many of σ and κ it has.
+    /// Number of coefficients among σ and κ.
     const fn shape(self) -> usize {
         match self {
             Self::Linear => 0,
@@ -77,25 +76,25 @@ impl Law {
     }
 }
 
-/// One law fitted to the data.
+/// Law fitted to the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Which.
+    /// Law.
     pub law: Law,
     /// λ: rate of one client, in the unit of the metric.
     pub lambda: f64,
-    /// σ, contention: the part of the work that one client at a time can do, within 0..=1.
+    /// σ, contention: serial fraction of the work, 0 to 1.
     pub sigma: f64,
-    /// κ, coherency: what each pair of clients costs each other, at least 0.
+    /// κ, coherency: cost per pair of clients, at least 0.
     pub kappa: f64,
     /// Sum of squared residuals of ln X over all trials.
     pub squares: f64,
-    /// Akaike's information criterion with its correction for small samples; less is better.
+    /// Akaike's information criterion with its correction for small samples; smaller is better.
     pub aicc: f64,
 }
 
 impl Fit {
-    /// The rate at a number of clients, at least 1.
+    /// Rate at a number of clients, at least 1.
     pub fn at(&self, clients: f64) -> f64 {
         self.lambda * clients / waiting(self.sigma, self.kappa, clients)
     }
@@ -106,61 +105,61 @@ impl Fit {
     }
 }
 
-/// The laws fitted to one curve.
+/// Laws fitted to one curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Laws {
     /// All three, in the order of [`Law`].
     pub fits: [Fit; 3],
-    /// The one with the least AICc. Its curve may be drawn only if [`Laws::misfit`] is `None`.
+    /// The one with the smallest AICc. Its curve may be drawn only if [`Laws::misfit`] is `None`.
     pub chosen: Fit,
-    /// The largest distance of a level's median from the chosen law, as a share of the law.
+    /// Largest distance of a level's median from the chosen law, relative to the law.
     pub residual: Ratio,
-    /// [`Absent::Misfit`] if that is above 10 %.
-    pub misfit: Option<Absent>,
+    /// [`NotEstimable::Misfit`] if the residual is above 10 %.
+    pub misfit: Option<NotEstimable>,
     /// 95 % interval of the chosen law's λ, by resampling blocks.
-    pub lambda: Result<Interval, Absent>,
-    /// Likewise of σ; from 0 to 0 where the law has none.
-    pub sigma: Result<Interval, Absent>,
-    /// Likewise of κ; from 0 to 0 where the law has none.
-    pub kappa: Result<Interval, Absent>,
-    /// Where the rate is highest by the universal law. Only if that law is chosen and admissible,
-    /// κ's interval excludes 0, and the peak lies within the levels or up to twice the last.
-    pub peak: Result<Peak, Absent>,
+    pub lambda: Result<Interval, NotEstimable>,
+    /// 95 % interval of σ; from 0 to 0 if the law has none.
+    pub sigma: Result<Interval, NotEstimable>,
+    /// 95 % interval of κ; from 0 to 0 if the law has none.
+    pub kappa: Result<Interval, NotEstimable>,
+    /// Maximum of the universal law. Requires that this law is chosen and admissible, κ's interval
+    /// excludes 0, and the peak is within the levels or up to twice the last.
+    pub peak: Result<Peak, NotEstimable>,
 }
 
-/// Where a law has its maximum.
+/// Maximum of a law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
     /// N* = sqrt((1 - σ) / κ), in clients.
     pub clients: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of N*.
     pub clients_interval: Interval,
     /// X(N*), in the unit of the metric.
     pub rate: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of X(N*).
     pub rate_interval: Interval,
 }
 
-/// One level of a fit.
+/// Level of a fit.
 #[derive(Clone, Copy)]
-struct Place {
+struct LevelMean {
     clients: f64,
-    /// How many trials.
+    /// Number of trials.
     weight: f64,
-    /// The mean of ln X over them.
+    /// Mean of ln X over the trials.
     mean: f64,
 }
 
 /// Fits the laws; see the module.
-pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Absent> {
+pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, NotEstimable> {
     let levels = count(clients.len());
     if levels < LEVELS_MIN {
-        return Err(Absent::Levels { levels, needed: LEVELS_MIN });
+        return Err(NotEstimable::Levels { levels, needed: LEVELS_MIN });
     }
     let (first, last) = (clients[0], clients[clients.len() - 1]);
     let span = f64::from(last) / f64::from(first);
     if span < SPAN_MIN {
-        return Err(Absent::Span { span, needed: SPAN_MIN });
+        return Err(NotEstimable::Span { span, needed: SPAN_MIN });
     }
     let logs: Vec<Vec<f64>> = sweep
         .levels()
@@ -178,7 +177,7 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Ab
         let best = fit_from_everywhere(law, &places);
         let squares = best.squares + within;
         let k = law.shape() as f64 + 2.0;
-        // Values that lie on the law to the last digit have no variance to take a logarithm of.
+        // Values that match the law to the last digit have no variance to take a logarithm of.
         let variance = (squares / n).max(f64::EPSILON * f64::EPSILON);
         let aicc = n * variance.ln() + 2.0 * k + 2.0 * k * (k + 1.0) / (n - k - 1.0);
         Fit { squares, aicc, ..best }
@@ -196,11 +195,11 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Ab
     let (clients_worst, residual) =
         distances.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((first, 0.0));
     let residual = Ratio(residual);
-    let misfit =
-        (residual.0 > RESIDUAL_MAX).then_some(Absent::Misfit { clients: clients_worst, residual });
+    let misfit = (residual.0 > RESIDUAL_MAX)
+        .then_some(NotEstimable::Misfit { clients: clients_worst, residual });
     let refits = refits(&chosen, sweep, clients, &logs, seed);
     let interval = |of: fn(&Fit) -> f64| {
-        let (blocks, fits) = refits.as_ref().map_err(|why: &Absent| *why)?;
+        let (blocks, fits) = refits.as_ref().map_err(|cause: &NotEstimable| *cause)?;
         Ok(expanded_interval(fits.iter().map(of).collect(), *blocks))
     };
     let kappa = interval(|fit| fit.kappa);
@@ -210,7 +209,7 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Ab
         let clients_interval = interval(Fit::peak)?;
         let settled = kappa.low > 0.0 && clients_interval.high.is_finite();
         if !(chosen.law == Law::Universal && settled && tested.contains(&clients)) {
-            return Err(Absent::NoPeak);
+            return Err(NotEstimable::NoPeak);
         }
         let rate_interval = interval(|fit| fit.at(fit.peak().max(1.0)))?;
         Ok(Peak { clients, clients_interval, rate: chosen.at(clients), rate_interval })
@@ -219,14 +218,14 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, Ab
     Ok(Laws { fits, chosen, residual, misfit, lambda, sigma, kappa, peak })
 }
 
-/// The chosen law fitted to resampled blocks, and the fewest blocks of a level.
+/// Chosen law fitted to resampled blocks, and the fewest blocks of a level.
 fn refits(
     chosen: &Fit,
     sweep: &Sweep,
     clients: &[u32],
     logs: &[Vec<f64>],
     seed: u64,
-) -> Result<(u32, Vec<Fit>), Absent> {
+) -> Result<(u32, Vec<Fit>), NotEstimable> {
     let mut refits = Vec::new();
     let resampler = Resampler::new(&[sweep], seed)?;
     let blocks = resampler.least();
@@ -237,22 +236,26 @@ fn refits(
     Ok((blocks, refits))
 }
 
-fn places(clients: &[u32], logs: &[Vec<f64>], weight: impl Fn(usize, usize) -> u32) -> Vec<Place> {
+fn places(
+    clients: &[u32],
+    logs: &[Vec<f64>],
+    weight: impl Fn(usize, usize) -> u32,
+) -> Vec<LevelMean> {
     let place = |(level, logs): (usize, &Vec<f64>)| {
         let weights = (0..logs.len()).map(|index| f64::from(weight(level, index)));
         let total: f64 = weights.clone().sum();
         let sum: f64 = weights.zip(logs).map(|(weight, log)| weight * log).sum();
-        Place { clients: f64::from(clients[level]), weight: total, mean: sum / total }
+        LevelMean { clients: f64::from(clients[level]), weight: total, mean: sum / total }
     };
     logs.iter().enumerate().map(place).collect()
 }
 
-/// The denominator of the law.
+/// Denominator of the law.
 fn waiting(sigma: f64, kappa: f64, clients: f64) -> f64 {
     1.0 + (clients - 1.0) * (sigma + kappa * clients)
 }
 
-fn fit_from_everywhere(law: Law, places: &[Place]) -> Fit {
+fn fit_from_everywhere(law: Law, places: &[LevelMean]) -> Fit {
     let last = places.iter().map(|place| place.clients).fold(1.0, f64::max);
     let mut best = fit(law, places, [0.0, 0.0]);
     for sigma in [0.01, 0.1, 0.9] {
@@ -267,21 +270,21 @@ fn fit_from_everywhere(law: Law, places: &[Place]) -> Fit {
     best
 }
 
-/// σ and κ with what follows from them.
+/// σ and κ with the values derived from them.
 struct Trial {
     shape: [f64; 2],
     ln_lambda: f64,
     squares: f64,
     /// Half the slope of the squares by σ and κ.
     slope: [f64; 2],
-    /// Gauss and Newton's approximation of half their curvature.
+    /// Gauss–Newton approximation of half their curvature.
     curvature: [[f64; 2]; 2],
 }
 
 impl Trial {
-    fn new(places: &[Place], shape: [f64; 2]) -> Self {
+    fn new(places: &[LevelMean], shape: [f64; 2]) -> Self {
         let total: f64 = places.iter().map(|place| place.weight).sum();
-        // Each place's residual but for ln λ, and its derivatives.
+        // Residual of each point but for ln λ, and its derivatives.
         let parts = places.iter().map(|place| {
             let n = place.clients;
             let waiting = waiting(shape[0], shape[1], n);
@@ -313,9 +316,8 @@ impl Trial {
     }
 }
 
-/// The best law near a start. `squares` leaves out the spread within levels, and `aicc` is not
-/// filled in.
-fn fit(law: Law, places: &[Place], start: [f64; 2]) -> Fit {
+/// Best law near a start. `squares` omits the spread within levels, and `aicc` is not filled in.
+fn fit(law: Law, places: &[LevelMean], start: [f64; 2]) -> Fit {
     const MOST: [f64; 2] = [1.0, f64::INFINITY];
     let mut shape = start;
     shape[law.shape()..].fill(0.0);
@@ -354,8 +356,8 @@ fn fit(law: Law, places: &[Place], start: [f64; 2]) -> Fit {
     Fit { law, lambda, sigma, kappa, squares: best.squares, aicc: 0.0 }
 }
 
-/// Marquardt's step for the coefficients that are free: the curvature's diagonal is raised by the
-/// damping, which makes the step independent of their scales.
+/// Marquardt's step for the free coefficients: the damping raises the diagonal of the curvature,
+/// which makes the step independent of their scales.
 fn step(at: &Trial, free: [bool; 2], damping: f64) -> [f64; 2] {
     let [[a, b], [_, d]] = at.curvature;
     let (a, d) = (a * (1.0 + damping), d * (1.0 + damping));

@@ -13,7 +13,7 @@ fn up_to(n: u32) -> Vec<f64> {
 }
 
 #[test]
-fn the_worked_example_of_the_essay_holds() {
+fn worked_example_is_reproduced() {
     check(&up_to(10), 2.6577, 8.3423);
 }
 
@@ -24,13 +24,13 @@ fn six_values_interpolate_a_tenth_of_the_gap_in_probability() {
 }
 
 #[test]
-fn eight_values_by_hand() {
+fn eight_values_match_manual_computation() {
     // γ(1) = 254/256, γ(2) = 238/256, I = 0.675, λ = 7 · 0.675 / (1 + 6 · 0.675) = 0.93564.
     check(&up_to(8), 1.9356, 7.0644);
 }
 
 #[test]
-fn intervals_of_cells_allow_for_the_looks_of_the_stop_rule() {
+fn cell_intervals_allow_for_interim_analyses() {
     // γ(1) = 62/64, γ(2) = 50/64, I = (0.96875 - 0.96) / 0.1875, λ = 5 I / (1 + 4 I) = 0.19663.
     let interval = Summary::new(&up_to(6)).unwrap().interval.unwrap();
     assert!((interval.low - 1.19663).abs() < 1e-4 && (interval.high - 5.80337).abs() < 1e-4);
@@ -39,28 +39,28 @@ fn intervals_of_cells_allow_for_the_looks_of_the_stop_rule() {
 }
 
 #[test]
-fn five_values_have_points_and_a_warning_only() {
+fn five_values_have_no_interval_but_a_warning() {
     let summary = Summary::new(&[5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
     assert_eq!((summary.n, summary.median, summary.min, summary.max), (5, 3.0, 1.0, 5.0));
     assert_eq!(summary.interval, None);
     assert_eq!(summary.half_width(), None);
-    assert_eq!(summary.warnings, [Warning::Few { n: 5, needed: 6 }]);
+    assert_eq!(summary.warnings, [Warning::TooFewRepetitions { n: 5, needed: 6 }]);
 }
 
 #[test]
-fn what_is_not_a_number_is_refused() {
+fn non_finite_values_are_rejected() {
     assert_eq!(Summary::new(&[]), Err(Error::Empty));
     assert!(matches!(Summary::new(&[1.0, f64::NAN]), Err(Error::NotFinite { index: 1, .. })));
     assert!(matches!(Summary::new(&[f64::INFINITY]), Err(Error::NotFinite { index: 0, .. })));
 }
 
 #[test]
-fn the_least_number_of_values_follows_the_level() {
+fn minimum_sample_size_follows_the_level() {
     assert_eq!((needed(0.90), needed(0.95), needed(0.99)), (5, 6, 8));
 }
 
 #[test]
-fn thousands_of_values_neither_overflow_nor_vanish() {
+fn thousands_of_values_do_not_overflow() {
     let interval = Summary::at_level(&up_to(5001), 0.95).unwrap().interval.unwrap();
     // The normal approximation of the ranks: 2501 ± 1.96 · sqrt(5001) / 2.
     assert!((interval.low - (2501.0 - 69.3)).abs() < 1.5, "{interval:?}");

@@ -1,49 +1,49 @@
-//! Mann and Kendall's test: do values in a row rise or fall, with one value at each place.
+//! Mann–Kendall trend test for series with one value at each point.
 //!
-//! With several values at each place [`super::Sweep::trend`] tells more: on the medians of four
-//! levels this test cannot get below p = 0.083, on those of five not below 0.017.
+//! With several values at each point [`super::Sweep::trend`] is more powerful: on the medians of
+//! four levels this test cannot get below p = 0.083, on those of five not below 0.017.
 //!
 //! S counts the pairs that rise minus those that fall (Mann, "Nonparametric Tests Against Trend",
 //! Econometrica 13, 1945). Up to 10 values without ties, p is exact: all orders of n values are
-//! counted by their inversions. Otherwise S is taken as normal with the variance
+//! counted by their inversions. Otherwise S is approximated as normal with the variance
 //!
 //! ```text
 //! (n (n - 1) (2n + 5) - Σ t (t - 1) (2t + 5)) / 18,   t equal values each
 //! ```
 //!
 //! and is moved towards zero by 1, the correction for continuity (Kendall, "Rank Correlation
-//! Methods", 4th edition, 1970, sections 4.8 and 4.9; ties as there). The effect is τ_b.
+//! Methods", 4th edition, 1970, sections 4.8 and 4.9; ties as there). The effect size is τ_b.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::{Absent, count};
+use crate::{NotEstimable, count};
 
-/// Fewer values than these are no series.
+/// Minimum length of a series.
 const POINTS_MIN: usize = 8;
-/// Up to so many values without ties, p is exact.
+/// Maximum number of values without ties for an exact p.
 const EXACT_MAX: usize = 10;
 
-/// Whether values in a row rise or fall.
+/// Result of the Mann–Kendall test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Monotone {
-    /// Kendall's τ_b of values and places, within -1..=1; above zero where values rise.
+    /// Kendall's τ_b of values and indexes, -1 to 1; above zero if values rise.
     pub tau: f64,
     /// Two-sided p-value of "no trend".
     pub p: f64,
 }
 
-/// Tests values in their order, one at each place.
+/// Tests values in their order, one per point.
 ///
 /// # Errors
-/// [`Absent::Points`] below 8 values, [`Absent::NotFinite`], and [`Absent::Constant`] if all values
-/// are equal.
-pub fn mann_kendall(values: &[f64]) -> Result<Monotone, Absent> {
+/// [`NotEstimable::Points`] below 8 values, [`NotEstimable::NotFinite`], and
+/// [`NotEstimable::Constant`] if all values are equal.
+pub fn mann_kendall(values: &[f64]) -> Result<Monotone, NotEstimable> {
     let n = values.len();
     if n < POINTS_MIN {
-        return Err(Absent::Points { points: count(n), needed: count(POINTS_MIN) });
+        return Err(NotEstimable::Points { points: count(n), needed: count(POINTS_MIN) });
     }
     if let Some(index) = values.iter().position(|value| !value.is_finite()) {
-        return Err(Absent::NotFinite { index });
+        return Err(NotEstimable::NotFinite { index });
     }
     let (mut rising, mut falling) = (0u64, 0u64);
     for (place, value) in values.iter().enumerate() {
@@ -52,7 +52,7 @@ pub fn mann_kendall(values: &[f64]) -> Result<Monotone, Absent> {
     }
     let untied = rising + falling;
     if untied == 0 {
-        return Err(Absent::Constant);
+        return Err(NotEstimable::Constant);
     }
     let s = rising as f64 - falling as f64;
     let length = n as f64;
@@ -65,24 +65,24 @@ pub fn mann_kendall(values: &[f64]) -> Result<Monotone, Absent> {
     Ok(Monotone { tau, p })
 }
 
-/// Twice the share of orders of `n` values with at most so many inversions. How many orders have
-/// each number of inversions is counted by putting the values in one after the other: the k-th
-/// takes part in 0 to k - 1 inversions.
+/// Twice the fraction of orders of `n` values with at most this many inversions. The orders with
+/// each number of inversions are counted by inserting the values one after the other: the k-th adds
+/// 0 to k - 1 inversions.
 fn exact(n: usize, inversions: u64) -> f64 {
     let mut orders = vec![1u64];
     for next in 1..n {
         let mut longer = vec![0; orders.len() + next];
-        for (own, ways) in orders.iter().enumerate() {
-            longer[own..=own + next].iter_mut().for_each(|sum| *sum += ways);
+        for (own, aspects) in orders.iter().enumerate() {
+            longer[own..=own + next].iter_mut().for_each(|sum| *sum += aspects);
         }
         orders = longer;
     }
     let all: u64 = orders.iter().sum();
-    let tail: u64 = orders.iter().zip(0..=inversions).map(|(ways, _)| ways).sum();
+    let tail: u64 = orders.iter().zip(0..=inversions).map(|(aspects, _)| aspects).sum();
     (2.0 * tail as f64 / all as f64).min(1.0)
 }
 
-/// By the normal distribution, with ties and the correction for continuity.
+/// p by the normal approximation, with ties and the correction for continuity.
 fn approximate(values: &[f64], s: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,74 +1,73 @@
-//! Whether what was swept matters at all: how far apart the levels lie.
+//! Sensitivity of a metric to the swept parameter: spread of the levels.
 //!
-//! A [`Sweep`] enters, a [`Sensitivity`] leaves. Its index S is the largest median over the
-//! smallest. Of levels that are all the same it is above 1 nonetheless, since one of them is the
-//! largest by chance: eight with a spread of 3 % and eight repeats show 1.036 on average. So S by
-//! itself says nothing, and there are two bounds beside it: what S is by chance, from permuting the
-//! values within their blocks, and what S may be, from resampling blocks.
+//! Computes a [`Sensitivity`] of a [`Sweep`]. Its index S is the largest median over the smallest.
+//! Even for identical levels it is above 1, because one of them is the largest by chance: eight
+//! with a spread of 3 % and eight repetitions have 1.036 on average. S is therefore reported with
+//! two bounds: its value by chance, from permutations of the values within their blocks, and its
+//! upper confidence bound, from resampling blocks.
 //!
-//! The bound has no correction of the upward bias of S, which keeps "insensitive" on the side of
-//! caution; `docs/method/statistics.md` has how often it errs.
+//! The bound does not correct the upward bias of S, which makes "insensitive" conservative;
+//! `docs/method/statistics.md` has its error rates.
 
 use model::Ratio;
 
 use super::{Level, Sweep, within::Within};
 use crate::{
-    Absent,
+    NotEstimable,
     bootstrap::{Resampler, quantile, weighted_median},
     count,
 };
 
-/// Within how much of each other levels are called alike, if nothing else is asked for: 10 %.
+/// Default ε: levels within 10 % of each other are equivalent.
 pub const INSENSITIVE: Ratio = Ratio(0.10);
 
-/// The share of chance or of resamples that a bound leaves below it.
+/// Fraction of permutations or resamples below a bound.
 const BOUND: f64 = 0.95;
 
-/// How far apart the levels of a sweep lie. All three are at least 1.
+/// Spread of the levels of a sweep. All three values are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sensitivity {
     /// S: the largest median of a level over the smallest.
     pub index: Ratio,
-    /// The upper 95 % bound of S, by resampling blocks.
+    /// Upper 95 % bound of S, by resampling blocks.
     pub upper: Ratio,
-    /// The 95th percentile of S if the levels did nothing, by permuting values within blocks.
+    /// 95th percentile of S without an effect of the levels, by permuting values within blocks.
     pub chance: Ratio,
 }
 
-/// What may be said of a metric and what was swept.
+/// Verdict on the effect of a swept parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sensitive {
-    /// It matters, by more than the practical threshold.
+    /// The levels differ by more than the equivalence margin.
     Sensitive,
-    /// All levels are alike within ε.
+    /// All levels are within ε of each other.
     Insensitive,
-    /// The data do not say.
-    Open,
+    /// Inconclusive.
+    Inconclusive,
 }
 
 impl Sensitivity {
-    /// Whether the levels matter, at the practical threshold δ, and are alike within ε
-    /// ([`INSENSITIVE`] by default). Both can hold if ε is above δ; a difference that is shown goes
-    /// first then.
-    pub fn verdict(&self, threshold: Ratio, epsilon: Ratio) -> Sensitive {
-        let shown = self.index.0 > self.chance.0 && self.index.0 > 1.0 + threshold.0;
+    /// Verdict at the equivalence margin δ and the tolerance ε ([`INSENSITIVE`] by default). Both
+    /// can hold if ε is above δ; a significant difference has precedence.
+    pub fn verdict(&self, margin: Ratio, epsilon: Ratio) -> Sensitive {
+        let shown = self.index.0 > self.chance.0 && self.index.0 > 1.0 + margin.0;
         match (shown, self.upper.0 <= 1.0 + epsilon.0) {
             (true, _) => Sensitive::Sensitive,
             (false, true) => Sensitive::Insensitive,
-            (false, false) => Sensitive::Open,
+            (false, false) => Sensitive::Inconclusive,
         }
     }
 }
 
 impl Sweep {
-    /// How far apart the levels lie. The seed settles all draws. Cost: 8,000 times all values.
+    /// Spread of the levels. The seed determines all draws. Cost: 8,000 times all values.
     ///
     /// # Errors
-    /// [`Absent::Levels`] below 2 levels, [`Absent::Repeats`] when a level has too few blocks (or
-    /// repeats, where blocks are unknown).
-    pub fn sensitivity(&self, seed: u64) -> Result<Sensitivity, Absent> {
+    /// [`NotEstimable::Levels`] below 2 levels, [`NotEstimable::Repetitions`] if a level has too
+    /// few blocks (or repetitions, if blocks are unknown).
+    pub fn sensitivity(&self, seed: u64) -> Result<Sensitivity, NotEstimable> {
         if self.levels.len() < 2 {
-            return Err(Absent::Levels { levels: count(self.levels.len()), needed: 2 });
+            return Err(NotEstimable::Levels { levels: count(self.levels.len()), needed: 2 });
         }
         let upper = self.upper(seed)?;
         let mut indices = Vec::new();
@@ -78,8 +77,8 @@ impl Sweep {
         Ok(Sensitivity { index: Ratio(index), upper, chance: Ratio(quantile(&indices, BOUND)) })
     }
 
-    /// The upper bound of the index.
-    pub(super) fn upper(&self, seed: u64) -> Result<Ratio, Absent> {
+    /// Upper bound of the index.
+    pub(super) fn upper(&self, seed: u64) -> Result<Ratio, NotEstimable> {
         let resampler = Resampler::new(&[self], seed)?;
         let mut indices = Vec::new();
         resampler.each(|weights| indices.push(index(&self.resampled(weights))));
@@ -87,15 +86,15 @@ impl Sweep {
         Ok(Ratio(quantile(&indices, BOUND)))
     }
 
-    /// The median of each level.
+    /// Median of each level.
     pub(super) fn medians(&self) -> Vec<f64> {
         self.levels.iter().map(|level| crate::median(&level.values())).collect()
     }
 
-    /// The median of each level in a resample. Repeats ascend within their level.
+    /// Median of each level in a resample. Repetitions ascend within their level.
     pub(super) fn resampled(&self, weights: &[Vec<u32>]) -> Vec<f64> {
         let median = |(level, weights): (&Level, &Vec<u32>)| {
-            let values = level.repeats.iter().map(|repeat| repeat.value);
+            let values = level.repetitions.iter().map(|repetition| repetition.value);
             let total = weights.iter().copied().map(u64::from).sum();
             weighted_median(values.zip(weights.iter().copied()), 0, total)
         };
@@ -103,7 +102,7 @@ impl Sweep {
     }
 }
 
-/// The largest over the smallest; the largest number there is where that is infinite.
+/// Largest value over the smallest, limited to the largest finite number.
 fn index(medians: &[f64]) -> f64 {
     let most = medians.iter().copied().fold(0.0, f64::max);
     let least = medians.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,102 +1,103 @@
-//! What the curve of a sweep looks like: rising, falling, flat, with a peak, or with a valley.
+//! Shape of the curve of a sweep: rising, falling, flat, with a peak, or with a valley.
 //!
 //! # Monotone or not
 //!
-//! The medians of ln y, weighted by their repeats, are fitted by the closest sequence that never
-//! falls, and by the closest that never rises (pool adjacent violators: Ayer, Brunk, Ewing, Reid,
-//! and Silverman, "An Empirical Distribution Function for Sampling with Incomplete Information",
-//! Annals of Mathematical Statistics 26, 1955). The free fit passes through all medians, so what
-//! the better of both misses, as a weighted sum of squares T, is what the free fit gains.
+//! The medians of ln y, weighted by their repetitions, are fitted by the closest nondecreasing and
+//! by the closest nonincreasing sequence (pool adjacent violators: Ayer, Brunk, Ewing, Reid, and
+//! Silverman, "An Empirical Distribution Function for Sampling with Incomplete Information", Annals
+//! of Mathematical Statistics 26, 1955). The free fit passes through all medians, so the residual
+//! of the better of both, as a weighted sum of squares T, is the gain of the free fit.
 //!
 //! Its reference is T of the same direction over permutations of the residuals of that fit within
 //! their blocks (as Freedman and Lane, "A Nonstochastic Interpretation of Reported Significance
 //! Levels", Journal of Business & Economic Statistics 1, 1983), around a flat sequence. Of all
 //! monotone sequences the flat one makes T largest (Robertson, Wright, and Dykstra, "Order
-//! Restricted Statistical Inference", 1988, chapter 2), which keeps the test cautious;
-//! `docs/method/statistics.md` has where it is not, with few repeats in two modes. Residuals of the
-//! free fit are not taken, since with them more monotone curves were said to turn.
+//! Restricted Statistical Inference", 1988, chapter 2), which makes the test conservative;
+//! `docs/method/statistics.md` lists an exception, few bimodal repetitions. Residuals of the free
+//! fit are not used, because they found turning points in more monotone curves.
 //!
 //! # Peak or valley
 //!
 //! A curve that is not monotone is fitted by the closest one that rises and then falls, and the
-//! closest that falls and then rises. The better one names it if its extreme median is not at an
-//! end, and if the same test does not show that it misses the medians: what turns more than once is
-//! left open. How sure the level is, is the share of resamples of blocks that have theirs there.
+//! closest that falls and then rises. The better fit determines the shape if its extreme median is
+//! not at an end, and if the same test does not reject it: curves with several turning points are
+//! inconclusive. The confidence in the level is the fraction of resamples of blocks with the same
+//! turning point.
 
 use model::Ratio;
 
 use super::{Level, Order, Sweep, sensitivity::INSENSITIVE, within::Within};
-use crate::{Absent, bootstrap::Resampler, count};
+use crate::{NotEstimable, bootstrap::Resampler, count};
 
-/// A curve is not monotone at a p-value below this.
+/// p-value below which a curve is not monotone.
 const NOT_MONOTONE: f64 = 0.01;
-/// A monotone curve rises or falls at a p-value below this.
+/// p-value below which a monotone curve rises or falls.
 const TREND: f64 = 0.05;
-/// A curve has so many levels.
+/// Minimum number of levels of a curve.
 const LEVELS_MIN: usize = 3;
-/// Sums of squares that differ by less than this share are the same but for rounding.
+/// Relative difference of sums of squares that is due to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What a curve looks like.
+/// Shape of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
-    /// Its kind.
+    /// Kind of shape.
     pub kind: FormKind,
-    /// p-value of "it never falls or never rises", by permutation within blocks.
+    /// p-value of "monotone", by permutation within blocks.
     pub p: f64,
-    /// With a peak or a valley, the share of resamples that have theirs at the same level.
+    /// For a peak or a valley, the fraction of resamples with the same turning point.
     pub share: Option<Ratio>,
 }
 
-/// Kinds of curves. Nothing here is turned by the direction of the metric.
+/// Kinds of curves. The direction of the metric is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormKind {
-    /// It rises with the level.
+    /// Rises with the level.
     Rising,
-    /// It falls with the level.
+    /// Falls with the level.
     Falling,
-    /// All levels are alike within [`INSENSITIVE`], and no trend is shown.
+    /// All levels are within [`INSENSITIVE`] of each other, without a significant trend.
     Flat,
-    /// It rises and then falls.
+    /// Rises and then falls.
     Peak {
         /// Index of the level with the largest median, never an end.
         level: usize,
     },
-    /// It falls and then rises.
+    /// Falls and then rises.
     Valley {
         /// Index of the level with the smallest median, never an end.
         level: usize,
     },
-    /// The data do not say, or the curve does something else.
-    Open,
+    /// Inconclusive, or another shape.
+    Inconclusive,
 }
 
 impl Sweep {
-    /// What the curve looks like. The seed settles all draws. Cost: 8,000 times all values, and
-    /// that of a trend.
+    /// Determines the shape of the curve. The seed determines all draws. Cost: 8,000 times all
+    /// values, and that of a trend.
     ///
     /// # Errors
-    /// [`Absent::Levels`] below 3 levels, [`Absent::Repeats`] when a level has too few blocks (or
-    /// repeats, where blocks are unknown).
-    pub fn shape(&self, seed: u64) -> Result<Form, Absent> {
+    /// [`NotEstimable::Levels`] below 3 levels, [`NotEstimable::Repetitions`] if a level has too
+    /// few blocks (or repetitions, if blocks are unknown).
+    pub fn shape(&self, seed: u64) -> Result<Form, NotEstimable> {
         if self.levels.len() < LEVELS_MIN {
             let levels = count(self.levels.len());
-            return Err(Absent::Levels { levels, needed: count(LEVELS_MIN) });
+            return Err(NotEstimable::Levels { levels, needed: count(LEVELS_MIN) });
         }
         let resampler = Resampler::new(&[self], seed)?;
         let weights: Vec<f64> =
-            self.levels.iter().map(|level| level.repeats.len() as f64).collect();
+            self.levels.iter().map(|level| level.repetitions.len() as f64).collect();
         let medians = self.log_medians();
         let p = self.not_monotone(&medians, &weights, seed);
         if p >= NOT_MONOTONE {
             return Ok(Form { kind: self.monotone(seed)?, p, share: None });
         }
         let Some((level, sign)) = bend(&medians, &weights) else {
-            return Ok(Form { kind: FormKind::Open, p, share: None });
+            return Ok(Form { kind: FormKind::Inconclusive, p, share: None });
         };
         let once = self.misfit(&medians, &weights, seed, |own| turned(own, &weights, sign));
         if once < NOT_MONOTONE {
-            return Ok(Form { kind: FormKind::Open, p, share: None });
+            return Ok(Form { kind: FormKind::Inconclusive, p, share: None });
         }
         let share = self.share(resampler, |own| extreme(own, sign) == level);
         let kind = match sign > 0.0 {
@@ -106,7 +107,7 @@ impl Sweep {
         Ok(Form { kind, p, share: Some(share) })
     }
 
-    /// The median of ln y of each level: of an even number of values it is not the logarithm of the
+    /// Median of ln y of each level; with an even number of values it is not the logarithm of the
     /// median.
     fn log_medians(&self) -> Vec<f64> {
         let logarithms =
@@ -114,15 +115,15 @@ impl Sweep {
         self.levels.iter().map(|level| crate::median(&logarithms(level))).collect()
     }
 
-    /// The p-value of "it never falls or never rises".
+    /// p-value of "monotone".
     fn not_monotone(&self, medians: &[f64], weights: &[f64], seed: u64) -> f64 {
         let missed = |sign| squares(medians, &isotonic(medians, weights, sign), weights);
         let sign = if missed(1.0) <= missed(-1.0) { 1.0 } else { -1.0 };
         self.misfit(medians, weights, seed, |own| isotonic(own, weights, sign))
     }
 
-    /// The p-value of "it is as this fit says": what the fit misses of the medians, against what it
-    /// misses of its residuals, permuted within their blocks.
+    /// p-value of a fit: its residual for the medians compared with that for permutations of its
+    /// residuals within their blocks.
     fn misfit(
         &self,
         medians: &[f64],
@@ -145,18 +146,22 @@ impl Sweep {
         f64::from(beyond) / f64::from(total)
     }
 
-    /// The kind of a curve that is not shown to turn.
-    fn monotone(&self, seed: u64) -> Result<FormKind, Absent> {
+    /// Kind of a curve without a significant turning point.
+    fn monotone(&self, seed: u64) -> Result<FormKind, NotEstimable> {
         let mut order = Order::new(self);
         let doubled = order.doubled_j();
         let tau = order.tau_b(doubled).unwrap_or(0.0);
         if order.p(doubled, seed).0 < TREND {
             return Ok(if tau > 0.0 { FormKind::Rising } else { FormKind::Falling });
         }
-        Ok(if self.upper(seed)?.0 <= 1.0 + INSENSITIVE.0 { FormKind::Flat } else { FormKind::Open })
+        Ok(if self.upper(seed)?.0 <= 1.0 + INSENSITIVE.0 {
+            FormKind::Flat
+        } else {
+            FormKind::Inconclusive
+        })
     }
 
-    /// The share of resamples whose medians agree.
+    /// Fraction of resamples whose medians agree.
     fn share(&self, resampler: Resampler, agrees: impl Fn(&[f64]) -> bool) -> Ratio {
         let (mut own, mut total) = (0u32, 0u32);
         resampler.each(|weights| {
@@ -167,8 +172,9 @@ impl Sweep {
     }
 }
 
-/// Where a curve that is not monotone turns, and its sign: 1 if it rises and then falls, -1 if it
-/// falls and then rises, whichever misses less. `None` if neither does, or that is at an end.
+/// Turning point of a curve that is not monotone, and its sign: 1 if it rises and then falls, -1 if
+/// it falls and then rises, the better fit of the two. `None` if neither fits, or if it is at an
+/// end.
 fn bend(medians: &[f64], weights: &[f64]) -> Option<(usize, f64)> {
     let missed = |sign| squares(medians, &turned(medians, weights, sign), weights);
     let (peak, valley) = (missed(1.0), missed(-1.0));
@@ -178,7 +184,7 @@ fn bend(medians: &[f64], weights: &[f64]) -> Option<(usize, f64)> {
     (inside && peak != valley).then_some((level, sign))
 }
 
-/// The closest sequence that rises and then falls; with sign -1, falls and then rises.
+/// Closest sequence that rises and then falls; with sign -1, falls and then rises.
 fn turned(medians: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
     let mut best: Option<(f64, Vec<f64>)> = None;
     for turn in 0..=medians.len() {
@@ -201,9 +207,9 @@ fn extreme(values: &[f64], sign: f64) -> usize {
     (0..values.len()).fold(0, better)
 }
 
-/// The closest sequence that never falls, or never rises with sign -1, by weighted squares.
+/// Closest sequence that never falls, or never rises with sign -1, by weighted squares.
 fn isotonic(values: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
-    // Mean, weight, and length of what was pooled so far; the means rise.
+    // Mean, weight, and length of the pools so far; the means rise.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     for (value, weight) in values.iter().zip(weights) {
         let mut own = (value * sign, *weight, 1);
@@ -216,7 +222,7 @@ fn isotonic(values: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
     pools.into_iter().flat_map(|(mean, _, n)| std::iter::repeat_n(mean * sign, n)).collect()
 }
 
-/// The weighted sum of squares between values and their fit.
+/// Weighted sum of squares between values and their fit.
 fn squares(values: &[f64], fit: &[f64], weights: &[f64]) -> f64 {
     let each = values.iter().zip(fit).zip(weights);
     each.map(|((value, fit), weight)| weight * (value - fit) * (value - fit)).sum()

@@ -3,27 +3,30 @@ use proptest::prelude::*;
 use super::*;
 use crate::reference::{near, values};
 
-/// Levels at 1, 2, 4 …, block by place.
+/// Levels at 1, 2, 4 …, value i in block i.
 pub(super) fn blocked(levels: &[&[f64]]) -> Sweep {
     let level = |(at, values): (usize, &&[f64])| Level {
         at: f64::from(1u32 << at),
-        repeats: (0..)
+        repetitions: (0..)
             .map(Some)
             .zip(*values)
-            .map(|(block, v)| Repeat { block, value: *v })
+            .map(|(block, v)| Repetition { block, value: *v })
             .collect(),
     };
     Sweep::new(levels.iter().enumerate().map(level).collect()).unwrap()
 }
 
-/// The same without blocks.
+/// The same levels without blocks.
 pub(super) fn free(levels: &[&[f64]]) -> Sweep {
     let mut levels = blocked(levels).levels;
-    levels.iter_mut().flat_map(|level| &mut level.repeats).for_each(|repeat| repeat.block = None);
+    levels
+        .iter_mut()
+        .flat_map(|level| &mut level.repetitions)
+        .for_each(|repetition| repetition.block = None);
     Sweep::new(levels).unwrap()
 }
 
-/// Levels around these medians with a spread of about a normal distribution, in blocks.
+/// Levels around these medians with approximately normal spread, in blocks.
 pub(super) fn noisy(medians: &[f64], n: usize, spread: f64, rng: &mut fastrand::Rng) -> Sweep {
     let mut noise = || (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
     let mut draw = |median: &f64| (0..n).map(|_| median * (spread * noise()).exp()).collect();
@@ -35,13 +38,13 @@ pub(super) fn noisy(medians: &[f64], n: usize, spread: f64, rng: &mut fastrand::
 fn pairs(places: &[f64], values: &[f64]) -> Sweep {
     let level = |(at, value): (&f64, &f64)| Level {
         at: *at,
-        repeats: vec![Repeat { block: None, value: *value }],
+        repetitions: vec![Repetition { block: None, value: *value }],
     };
     Sweep::new(places.iter().zip(values).map(level).collect()).unwrap()
 }
 
 #[test]
-fn the_published_motivation_scores_give_the_published_statistic() {
+fn motivation_scores_give_the_published_statistic() {
     // Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, example 6.2: J = 79.
     let trend = free(&[
         &[40., 35., 38., 43., 44., 41.],
@@ -56,7 +59,7 @@ fn the_published_motivation_scores_give_the_published_statistic() {
 }
 
 #[test]
-fn small_sweeps_are_visited_whole() {
+fn small_sweeps_are_enumerated() {
     // 3! · 3! orders within two blocks; the steepest and its mirror are one each.
     let rising = blocked(&[&[1., 2.], &[3., 4.], &[5., 6.]]).trend(1).unwrap();
     assert_eq!((rising.statistic, rising.exact, rising.p), (12.0, true, 2.0 / 36.0));
@@ -65,7 +68,7 @@ fn small_sweeps_are_visited_whole() {
 }
 
 #[test]
-fn blocks_take_the_drift_away() {
+fn blocks_remove_the_drift() {
     // Within each block the value falls with the level; the drift between blocks hides that.
     let values = |level: f64| -> Vec<f64> { (0..6).map(|b| 2f64.powi(b) - level * 0.1).collect() };
     let levels = [values(1.0), values(2.0), values(3.0)];
@@ -75,7 +78,7 @@ fn blocks_take_the_drift_away() {
 }
 
 #[test]
-fn the_published_slope_of_sen() {
+fn slope_matches_sen_1968() {
     // Sen (1968), section 6: seven pairs whose slopes have the median 4.
     let places = [1., 2., 3., 4., 10., 12., 18.].map(f64::exp2);
     let sweep = pairs(&places, &[9., 15., 19., 20., 45., 55., 78.].map(f64::exp));
@@ -89,7 +92,7 @@ fn the_slope_agrees_with_scipy() {
 }
 
 #[test]
-fn kendalls_ties_as_documented_by_scipy() {
+fn kendall_ties_agree_with_scipy() {
     // scipy.stats.kendalltau([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]) is -0.4714045207910316.
     let trend = pairs(&[12., 2., 1., 12., 2.], &[2., 5., 8., 2., 1.]).trend(1).unwrap();
     near(trend.tau_b.unwrap(), -0.471_404_520_791_031_6, 1e-12);
@@ -100,7 +103,7 @@ fn equal_values_have_no_trend() {
     let trend = blocked(&[&[3.0; 8], &[3.0; 8]]).trend(1).unwrap();
     assert_eq!(
         (trend.p, trend.tau_b, trend.per_doubling),
-        (1.0, Err(Absent::Constant), Ratio(1.0))
+        (1.0, Err(NotEstimable::Constant), Ratio(1.0))
     );
     let interval = trend.per_doubling_interval.unwrap();
     assert_eq!((interval.low, interval.high), (1.0, 1.0));
@@ -119,20 +122,23 @@ fn ends_compare_the_last_with_the_first() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
-    let levels = |levels, needed| Err(Absent::Levels { levels, needed });
+fn missing_data_are_reported() {
+    let levels = |levels, needed| Err(NotEstimable::Levels { levels, needed });
     assert_eq!(blocked(&[&[1.0]]).trend(1), levels(1, 2));
     let few = blocked(&[&[1., 2., 3.], &[4., 5., 6.]]).trend(1).unwrap();
-    assert_eq!(few.per_doubling_interval, Err(Absent::Repeats { least: 3, needed: 6 }));
-    let level = |at, value| Level { at, repeats: vec![Repeat { block: None, value }] };
+    assert_eq!(few.per_doubling_interval, Err(NotEstimable::Repetitions { least: 3, needed: 6 }));
+    let level = |at, value| Level { at, repetitions: vec![Repetition { block: None, value }] };
     assert_eq!(Sweep::new(vec![]), Err(Error::Empty));
-    assert_eq!(Sweep::new(vec![level(0.0, 1.0)]), Err(Error::Place { index: 0, at: 0.0 }));
+    assert_eq!(
+        Sweep::new(vec![level(0.0, 1.0)]),
+        Err(Error::NotPositiveLevel { index: 0, at: 0.0 })
+    );
     let negative = Sweep::new(vec![level(1.0, -1.0)]);
     assert_eq!(negative, Err(Error::NotPositive { index: 0, value: -1.0 }));
 }
 
 #[test]
-fn the_interval_holds_the_slope_that_made_the_data() {
+fn slope_interval_covers_the_true_slope() {
     let mut rng = fastrand::Rng::with_seed(3);
     let levels: Vec<Vec<f64>> = (0..6)
         .map(|at| (0..12).map(|_| 1.1f64.powi(at) * (1.0 + 0.04 * (rng.f64() - 0.5))).collect())
@@ -145,7 +151,7 @@ fn the_interval_holds_the_slope_that_made_the_data() {
 }
 
 #[test]
-fn permuted_labels_are_a_trend_as_often_as_promised() {
+fn permuted_labels_keep_the_error_rate() {
     // 200 sweeps without a trend: p <= 10 % in about 20, with a standard deviation of 4.2.
     let mut rng = fastrand::Rng::with_seed(11);
     let mut draw = || (0..3).map(|_| rng.f64() + 1.0).collect::<Vec<f64>>();
@@ -172,10 +178,10 @@ proptest! {
         let sweep = blocked(&slices);
         let mut turned = sweep.levels.clone();
         turned.reverse();
-        turned.iter_mut().for_each(|level| level.repeats.reverse());
+        turned.iter_mut().for_each(|level| level.repetitions.reverse());
         prop_assert_eq!(sweep.trend(7), Sweep::new(turned.clone()).unwrap().trend(7));
-        for repeat in turned.iter_mut().flat_map(|level| &mut level.repeats) {
-            repeat.value *= scale;
+        for repetition in turned.iter_mut().flat_map(|level| &mut level.repetitions) {
+            repetition.value *= scale;
         }
         let (one, other) = (sweep.trend(7).unwrap(), Sweep::new(turned).unwrap().trend(7).unwrap());
         prop_assert_eq!((one.statistic, one.p, one.tau_b), (other.statistic, other.p, other.tau_b));
@@ -186,7 +192,7 @@ proptest! {
     fn j_is_the_count_of_pairs(values in prop::collection::vec((0usize..4, 1u8..9), 2..30)) {
         let place = |(level, value): &(usize, u8)| Level {
             at: f64::from(1u32 << level),
-            repeats: vec![Repeat { block: None, value: f64::from(*value) }],
+            repetitions: vec![Repetition { block: None, value: f64::from(*value) }],
         };
         let sweep = Sweep::new(values.iter().map(place).collect()).unwrap();
         let mut doubled = 0;
@@ -204,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn counting_by_chunks_changes_nothing() {
+fn counting_by_chunks_gives_the_same_interval() {
     let mut rng = fastrand::Rng::with_seed(3);
     let levels: Vec<Vec<f64>> =
         (0..5).map(|at| (0..20).map(|_| f64::from(at) + 5.0 + rng.f64()).collect()).collect();
@@ -219,15 +225,15 @@ fn counting_by_chunks_changes_nothing() {
 }
 
 #[test]
-fn a_resampled_slope_is_that_of_the_repeated_values() {
+fn resampled_slope_equals_slope_of_repeated_values() {
     let sweep = blocked(&[&[1., 2., 3., 4., 5., 6.], &[2., 5., 4., 3., 7., 9.]]);
     let mut plain = Vec::new();
     let resampler = || Resampler::new(&[&sweep], 9).unwrap();
     resampler().each(|weights| {
         let mut slopes = Vec::new();
         let [from, to] = sweep.levels() else { unreachable!("two levels") };
-        for (y, one) in from.repeats.iter().zip(&weights[0]) {
-            for (w, other) in to.repeats.iter().zip(&weights[1]) {
+        for (y, one) in from.repetitions.iter().zip(&weights[0]) {
+            for (w, other) in to.repetitions.iter().zip(&weights[1]) {
                 let slope = w.value.ln() - y.value.ln();
                 slopes.extend(std::iter::repeat_n(slope, (one * other) as usize));
             }

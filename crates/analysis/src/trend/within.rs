@@ -1,44 +1,44 @@
-//! Values permuted within their blocks: what the medians of levels would be if levels did nothing.
+//! Permutation of values within their blocks: medians of levels under the null hypothesis.
 //!
-//! A level keeps as many values as it has, and a block keeps its own, so that whatever the machine
-//! did from block to block is in every draw. Where blocks are unknown, all values are one block.
+//! The sizes of levels and the values of each block are kept, so that every draw includes the
+//! differences between blocks. If blocks are unknown, all values are one block.
 
 use std::collections::BTreeMap;
 
 use super::Sweep;
 
-/// Draws behind a percentile or a p-value. A share of 5 % is then known to ±0.7 %, one of 1 % to
+/// Draws behind a percentile or a p-value. A fraction of 5 % is then known to ±0.7 %, one of 1 % to
 /// ±0.3 %.
 const DRAWS: u32 = 4000;
 
-/// One value for each repeat of a sweep, to be permuted.
+/// One value per repetition of a sweep, to be permuted.
 pub(super) struct Within {
     values: Vec<f64>,
-    /// The values of each level, as a range of their places.
+    /// Index range of the values of each level.
     ends: Vec<usize>,
-    /// Places of each block.
+    /// Indexes of each block.
     blocks: Vec<Vec<usize>>,
     /// One level, to be sorted; kept to save allocations.
     level: Vec<f64>,
 }
 
 impl Within {
-    /// What a function makes of each repeat, by its level and its value.
+    /// From a function of the level and the value of each repetition.
     pub(super) fn new(sweep: &Sweep, of: impl Fn(usize, f64) -> f64) -> Self {
         let (mut values, mut ends) = (Vec::new(), Vec::new());
         let mut blocks: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
         for (at, level) in sweep.levels.iter().enumerate() {
-            for repeat in &level.repeats {
-                let block = repeat.block.filter(|_| sweep.blocked);
+            for repetition in &level.repetitions {
+                let block = repetition.block.filter(|_| sweep.blocked);
                 blocks.entry(block).or_default().push(values.len());
-                values.push(of(at, repeat.value));
+                values.push(of(at, repetition.value));
             }
             ends.push(values.len());
         }
         Self { values, ends, blocks: blocks.into_values().collect(), level: Vec::new() }
     }
 
-    /// Shows the medians of the levels to a function, draw by draw.
+    /// Passes the medians of the levels to a function, draw by draw.
     pub(super) fn each(mut self, seed: u64, mut see: impl FnMut(&[f64])) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut medians = vec![0.0; self.ends.len()];

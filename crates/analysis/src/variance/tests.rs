@@ -7,7 +7,7 @@ use crate::{
     simulated::{hostile, normal},
 };
 
-/// A tree whose logarithms are these.
+/// Tree with these logarithms.
 fn tree(logs: &[&[&[f64]]]) -> Vec<Instance> {
     let run = |run: &&[f64]| run.iter().map(|log| log.exp()).collect();
     logs.iter().map(|instance| Instance { runs: instance.iter().map(run).collect() }).collect()
@@ -20,7 +20,7 @@ fn variances(components: &Components) -> Vec<f64> {
 #[test]
 fn the_example_of_kalibera_and_jones_with_three_levels() {
     // From their paper, also in the tests of libkalibera: S² = 16.5, 2.6, 3.6; T² = 16.5, -5.7,
-    // 2.3. The negative one counts as none here.
+    // 2.3. The negative one counts as 0 here.
     let data = tree(&[
         &[&[9.0, 5.0], &[8.0, 3.0]],
         &[&[10.0, 6.0], &[7.0, 11.0]],
@@ -33,7 +33,7 @@ fn the_example_of_kalibera_and_jones_with_three_levels() {
         [16.5, 0.0, 2.3]
     );
     let names: Vec<_> =
-        components.shares.iter().map(|share| (share.level, share.repeats)).collect();
+        components.shares.iter().map(|share| (share.level, share.repetitions)).collect();
     assert_eq!(names, [("window", 2), ("run", 2), ("instance", 3)]);
     near(components.mean, 6.5f64.exp(), 1e-9);
     assert_eq!(components.shares[2].interval, None, "three instances");
@@ -55,7 +55,7 @@ fn the_example_of_kalibera_and_jones_with_two_levels() {
 }
 
 #[test]
-fn the_plan_of_libkalibera() {
+fn plan_agrees_with_libkalibera() {
     // T² = 0.72667, 0.26278, 0.7747; at costs of 3, 20, and 100, r = 4.29 and 1.30.
     let data =
         tree(&[&[&[3.0, 4.0, 3.0], &[1.2, 3.1, 3.0]], &[&[0.2, 1.0, 1.5], &[1.0, 2.0, 3.0]]]);
@@ -65,12 +65,12 @@ fn the_plan_of_libkalibera() {
     }
     assert_eq!(components.plan(&[3.0, 20.0, 100.0]), Ok(vec![Some(5), Some(2)]));
     for costs in [&[3.0, 20.0][..], &[3.0, 0.0, 1.0], &[f64::NAN; 3], &[1.0; 4], &[]] {
-        assert!(matches!(components.plan(costs), Err(Absent::Levels { needed: 3, .. })));
+        assert!(matches!(components.plan(costs), Err(NotEstimable::Levels { needed: 3, .. })));
     }
 }
 
 #[test]
-fn components_are_those_of_statsmodels() {
+fn components_agree_with_statsmodels() {
     let pastes = lines("pastes")
         .map(|assays| Instance { runs: assays.chunks(2).map(<[f64]>::to_vec).collect() });
     let components = components(&pastes.collect::<Vec<_>>(), 1).unwrap();
@@ -84,7 +84,7 @@ fn components_are_those_of_statsmodels() {
     assert!(!components.instances_alike());
 }
 
-/// So many instances, runs, and windows, with the spreads of windows, runs, and instances.
+/// Given numbers of instances, runs, and windows, with the spreads of windows, runs, and instances.
 fn drawn(rng: &mut Rng, [r3, r2, r1]: [usize; 3], spread: [f64; 3]) -> Vec<Instance> {
     let mut instance = |_| {
         let own = spread[2] * normal(rng);
@@ -98,7 +98,7 @@ fn drawn(rng: &mut Rng, [r3, r2, r1]: [usize; 3], spread: [f64; 3]) -> Vec<Insta
 }
 
 #[test]
-fn simulated_shares_are_found_within_their_intervals() {
+fn simulated_fractions_are_within_their_intervals() {
     // Variances of 1, 1, and 4 parts.
     let mut rng = Rng::with_seed(1);
     let mut covered = [0u32; 3];
@@ -114,7 +114,7 @@ fn simulated_shares_are_found_within_their_intervals() {
 }
 
 #[test]
-fn instances_that_are_alike_are_told() {
+fn similar_instances_are_detected() {
     let mut rng = Rng::with_seed(2);
     let alike = components(&drawn(&mut rng, [300, 3, 5], [0.03, 0.02, 0.0]), 1).unwrap();
     assert!(alike.instances_alike(), "{alike:?}");
@@ -125,16 +125,16 @@ fn instances_that_are_alike_are_told() {
 }
 
 #[test]
-fn trees_that_cannot_be_taken_apart_are_refused() {
+fn unsuitable_trees_are_rejected() {
     let of = |logs: &[&[&[f64]]]| components(&tree(logs), 1);
-    assert_eq!(of(&[]), Err(Absent::Repeats { least: 0, needed: 2 }));
-    assert_eq!(of(&[&[&[1.0, 2.0]]]), Err(Absent::Repeats { least: 1, needed: 2 }));
-    assert_eq!(of(&[&[], &[]]), Err(Absent::Repeats { least: 0, needed: 2 }));
-    assert_eq!(of(&[&[&[]], &[&[]]]), Err(Absent::Repeats { least: 0, needed: 2 }));
-    assert_eq!(of(&[&[&[1.0]], &[&[2.0]]]), Err(Absent::Levels { levels: 1, needed: 2 }));
-    assert_eq!(of(&[&[&[1.0, 2.0]], &[&[2.0]]]), Err(Absent::Unbalanced));
-    assert_eq!(of(&[&[&[1.0]], &[&[2.0], &[1.0]]]), Err(Absent::Unbalanced));
-    assert_eq!(of(&[&[&[1.7, 1.7]], &[&[1.7, 1.7]]]), Err(Absent::Constant));
+    assert_eq!(of(&[]), Err(NotEstimable::Repetitions { least: 0, needed: 2 }));
+    assert_eq!(of(&[&[&[1.0, 2.0]]]), Err(NotEstimable::Repetitions { least: 1, needed: 2 }));
+    assert_eq!(of(&[&[], &[]]), Err(NotEstimable::Repetitions { least: 0, needed: 2 }));
+    assert_eq!(of(&[&[&[]], &[&[]]]), Err(NotEstimable::Repetitions { least: 0, needed: 2 }));
+    assert_eq!(of(&[&[&[1.0]], &[&[2.0]]]), Err(NotEstimable::Levels { levels: 1, needed: 2 }));
+    assert_eq!(of(&[&[&[1.0, 2.0]], &[&[2.0]]]), Err(NotEstimable::Unbalanced));
+    assert_eq!(of(&[&[&[1.0]], &[&[2.0], &[1.0]]]), Err(NotEstimable::Unbalanced));
+    assert_eq!(of(&[&[&[1.7, 1.7]], &[&[1.7, 1.7]]]), Err(NotEstimable::Constant));
     for values in hostile() {
         let instance = Instance { runs: vec![values.clone(), values] };
         if let Ok(found) = components(&vec![instance; 7], 1) {

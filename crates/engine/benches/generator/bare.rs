@@ -1,7 +1,7 @@
-//! Bare loops: the least code that does the same calls, as a measure for what the generator adds.
+//! Bare loops: the minimal code with the same calls, as baseline for the load generator overhead.
 //!
-//! They neither count latencies nor obey signals, and they end by looking at the clock, which those
-//! that say so read twice for each operation.
+//! They neither record latencies nor handle signals, and end by checking the clock; those
+//! documented so read the clock twice per operation.
 
 use std::{fs::File, os::fd::AsRawFd, time::Duration};
 
@@ -12,18 +12,18 @@ use rustix::io::{pread, pwrite};
 
 use crate::rate::Rate;
 
-/// Where the next operation goes: wyrand's steps, mapped by a multiplication.
-struct Places(fastrand::Rng, u64);
+/// Random offsets: wyrand, mapped by a multiplication.
+struct RandomOffsets(fastrand::Rng, u64);
 
-impl Places {
+impl RandomOffsets {
     fn next(&mut self) -> u64 {
         let product = u128::from(self.0.u64(..)) * u128::from(self.1);
         (product >> 64) as u64
     }
 }
 
-/// Page-aligned memory, as direct I/O asks of ours; where a buffer begins within its page makes a
-/// difference of several percent to the kernel's copy.
+/// Page-aligned memory, as for direct I/O in fslab: the alignment of a buffer affects the speed of
+/// the kernel's copy by several percent.
 struct Memory(Vec<u8>, usize, usize);
 
 impl Memory {
@@ -42,16 +42,16 @@ fn deadline(length: Duration) -> Nanos {
     now() + Nanos::from(length)
 }
 
-/// pread(2) of 4 KiB at random places, with the clock read before and after each.
+/// pread(2) of 4 KiB at random offsets, with a clock read before and after each.
 pub(crate) fn pread_4k(file: &File, size: u64, length: Duration) -> Rate {
     let mut memory = Memory::new(4096);
     let buffer = memory.bytes();
-    let mut places = Places(fastrand::Rng::with_seed(1), size / 4096);
+    let mut offsets = RandomOffsets(fastrand::Rng::with_seed(1), size / 4096);
     let (started, deadline) = (now(), deadline(length));
     let mut ops = 0;
     loop {
         let before = now();
-        pread(file, &mut *buffer, places.next() * 4096).expect("the file is there");
+        pread(file, &mut *buffer, offsets.next() * 4096).expect("the file exists");
         let after = now();
         std::hint::black_box(after - before);
         ops += 1;
@@ -61,7 +61,7 @@ pub(crate) fn pread_4k(file: &File, size: u64, length: Duration) -> Rate {
     }
 }
 
-/// pread(2) or pwrite(2) of 1 MiB, one after the other, round and round.
+/// pread(2) or pwrite(2) of 1 MiB, sequential, repeated.
 pub(crate) fn sequential_1m(file: &File, size: u64, writes: bool, length: Duration) -> Rate {
     let mut memory = Memory::new(1 << 20);
     let buffer = memory.bytes();
@@ -72,7 +72,7 @@ pub(crate) fn sequential_1m(file: &File, size: u64, writes: bool, length: Durati
             true => pwrite(file, &*buffer, offset),
             false => pread(file, &mut *buffer, offset),
         };
-        assert_eq!(moved.expect("the file is there"), buffer.len());
+        assert_eq!(moved.expect("the file exists"), buffer.len());
         ops += 1;
         offset += 1 << 20;
         if offset == size {
@@ -85,17 +85,17 @@ pub(crate) fn sequential_1m(file: &File, size: u64, writes: bool, length: Durati
     }
 }
 
-/// What a bare ring counts.
+/// Measurements of a bare io_uring loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// Nothing; the clock is read once for each batch, to see the end.
+    /// None; the clock is read once per batch to detect the end.
     Nothing,
-    /// The time of each operation, by a read of the clock before it is queued and one when it is
-    /// seen to be done, into a histogram.
+    /// Time of each operation, by a clock read before it is queued and one after its completion is
+    /// read, in a histogram.
     Each,
 }
 
-/// A ring with registered file and buffers, kept full; NOPs where there is no file.
+/// io_uring with registered file and buffers, kept full; NOPs without a file.
 pub(crate) fn ring(
     file: Option<(&File, u64)>,
     depth: u32,
@@ -107,7 +107,8 @@ pub(crate) fn ring(
     let mut builder = IoUring::<io_uring::squeue::Entry>::builder();
     builder.setup_single_issuer().setup_defer_taskrun();
     let mut ring = builder.build(depth).expect("io_uring is available");
-    let mut places = Places(fastrand::Rng::with_seed(1), file.map_or(1, |(_, size)| size / 4096));
+    let mut offsets =
+        RandomOffsets(fastrand::Rng::with_seed(1), file.map_or(1, |(_, size)| size / 4096));
     if let Some((file, _)) = file {
         ring.submitter().register_files(&[file.as_raw_fd()]).expect("one file can be registered");
         let buffers = [libc::iovec { iov_base: base.cast(), iov_len: 4096 * depth as usize }];
@@ -116,21 +117,21 @@ pub(crate) fn ring(
     }
     let mut entry = |slot: u64| match file {
         None => opcode::Nop::new().build().user_data(slot),
-        // SAFETY: the slot is below the depth, so its 4 KiB lie within the memory.
+        // SAFETY: the slot is below the depth, so its 4 KiB are inside the memory.
         Some(_) => opcode::ReadFixed::new(
             types::Fixed(0),
             unsafe { base.add(usize::try_from(slot).unwrap_or(0) * 4096) },
             4096,
             0,
         )
-        .offset(places.next() * 4096)
+        .offset(offsets.next() * 4096)
         .build()
         .user_data(slot),
     };
     let (submitter, mut submission, mut completion) = ring.split();
     for slot in 0..u64::from(depth) {
-        // SAFETY: file and buffers stay until the ring is dropped.
-        unsafe { submission.push(&entry(slot)) }.expect("the queue has room for its depth");
+        // SAFETY: file and buffers outlive the ring.
+        unsafe { submission.push(&entry(slot)) }.expect("the queue has `depth` entries");
     }
     submission.sync();
     let (started, deadline) = (now(), deadline(length));
@@ -151,7 +152,7 @@ pub(crate) fn ring(
                 *begun = now();
             }
             // SAFETY: as above.
-            unsafe { submission.push(&entry(slot)) }.expect("one was taken out");
+            unsafe { submission.push(&entry(slot)) }.expect("one entry is free");
         }
         submission.sync();
         let after = now();
@@ -161,7 +162,7 @@ pub(crate) fn ring(
     }
 }
 
-/// Waits for what is in flight, as the memory goes.
+/// Waits for operations in flight before the memory is released.
 fn drain(
     ops: u64,
     elapsed: Nanos,

@@ -1,17 +1,17 @@
-//! The peer that everybody has, run as its users run it.
+//! fio, run with its usual options.
 
 use std::{path::Path, process::Command, time::Duration};
 
 use crate::rate::Rate;
 
-/// Its version, or `None` where it is not installed.
+/// Version, or `None` if it is not installed.
 pub(crate) fn version() -> Option<String> {
     let output = Command::new("fio").arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// One job in one thread on one CPU, with the statistics it keeps by default, for so long; the
-/// file's cached pages are left alone, as they are the point here.
+/// Runs one job in one thread on one CPU for this duration with default statistics; the cached
+/// pages of the file are kept, because they are required.
 pub(crate) fn run(options: &[&str], file: Option<&Path>, cpu: usize, length: Duration) -> Rate {
     let mut command = Command::new("fio");
     command.args(["--name=peer", "--output-format=json", "--thread", "--time_based"]);
@@ -25,7 +25,7 @@ pub(crate) fn run(options: &[&str], file: Option<&Path>, cpu: usize, length: Dur
     let output = command.output().expect("fio starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
-    // Some versions put notes before the first brace.
+    // Some versions print notes before the first brace.
     let json = &text[text.find('{').expect("fio writes JSON")..];
     let json: serde_json::Value = serde_json::from_str(json).expect("fio writes JSON");
     let job = &json["jobs"][0];

@@ -1,12 +1,12 @@
-//! What the generator costs, against bare loops and other programs: `make bench`.
+//! Load generator overhead compared with bare loops and other programs: `make bench`.
 //!
-//! Called by `cargo bench` (which passes `--bench`) it measures in full and writes the page named
-//! by the last argument; with `metadata` or `replay` instead of a name it prints that section
-//! alone, and with `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` that contest alone.
-//! Called by `cargo test` it does everything once, in a size that says nothing but that it works.
-//! As `worker` it is a worker process of its own phases; as `memory` with a number of files and a
-//! directory it tells what memory they take, and as `clients` what clients of a replay do.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+//! Started by `cargo bench` (which passes `--bench`), it measures completely and writes the page
+//! named by the last argument. With `metadata` or `replay` instead of a name it prints only that
+//! section, and with `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` only that comparison.
+//! Started by `cargo test`, it runs everything once in a small size as a smoke test. As `worker` it
+//! is a worker process of these phases; as `memory` with a number of files and a directory it
+//! prints the memory they need, and as `clients` that of clients of a replay.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 
 mod bare;
 mod contest;
@@ -27,13 +27,13 @@ use bare::Counting;
 use contest::{Contest, Measure, rounds, single};
 use model::{
     Bytes,
-    phase::{Interface, Stream},
+    phase::{IoEngineKind, Stream},
 };
 use page::{Facts, Row, summary};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 
-/// How much is measured.
+/// Size of the measurements.
 struct Extent {
     rounds: usize,
     length: Duration,
@@ -53,7 +53,7 @@ const SMOKE: Extent =
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "worker") {
-        engine::worker_process().expect("the parent is there");
+        engine::worker_process().expect("the parent is running");
         return;
     }
     if let [memory, files, directory] = &arguments[..]
@@ -66,7 +66,7 @@ fn main() {
     if let Some(("clients", rest)) =
         arguments.split_first().map(|(word, rest)| (word.as_str(), rest))
     {
-        println!("{}", replay::hold(rest));
+        println!("{}", replay::hold_clients(rest));
         return;
     }
     let full = arguments.iter().any(|argument| argument == "--bench");
@@ -82,10 +82,10 @@ fn main() {
         return;
     }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
-    // Not after minutes of measuring.
+    // Fail before minutes of measuring.
     if let Some(path) = path {
         let opened = File::options().create(true).append(true).open(path);
-        opened.expect("the page can be written (cargo runs this in the folder of the crate)");
+        opened.expect("the page can be written (cargo runs this in the directory of the crate)");
     }
     let page = measure(if full { &FULL } else { &SMOKE }, full);
     match path {
@@ -95,26 +95,26 @@ fn main() {
     }
 }
 
-/// Where the shared file lies: in memory altogether, and in the page cache of a filesystem. A ring
-/// is not at home on tmpfs, which hands every operation to a thread of the kernel.
-struct Places {
+/// Directories of the shared file: in memory, and in the page cache of a filesystem. io_uring is
+/// not measured on tmpfs, which executes every operation in a kernel thread.
+struct Directories {
     tmpfs: TempDir,
     cached: TempDir,
 }
 
-impl Places {
+impl Directories {
     fn new(size: Bytes) -> Self {
         let tmpfs = if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" };
         let make = |parent: &str| TempDir::new_in(parent).expect("a directory for a file");
-        let places = Self { tmpfs: make(tmpfs), cached: make(env!("CARGO_TARGET_TMPDIR")) };
-        ours::lay_out(size, places.tmpfs.path());
-        ours::lay_out(size, places.cached.path());
-        places
+        let directories = Self { tmpfs: make(tmpfs), cached: make(env!("CARGO_TARGET_TMPDIR")) };
+        ours::lay_out(size, directories.tmpfs.path());
+        ours::lay_out(size, directories.cached.path());
+        directories
     }
 }
 
 fn measure(extent: &Extent, full: bool) -> String {
-    let places = Places::new(extent.size);
+    let directories = Directories::new(extent.size);
     let all = sched_getaffinity(None).expect("the CPUs of this process");
     let cpu = (0..CpuSet::MAX_CPU).rfind(|cpu| all.is_set(*cpu)).unwrap_or(0);
     let fio = full.then(fio::version).flatten();
@@ -122,7 +122,7 @@ fn measure(extent: &Extent, full: bool) -> String {
     let mut one = CpuSet::new();
     one.set(cpu);
     sched_setaffinity(None, &one).expect("one CPU of those allowed");
-    let (rows, null) = contests(extent, &places, fio.is_some(), cpu);
+    let (rows, null) = contests(extent, &directories, fio.is_some(), cpu);
     let clock = clock();
     sched_setaffinity(None, &all).expect("the CPUs as before");
 
@@ -141,7 +141,7 @@ fn measure(extent: &Extent, full: bool) -> String {
     page::render(&rows, &facts)
 }
 
-/// Mean cost of a clock read over many: finer than the median of single ones.
+/// Mean cost of a clock read over many reads: more precise than the median of single ones.
 fn clock() -> f64 {
     let reads = 1_000_000u32;
     let before = engine::now();
@@ -154,9 +154,9 @@ fn clock() -> f64 {
 }
 
 /// All rows, and the median cost of an operation on the null engine.
-fn contests(extent: &Extent, places: &Places, fio: bool, cpu: usize) -> (Vec<Row>, f64) {
-    let mut all = cached(extent, places.cached.path(), cpu);
-    all.extend(sequential(extent, places.tmpfs.path(), cpu));
+fn contests(extent: &Extent, directories: &Directories, fio: bool, cpu: usize) -> (Vec<Row>, f64) {
+    let mut all = cached(extent, directories.cached.path(), cpu);
+    all.extend(sequential(extent, directories.tmpfs.path(), cpu));
     let mut rows = Vec::new();
     let mut null = 0.0;
     for (index, mut contest) in all.into_iter().enumerate() {
@@ -170,7 +170,7 @@ fn contests(extent: &Extent, places: &Places, fio: bool, cpu: usize) -> (Vec<Row
     (rows, null)
 }
 
-/// One measurement of ours.
+/// One measurement of fslab.
 fn ours<'a>(stream: Stream, directory: &'a Path) -> Measure<'a> {
     single(move || ours::rate(&ours::phase(&stream, directory)))
 }
@@ -188,11 +188,11 @@ fn peer<'a>(
 
 fn open(directory: &Path) -> (PathBuf, File) {
     let path = directory.join(ours::FILE);
-    let file = File::options().read(true).write(true).open(&path).expect("laid out");
+    let file = File::options().read(true).write(true).open(&path).expect("the file exists");
     (path, file)
 }
 
-/// 4 KiB at random places: no file, and a file in the page cache.
+/// 4 KiB at random offsets: without a file, and on a file in the page cache.
 fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
     let (size, length, depth) = (extent.size, extent.length, 32);
     let shared = || open(directory).1;
@@ -202,20 +202,20 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
     let (one, two) = (shared(), shared());
     vec![
         Contest {
-            whats: vec!["4 KiB random read, null engine".into()],
-            ours: random(Interface::Null),
+            items: vec!["4 KiB random read, null engine".into()],
+            ours: random(IoEngineKind::Null),
             others: vec![("fio null", Some(3.0), peer(&NULL, None, extent, cpu))],
         },
         Contest {
-            whats: vec!["4 KiB random pread, page cache".into()],
-            ours: random(Interface::Offset),
+            items: vec!["4 KiB random pread, page cache".into()],
+            ours: random(IoEngineKind::Offset),
             others: vec![
                 (BARE, Some(0.97), single(move || bare::pread_4k(&one, size.0, length))),
                 ("fio psync", Some(1.25), peer(&PSYNC, Some(path), extent, cpu)),
             ],
         },
         Contest {
-            whats: vec!["4 KiB random read, io_uring, depth 32, page cache".into()],
+            items: vec!["4 KiB random read, io_uring, depth 32, page cache".into()],
             ours: random(ours::ring(depth, false)),
             others: vec![
                 (
@@ -229,7 +229,7 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
             ],
         },
         Contest {
-            whats: vec!["io_uring NOP, depth 32".into()],
+            items: vec!["io_uring NOP, depth 32".into()],
             ours: random(ours::ring(depth, true)),
             others: vec![
                 ("bare loop with statistics", Some(0.95), nops(Counting::Each)),
@@ -239,7 +239,7 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
     ]
 }
 
-/// 1 MiB, one after the other, on tmpfs.
+/// 1 MiB, sequential, on tmpfs.
 fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
     let (size, length) = (extent.size, extent.length);
     let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
@@ -247,7 +247,7 @@ fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Co
         let file = open(directory).1;
         let bare = move || bare::sequential_1m(&file, size.0, writes, length);
         Contest {
-            whats: vec![what.into()],
+            items: vec![what.into()],
             ours: ours(ours::sequential_1m(writes, size, length), directory),
             others: vec![
                 (BARE, Some(0.98), single(bare)),
@@ -262,14 +262,14 @@ fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Co
 }
 
 const BARE: &str = "bare loop";
-// Without its map of blocks already visited: ours draws independently, too.
+// Without fio's map of accessed blocks: fslab draws independently, too.
 const NULL: [&str; 4] = ["--ioengine=null", "--rw=randread", "--bs=4k", "--norandommap"];
 const PSYNC: [&str; 4] = ["--ioengine=psync", "--rw=randread", "--bs=4k", "--norandommap"];
 const WRITE: [&str; 3] = ["--ioengine=psync", "--rw=write", "--bs=1m"];
 const READ: [&str; 3] = ["--ioengine=psync", "--rw=read", "--bs=1m"];
 
-/// What fio is told about a ring that ours does, too: registered file and buffers, and whatever is
-/// ready is taken at once.
+/// fio options corresponding to fslab: registered file and buffers, and all available completions
+/// processed at once.
 const RING: [&str; 10] = [
     "--ioengine=io_uring",
     "--rw=randread",
@@ -283,20 +283,20 @@ const RING: [&str; 10] = [
     "--iodepth_batch_complete_max=32",
 ];
 
-/// Peak memory of this process, in KiB: `VmHWM` of proc_pid_status(5).
+/// Peak memory of this process in KiB: `VmHWM` of proc_pid_status(5).
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
-    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a peak in KiB")
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("VmHWM in KiB")
 }
 
-/// Peak memory over file size and run time.
+/// Peak memory by file size and runtime.
 fn memory(extent: &Extent) -> String {
     let peak = |size: Bytes, length: Duration| {
         // "5" resets the peak: proc_pid_clear_refs(5).
-        std::fs::write("/proc/self/clear_refs", "5").expect("one's own peak can be reset");
-        ours::phase(&ours::random_4k(Interface::Null, size, length), Path::new("."));
+        std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
+        ours::phase(&ours::random_4k(IoEngineKind::Null, size, length), Path::new("."));
         peak_kib()
     };
     let short = extent.length / 4;
@@ -309,11 +309,11 @@ fn memory(extent: &Extent) -> String {
     format!(
         "## Memory\n\nPeak of this process during a phase of random 4 KiB reads on the null \
          engine: {base} KiB with a file\nof 1 MiB, {large} KiB with one of 1 PiB, {long} KiB when \
-         it runs 16 times as long."
+         running 16 times as long."
     )
 }
 
-/// Many processes against one for each CPU.
+/// Many processes compared with one per CPU.
 fn processes(extent: &Extent, cpus: u32) -> String {
     let directory = Path::new(".");
     let measured = |count| ours::phase(&ours::processes(count, extent.length * 4), directory);
@@ -333,10 +333,10 @@ fn processes(extent: &Extent, cpus: u32) -> String {
         format!("{:.3}{}", summary.median, interval.unwrap_or_default())
     };
     format!(
-        "## Many processes\n\nOn the null engine, {} worker processes on {cpus} CPUs against \
-         {cpus}: CPU time of one operation,\ntheirs over ours, {} (asked: 0.90); operations per \
-         second from the first start to the last end,\n{}. The last process starts {:.0} ms after \
-         the first (median): it waits for a CPU.",
+        "## Many processes\n\nOn the null engine, {} worker processes on {cpus} CPUs compared \
+         with {cpus}: ratio of\nthe CPU time per operation {} (required: 0.90), of operations \
+         per second from the first start to the\nlast end {}. The last process starts {:.0} ms \
+         after the first (median), because it waits for a CPU.",
         extent.processes,
         text(&costs),
         text(&rates),
@@ -348,7 +348,7 @@ fn conditions(extent: &Extent, fio: Option<&str>) -> Vec<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
+    let model = model.map_or("unknown CPU", |line| line.trim_start_matches([' ', '\t', ':']));
     let clock = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     vec![
         format!(
@@ -357,13 +357,14 @@ fn conditions(extent: &Extent, fio: Option<&str>) -> Vec<String> {
             clock.trim()
         ),
         format!(
-            "peer: {}",
+            "fio: {}",
             fio.map_or("none (fio is not installed)".into(), |version| format!(
-                "{version}, one thread, its default statistics"
+                "{version}, one thread, default statistics"
             ))
         ),
         format!(
-            "{} rounds of {} ms each, everyone on the same single CPU; a file of {}, all of it cached, for 4 KiB on the filesystem of the build folder, for 1 MiB on tmpfs",
+            "{} rounds of {} ms each, all on the same single CPU; a cached file of {}, for 4 KiB \
+             on the filesystem of the build directory, for 1 MiB on tmpfs",
             extent.rounds,
             extent.length.as_millis(),
             extent.size

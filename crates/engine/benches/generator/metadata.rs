@@ -1,6 +1,6 @@
-//! What making, looking at, and removing many files costs: ours against a bare loop, the programs
-//! that people use for it, and a layout by one processor. Everything is on tmpfs, whose own share
-//! of an operation is the least there is.
+//! Load generator overhead of creating, reading, and removing many files, compared with a bare
+//! loop, other benchmarks, and a layout by one CPU. All on tmpfs, which has the least own cost per
+//! operation.
 
 mod bare;
 mod peers;
@@ -16,7 +16,8 @@ use engine::{Context, Progress, run_layout, run_tree};
 use model::{
     Bytes, Nanos, PhaseResult,
     phase::{
-        Fill, Item, Layout, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder, TreeStep,
+        DataPattern, Item, Layout, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
+        TreeStep,
     },
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -30,23 +31,23 @@ use crate::{
 use room::Room;
 pub(crate) use room::peak;
 
-/// How much is measured.
+/// Size of the measurements.
 pub(crate) struct Extent {
-    /// Rounds with a bare loop, and files of one.
+    /// Rounds with a bare loop, and files per round.
     short: (usize, u64),
     /// Rounds with programs that take seconds.
     long: usize,
-    /// Files of fs_mark, in thousands.
+    /// Files of fs_mark in thousands.
     fsmark: u64,
-    /// Files of bonnie++, in units of 1024: it tells no rate of what took less than 0.5 s.
+    /// Files of bonnie++ in units of 1024: it reports no rate for less than 0.5 s.
     bonnie: u64,
     /// Files of a layout.
     layout: u64,
-    /// Files of a small set and of a large one, and what the large one needs of memory.
+    /// Files of a small set and of a large one, and the memory needed for the large one.
     memory: (u64, u64, Bytes),
 }
 
-/// Enough to tell.
+/// Size for reliable results.
 pub(crate) const FULL: Extent = Extent {
     short: (120, 30_000),
     long: 6,
@@ -56,7 +57,7 @@ pub(crate) const FULL: Extent = Extent {
     memory: (1_000_000, 10_000_000, Bytes(14 << 30)),
 };
 
-/// Enough to see that it works.
+/// Size for a smoke test.
 pub(crate) const SMOKE: Extent = Extent {
     short: (1, 200),
     long: 1,
@@ -66,11 +67,11 @@ pub(crate) const SMOKE: Extent = Extent {
     memory: (100, 1000, Bytes(0)),
 };
 
-/// Entries of a directory where there are several.
+/// Entries per directory in sets with several.
 const EACH: u64 = 1000;
 
-/// The section of the page; with the programs that are installed if `peers`, and with nobody else
-/// if one is named.
+/// Section of the page, with the installed programs if `peers`, and without other comparisons if
+/// one is named.
 pub(crate) fn measure(extent: &Extent, peers: bool, only: Option<&str>) -> Section {
     let room = Room::new();
     let all = sched_getaffinity(None).expect("the CPUs of this process");
@@ -107,21 +108,21 @@ pub(crate) fn measure(extent: &Extent, peers: bool, only: Option<&str>) -> Secti
     Section { rows, paragraphs }
 }
 
-fn conditions(programs: &[&str], processors: u32) -> String {
+fn conditions(programs: &[&str], cpus: u32) -> String {
     format!(
-        "Compared with {}, on a tmpfs. Single calls and programs: everyone on the same single CPU. \
-         The bare loop takes its names from a table made before its clock starts, keeps the \
-         directory open and its descriptors to itself as ours does, and counts nothing; ours makes \
-         each name in its loop. The second one calls clock_gettime(2) once for each call, as \
-         there is no latency without a clock; ours counts ticks of the processor where the kernel \
-         does so, too, which costs less. \
-         fs_mark calls mkdir for every file and has names of 40 bytes, which ours has there, too; \
-         its removals are not in its rate. bonnie++ works in one directory, sequentially in the \
-         order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \
-         ours does the same, and its sync counts. Layouts: {processors} processors; one owner, \
-         {EACH} files in a directory, against one thread that opens and closes each file of the \
-         same set, by names from a table. fio lays out no empty files, so it is compared with \
-         files of one byte; the time of a run with one file is taken off.",
+        "Compared with {}, on a tmpfs. Single calls and programs: all on the same single CPU. \
+         The bare loop takes its names from a table created before its clock starts, keeps the \
+         directory open and its descriptor table unshared like fslab, and counts nothing; fslab \
+         generates each name in its loop. The second bare loop calls clock_gettime(2) once per \
+         call, because a latency needs a clock; fslab counts CPU ticks if the kernel does so, \
+         too, which costs less. \
+         fs_mark calls mkdir for every file and uses names of 40 bytes, like fslab in this \
+         comparison; its rate excludes removals. bonnie++ works in one directory, sequentially in \
+         the order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \
+         fslab does the same, and its sync counts. Layouts: {cpus} CPUs; one owner, \
+         {EACH} files per directory, compared with one thread that opens and closes each file of \
+         the same set, with names from a table. fio creates no empty files, so it is compared with \
+         files of one byte; the time of a run with one file is subtracted.",
         programs.join(", ")
     )
 }
@@ -134,13 +135,13 @@ fn set(name: &str, files: u64) -> Set {
         spread: Spread::Flat,
         naming: Naming::Numbers,
         sizes: Sizes::Fixed(Bytes(0)),
-        record: Bytes(4096),
-        fill: Fill::default(),
+        block_size: Bytes(4096),
+        data: DataPattern::default(),
         seed: 1,
     }
 }
 
-/// Does the steps to each file of a set, in an order, and then what the end says.
+/// Runs the steps on each file of a set, in an order, and the final work.
 fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path) -> PhaseResult {
     let tree = Tree { order, end, ..Tree::new(set.clone(), steps.to_vec()) };
     let context = Context {
@@ -156,29 +157,29 @@ fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path
 const MAKE: [TreeStep; 2] = [TreeStep::Create, TreeStep::Close];
 const PLAIN: TreeEnd = TreeEnd { remove_directories: false, sync: false };
 
-/// Creating, looking at, and removing the same files, against the same calls in a bare loop.
+/// Creating, reading, and removing the same files, compared with the same calls in a bare loop.
 fn calls<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let set = set("calls", extent.short.1);
     let names: Vec<CString> =
         (0..set.files).map(|entry| CString::new(entry.to_string()).expect("digits")).collect();
     let ours = move || {
         let step = |steps: &[TreeStep]| {
-            Some(ours::rate(&tree(&set, TreeOrder::Created, steps, PLAIN, directory)))
+            Some(ours::rate(&tree(&set, TreeOrder::Creation, steps, PLAIN, directory)))
         };
         vec![step(&MAKE), step(&[TreeStep::Stat]), step(&[TreeStep::Unlink])]
     };
     let names = Arc::new(names);
-    let bare = |looks: bool| -> Measure<'a> {
+    let bare = |reads_clock: bool| -> Measure<'a> {
         let names = Arc::clone(&names);
         let path = directory.join("bare");
-        Box::new(move || bare::calls(&path, &names, looks).map(Some).into())
+        Box::new(move || bare::calls(&path, &names, reads_clock).map(Some).into())
     };
     Contest {
-        whats: ["create and close", "stat", "unlink"].map(|what| format!("{what}, tmpfs")).into(),
+        items: ["create and close", "stat", "unlink"].map(|what| format!("{what}, tmpfs")).into(),
         ours: Box::new(ours),
         others: vec![
             ("bare loop", Some(0.95), bare(false)),
-            ("bare loop that looks at the clock", None, bare(true)),
+            ("bare loop with clock reads", None, bare(true)),
         ],
     }
 }
@@ -188,19 +189,19 @@ fn fs_mark<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let files = extent.fsmark * 1000;
     let set = Set { naming: Naming::Padded { length: 40 }, ..set("marks", files) };
     let ours = move || {
-        let made = ours::rate(&tree(&set, TreeOrder::Created, &MAKE, PLAIN, directory));
-        tree(&set, TreeOrder::Created, &[TreeStep::Unlink], PLAIN, directory);
+        let made = ours::rate(&tree(&set, TreeOrder::Creation, &MAKE, PLAIN, directory));
+        tree(&set, TreeOrder::Creation, &[TreeStep::Unlink], PLAIN, directory);
         made
     };
     let theirs = move || peers::fs_mark(files, &directory.join("fs_mark"));
     Contest {
-        whats: vec!["create and close, names of 40 bytes, tmpfs".into()],
+        items: vec!["create and close, names of 40 bytes, tmpfs".into()],
         ours: single(ours),
         others: vec![("fs_mark", Some(1.0), single(theirs))],
     }
 }
 
-/// The three phases of bonnie++ on files that are named in order, and the same in none.
+/// The three phases of bonnie++ on files with ordered names, and on files with random names.
 fn bonnie<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let units = extent.bonnie;
     let phases = move |naming, order| {
@@ -210,31 +211,32 @@ fn bonnie<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
         };
         let sync = TreeEnd { sync: true, ..PLAIN };
         [
-            step(TreeOrder::Created, &MAKE, sync),
+            step(TreeOrder::Creation, &MAKE, sync),
             step(order, &[TreeStep::Stat], PLAIN),
             step(order, &[TreeStep::Unlink], TreeEnd { remove_directories: true, ..sync }),
         ]
     };
     let ours = move || {
         let sequential = phases(Naming::Ordered, TreeOrder::Listed);
-        [sequential, phases(Naming::Scrambled, TreeOrder::Shuffled)].concat()
+        [sequential, phases(Naming::Scrambled, TreeOrder::Random)].concat()
     };
     let theirs: Measure<'a> = Box::new(move || peers::bonnie(units, directory));
-    let whats = ["sequential", "random"].into_iter().flat_map(|word| {
+    let items = ["sequential", "random"].into_iter().flat_map(|word| {
         ["create and close", "stat", "unlink"].map(|what| format!("{what}, {word}, tmpfs"))
     });
     let others: Vec<Contestant<'a>> = vec![("bonnie++", Some(1.0), theirs)];
-    Contest { whats: whats.collect(), ours: Box::new(ours), others }
+    Contest { items: items.collect(), ours: Box::new(ours), others }
 }
 
-/// Files over the time of loop and flush.
+/// Files per time of loop and sync.
 fn with_flush(result: &PhaseResult) -> Rate {
-    let time: Nanos = result.workers.iter().map(|w| w.loop_time + w.flush_time).max().expect("one");
+    let time: Nanos =
+        result.workers.iter().map(|w| w.loop_time + w.end_sync_time).max().expect("one");
     Rate::new(result.ops().0, time)
 }
 
-/// Layouts by all processors.
-fn layouts(extent: &Extent, fio: bool, processors: u32, directory: &Path) -> Vec<Row> {
+/// Layouts by all CPUs.
+fn layouts(extent: &Extent, fio: bool, cpus: u32, directory: &Path) -> Vec<Row> {
     let files = extent.layout;
     let spread = Spread::Directories { each: EACH };
     let empty = Set { spread, ..set("empty", files) };
@@ -249,9 +251,9 @@ fn layouts(extent: &Extent, fio: bool, processors: u32, directory: &Path) -> Vec
         std::fs::remove_dir_all(path).expect("it was just made");
         rate
     };
-    let wanted = Some(f64::from(processors));
+    let wanted = Some(f64::from(cpus));
     let contest = |what: String, set: Set, other: Contestant<'_>, times: usize| {
-        let contest = Contest { whats: vec![what], ours: measure(set), others: vec![other] };
+        let contest = Contest { items: vec![what], ours: measure(set), others: vec![other] };
         rounds(&contest, times).1
     };
     let other: Contestant<'_> = ("one thread, open and close", wanted, single(serial));
@@ -261,13 +263,13 @@ fn layouts(extent: &Extent, fio: bool, processors: u32, directory: &Path) -> Vec
         let theirs = move || peers::fio(files, &directory.join("fio"));
         let other: Contestant<'_> = ("fio", wanted, single(theirs));
         let what = format!("layout of {files} files of 1 byte, tmpfs");
-        // One of fio's takes half a minute.
+        // fio takes half a minute.
         rows.extend(contest(what, small, other, extent.long.div_ceil(2)));
     }
     rows
 }
 
-/// One layout of ours, which is removed again.
+/// One layout of fslab, which is removed again.
 fn layout(set: &Set, directory: &Path) -> Rate {
     let context = Context {
         directory,

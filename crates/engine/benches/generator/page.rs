@@ -1,42 +1,42 @@
-//! The page that says what the generator costs, written from one run.
+//! Page on the load generator overhead, written from one run.
 
 use analysis::Summary;
 
 /// One comparison.
 pub(crate) struct Row {
-    /// What is done.
-    pub(crate) what: String,
-    /// With whom we are compared.
+    /// Item.
+    pub(crate) item: String,
+    /// Other program.
     pub(crate) other: String,
-    /// The same quotient for each round: our operations per second over theirs.
+    /// Ratio per round: operations per second of fslab over those of the other program.
     pub(crate) ratios: Vec<f64>,
-    /// Nanoseconds for one operation: ours and theirs, medians.
+    /// Nanoseconds per operation of fslab and of the other program, medians.
     pub(crate) nanos: (f64, f64),
-    /// The least ratio that we ask of ourselves, if any.
+    /// Required ratio, if any.
     pub(crate) least: Option<f64>,
 }
 
-/// What the page tells besides ratios.
+/// Facts of the page besides ratios.
 pub(crate) struct Facts {
-    /// Lines about the conditions.
+    /// Conditions, one per line.
     pub(crate) conditions: Vec<String>,
-    /// Median cost of a clock read, in nanoseconds.
+    /// Median cost of a clock read in nanoseconds.
     pub(crate) clock: f64,
-    /// Nanoseconds for one operation on the null engine, median.
+    /// Nanoseconds per operation on the null engine, median.
     pub(crate) null: f64,
-    /// Paragraphs about memory and processes.
+    /// Paragraphs on memory and processes.
     pub(crate) findings: Vec<String>,
     /// Many files.
     pub(crate) metadata: Section,
-    /// Load files.
+    /// Loadfiles.
     pub(crate) replays: Section,
 }
 
-/// Comparisons of one kind, with what is to be said about them.
+/// Comparisons of one kind with their description.
 pub(crate) struct Section {
-    /// The comparisons.
+    /// Comparisons.
     pub(crate) rows: Vec<Row>,
-    /// What was compared how, and what else was found.
+    /// Setup and other results.
     pub(crate) paragraphs: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ fn ratio(row: &Row) -> (String, &'static str) {
     (format!("{:.3} ({:.3} to {:.3})", summary.median, interval.low, interval.high), verdict)
 }
 
-/// The page.
+/// Renders the page.
 pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     let mut page = String::from(HEAD);
     for line in &facts.conditions {
@@ -68,11 +68,11 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     page += RATIOS;
     page += &table(rows);
     let bound = 2.0 * facts.clock + 20.0;
-    let held = if facts.null <= bound { "holds" } else { "does **not** hold" };
+    let held = if facts.null <= bound { "is met" } else { "is **not** met" };
     page += &format!(
-        "\n## The loop alone\n\nOn the null engine one operation takes {:.1} ns, everything \
-         counted; one read of the clock\ntakes {:.1} ns. Two reads and 20 ns would be {bound:.1} \
-         ns: the bound {held}.\n",
+        "\n## Null engine\n\nOn the null engine, an operation takes {:.1} ns including all \
+         counters; a clock read\ntakes {:.1} ns. The bound of two reads and 20 ns, {bound:.1} \
+         ns, {held}.\n",
         facts.null, facts.clock,
     );
     for finding in &facts.findings {
@@ -84,7 +84,7 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     page
 }
 
-/// A section.
+/// Renders a section.
 pub(crate) fn section(title: &str, section: &Section) -> String {
     let mut text = format!("\n## {title}\n");
     let mut paragraphs = section.paragraphs.iter();
@@ -102,7 +102,7 @@ fn table(rows: &[Row]) -> String {
         let (ours, theirs) = row.nanos;
         table += &format!(
             "| {} | {} | {ours:.0} | {theirs:.0} | {text} | {} | {verdict} |\n",
-            row.what,
+            row.item,
             row.other,
             row.least.map(|least| format!("{least:.2}")).unwrap_or_default(),
         );
@@ -110,7 +110,7 @@ fn table(rows: &[Row]) -> String {
     table
 }
 
-/// The same with lines of at most 100 columns; a paragraph of its own stays one.
+/// Wraps lines at 100 columns; a paragraph with line breaks is unchanged.
 fn wrapped(text: &str) -> String {
     let mut lines = Vec::new();
     for paragraph in text.split("\n\n") {
@@ -131,13 +131,13 @@ fn wrapped(text: &str) -> String {
 }
 
 const HEAD: &str = "\
-# What the generator costs
+# Load generator overhead
 
-Written by `make bench`; do not edit. A load generator that is slower than what it measures measures
-itself. This page compares ours with a *bare loop*, the least code that makes the same calls, and
-with fio as its users run it, each in a thread, all in one run on one machine, in turn (A B C, A B
-C …), so that what disturbs one disturbs all. Absolute times are this machine's; the ratios travel
-better.
+Written by `make bench`; do not edit. A load generator that is slower than the measured operations
+measures itself. This page compares fslab with a *bare loop*, the minimal code with the same calls,
+and with fio with its usual options, each in a thread, all in one run on one machine, in turn (A B
+C, A B C …), so that disturbances affect all of them. Absolute times depend on the machine; the
+ratios less so.
 
 Conditions:
 
@@ -146,31 +146,31 @@ Conditions:
 const RATIOS: &str = "
 ## Ratios
 
-Our operations per second over theirs; above 1 we are faster. Median of the rounds with its 95 %
-interval (Hettmansperger and Sheather). \"Held\" means that the whole interval is at or above what
-we ask of ourselves; \"within the noise\", that its median is.
+Operations per second of fslab over those of the other program; above 1, fslab is faster. Median of
+the rounds with its 95 % confidence interval (Hettmansperger and Sheather). \"yes\" means that the
+whole interval is at or above the required ratio; \"yes, within the noise\", that the median is.
 
 ";
 
 const COLUMNS: &str = "\
-| operation | compared with | ours, ns | theirs, ns | ratio | asked | held |
+| operation | compared with | fslab, ns | other, ns | ratio | required | met |
 |---|---|---|---|---|---|---|
 ";
 
 const TAIL: &str = "
-## How it stays cheap
+## Implementation
 
-- Everything is decided before the clock starts; the loop is compiled once for each I/O engine, and
-  the branches that are left go the same way every time.
-- A synchronous operation costs one read of the clock: where one ends, the next begins. A queue
-  needs two for a whole batch.
-- A histogram is one addition in an array of 7424 counters, with at most 0.4 % error; the series
-  over time is touched once a millisecond.
-- What is written is filled once, before the clock; each 4 KiB gets a header of 32 bytes whose
-  checksum is two multiplications (`crates/engine/src/payload.rs`).
-- No allocation, lock, division, or floating point inside; a test with a counting allocator holds
-  the first (`crates/engine/tests/allocations.rs`).
+- All decisions are made before the clock starts; the loop is compiled once per I/O engine, and the
+  remaining branches are predictable.
+- A synchronous operation needs one clock read: the end of one is the start of the next. A queue
+  needs two per batch.
+- A histogram is one addition in an array of 7424 counters, with at most 0.4 % error; the time
+  series is updated once per millisecond.
+- Written data is generated before the clock starts; each 4 KiB gets a header of 32 bytes whose
+  checksum takes two multiplications (`crates/engine/src/payload.rs`).
+- The loop contains no allocation, lock, division, or floating-point arithmetic; a test with a
+  counting allocator verifies the first (`crates/engine/tests/allocations.rs`).
 
-What is left is measured before each phase: the same loop on the null engine. A result says which
-share of the time of an operation the generator takes, and warns (W-GENBOUND) above 5 %.
+The remaining overhead is measured before each phase: the same loop on the null engine. A result
+includes it as a fraction of the time of an operation, with a warning (`generator-bound`) above 5 %.
 ";

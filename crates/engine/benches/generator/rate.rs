@@ -1,8 +1,8 @@
-//! What one measurement says.
+//! Result of one measurement.
 
 use model::Nanos;
 
-/// Operations over time.
+/// Operations per time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Operations per second.
@@ -10,14 +10,14 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// So many operations in so long.
+    /// Rate of this number of operations in this time.
     pub(crate) fn new(ops: u64, elapsed: Nanos) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a rate, far below 2^53 operations")]
         let ops = ops as f64;
         Self { per_second: ops / elapsed.seconds() }
     }
 
-    /// Nanoseconds for each operation.
+    /// Nanoseconds per operation.
     pub(crate) fn nanos(self) -> f64 {
         1e9 / self.per_second
     }

@@ -1,9 +1,9 @@
-//! What replaying a load file costs: ours against a bare loop over the same operations, and against
-//! the classic program where it is installed, with its own load file. Without it only the bare loop
-//! is left, and a small load file.
+//! Load generator overhead of replaying a loadfile, compared with a bare loop with the same
+//! operations, and with dbench and its loadfile if it is installed. Otherwise only the bare loop is
+//! measured, with a small loadfile.
 //!
-//! Rates are operations per second on the page, made from bytes by the load file's own proportion:
-//! the classic program tells bytes per second only, and everyone does the same operations.
+//! Rates on the page are operations per second, computed from bytes by the proportion of the
+//! loadfile: dbench reports bytes per second only, and all programs run the same operations.
 
 mod bare;
 mod load;
@@ -33,21 +33,21 @@ use crate::{
 use load::Lines;
 use room::Image;
 
-/// Where the Debian package puts its load file.
+/// Loadfile of the Debian package.
 const INSTALLED: &str = "/usr/share/dbench/client.txt";
 
-/// How much is measured.
+/// Size of the measurements.
 pub(crate) struct Extent {
     rounds: usize,
-    /// Before counting, and what counts; whole seconds for the classic program.
+    /// Ramp time and runtime; whole seconds for dbench.
     ramp: Duration,
     run: Duration,
-    /// Clients of a crowd, and of a larger one whose memory is told.
+    /// Number of clients, and a larger number for the memory measurement.
     crowd: u32,
     many: u32,
 }
 
-/// Enough to tell.
+/// Size for reliable results.
 pub(crate) const FULL: Extent = Extent {
     rounds: 7,
     ramp: Duration::from_secs(1),
@@ -56,14 +56,14 @@ pub(crate) const FULL: Extent = Extent {
     many: 200,
 };
 
-/// Enough to see that it works.
+/// Size for a smoke test.
 pub(crate) const SMOKE: Extent =
     Extent { rounds: 1, ramp: Duration::ZERO, run: Duration::from_millis(10), crowd: 2, many: 2 };
 
-/// The section of the page; with the classic program if it is installed and `peers`.
+/// Section of the page, with dbench if it is installed and `peers`.
 pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     let installed = peers && peers::is_installed() && Path::new(INSTALLED).is_file();
-    let small = TempDir::new().expect("a directory for a load file");
+    let small = TempDir::new().expect("a directory for a loadfile");
     let path = if installed { PathBuf::from(INSTALLED) } else { load::small(small.path()) };
     let lines = Lines::read(&path);
     let memory = TempDir::new_in(tmpfs()).expect("a directory for files");
@@ -90,19 +90,18 @@ fn crowd_on(extent: &Extent, clients: u32, path: &Path, lines: &Lines, image: &I
 
 fn conditions(installed: bool, extent: &Extent) -> String {
     if !installed {
-        return "The classic program was not installed; this is a small load file, against a bare \
-                loop over the same operations, on a tmpfs."
+        return "dbench was not installed; this is a small loadfile, compared with a bare loop \
+                with the same operations, on a tmpfs."
             .into();
     }
     format!(
-        "The load file of the Debian package dbench 4.0, replayed for {} s after {} s that do not \
-         count. Its program reads the text while it measures, and makes a call for each line to \
-         see whether its parent is alive. Its last figure is that of the last whole second; ours \
-         counts exactly. The bare loop makes the same calls with descriptors of its own, from \
-         operations read beforehand, by one client; it looks at no clock but once for 64 \
-         operations, and counts nothing. It is compared by CPU time, the making of the files \
-         included. One client: everyone on the same single CPU. More: everyone on all of them, \
-         one process each.",
+        "The loadfile of the Debian package dbench 4.0, replayed for {} s after a ramp time of \
+         {} s. dbench parses the text while it measures, and makes a system call per line to \
+         check its parent. Its result is that of the last full second; fslab counts exactly. The \
+         bare loop makes the same calls with an unshared descriptor table, from operations \
+         parsed in advance, by one client; it reads the clock once per 64 operations, and counts \
+         nothing. It is compared by CPU time, including the creation of the files. One client: \
+         all on the same single CPU. Several clients: on all CPUs, one process each.",
         extent.run.as_secs(),
         extent.ramp.as_secs()
     )
@@ -112,17 +111,17 @@ fn tmpfs() -> &'static str {
     if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" }
 }
 
-/// A replay as the suite has it, by this load file.
+/// Replay of this loadfile, as in the suite.
 fn replay(path: &Path, workers: Workers, until: Until) -> Replay {
     Replay {
-        load: Load::File { path: Some(path.display().to_string()) },
+        loadfile: Load::File { path: Some(path.display().to_string()) },
         until,
         resolve: true,
         durability: Durability::default(),
-        attributes: false,
+        xattr: false,
         rate: None,
-        paced: false,
-        line_call: false,
+        use_timestamps: false,
+        parent_check: false,
         workers,
     }
 }
@@ -143,7 +142,7 @@ fn run(replay: &Replay, directory: &Path) -> PhaseResult {
     engine::run_replay(replay, &context).expect("the replay runs")
 }
 
-/// Operations per second by bytes, as all contestants tell them.
+/// Operations per second by bytes, as all programs report them.
 fn rate(result: &PhaseResult, lines: &Lines) -> Rate {
     let of = |worker: &model::phase::WorkerResult| {
         #[expect(clippy::cast_precision_loss, reason = "bytes of seconds, far below 2^53")]
@@ -153,7 +152,7 @@ fn rate(result: &PhaseResult, lines: &Lines) -> Rate {
     lines.rate(result.workers.iter().map(of).sum())
 }
 
-/// Operations per second of CPU time, which other work on the machine disturbs least.
+/// Operations per second of CPU time, which other load on the machine affects least.
 fn by_cpu_time(result: &PhaseResult) -> Rate {
     let times = result.workers.iter().map(|worker| worker.user_time + worker.system_time);
     Rate::new(result.ops().0, times.fold(Nanos(0), |sum, time| sum + time))
@@ -175,13 +174,13 @@ fn one_client(
     let mut one = CpuSet::new();
     one.set(cpu);
     sched_setaffinity(None, &one).expect("one CPU of those allowed");
-    let what = "load file, one client, tmpfs";
+    let what = "loadfile, one client, tmpfs";
     let least = installed.then_some(0.95);
     let whole = extent.ramp + extent.run;
     let until = Until::Time { ramp: Nanos(0), run: whole.into() };
     let alone = replay(path, Workers::threads(1), until);
     let bare = Contest {
-        whats: vec![format!("{what}, by CPU time")],
+        items: vec![format!("{what}, by CPU time")],
         ours: single(move || by_cpu_time(&run(&alone, directory))),
         others: vec![("bare loop", least, single(move || bare::replay(lines, directory, whole)))],
     };
@@ -190,7 +189,7 @@ fn one_client(
         let plain = replay(path, Workers::threads(1), by_time(extent));
         let theirs = move || peers::dbench(path, 1, directory, extent.ramp, extent.run, lines);
         let contest = Contest {
-            whats: vec![what.into()],
+            items: vec![what.into()],
             ours: single(ours(plain, lines, directory)),
             others: vec![("dbench", Some(1.1), single(theirs))],
         };
@@ -213,16 +212,15 @@ fn crowd(
     let plain = replay(path, workers, by_time(extent));
     let theirs = move || peers::dbench(path, clients, directory, extent.ramp, extent.run, lines);
     let contest = Contest {
-        whats: vec![format!("load file, {clients} clients, {place}")],
+        items: vec![format!("loadfile, {clients} clients, {place}")],
         ours: single(ours(plain, lines, directory)),
         others: vec![("dbench", least, single(theirs))],
     };
     rounds(&contest, extent.rounds).1
 }
 
-/// Whether both do the same: how often each kind of operation comes, as a share of all, and how
-/// much went otherwise than the load file has it. The classic program ends by time only, ours with
-/// the last line.
+/// Compares the operations of fslab and dbench: the fraction of each type, and the number of
+/// deviations from the loadfile. dbench ends by time only, fslab at the last line.
 fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
     let once = run(&replay(path, Workers::threads(1), Until::Replayed(1)), directory);
     let theirs = peers::counts(path, directory, extent.run * 4);
@@ -235,25 +233,26 @@ fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
         let found = theirs.iter().find(|(name, _)| name == kind.name()).map_or(0, |row| row.1);
         let (own, other) = (share(times.count(), once.ops().0), share(found, all));
         eprintln!(" {}: {own:.5} {other:.5}", kind.name());
-        // Of those that are rarer, half an iteration more or less makes a difference.
+        // For rarer operations, half an iteration more or less is significant.
         if own > 0.01 && (own / other - 1.0).abs() > most {
             (most, of) = ((own / other - 1.0).abs(), kind.name());
         }
     }
     format!(
-        "Replayed once, {unexpected} of {} operations went otherwise than the load file has it. Of \
-         the kinds that are 1 % of all or more, the share in ours differs most from that in \
-         dbench's table (of {all} operations) for {of}: by {:.2} % (asked: less than 2 %).",
+        "Replayed once, {unexpected} of {} operations deviated from the loadfile. Of the types \
+         with at least 1 % of all operations, the fraction in fslab differs most from that in \
+         dbench's table (of {all} operations) for {of}: by {:.2} % (required: less than 2 %).",
         once.ops().0,
         most * 100.0
     )
 }
 
-/// How long reading the load file takes.
+/// Duration of parsing the loadfile.
 fn reading(path: &Path) -> String {
     let bytes = std::fs::metadata(path).expect("it is installed").len();
-    // A load file without times that is to be paced is refused as soon as it is read.
-    let refused = Replay { paced: true, ..replay(path, Workers::threads(1), Until::Replayed(1)) };
+    // A loadfile without timestamps is rejected right after parsing if timestamps are requested.
+    let refused =
+        Replay { use_timestamps: true, ..replay(path, Workers::threads(1), Until::Replayed(1)) };
     let least = |what: &dyn Fn()| {
         let times = (0..5).map(|_| {
             let begun = engine::now();
@@ -270,18 +269,18 @@ fn reading(path: &Path) -> String {
             state: None,
             worker_command: &[],
         };
-        engine::run_replay(&refused, &context).expect_err("it has no times");
+        engine::run_replay(&refused, &context).expect_err("the loadfile has no timestamps");
     });
     let hashed = least(&|| peers::sha256(path));
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
     let megabytes = bytes as f64 / 1e6;
     eprintln!(" reading: {:.0} MB/s, sha256sum {:.0} MB/s", megabytes / ours, megabytes / hashed);
     format!(
-        "Reading its {megabytes:.1} MB, hashing them, and making a program of them takes {ours:.3} \
-         s ({:.0} MB/s), {:.1} times what sha256sum takes that only hashes them.",
+        "Reading, hashing, and parsing its {megabytes:.1} MB takes {ours:.3} s ({:.0} MB/s), \
+         {:.1} times as long as sha256sum, which only hashes them.",
         megabytes / ours,
         ours / hashed
     )
 }
 
-pub(crate) use room::hold;
+pub(crate) use room::hold_clients;

@@ -1,34 +1,34 @@
-//! Differences between a block that was read and the one that was written.
+//! Differences between a block that was read and the block that was written.
 
 use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-/// Difference between a block and what was written there.
+/// Difference between a block on storage and the block that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// All zeros: it was never written, or what was written is lost.
+    /// All zeros: never written, or lost.
     Hole,
-    /// Its checksum does not fit its content: torn, or changed.
+    /// The checksum does not match the content: torn or modified.
     Damaged,
-    /// A whole block of another file or run.
+    /// Intact block of another file or run.
     Foreign,
-    /// A whole block of this file that belongs elsewhere.
+    /// Intact block of this file from another offset.
     Misplaced {
-        /// The offset it was written for.
+        /// Offset for which the block was written.
         belongs: u64,
     },
-    /// A whole block in its place, but from an earlier write than the last that was durable.
+    /// Intact block at its offset, but from a write before the last durable one.
     Stale {
-        /// Count of the worker's write it comes from.
+        /// Number of the worker's write that produced the block.
         found: u64,
-        /// Count of the last write there that was durable.
+        /// Number of the last durable write to this block.
         durable: u64,
     },
-    /// It cannot be read.
+    /// The block cannot be read.
     Unreadable {
-        /// The kernel's answer.
+        /// Error of read(2).
         errno: i32,
     },
 }
@@ -36,19 +36,19 @@ pub enum Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hole => f.write_str("it is all zeros"),
-            Self::Damaged => f.write_str("its checksum does not fit its content"),
-            Self::Foreign => f.write_str("it was written for another file, or with another seed"),
-            Self::Misplaced { belongs } => write!(f, "it was written for offset {belongs}"),
+            Self::Hole => f.write_str("all zeros"),
+            Self::Damaged => f.write_str("checksum mismatch"),
+            Self::Foreign => f.write_str("written for another file or with another seed"),
+            Self::Misplaced { belongs } => write!(f, "written for offset {belongs}"),
             Self::Stale { found, durable } => {
                 write!(
                     f,
-                    "it is from write {found} (0: before the phase), and write {durable} was \
+                    "from write {found} (0: before the phase), but write {durable} was \
                      durable"
                 )
             }
             Self::Unreadable { errno } => {
-                write!(f, "it cannot be read: {}", io::Error::from_raw_os_error(*errno))
+                write!(f, "unreadable: {}", io::Error::from_raw_os_error(*errno))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What a worker answers instead of a result: small, without a path, and fit to be sent from a
-//! worker process to its parent, which adds the path and makes it an [`EngineError`].
+//! Failures of a worker: small, without a path, and serializable. A worker process sends them to
+//! its parent, which adds the path and converts them to an [`EngineError`].
 
 use std::{
     io,
@@ -9,39 +9,39 @@ use std::{
 use model::{Bytes, phase::Stream};
 use serde::{Deserialize, Serialize};
 
-use super::{Difference, EngineError, ListProblem, Operation};
+use super::{Difference, EngineError, Operation, TraceProblem};
 
-/// What a worker answers instead of a result.
+/// Failure of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
-    /// Someone else failed or the caller interrupted; this worker only obeyed.
+    /// Another worker failed or the caller interrupted the phase.
     Aborted,
-    /// The kernel answered an operation with this errno.
+    /// A system call failed with this errno.
     Os { operation: Operation, offset: Option<u64>, errno: i32 },
-    /// The kernel answered the operation of this line of a load file with this errno.
+    /// The operation of this line of a loadfile failed with this errno.
     Line { operation: Operation, line: u64, errno: i32 },
-    /// A transfer moved nothing: the end of the file for a read, never expected for a write.
+    /// A transfer moved no bytes: end of file for a read, unexpected for a write.
     Nothing { operation: Operation, offset: u64 },
     /// The file is shorter than the stream needs.
     NotLaidOut { found: u64, needed: u64 },
-    /// The file that is to be copied is shorter than the stream needs.
+    /// The source file of a copy is shorter than the stream needs.
     SourceNotLaidOut { found: u64, needed: u64 },
-    /// The first block that is not what was written.
+    /// First block that differs from the written one.
     Content { offset: u64, difference: Difference },
-    /// The list of operations could not be read, with this errno.
-    ListFile { errno: i32 },
-    /// A line of the list of operations cannot be replayed.
-    List { line: u64, problem: ListProblem },
-    /// A directory that was listed holds another number of entries than the set says.
+    /// The trace could not be read, with this errno.
+    TraceFile { errno: i32 },
+    /// A line of the trace is invalid.
+    Trace { line: u64, problem: TraceProblem },
+    /// A listed directory has another number of entries than the file set.
     Entries { found: u64, expected: u64 },
-    /// Another directory is in the place of the one that was made for the phase.
+    /// The directory that was created for the phase was replaced by another one.
     Exchanged,
     /// Memory could not be mapped or reserved.
     Memory { what: Memory, bytes: u64, errno: i32 },
 }
 
-/// What memory was asked for.
+/// Use of memory that could not be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Memory {
@@ -56,21 +56,21 @@ impl Memory {
     fn name(self) -> &'static str {
         match self {
             Self::Buffers => "buffers",
-            Self::Permutation => "record order",
+            Self::Permutation => "block order",
             Self::ControlBlock => "control block",
-            Self::Listing => "numbers of the entries of one directory",
-            Self::Program => "operations of a load file",
+            Self::Listing => "entry numbers of one directory",
+            Self::Program => "operations of the loadfile",
         }
     }
 }
 
 impl Fault {
-    /// An operation on the file as a whole that the kernel refused.
+    /// Failure of an operation on the whole file.
     pub(crate) fn whole(operation: Operation, errno: rustix::io::Errno) -> Self {
         Self::Os { operation, offset: None, errno: errno.raw_os_error() }
     }
 
-    /// The public error, for the file `path` of `stream`.
+    /// Converts the fault to the public error for the file `path` of `stream`.
     pub(crate) fn into_error(self, stream: &Stream, path: &Path) -> EngineError {
         let path = path.to_path_buf();
         match self {
@@ -84,8 +84,8 @@ impl Fault {
                     && transfer
                     && matches!(errno, libc::EINVAL | libc::EOPNOTSUPP)
                 {
-                    let record = stream.record;
-                    return EngineError::Direct { operation, path, offset, record, source };
+                    let block_size = stream.block_size;
+                    return EngineError::Direct { operation, path, offset, block_size, source };
                 }
                 EngineError::Io { operation, path, offset, source }
             }
@@ -115,20 +115,20 @@ impl Fault {
             Self::Content { offset, difference } => {
                 EngineError::Content { path, offset: Bytes(offset), difference }
             }
-            Self::ListFile { errno } => EngineError::ListFile {
-                path: PathBuf::from(&stream.list),
+            Self::TraceFile { errno } => EngineError::TraceFile {
+                path: PathBuf::from(&stream.trace_file),
                 source: io::Error::from_raw_os_error(errno),
             },
-            Self::List { line, problem } => {
-                EngineError::List { path: PathBuf::from(&stream.list), line, problem }
+            Self::Trace { line, problem } => {
+                EngineError::Trace { path: PathBuf::from(&stream.trace_file), line, problem }
             }
             Self::Exchanged => EngineError::Io {
                 operation: Operation::Open,
                 path,
                 offset: None,
                 source: io::Error::other(
-                    "it is not the directory that was made for this phase, or others may write to \
-                     it; measure in a directory that only this user may write to",
+                    "not the directory that was created for this phase, or writable by other \
+                     users; use a directory that only this user can write to",
                 ),
             },
             Self::Entries { found, expected } => EngineError::Entries { path, found, expected },

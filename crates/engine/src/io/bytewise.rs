@@ -1,7 +1,7 @@
-//! read(2) and write(2) of one byte each: what a program pays that has no buffer of its own.
+//! read(2) and write(2) of one byte each: the cost of unbuffered I/O by character.
 //!
-//! An operation is all calls of its record, so counts and times are those of records. Seeks are
-//! made as in [`super::Position`], one before a record where the order needs it and none between
+//! An operation consists of all calls of its block, so counts and times are those of blocks. Seeks
+//! are as in [`super::Position`]: one before a block if the access pattern needs it, none between
 //! the bytes.
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use model::phase::{FlushCall, Stream};
+use model::phase::{Stream, SyncCall};
 use rustix::{
     fs::SeekFrom,
     io::{read, write},
@@ -17,13 +17,13 @@ use rustix::{
 
 use super::{
     Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume,
-    sync::{Seeks, close, flush, move_to},
+    sync::{Seeks, close, make_durable, move_to},
 };
 use crate::error::{Fault, Operation};
 
-/// See the module.
+/// I/O engine; see the module.
 pub(crate) struct Bytewise {
     file: OwnedFd,
     seeks: Seeks,
@@ -31,8 +31,8 @@ pub(crate) struct Bytewise {
 
 impl Bytewise {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
-        Ok(Self { file: open::open(stream, path, purpose)?, seeks: Seeks::of(stream) })
+    pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
+        Ok(Self { file: open::open(stream, path, mode)?, seeks: Seeks::of(stream) })
     }
 
     #[inline]
@@ -61,8 +61,8 @@ impl<'p> IoEngine<'p> for Bytewise {
         move_to(&self.file, SeekFrom::Start(0)).map_err(|fault| fault.at(0))
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {

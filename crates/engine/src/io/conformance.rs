@@ -1,4 +1,4 @@
-//! One battery for all I/O engines.
+//! Conformance tests for all I/O engines.
 
 mod wrapped;
 
@@ -10,7 +10,10 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{Access, Advice, CallFlags, Direction, Files, Fill, Open, Presence, Stream},
+    phase::{
+        AccessPattern, Advice, CallFlags, DataPattern, Direction, FileCreation, FileSharing, Open,
+        Stream,
+    },
 };
 use rustix::io::pwrite;
 use tempfile::TempDir;
@@ -23,19 +26,19 @@ use crate::{
     buffer::{Class, Pool, Slots},
 };
 
-/// A sequential stream over a file of `n` records of 4 KiB.
-pub(crate) fn stream(interface: Interface, direction: Direction, n: u64) -> Stream {
+/// Sequential stream on a file of `n` blocks of 4 KiB.
+pub(crate) fn stream(interface: IoEngineKind, direction: Direction, n: u64) -> Stream {
     Stream {
         direction,
-        interface,
-        open: Open { presence: Presence::Any, ..Open::default() },
-        fill: Fill::Random { entropy: 0.5, duplicates: 0.0 },
+        io_engine: interface,
+        open: Open { creation: FileCreation::Any, ..Open::default() },
+        data: DataPattern::Random { incompressible_fraction: 0.5, duplicate_fraction: 0.0 },
         seed: 42,
-        ..Stream::new(Files::PerWorker("f".into()), Bytes::kib(4 * n), Bytes::kib(4))
+        ..Stream::new(FileSharing::PerWorker("f".into()), Bytes::kib(4 * n), Bytes::kib(4))
     }
 }
 
-/// One operation, waited for.
+/// Runs one operation and waits for it.
 fn one<'p, E: IoEngine<'p>>(
     engine: &mut E,
     kind: Kind,
@@ -54,95 +57,96 @@ fn wait_for<'p, E: IoEngine<'p>>(engine: &mut E, op: Op<'p>) -> Completion<'p> {
                 break completion;
             }
         },
-        Submitted::Full(_) => panic!("an idle engine has room"),
+        Submitted::Full(_) => panic!("an idle engine accepts an operation"),
     }
 }
 
-/// An engine under test.
+/// Engine under test.
 pub(crate) trait Subject {
-    /// Its type.
+    /// Type of the engine.
     type Engine<'p>: IoEngine<'p>;
-    /// What a stream calls it.
-    fn interface(&self) -> Interface;
-    /// Whether a file is extended when it is opened for writing.
+    /// I/O engine of the stream.
+    fn interface(&self) -> IoEngineKind;
+    /// True if opening a file for writing extends it.
     fn extends(&self) -> bool {
         false
     }
-    /// Opens it; its operations will be in slots of `area`.
+    /// Opens the engine; its operations are in slots of `area`.
     fn open<'p>(
         &self,
         stream: &Stream,
         path: &Path,
-        purpose: Purpose,
-        area: Area,
+        mode: AccessMode,
+        area: SlotMemory,
     ) -> Result<Self::Engine<'p>, Fault>;
 }
 
-/// An engine that does not care where buffers are.
-struct Plain<E>(Interface, fn(&Stream, &Path, Purpose) -> Result<E, Fault>);
+/// Engine without requirements on the location of buffers.
+struct Plain<E>(IoEngineKind, fn(&Stream, &Path, AccessMode) -> Result<E, Fault>);
 
 impl<E: for<'p> IoEngine<'p>> Subject for Plain<E> {
     type Engine<'p> = E;
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> IoEngineKind {
         self.0
     }
 
     fn extends(&self) -> bool {
-        matches!(self.0, Interface::Mmap(_))
+        matches!(self.0, IoEngineKind::Mmap(_))
     }
 
     fn open<'p>(
         &self,
         stream: &Stream,
         path: &Path,
-        purpose: Purpose,
-        _: Area,
+        mode: AccessMode,
+        _: SlotMemory,
     ) -> Result<Self::Engine<'p>, Fault> {
-        self.1(stream, path, purpose)
+        self.1(stream, path, mode)
     }
 }
 
 impl Subject for model::phase::Ring {
     type Engine<'p> = Ring<'p>;
 
-    fn interface(&self) -> Interface {
-        Interface::Ring(*self)
+    fn interface(&self) -> IoEngineKind {
+        IoEngineKind::Ring(*self)
     }
 
     fn open<'p>(
         &self,
         stream: &Stream,
         path: &Path,
-        purpose: Purpose,
-        area: Area,
+        mode: AccessMode,
+        area: SlotMemory,
     ) -> Result<Ring<'p>, Fault> {
-        Ring::open(stream, *self, path, purpose, area, 0)
+        Ring::open(stream, *self, path, mode, area, 0)
     }
 }
 
-/// Gives `then` an engine, or why there is none, and the slots that it works with.
+/// Calls `then` with an engine, or the error of opening it, and its slots.
 pub(crate) fn with<S: Subject, T>(
     subject: &S,
     stream: &Stream,
     path: &Path,
-    purpose: Purpose,
+    mode: AccessMode,
     then: impl for<'p> FnOnce(Result<S::Engine<'p>, Fault>, Slots<'p>) -> T,
 ) -> T {
     let depth = crate::worker::depth(subject.interface());
-    let mut pool = Pool::new(stream, purpose, depth).unwrap();
+    let mut pool = Pool::new(stream, mode, depth).unwrap();
     let (base, len) = pool.region();
     let slots = pool.slots();
-    let area = Area { base, len, slots: slots.len() };
-    then(subject.open(stream, path, purpose, area), slots)
+    let area = SlotMemory { base, len, slots: slots.len() };
+    then(subject.open(stream, path, mode, area), slots)
 }
 
-/// Why there is no engine, if there is none.
-fn refusal<S: Subject>(subject: &S, plan: &Stream, path: &Path, purpose: Purpose) -> Option<Fault> {
-    with(subject, plan, path, purpose, |engine, _| engine.map(drop).err())
+/// Error of opening the engine, if any.
+fn refusal<S: Subject>(subject: &S, plan: &Stream, path: &Path, mode: AccessMode) -> Option<Fault> {
+    with(subject, plan, path, mode, |engine, _| engine.map(drop).err())
 }
 
-/// One operation in a slot, waited for; a write has `byte` throughout. Answers the bytes, too.
+/// Runs one operation in a slot and waits for it; a write consists of `byte`. Also returns the
+/// bytes.
 pub(crate) fn turn<'p, E: IoEngine<'p>>(
     engine: &mut E,
     slots: &mut Slots<'p>,
@@ -161,64 +165,64 @@ pub(crate) fn turn<'p, E: IoEngine<'p>>(
     (result, bytes)
 }
 
-/// What every engine that moves bytes must do.
+/// Requirements for every engine that transfers data.
 pub(crate) fn battery<S: Subject>(subject: &S) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("f");
-    what_is_written_is_read_back(subject, &path);
-    what_is_flushed_is_in_the_file(subject, &path);
-    the_end_of_the_file_is_told(subject, &path);
+    written_data_is_read_back(subject, &path);
+    synced_data_is_in_the_file(subject, &path);
+    the_end_of_the_file_is_reported(subject, &path);
     missing_and_short_files_are_refused(subject, directory.path());
     presence_is_obeyed(subject, directory.path());
 }
 
-/// Records written out of order are where they belong.
-fn what_is_written_is_read_back<S: Subject>(subject: &S, path: &Path) {
+/// Blocks written out of order are at their offsets.
+fn written_data_is_read_back<S: Subject>(subject: &S, path: &Path) {
     let interface = subject.interface();
     let order = [2u8, 0, 3, 1];
-    let place = |record: u8| (u64::from(record) * 4096, 4096);
+    let place = |block: u8| (u64::from(block) * 4096, 4096);
     let mut plan = stream(interface, Direction::Write, 4);
-    plan.access = Access::Shuffled;
-    with(subject, &plan, path, Purpose::Write, |engine, mut slots| {
+    plan.access_pattern = AccessPattern::IozonePermutation;
+    with(subject, &plan, path, AccessMode::Write, |engine, mut slots| {
         let mut writer = engine.unwrap();
-        for record in order {
-            let (result, _) = turn(&mut writer, &mut slots, Kind::Write, place(record), record + 1);
+        for block in order {
+            let (result, _) = turn(&mut writer, &mut slots, Kind::Write, place(block), block + 1);
             assert_eq!(result, Ok(()), "{interface:?}");
         }
         writer.close().unwrap();
     });
     let content = std::fs::read(path).unwrap();
     assert_eq!(content.len(), 4 * 4096);
-    for (record, bytes) in (1u8..).zip(content.chunks(4096)) {
-        assert!(bytes.iter().all(|byte| *byte == record), "{interface:?}: record {record}");
+    for (block, bytes) in (1u8..).zip(content.chunks(4096)) {
+        assert!(bytes.iter().all(|byte| *byte == block), "{interface:?}: block {block}");
     }
-    plan.open.presence = Presence::Existing;
-    with(subject, &plan, path, Purpose::Read, |engine, mut slots| {
+    plan.open.creation = FileCreation::Existing;
+    with(subject, &plan, path, AccessMode::Read, |engine, mut slots| {
         let mut reader = engine.unwrap();
-        for record in order {
-            let (result, bytes) = turn(&mut reader, &mut slots, Kind::Read, place(record), 0);
+        for block in order {
+            let (result, bytes) = turn(&mut reader, &mut slots, Kind::Read, place(block), 0);
             assert_eq!(result, Ok(()));
-            assert!(bytes.iter().all(|byte| *byte == record + 1), "{interface:?}");
+            assert!(bytes.iter().all(|byte| *byte == block + 1), "{interface:?}");
         }
         reader.rewind().unwrap();
         let (_, bytes) = turn(&mut reader, &mut slots, Kind::Read, (0, 4096), 0);
         assert!(bytes.iter().all(|byte| *byte == 1));
-        assert_eq!(reader.would_block(), 0, "what is in memory does not block");
+        assert_eq!(reader.would_block(), 0, "cached data does not block");
         reader.close().unwrap();
     });
 }
 
-/// Every kind of flush leaves the data where others see it, with the engine still open.
-fn what_is_flushed_is_in_the_file<S: Subject>(subject: &S, path: &Path) {
+/// After each kind of sync, the data is visible to others while the engine is open.
+fn synced_data_is_in_the_file<S: Subject>(subject: &S, path: &Path) {
     let mut plan = stream(subject.interface(), Direction::Write, 2);
-    plan.access = Access::Shuffled;
-    with(subject, &plan, path, Purpose::Write, |engine, mut slots| {
+    plan.access_pattern = AccessPattern::IozonePermutation;
+    with(subject, &plan, path, AccessMode::Write, |engine, mut slots| {
         let mut writer = engine.unwrap();
-        let calls = [FlushCall::Range, FlushCall::Fsync, FlushCall::Fdatasync];
+        let calls = [SyncCall::Range, SyncCall::Fsync, SyncCall::Fdatasync];
         for (call, byte) in calls.into_iter().zip(1u8..) {
             let (result, _) = turn(&mut writer, &mut slots, Kind::Write, (4096, 4096), byte);
             assert_eq!(result, Ok(()));
-            writer.flush(call, (4096, 4096)).unwrap();
+            writer.make_durable(call, (4096, 4096)).unwrap();
             let content = std::fs::read(path).unwrap();
             assert!(content[4096..8192].iter().all(|found| *found == byte), "{call:?}");
         }
@@ -226,15 +230,15 @@ fn what_is_flushed_is_in_the_file<S: Subject>(subject: &S, path: &Path) {
     });
 }
 
-/// A record cut by the end of the file: a short transfer, resumed, and then nothing. The end lies
-/// in the first page of the record, as a mapping sees no end within a page.
-fn the_end_of_the_file_is_told<S: Subject>(subject: &S, path: &Path) {
+/// A block cut by the end of the file: a short transfer, resumed, and then nothing. The end is in
+/// the first page of the block, because a mapping does not detect an end within a page.
+fn the_end_of_the_file_is_reported<S: Subject>(subject: &S, path: &Path) {
     let interface = subject.interface();
     std::fs::write(path, vec![7; 16_384]).unwrap();
-    let plan = Stream { record: Bytes::kib(8), ..stream(interface, Direction::Read, 4) };
-    with(subject, &plan, path, Purpose::Read, |engine, mut slots| {
+    let plan = Stream { block_size: Bytes::kib(8), ..stream(interface, Direction::Read, 4) };
+    with(subject, &plan, path, AccessMode::Read, |engine, mut slots| {
         let mut reader = engine.unwrap();
-        // Truncated after the length was checked, as another program might do.
+        // Truncated after the length was checked, as another process might do.
         std::fs::File::options().write(true).open(path).unwrap().set_len(9000).unwrap();
         let (result, _) = turn(&mut reader, &mut slots, Kind::Read, (0, 8192), 0);
         assert_eq!(result, Ok(()));
@@ -249,27 +253,27 @@ fn the_end_of_the_file_is_told<S: Subject>(subject: &S, path: &Path) {
 
 fn missing_and_short_files_are_refused<S: Subject>(subject: &S, directory: &Path) {
     let mut plan = stream(subject.interface(), Direction::Read, 2);
-    plan.open.presence = Presence::Existing;
-    // 2 whole records of a size that is no multiple: the rest is not needed.
+    plan.open.creation = FileCreation::Existing;
+    // 2 whole blocks of a size that is not a multiple: the rest is not needed.
     plan.size = Bytes(10_000);
     let path = directory.join("short");
     let refused = |found| Some(Fault::NotLaidOut { found, needed: 8192 });
-    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), refused(0));
+    assert_eq!(refusal(subject, &plan, &path, AccessMode::Read), refused(0));
     std::fs::write(&path, vec![0; 8191]).unwrap();
-    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), refused(8191));
+    assert_eq!(refusal(subject, &plan, &path, AccessMode::Read), refused(8191));
     std::fs::write(&path, vec![0; 8192]).unwrap();
-    assert_eq!(refusal(subject, &plan, &path, Purpose::Read), None);
-    let missing = refusal(subject, &plan, &directory.join("missing"), Purpose::Write);
+    assert_eq!(refusal(subject, &plan, &path, AccessMode::Read), None);
+    let missing = refusal(subject, &plan, &directory.join("missing"), AccessMode::Write);
     assert_eq!(missing, Some(Fault::whole(Operation::Open, Errno::NOENT)));
 }
 
-/// A fresh file is another file; any file is used as it is, and made where there is none.
+/// `Fresh` creates another file; `Any` uses an existing file, or creates one.
 fn presence_is_obeyed<S: Subject>(subject: &S, directory: &Path) {
     let interface = subject.interface();
     let path = directory.join("presence");
     let mut plan = stream(interface, Direction::Write, 1);
     let touch = |plan: &Stream| {
-        with(subject, plan, &path, Purpose::Write, |engine, _| engine.unwrap().close().unwrap());
+        with(subject, plan, &path, AccessMode::Write, |engine, _| engine.unwrap().close().unwrap());
     };
     let holds = |content: &[u8]| {
         let mut expected = content.to_vec();
@@ -277,68 +281,68 @@ fn presence_is_obeyed<S: Subject>(subject: &S, directory: &Path) {
         std::fs::read(&path).unwrap() == expected
     };
     touch(&plan);
-    assert!(path.exists(), "{interface:?}: created where it may be missing");
+    assert!(path.exists(), "{interface:?}: created if missing");
     std::fs::write(&path, b"old").unwrap();
     touch(&plan);
-    assert!(holds(b"old"), "{interface:?}: used as it is");
+    assert!(holds(b"old"), "{interface:?}: used unchanged");
 
     std::fs::write(&path, b"old").unwrap();
     let old = std::fs::File::open(&path).unwrap();
-    plan.open.presence = Presence::Fresh;
+    plan.open.creation = FileCreation::Fresh;
     touch(&plan);
-    assert!(holds(b""), "{interface:?}: made anew");
+    assert!(holds(b""), "{interface:?}: created");
     let mut kept = [0; 3];
     old.read_exact_at(&mut kept, 0).unwrap();
-    assert_eq!(&kept, b"old", "{interface:?}: the old file was unlinked, not emptied");
+    assert_eq!(&kept, b"old", "{interface:?}: the old file was unlinked, not truncated");
 }
 
 #[test]
 fn offset_conforms() {
-    battery(&Plain(Interface::Offset, Offset::open));
+    battery(&Plain(IoEngineKind::Offset, Offset::open));
 }
 
 #[test]
 fn position_conforms() {
-    battery(&Plain(Interface::Position, Position::open));
+    battery(&Plain(IoEngineKind::Position, Position::open));
 }
 
 #[test]
 fn bytewise_conforms() {
-    battery(&Plain(Interface::Bytewise, Bytewise::open));
+    battery(&Plain(IoEngineKind::Bytewise, Bytewise::open));
 }
 
 #[test]
 fn stdio_conforms() {
-    battery(&Plain(Interface::Stdio, Stdio::open));
+    battery(&Plain(IoEngineKind::Stdio, Stdio::open));
 }
 
 const DSYNC: CallFlags = CallFlags { nowait: false, hipri: false, dsync: true, uncached: false };
 
 #[test]
 fn vector_conforms() {
-    battery(&Plain(Interface::Vector(CallFlags::default()), |stream, path, purpose| {
-        Vector::open(stream, CallFlags::default(), path, purpose)
+    battery(&Plain(IoEngineKind::Vector(CallFlags::default()), |stream, path, mode| {
+        Vector::open(stream, CallFlags::default(), path, mode)
     }));
-    battery(&Plain(Interface::Vector(DSYNC), |stream, path, purpose| {
-        Vector::open(stream, DSYNC, path, purpose)
+    battery(&Plain(IoEngineKind::Vector(DSYNC), |stream, path, mode| {
+        Vector::open(stream, DSYNC, path, mode)
     }));
 }
 
 #[test]
 fn mmap_conforms() {
-    battery(&Plain(Interface::Mmap(Advice::Normal), |stream, path, purpose| {
-        Mmap::open(stream, Advice::Normal, path, purpose)
+    battery(&Plain(IoEngineKind::Mmap(Advice::Normal), |stream, path, mode| {
+        Mmap::open(stream, Advice::Normal, path, mode)
     }));
-    battery(&Plain(Interface::Mmap(Advice::WillNeed), |stream, path, purpose| {
-        Mmap::open(stream, Advice::WillNeed, path, purpose)
+    battery(&Plain(IoEngineKind::Mmap(Advice::WillNeed), |stream, path, mode| {
+        Mmap::open(stream, Advice::WillNeed, path, mode)
     }));
 }
 
 #[test]
-fn a_full_device_is_told() {
+fn a_full_device_is_reported() {
     fn full<S: Subject>(subject: &S) {
         let plan = stream(subject.interface(), Direction::Write, 1);
-        with(subject, &plan, Path::new("/dev/full"), Purpose::Write, |engine, mut slots| {
+        with(subject, &plan, Path::new("/dev/full"), AccessMode::Write, |engine, mut slots| {
             let mut writer = engine.unwrap();
             let (result, _) = turn(&mut writer, &mut slots, Kind::Write, (0, 4096), 1);
             let cause = Cause::Os(Errno::NOSPC);
@@ -346,24 +350,28 @@ fn a_full_device_is_told() {
             assert_eq!(result, Err(fault), "{:?}", subject.interface());
         });
     }
-    full(&Plain(Interface::Offset, Offset::open));
-    full(&Plain(Interface::Position, Position::open));
-    full(&Plain(Interface::Bytewise, Bytewise::open));
-    full(&Plain(Interface::Vector(CallFlags::default()), |stream, path, purpose| {
-        Vector::open(stream, CallFlags::default(), path, purpose)
+    full(&Plain(IoEngineKind::Offset, Offset::open));
+    full(&Plain(IoEngineKind::Position, Position::open));
+    full(&Plain(IoEngineKind::Bytewise, Bytewise::open));
+    full(&Plain(IoEngineKind::Vector(CallFlags::default()), |stream, path, mode| {
+        Vector::open(stream, CallFlags::default(), path, mode)
     }));
     if uring_is_available() {
         for (registered, linked_sync) in
             [(false, false), (true, false), (false, true), (true, true)]
         {
-            full(&model::phase::Ring { registered, linked_sync, ..model::phase::Ring::of(4) });
+            full(&model::phase::Ring {
+                fixed_buffers: registered,
+                linked_fdatasync: linked_sync,
+                ..model::phase::Ring::of(4)
+            });
         }
     }
 }
 
-/// Each flag of a call is obeyed, or the phase ends and says that it was a flag.
+/// Each flag of a call works, or the phase fails with an error that mentions the flag.
 #[test]
-fn flags_of_calls_work_or_are_refused_by_name() {
+fn call_flags_work_or_fail_with_a_specific_error() {
     let directory = TempDir::new_in("/var/tmp").unwrap();
     let path = directory.path().join("f");
     std::fs::write(&path, [1; 4096]).unwrap();
@@ -374,8 +382,8 @@ fn flags_of_calls_work_or_are_refused_by_name() {
         DSYNC,
         CallFlags { uncached: true, ..none },
     ] {
-        let plan = stream(Interface::Vector(flags), Direction::Mixed(0.5), 1);
-        let mut engine = Vector::open(&plan, flags, &path, Purpose::Both).unwrap();
+        let plan = stream(IoEngineKind::Vector(flags), Direction::Mixed(0.5), 1);
+        let mut engine = Vector::open(&plan, flags, &path, AccessMode::Both).unwrap();
         for kind in [Kind::Read, Kind::Write] {
             let mut buffer = vec![2; 4096];
             let completion = one(&mut engine, kind, 0, &mut buffer);
@@ -393,8 +401,8 @@ fn flags_of_calls_work_or_are_refused_by_name() {
     }
 }
 
-/// Whether this kernel has io_uring and lets us use it; says so if not.
-#[expect(clippy::print_stderr, reason = "the tests that are skipped are counted by this line")]
+/// True if io_uring is available to this process; prints a message if not.
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 pub(crate) fn uring_is_available() -> bool {
     let available = io_uring::IoUring::new(1).is_ok();
     if !available {
@@ -403,7 +411,7 @@ pub(crate) fn uring_is_available() -> bool {
     available
 }
 
-/// What a plan of answers makes of a transfer of ten bytes, and where each call began.
+/// Result of a transfer of ten bytes with these results of calls, and the start of each call.
 fn resumed(answers: &[Result<usize, Errno>]) -> (Result<(), IoFault>, Vec<usize>) {
     let mut answers = answers.iter();
     let mut starts = Vec::new();
@@ -424,15 +432,15 @@ fn short_transfers_and_interruptions_are_resumed() {
     assert_eq!(resumed(&[Ok(9), Err(full)]), (fault(9, Cause::Os(full)), vec![0, 9]));
 }
 
-/// A pipe gives what is in it: real short reads of read(2) and fread(3).
+/// Reads from a pipe: real short reads of read(2) and fread(3).
 fn from_a_pipe<E: for<'p> IoEngine<'p>>(
-    open: impl Fn(&Stream, &Path, Purpose) -> Result<E, Fault>,
+    open: impl Fn(&Stream, &Path, AccessMode) -> Result<E, Fault>,
 ) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
-    let plan = stream(Interface::Position, Direction::Read, 1);
+    let plan = stream(IoEngineKind::Position, Direction::Read, 1);
     let plan = Stream { open: Open::default(), ..plan };
-    let mut engine = open(&plan, &path, Purpose::Read).unwrap();
+    let mut engine = open(&plan, &path, AccessMode::Read).unwrap();
     let mut buffer = vec![0; 4096];
     let feeder = std::thread::spawn(move || {
         for part in [&[1u8; 1000][..], &[2; 3000], &[3; 96]] {
@@ -451,18 +459,20 @@ fn short_reads_of_the_kernel_are_resumed() {
     from_a_pipe(Stdio::open);
 }
 
-/// A pipe cannot seek: it tells a stream that seeks from one that does not, which the test above
-/// shows of the sequential order.
+/// A pipe cannot seek, so an error shows that a stream seeks. The test above covers the sequential
+/// order.
 fn seeks_in_a_pipe<E: for<'p> IoEngine<'p>>(
-    open: impl Fn(&Stream, &Path, Purpose) -> Result<E, Fault>,
+    open: impl Fn(&Stream, &Path, AccessMode) -> Result<E, Fault>,
 ) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[1; 4096]).unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
-    for access in [Access::Backward, Access::SameRecord, Access::Shuffled] {
-        let plan = stream(Interface::Position, Direction::Read, 1);
-        let plan = Stream { open: Open::default(), access, ..plan };
-        let mut engine = open(&plan, &path, Purpose::Read).unwrap();
+    for access in
+        [AccessPattern::Backward, AccessPattern::SameBlock, AccessPattern::IozonePermutation]
+    {
+        let plan = stream(IoEngineKind::Position, Direction::Read, 1);
+        let plan = Stream { open: Open::default(), access_pattern: access, ..plan };
+        let mut engine = open(&plan, &path, AccessMode::Read).unwrap();
         let mut buffer = vec![0; 4096];
         let result = one(&mut engine, Kind::Read, 0, &mut buffer).result;
         let cause = Cause::Os(Errno::SPIPE);
@@ -471,14 +481,14 @@ fn seeks_in_a_pipe<E: for<'p> IoEngine<'p>>(
 }
 
 #[test]
-fn every_order_but_the_sequential_seeks_before_each_record() {
+fn all_but_sequential_patterns_seek_before_each_block() {
     seeks_in_a_pipe(Position::open);
     seeks_in_a_pipe(Bytewise::open);
     seeks_in_a_pipe(Update::open);
     seeks_in_a_pipe(Stdio::open);
 }
 
-/// Asks the kernel itself whether a transfer of `len` bytes with `O_DIRECT` is allowed here.
+/// True if the kernel allows a transfer of `len` bytes with `O_DIRECT` on this file.
 pub(crate) fn kernel_allows_direct(path: &Path, len: usize) -> bool {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::DIRECT;
@@ -488,23 +498,24 @@ pub(crate) fn kernel_allows_direct(path: &Path, len: usize) -> bool {
     pwrite(&file, bytes, 0).is_ok_and(|moved| moved == len)
 }
 
-/// Aligned and misaligned records: the engine moves what the kernel would, and says so otherwise.
+/// Aligned and misaligned blocks: the engine transfers what the kernel allows, or reports an error.
 #[test]
-fn direct_transfers_go_as_far_as_the_kernel_allows() {
+fn direct_transfers_follow_the_alignment_rules_of_the_kernel() {
     // Not the default directory, which is often a tmpfs without direct I/O.
     let directory = TempDir::new_in("/var/tmp").unwrap();
-    for (record, name) in [(4096usize, "aligned"), (1000, "misaligned")] {
-        let mut plan = stream(Interface::Offset, Direction::Write, 1);
+    for (block, name) in [(4096usize, "aligned"), (1000, "misaligned")] {
+        let mut plan = stream(IoEngineKind::Offset, Direction::Write, 1);
         plan.open.direct = true;
-        plan.record = Bytes(record as u64);
-        let allowed = kernel_allows_direct(&directory.path().join("probe"), record);
-        let mut pool = Pool::new(&plan, Purpose::Write, 1).unwrap();
+        plan.block_size = Bytes(block as u64);
+        let allowed = kernel_allows_direct(&directory.path().join("probe"), block);
+        let mut pool = Pool::new(&plan, AccessMode::Write, 1).unwrap();
         let (_, buffer) = pool.slots().take(Class::Write).unwrap();
-        let buffer = &mut buffer[..record];
-        let moved =
-            Offset::open(&plan, &directory.path().join(name), Purpose::Write).map(|mut engine| {
+        let buffer = &mut buffer[..block];
+        let moved = Offset::open(&plan, &directory.path().join(name), AccessMode::Write).map(
+            |mut engine| {
                 one(&mut engine, Kind::Write, 0, buffer).result.map_err(|fault| fault.at(0))
-            });
+            },
+        );
         let refusal = match moved {
             Ok(Ok(())) => None,
             Ok(Err(fault)) | Err(fault) => Some(fault.into_error(&plan, Path::new(name))),

@@ -1,15 +1,14 @@
 //! Copies inside the kernel: copy_file_range(2), sendfile(2), or splice(2) through a pipe.
 //!
-//! An operation copies its bytes from the source, at the same offset, into the file of the worker.
-//! The source is the file of the same name with `.source` behind it, which an earlier phase has
-//! written. Buffers are passed back as they are: what arrived is checked by a later phase that
-//! reads the file. copy_file_range(2) may share blocks instead of copying them
-//! (reflinks), and then moves no data at all; that is its point.
+//! An operation copies its bytes from the source to the same offset of the worker's file. The
+//! source is the file with the suffix `.source`, which an earlier phase has written. Buffers are
+//! returned unchanged; a later phase that reads the file verifies the data. copy_file_range(2) may
+//! share blocks (reflink) instead of copying them and then moves no data.
 //!
-//! sendfile(2) writes at the position of the file and therefore needs an lseek(2) wherever an
-//! operation does not follow the one before; it is part of the operation. The pipe for splice(2) is
-//! made as large as a record where the kernel allows it (`/proc/sys/fs/pipe-max-size`, 1 MiB unless
-//! root); a larger record takes several turns.
+//! sendfile(2) writes at the file position and therefore needs an lseek(2) if an operation does not
+//! follow the previous one; it is part of the operation. The pipe for splice(2) is as large as a
+//! block if the kernel allows it (`/proc/sys/fs/pipe-max-size`, 1 MiB unless root); larger blocks
+//! take several calls.
 
 use std::{
     ffi::OsString,
@@ -17,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::phase::{CopyCall, FlushCall, Stream};
+use model::phase::{CopyCall, Stream, SyncCall};
 use rustix::{
     fs::{Mode, OFlags, SeekFrom, copy_file_range, fstat, seek, sendfile},
     io::Errno,
@@ -26,26 +25,26 @@ use rustix::{
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume, sync,
 };
 use crate::error::{Fault, Operation};
 
-/// A source, a destination, and the way between them.
+/// Source, destination, and method of a copy.
 pub(crate) struct Copy {
     source: OwnedFd,
     file: OwnedFd,
-    way: Way,
+    route: CopyRoute,
 }
 
-enum Way {
+enum CopyRoute {
     CopyFileRange,
-    // With the position of the destination, where it is known.
+    // With the position of the destination, if known.
     Sendfile { position: Option<u64> },
     Splice { from: OwnedFd, into: OwnedFd },
 }
 
-/// The file that a copy to `path` comes from.
+/// Source of a copy to `path`.
 pub(crate) fn source_of(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".source");
@@ -56,40 +55,41 @@ impl Copy {
     /// Opens the source and the file of a worker.
     ///
     /// # Errors
-    /// [`Fault::SourceNotLaidOut`] when the source is missing or too short; others as for all.
+    /// [`Fault::SourceNotLaidOut`] if the source is missing or too short, and the errors of all
+    /// engines.
     pub(crate) fn open(
         stream: &Stream,
         call: CopyCall,
         path: &Path,
-        purpose: Purpose,
+        mode: AccessMode,
     ) -> Result<Self, Fault> {
         let source = open_source(stream, path)?;
-        let file = open::open(stream, path, purpose)?;
-        let way = match call {
-            CopyCall::CopyFileRange => Way::CopyFileRange,
-            CopyCall::Sendfile => Way::Sendfile { position: None },
+        let file = open::open(stream, path, mode)?;
+        let route = match call {
+            CopyCall::CopyFileRange => CopyRoute::CopyFileRange,
+            CopyCall::Sendfile => CopyRoute::Sendfile { position: None },
             CopyCall::Splice => {
                 let (from, into) = pipe_with(PipeFlags::CLOEXEC)
                     .map_err(|errno| Fault::whole(Operation::Pipe, errno))?;
-                let record = usize::try_from(stream.longest().0).unwrap_or(usize::MAX);
-                // A pipe of the usual size only takes more turns.
-                let _ = fcntl_setpipe_size(&into, record);
-                Way::Splice { from, into }
+                let pipe_size = usize::try_from(stream.longest_operation().0).unwrap_or(usize::MAX);
+                // A pipe of the default size only needs more calls.
+                let _ = fcntl_setpipe_size(&into, pipe_size);
+                CopyRoute::Splice { from, into }
             }
         };
-        Ok(Self { source, file, way })
+        Ok(Self { source, file, route })
     }
 
     #[inline]
     fn transfer(&mut self, op: &Op<'_>) -> Result<(), IoFault> {
         let (start, len) = (op.offset, op.len);
-        let Self { source, file, way } = self;
-        match way {
-            Way::CopyFileRange => resume(Operation::Copy, len, |done| {
+        let Self { source, file, route } = self;
+        match route {
+            CopyRoute::CopyFileRange => resume(Operation::Copy, len, |done| {
                 let (mut from, mut to) = (start + done as u64, start + done as u64);
                 copy_file_range(&source, Some(&mut from), &file, Some(&mut to), len - done)
             }),
-            Way::Sendfile { position } => {
+            CopyRoute::Sendfile { position } => {
                 if *position != Some(start) {
                     seek(&file, SeekFrom::Start(start)).map_err(|errno| IoFault {
                         operation: Operation::Seek,
@@ -105,12 +105,12 @@ impl Copy {
                 *position = Some(start + len as u64);
                 Ok(())
             }
-            Way::Splice { from, into } => resume(Operation::Copy, len, |done| {
+            CopyRoute::Splice { from, into } => resume(Operation::Copy, len, |done| {
                 let at = start + done as u64;
                 let flags = SpliceFlags::MOVE;
                 let taken = splice(&source, Some(&mut { at }), &into, None, len - done, flags)?;
                 let mut given = 0;
-                // What is in the pipe has left the source, so all of it must arrive.
+                // Data in the pipe has left the source, so all of it must be written.
                 while given < taken {
                     let to = at + given as u64;
                     match splice(&from, None, &file, Some(&mut { to }), taken - given, flags) {
@@ -150,8 +150,8 @@ impl<'p> IoEngine<'p> for Copy {
         Submitted::Done(Completion { op, result })
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        sync::flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        sync::make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -161,7 +161,7 @@ impl<'p> IoEngine<'p> for Copy {
 
 #[cfg(test)]
 mod tests {
-    use model::phase::{Access, Direction, Interface, Presence};
+    use model::phase::{AccessPattern, Direction, FileCreation, IoEngineKind};
     use tempfile::TempDir;
 
     use super::*;
@@ -169,9 +169,9 @@ mod tests {
 
     const CALLS: [CopyCall; 3] = [CopyCall::CopyFileRange, CopyCall::Sendfile, CopyCall::Splice];
 
-    fn plan(call: CopyCall, records: u64) -> Stream {
-        let plan = stream(Interface::Copy(call), Direction::Write, records);
-        Stream { access: Access::Shuffled, ..plan }
+    fn plan(call: CopyCall, blocks: u64) -> Stream {
+        let plan = stream(IoEngineKind::Copy(call), Direction::Write, blocks);
+        Stream { access_pattern: AccessPattern::IozonePermutation, ..plan }
     }
 
     fn copy(engine: &mut Copy, offset: u64, len: usize) -> Result<(), IoFault> {
@@ -179,16 +179,16 @@ mod tests {
         let op = Op { kind: Kind::Write, offset, len, slot: 0, buffer: &mut buffer };
         match engine.submit(op) {
             Submitted::Done(Completion { op, result }) => {
-                assert!(op.buffer.iter().all(|byte| *byte == 7), "the buffer is not touched");
+                assert!(op.buffer.iter().all(|byte| *byte == 7), "the buffer is unchanged");
                 result
             }
-            Submitted::Queued | Submitted::Full(_) => panic!("it has no queue"),
+            Submitted::Queued | Submitted::Full(_) => panic!("the engine has no queue"),
         }
     }
 
-    /// Larger than a pipe, out of order, and the same bytes.
+    /// Larger than a pipe, out of order, with equal bytes.
     #[test]
-    fn copies_keep_bytes_and_places() {
+    fn copies_preserve_bytes_and_offsets() {
         let directory = TempDir::new_in("/var/tmp").unwrap();
         for call in CALLS {
             let path = directory.path().join("f");
@@ -196,42 +196,42 @@ mod tests {
             let bytes: Vec<u8> = (0..=250u8).cycle().take(3 * len).collect();
             std::fs::write(source_of(&path), &bytes).unwrap();
             let mut plan = plan(call, (3 * len as u64) / 4096);
-            plan.open.presence = Presence::Fresh;
-            let mut engine = Copy::open(&plan, call, &path, Purpose::Write).unwrap();
-            for record in [2, 0, 1] {
-                assert_eq!(copy(&mut engine, record * len as u64, len), Ok(()), "{call:?}");
+            plan.open.creation = FileCreation::Fresh;
+            let mut engine = Copy::open(&plan, call, &path, AccessMode::Write).unwrap();
+            for block in [2, 0, 1] {
+                assert_eq!(copy(&mut engine, block * len as u64, len), Ok(()), "{call:?}");
             }
-            engine.flush(FlushCall::Fsync, (0, 0)).unwrap();
+            engine.make_durable(SyncCall::Fsync, (0, 0)).unwrap();
             engine.close().unwrap();
             assert!(std::fs::read(&path).unwrap() == bytes, "{call:?}");
         }
     }
 
     #[test]
-    fn missing_and_short_sources_are_refused_by_name() {
+    fn missing_and_short_sources_are_reported_with_their_path() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("f");
         for call in CALLS {
             let plan = plan(call, 2);
             let refused = |found| Some(Fault::SourceNotLaidOut { found, needed: 8192 });
-            let open = || Copy::open(&plan, call, &path, Purpose::Write);
+            let open = || Copy::open(&plan, call, &path, AccessMode::Write);
             assert_eq!(open().err(), refused(0));
             std::fs::write(source_of(&path), [0; 100]).unwrap();
             assert_eq!(open().err(), refused(100));
             let text = open().err().unwrap().into_error(&plan, &path).to_string();
-            assert!(text.contains("/f.source was not laid out: 100B of 8KiB are there"), "{text}");
-            assert!(!path.exists(), "nothing was made for a copy that cannot be");
+            assert!(text.contains("/f.source has 100B, 8KiB needed"), "{text}");
+            assert!(!path.exists(), "no file was created for an invalid copy");
             std::fs::remove_file(source_of(&path)).unwrap();
         }
     }
 
     #[test]
-    fn a_source_that_ends_early_is_told() {
+    fn a_source_that_ends_early_is_reported() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("f");
         for call in CALLS {
             std::fs::write(source_of(&path), [5; 8192]).unwrap();
-            let mut engine = Copy::open(&plan(call, 2), call, &path, Purpose::Write).unwrap();
+            let mut engine = Copy::open(&plan(call, 2), call, &path, AccessMode::Write).unwrap();
             let source = std::fs::File::options().write(true).open(source_of(&path)).unwrap();
             source.set_len(5000).unwrap();
             let fault = IoFault { operation: Operation::Copy, moved: 904, cause: Cause::Nothing };

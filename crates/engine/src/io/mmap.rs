@@ -1,17 +1,17 @@
 //! Loads and stores on a shared mapping of the whole file, mmap(2).
 //!
-//! A read copies from the mapping into the buffer, a write from the buffer into the mapping. A file
-//! to be written is first extended to the length of its records where it is shorter (ftruncate(2)),
-//! since a mapping cannot grow its file; what was not there is a hole until it is written, and the
-//! filesystem allocates in the page fault or later. All of that, and the advice, comes before the
-//! clock starts; [`Advice::Populate`] for writing makes the filesystem allocate every block and
-//! marks every page as written.
+//! A read copies from the mapping to the buffer, a write from the buffer to the mapping. A file to
+//! be written is first extended to the length of its blocks if it is shorter (ftruncate(2)),
+//! because a mapping cannot extend its file. The extension is a hole until it is written, and the
+//! filesystem allocates blocks in the page fault or later. All of this, and madvise(2), precedes
+//! the start of the clock. [`Advice::Populate`] for writing makes the filesystem allocate every
+//! block and marks every page as dirty.
 //!
-//! What a system call answers with an error comes as SIGBUS here, which [`fault`] catches. The
-//! signal does not tell the cause, so the engine asks: a file that has become too short says so,
-//! and otherwise the same transfer as a system call has the kernel's answer. An end of the file
-//! *within* a page cannot be seen: the rest of the page reads as zeros, and what is stored there is
-//! lost (mmap(2)).
+//! An I/O error is delivered as SIGBUS, which [`fault`] catches. The signal does not contain the
+//! cause, so the engine determines it: a file that has become too short is reported as such,
+//! otherwise the same transfer as a system call returns the kernel's error. An end of the file
+//! *within* a page is not detected: the rest of the page reads as zeros, and stores to it are lost
+//! (mmap(2)).
 #![expect(unsafe_code, reason = "loads and stores on a mapping, and calls that take addresses")]
 
 mod fault;
@@ -24,7 +24,7 @@ use std::{
     sync::atomic::{Ordering::SeqCst, compiler_fence},
 };
 
-use model::phase::{Advice, FlushCall, Stream};
+use model::phase::{Advice, Stream, SyncCall};
 use rustix::{
     fs::{FileType, fstat, ftruncate},
     io::{Errno, pread, pwrite},
@@ -34,7 +34,7 @@ use rustix::{
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume, sync,
 };
 use crate::{
@@ -42,10 +42,10 @@ use crate::{
     mapping::Mapping,
 };
 
-/// A mapped file.
+/// Mapped file.
 pub(crate) struct Mmap {
-    // Forgotten by the handler, then unmapped, then closed.
-    watch: fault::Watch,
+    // Unregistered from the handler, then unmapped, then closed.
+    registration: fault::Watch,
     mapping: Mapping,
     file: OwnedFd,
 }
@@ -56,12 +56,12 @@ impl Mmap {
         stream: &Stream,
         advice: Advice,
         path: &Path,
-        purpose: Purpose,
+        mode: AccessMode,
     ) -> Result<Self, Fault> {
         let whole = |operation| move |errno| Fault::whole(operation, errno);
-        let file = open::open(stream, path, purpose)?;
+        let file = open::open(stream, path, mode)?;
         let needed = open::needed(stream);
-        if purpose.writes() {
+        if mode.writes() {
             let status = fstat(&file).map_err(whole(Operation::Examine))?;
             let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
             if regular && u64::try_from(status.st_size).unwrap_or(0) < needed {
@@ -71,25 +71,25 @@ impl Mmap {
         let len = usize::try_from(needed).ok().and_then(NonZeroUsize::new);
         let len = len.ok_or(Fault::whole(Operation::Map, Errno::NOMEM))?;
         let mapping =
-            Mapping::of_file(file.as_fd(), len, purpose.writes()).map_err(whole(Operation::Map))?;
-        let watch = fault::Watch::of(mapping.base().as_ptr() as usize, len.get());
-        let watch = watch.map_err(whole(Operation::Map))?;
-        let engine = Self { watch, mapping, file };
-        engine.advise(advice, purpose).map_err(whole(Operation::Advise))?;
+            Mapping::of_file(file.as_fd(), len, mode.writes()).map_err(whole(Operation::Map))?;
+        let registration = fault::Watch::of(mapping.base().as_ptr() as usize, len.get());
+        let registration = registration.map_err(whole(Operation::Map))?;
+        let engine = Self { registration, mapping, file };
+        engine.advise(advice, mode).map_err(whole(Operation::Advise))?;
         Ok(engine)
     }
 
-    fn advise(&self, advice: Advice, purpose: Purpose) -> Result<(), Errno> {
+    fn advise(&self, advice: Advice, mode: AccessMode) -> Result<(), Errno> {
         let advice = match advice {
             Advice::Normal => return Ok(()),
             Advice::Sequential => Madvice::Sequential,
             Advice::Random => Madvice::Random,
             Advice::WillNeed => Madvice::WillNeed,
-            Advice::Populate if purpose.writes() => Madvice::LinuxPopulateWrite,
+            Advice::Populate if mode.writes() => Madvice::LinuxPopulateWrite,
             Advice::Populate => Madvice::LinuxPopulateRead,
         };
         let (base, len) = (self.mapping.base().as_ptr().cast(), self.mapping.len());
-        // SAFETY: the range is that of the mapping; none of these changes what is in it.
+        // SAFETY: the range is that of the mapping; none of these calls changes its content.
         unsafe { madvise(base, len, advice) }
     }
 
@@ -102,11 +102,11 @@ impl Mmap {
             return Err(IoFault { operation, moved: 0, cause: Cause::Nothing });
         }
         let bytes = op.bytes().as_mut_ptr();
-        // SAFETY: the range lies within the mapping, as just checked; the mapping lives as long as
-        // `self`. The buffer is `len` bytes long and apart from the mapping. Only streams whose
-        // purpose is to write have writes, and their mappings can be written. Others who have the
-        // file mapped may change it meanwhile; the bytes are then a mixture, and mean nothing to
-        // this program but what its checks make of them.
+        // SAFETY: the range is inside the mapping, as just checked, and the mapping lives as long
+        // as `self`. The buffer is `len` bytes long and separate from the mapping. Only streams
+        // that write have write operations, and their mappings are writable. Other processes that
+        // map the file may change it during the copy; the bytes are then a mixture, which only the
+        // verification interprets.
         unsafe {
             let place = self.mapping.base().as_ptr().add(offset);
             match kind {
@@ -116,10 +116,10 @@ impl Mmap {
         }
         // The handler runs in this thread, within the copy.
         compiler_fence(SeqCst);
-        if self.watch.tripped() { Err(self.explain(op)) } else { Ok(()) }
+        if self.registration.has_faulted() { Err(self.explain(op)) } else { Ok(()) }
     }
 
-    /// Why a copy met SIGBUS.
+    /// Cause of a SIGBUS during a copy.
     #[cold]
     fn explain(&self, op: &mut Op<'_>) -> IoFault {
         let (kind, offset, len) = (op.kind, op.offset, op.len);
@@ -137,17 +137,17 @@ impl Mmap {
         answer.err().unwrap_or(IoFault { operation, moved: 0, cause: Cause::Os(Errno::IO) })
     }
 
-    /// msync(2) of whole pages around a range.
+    /// msync(2) of the whole pages around a range.
     fn sync(&self, offset: usize, len: usize) -> Result<(), Fault> {
         let end = offset.saturating_add(len).min(self.mapping.len());
         let start = offset.min(end);
         let start = start - start % page_size();
-        // SAFETY: the range lies within the mapping, and syncing changes nothing in memory.
+        // SAFETY: the range is inside the mapping, and syncing changes nothing in memory.
         let answer = unsafe {
             let base = self.mapping.base().as_ptr().add(start);
             msync(base.cast(), end - start, MsyncFlags::SYNC)
         };
-        answer.map_err(|errno| Fault::whole(Operation::Flush, errno))
+        answer.map_err(|errno| Fault::whole(Operation::Sync, errno))
     }
 }
 
@@ -158,20 +158,20 @@ impl<'p> IoEngine<'p> for Mmap {
         Submitted::Done(Completion { op, result })
     }
 
-    fn flush(&mut self, call: FlushCall, (offset, len): (u64, u64)) -> Result<(), Fault> {
+    fn make_durable(&mut self, call: SyncCall, (offset, len): (u64, u64)) -> Result<(), Fault> {
         let within = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
         match call {
-            FlushCall::Range => self.sync(within(offset), within(len)),
-            FlushCall::Fsync | FlushCall::Fdatasync => {
+            SyncCall::Range => self.sync(within(offset), within(len)),
+            SyncCall::Fsync | SyncCall::Fdatasync => {
                 self.sync(0, self.mapping.len())?;
-                sync::flush(self.file.as_fd(), call, (0, 0))
+                sync::make_durable(self.file.as_fd(), call, (0, 0))
             }
         }
     }
 
     fn close(self) -> Result<(), Fault> {
-        let Self { watch, mapping, file } = self;
-        drop(watch);
+        let Self { registration, mapping, file } = self;
+        drop(registration);
         drop(mapping);
         sync::close(file)
     }

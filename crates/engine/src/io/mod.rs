@@ -1,15 +1,16 @@
-//! I/O engines: the ways to move bytes, one file each, behind one contract.
+//! I/O engines: one file per way to transfer data, with a common interface.
 //!
-//! An operation owns its buffer: [`Op`] moves into [`IoEngine::submit`] and comes back in a
-//! [`Completion`], so while the kernel may touch a buffer nobody else can. Engines move whole
-//! operations: they resume short transfers and interrupted calls themselves, and a completion is a
-//! whole operation or a fault. They know nothing of orders, content, or time.
+//! An operation owns its buffer: [`Op`] is moved into [`IoEngine::submit`] and returned in a
+//! [`Completion`], so no other code can access a buffer while the kernel may. Engines transfer
+//! whole operations: they resume short transfers and interrupted calls, and a completion is a whole
+//! operation or a fault. Access pattern, content, and time are outside of the engines.
 //!
-//! To add an engine: one file here, one line in `conformance`, one arm in the match of `worker`.
+//! A new engine needs one file here, one line in `conformance`, and one arm in the match of
+//! `worker`.
 //!
-//! There is none for libaio (io_submit(2)). io_uring does all it does with fewer calls, and
-//! buffered I/O besides, where io_submit(2) waits; it is in every kernel since Linux 5.1. Where it
-//! is switched off, workers that each wait for one operation have as many in flight.
+//! There is no engine for libaio (io_submit(2)). io_uring has all of its features with fewer calls,
+//! and supports buffered I/O, for which io_submit(2) blocks; every kernel since Linux 5.1 has it.
+//! If io_uring is disabled, several workers with one operation each have as many in flight.
 
 mod bytewise;
 mod copy;
@@ -27,7 +28,7 @@ pub(crate) mod conformance;
 
 use model::{
     Nanos,
-    phase::{FlushCall, Interface},
+    phase::{IoEngineKind, SyncCall},
 };
 use rustix::io::Errno;
 
@@ -37,29 +38,29 @@ pub(crate) use bytewise::Bytewise;
 pub(crate) use copy::{Copy, source_of};
 pub(crate) use mmap::Mmap;
 pub(crate) use null::Null;
-pub(crate) use open::Purpose;
-pub(crate) use ring::{Area, Ring, fault as ring_fault, newest as newest_ring};
+pub(crate) use open::AccessMode;
+pub(crate) use ring::{Ring, SlotMemory, fault as ring_fault, newest as newest_ring};
 pub(crate) use stdio::Stdio;
 pub(crate) use sync::{Offset, Position, close};
 pub(crate) use update::Update;
 pub(crate) use vector::Vector;
 
-/// Which way the bytes go.
+/// Direction of a transfer.
 ///
-/// A whole word, so that what holds it has no padding behind it: copies of padding read bytes that
-/// were stored apart, which the CPU cannot forward from its store buffer. That took 18 ns of each
-/// operation of a queue.
+/// A whole word, so that a type that contains it has no padding: copies of padding read bytes that
+/// were stored separately, which the CPU cannot forward from its store buffer. That took 18 ns per
+/// queued operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Kind {
-    /// From the file into the buffer.
+    /// From the file to the buffer.
     Read,
-    /// From the buffer into the file; with [`Update`] from the file and back to it, changed.
+    /// From the buffer to the file; with [`Update`] from the file and back, changed.
     Write,
 }
 
 impl Kind {
-    /// What the engine is doing, for faults.
+    /// Operation for fault messages.
     pub(crate) fn operation(self) -> Operation {
         match self {
             Self::Read => Operation::Read,
@@ -68,97 +69,97 @@ impl Kind {
     }
 }
 
-/// Whether an interface touches files at all: the null engine and a ring of NOPs do not.
-pub(crate) fn touches_files(interface: Interface) -> bool {
+/// True if the engine accesses files, which the null engine and io_uring with NOPs do not.
+pub(crate) fn touches_files(interface: IoEngineKind) -> bool {
     match interface {
-        Interface::Null => false,
-        Interface::Ring(ring) => !ring.nop,
-        Interface::Offset
-        | Interface::Position
-        | Interface::Bytewise
-        | Interface::Stdio
-        | Interface::Vector(_)
-        | Interface::Mmap(_)
-        | Interface::Copy(_) => true,
+        IoEngineKind::Null => false,
+        IoEngineKind::Ring(ring) => !ring.nop,
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Bytewise
+        | IoEngineKind::Stdio
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Copy(_) => true,
     }
 }
 
-/// Bytes to move.
+/// Operation to run.
 #[derive(Debug)]
 pub(crate) struct Op<'p> {
-    /// Which way.
+    /// Direction.
     pub(crate) kind: Kind,
-    /// Where they begin in the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
-    /// How many; at most the length of the buffer.
+    /// Number of bytes; at most the length of the buffer.
     pub(crate) len: usize,
-    /// Number of the slot that the buffer is: no two operations in flight have the same.
+    /// Number of the buffer's slot; operations in flight have different slots.
     pub(crate) slot: u32,
-    /// The memory, one whole slot; the engine's until completion.
+    /// Buffer, one whole slot; owned by the engine until completion.
     pub(crate) buffer: &'p mut [u8],
 }
 
 impl Op<'_> {
-    /// The bytes to move.
+    /// Bytes to transfer.
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }
 }
 
-/// An operation that is over, with its buffer.
+/// Completed operation with its buffer.
 #[derive(Debug)]
 pub(crate) struct Completion<'p> {
-    /// The operation as it was submitted.
+    /// Operation as it was submitted.
     pub(crate) op: Op<'p>,
-    /// Whether all bytes were moved.
+    /// `Ok` if all bytes were transferred.
     pub(crate) result: Result<(), IoFault>,
 }
 
-/// What became of a submission.
+/// Result of a submission.
 #[derive(Debug)]
 pub(crate) enum Submitted<'p> {
-    /// It is over.
+    /// Completed.
     Done(Completion<'p>),
-    /// It waits for [`IoEngine::commit`], and comes back through [`IoEngine::next`].
+    /// Waits for [`IoEngine::commit`] and is returned by [`IoEngine::next`].
     Queued,
-    /// There is no room: reap, then submit this again.
+    /// The queue is full: reap, then submit this operation again.
     Full(Op<'p>),
 }
 
-/// How long to wait for completions.
+/// Time to wait for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Not at all.
+    /// Do not wait.
     No,
-    /// For one.
+    /// Wait for one completion.
     One,
-    /// For one, but not beyond this instant of [`crate::now`].
+    /// Wait for one completion, at most until this instant of [`crate::now`].
     Until(Nanos),
 }
 
-/// Why an operation was not done, or a file not handled.
+/// Failure of an operation or of a call on the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IoFault {
-    /// What was being done.
+    /// Operation that failed.
     pub(crate) operation: Operation,
-    /// Bytes of the operation that had been moved.
+    /// Bytes transferred before the failure.
     pub(crate) moved: u64,
-    /// What stopped it.
+    /// Cause of the failure.
     pub(crate) cause: Cause,
 }
 
-/// What stops a transfer.
+/// Cause of a failed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The kernel's errno.
+    /// Errno of the kernel.
     Os(Errno),
-    /// A call moved nothing: the end of the file, when reading.
+    /// A call transferred no bytes: the end of the file if reading.
     Nothing,
 }
 
 impl IoFault {
-    /// The same, in the words of the worker, for the operation at `offset`.
+    /// Converts to a worker's fault for the operation at `offset`.
     pub(crate) fn at(self, offset: u64) -> Fault {
         let (operation, offset) = (self.operation, offset + self.moved);
         match self.cause {
@@ -170,68 +171,69 @@ impl IoFault {
     }
 }
 
-/// Moves bytes of one open file for one thread; never allocates in `submit`, `commit`, `reap`, and
-/// `next`.
+/// Engine that transfers data of one open file for one thread. `submit`, `commit`, `reap`, and
+/// `next` do not allocate.
 ///
-/// A synchronous engine does the I/O inside `submit` and answers [`Submitted::Done`]; it leaves
-/// the rest of the queue as it is. An asynchronous one must not wait in `submit`. Dropping an
-/// engine waits for what is in flight.
+/// A synchronous engine runs the I/O inside `submit` and returns [`Submitted::Done`]; it uses the
+/// default of the queue functions. An asynchronous engine must not wait in `submit`. Dropping an
+/// engine waits for the operations in flight.
 pub(crate) trait IoEngine<'p> {
-    /// Whether it ever answers [`Submitted::Queued`].
+    /// True if it may return [`Submitted::Queued`].
     const QUEUES: bool = false;
 
-    /// Starts (or does) one operation. [`Submitted::Full`] returns it untouched.
+    /// Starts (or runs) one operation. [`Submitted::Full`] returns it unchanged.
     fn submit(&mut self, op: Op<'p>) -> Submitted<'p>;
 
-    /// Hands everything queued to the kernel; does not wait for completions.
+    /// Submits all queued operations to the kernel; does not wait for completions.
     ///
     /// # Errors
-    /// [`IoFault`] when the queue itself failed.
+    /// [`IoFault`] if the queue itself failed.
     fn commit(&mut self) -> Result<(), IoFault> {
         Ok(())
     }
 
-    /// Waits for answers as told, and tells whether there are any; those that came by now are what
-    /// [`IoEngine::next`] goes through. Called only while something is in flight; commits what was
-    /// not.
+    /// Waits for completions as requested, and returns true if there are any. [`IoEngine::next`]
+    /// iterates over those that are available. Called only while operations are in flight; commits
+    /// queued operations.
     ///
     /// # Errors
-    /// [`IoFault`] when the queue itself failed; faults of single operations are in their
+    /// [`IoFault`] if the queue itself failed; faults of single operations are in their
     /// completions.
     fn reap(&mut self, _wait: Wait) -> Result<bool, IoFault> {
         Ok(false)
     }
 
-    /// The next completion among the answers that the last [`IoEngine::reap`] found. There may be
-    /// none in them: what is not done yet is queued again. More may be submitted in between.
+    /// Next completion of those found by the last [`IoEngine::reap`]. It may return none, because
+    /// incomplete operations are queued again. Further operations may be submitted between two
+    /// calls.
     ///
-    /// One at a time, so that a completion stays in the registers of the CPU.
+    /// One at a time, so that a completion stays in CPU registers.
     fn next(&mut self) -> Option<Completion<'p>> {
         None
     }
 
-    /// Operations so far that `RWF_NOWAIT` refused and that were done again without it.
+    /// Number of operations that failed with EAGAIN because of `RWF_NOWAIT` and were repeated
+    /// without it.
     fn would_block(&self) -> u64 {
         0
     }
 
-    /// Goes back to the start of the file, after priming.
+    /// Returns to the start of the file, after priming.
     fn rewind(&mut self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Makes durable what was written, with everything that must precede it; nothing is in flight.
-    /// `range` (offset and length) is what was written since the last flush at least, for
-    /// [`FlushCall::Range`].
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault>;
+    /// Makes written data durable; nothing is in flight. `range` (offset and length) covers at
+    /// least the data written since the last sync, for [`SyncCall::Range`].
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault>;
 
-    /// Closes the file and tells what close(2) said, which on some filesystems is the first word
-    /// about a failed write.
+    /// Closes the file and returns the result of close(2), which some filesystems use to report
+    /// failed writes.
     fn close(self) -> Result<(), Fault>;
 }
 
-/// Moves `len` bytes by as many calls as it takes: `transfer(done)` makes one call for the bytes
-/// from `done` on and tells how many it moved. EINTR is tried again.
+/// Transfers `len` bytes by as many calls as needed. `transfer(done)` makes one call for the bytes
+/// after `done` and returns their number. Calls interrupted by EINTR are repeated.
 #[inline]
 fn resume(
     operation: Operation,

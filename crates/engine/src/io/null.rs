@@ -1,26 +1,25 @@
-//! No I/O at all: every operation is over at once.
+//! Null engine: every operation completes immediately.
 //!
-//! What is left is the loop itself, so this engine tells the ceiling of the generator. It opens no
-//! file; buffers are passed back as they are.
+//! Only the loop remains, so this engine measures the load generator overhead. It opens no file;
+//! buffers are returned unchanged.
 
-use model::phase::FlushCall;
+use model::phase::SyncCall;
 
 use super::{Completion, IoEngine, Op, Submitted};
 use crate::error::Fault;
 
-/// See the module.
+/// I/O engine; see the module.
 pub(crate) struct Null;
 
 impl<'p> IoEngine<'p> for Null {
     #[inline]
     fn submit(&mut self, op: Op<'p>) -> Submitted<'p> {
-        // The compiler must not see that nobody reads what the payload wrote, or it would remove
-        // the very cost this engine shows.
+        // Prevents the compiler from removing the payload code, because its output is not read.
         std::hint::black_box(op.buffer.as_ptr());
         Submitted::Done(Completion { op, result: Ok(()) })
     }
 
-    fn flush(&mut self, _call: FlushCall, _range: (u64, u64)) -> Result<(), Fault> {
+    fn make_durable(&mut self, _call: SyncCall, _range: (u64, u64)) -> Result<(), Fault> {
         Ok(())
     }
 

@@ -1,8 +1,8 @@
-//! Opening files as a stream asks, before the clock starts.
+//! Opening of files with the options of a stream, before the clock starts.
 
 use std::{os::fd::AsFd, os::fd::OwnedFd, path::Path};
 
-use model::phase::{Access, Direction, Open, Presence, Stream};
+use model::phase::{AccessPattern, Direction, FileCreation, Open, Stream};
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, unlink},
     io::Errno,
@@ -10,19 +10,19 @@ use rustix::{
 
 use crate::error::{Fault, Operation};
 
-/// What a worker does with its file.
+/// Access of a worker to its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It only reads.
+pub(crate) enum AccessMode {
+    /// Reads only.
     Read,
-    /// It only writes.
+    /// Writes only.
     Write,
-    /// Both, by turns.
+    /// Reads and writes.
     Both,
 }
 
-impl Purpose {
-    /// Of this worker. Who updates reads all that he writes back.
+impl AccessMode {
+    /// Access mode of a worker. Updates read the blocks they write back.
     pub(crate) fn of(stream: &Stream, worker: u32) -> Self {
         if matches!(stream.direction, Direction::Update(_)) {
             return Self::Both;
@@ -34,12 +34,12 @@ impl Purpose {
         }
     }
 
-    /// Whether it reads.
+    /// True if the worker reads.
     pub(crate) fn reads(self) -> bool {
         self != Self::Write
     }
 
-    /// Whether it writes.
+    /// True if the worker writes.
     pub(crate) fn writes(self) -> bool {
         self != Self::Read
     }
@@ -47,34 +47,33 @@ impl Purpose {
 
 /// Opens the file of a worker for system calls.
 ///
-/// Writers get `O_RDWR`, readers `O_RDONLY`, but `O_RDWR` when the file may be created
-/// ([`Presence::Any`]) or is to be opened as the worker's own ([`Open::own`]). New files get mode
-/// 0640, or 0600 if they are the worker's own. Nothing is truncated: a file that is used as it is
-/// keeps its blocks.
-pub(super) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<OwnedFd, Fault> {
-    let Open { presence, direct, sync, dsync, own, .. } = stream.open;
+/// Writers get `O_RDWR`, readers `O_RDONLY`, or `O_RDWR` if the file may be created
+/// ([`FileCreation::Any`]) or is opened as by its only user ([`Open::exclusive`]). New files get
+/// mode 0640, in the latter case 0600. Files are not truncated, so a reused file keeps its blocks.
+pub(super) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<OwnedFd, Fault> {
+    let Open { creation: presence, direct, sync, dsync, exclusive: own, .. } = stream.open;
     prepare_presence(presence, path)?;
     let mut flags = OFlags::CLOEXEC;
     flags |= match presence {
-        Presence::Existing if !purpose.writes() && !own => OFlags::RDONLY,
-        Presence::Existing => OFlags::RDWR,
-        Presence::Any => OFlags::RDWR | OFlags::CREATE,
-        Presence::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        FileCreation::Existing if !mode.writes() && !own => OFlags::RDONLY,
+        FileCreation::Existing => OFlags::RDWR,
+        FileCreation::Any => OFlags::RDWR | OFlags::CREATE,
+        FileCreation::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
     };
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::SYNC, sync);
     flags.set(OFlags::DSYNC, sync || dsync);
-    flags.set(OFlags::APPEND, stream.access == Access::Append);
-    let mode = Mode::from_raw_mode(if own { 0o600 } else { 0o640 });
+    flags.set(OFlags::APPEND, stream.access_pattern == AccessPattern::Append);
+    let permissions = Mode::from_raw_mode(if own { 0o600 } else { 0o640 });
     let file =
-        rustix::fs::open(path, flags, mode).map_err(|errno| refused(stream, purpose, errno))?;
-    laid_out(stream, purpose, &file)?;
+        rustix::fs::open(path, flags, permissions).map_err(|errno| refused(stream, mode, errno))?;
+    check_length(stream, mode, &file)?;
     Ok(file)
 }
 
-/// Removes an old file where a fresh one is wanted.
-pub(super) fn prepare_presence(presence: Presence, path: &Path) -> Result<(), Fault> {
-    match unlink_if(presence == Presence::Fresh, path) {
+/// Removes an existing file if a new one is required.
+pub(super) fn prepare_presence(presence: FileCreation, path: &Path) -> Result<(), Fault> {
+    match unlink_if(presence == FileCreation::Fresh, path) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(Fault::whole(Operation::Unlink, errno)),
     }
@@ -84,17 +83,21 @@ fn unlink_if(wanted: bool, path: &Path) -> Result<(), Errno> {
     if wanted { unlink(path) } else { Ok(()) }
 }
 
-/// Why the file could not be opened: a missing one was not laid out.
-pub(super) fn refused(stream: &Stream, purpose: Purpose, errno: Errno) -> Fault {
-    if errno == Errno::NOENT && purpose.reads() && stream.open.presence == Presence::Existing {
+/// Fault for a file that could not be opened.
+pub(super) fn refused(stream: &Stream, mode: AccessMode, errno: Errno) -> Fault {
+    if errno == Errno::NOENT && mode.reads() && stream.open.creation == FileCreation::Existing {
         return Fault::NotLaidOut { found: 0, needed: needed(stream) };
     }
     Fault::whole(Operation::Open, errno)
 }
 
-/// Makes sure that a regular file to be read is as long as its whole records.
-pub(super) fn laid_out(stream: &Stream, purpose: Purpose, file: impl AsFd) -> Result<(), Fault> {
-    if !purpose.reads() {
+/// Checks that a regular file to be read is as long as its whole blocks.
+pub(super) fn check_length(
+    stream: &Stream,
+    mode: AccessMode,
+    file: impl AsFd,
+) -> Result<(), Fault> {
+    if !mode.reads() {
         return Ok(());
     }
     let status = fstat(file).map_err(|errno| Fault::whole(Operation::Examine, errno))?;
@@ -104,7 +107,7 @@ pub(super) fn laid_out(stream: &Stream, purpose: Purpose, file: impl AsFd) -> Re
     if regular && found < needed { Err(Fault::NotLaidOut { found, needed }) } else { Ok(()) }
 }
 
-/// Bytes of all whole records.
+/// Bytes of all whole blocks.
 pub(super) fn needed(stream: &Stream) -> u64 {
-    stream.size.0 - stream.size.0 % stream.record.0
+    stream.size.0 - stream.size.0 % stream.block_size.0
 }

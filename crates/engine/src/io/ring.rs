@@ -1,19 +1,19 @@
-//! io_uring(7): operations go to the kernel in batches and come back in any order.
+//! io_uring(7): operations are submitted in batches and complete in any order.
 //!
-//! `submit` puts an operation into a table by the number of its slot. `commit` writes the entries
-//! of the submission queue (one for each, two with a linked sync) and is one io_uring_enter(2) for
-//! all of them. `reap` looks at the completion queue, entering the kernel only to wait or to have
-//! completions delivered, and `next` reads it: the kernel hands back the number of the slot.
+//! `submit` stores an operation in a table, indexed by its slot. `commit` writes the entries of the
+//! submission queue (one per operation, two with a linked sync) and submits all of them by one
+//! io_uring_enter(2). `reap` checks the completion queue, and enters the kernel only to wait or to
+//! have completions delivered. `next` reads it: the kernel returns the number of the slot.
 //!
-//! Buffers and file are registered where the stream asks for it; how a ring is set up, and what
-//! the kernel may refuse, is in [`setup`].
+//! Buffers and file are registered if the stream requests it. The setup of a ring, and its errors,
+//! are in [`setup`].
 //!
-//! With `nop` nothing is moved, no file is opened, and nothing is registered: what is left is the
-//! cost of the ring. With a polling thread the worker enters the kernel only to wake that thread,
-//! or to sleep when nothing has come for a while.
+//! With `nop`, no data is transferred, no file is opened, and nothing is registered: only the
+//! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
+//! that thread, or to sleep if no completion arrives for some time.
 //!
-//! close(2) is preceded by taking back what was registered, as the ring would otherwise keep the
-//! file open until the kernel has torn the ring down, some time later; that is part of the closing.
+//! Registered resources are released before close(2), because otherwise the ring would keep the
+//! file open until the kernel has destroyed the ring some time later. This is part of the close.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;
@@ -27,7 +27,7 @@ use std::{
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use model::{
     Nanos,
-    phase::{FlushCall, Stream},
+    phase::{Stream, SyncCall},
 };
 use rustix::io::Errno;
 
@@ -36,7 +36,7 @@ use verdict::{Verdict, again};
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted, Wait,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     sync,
 };
 use crate::{
@@ -44,87 +44,87 @@ use crate::{
     error::{Fault, Operation},
 };
 
-/// The most bytes that one operation of Linux moves (read(2)): `INT_MAX` cut to a whole page.
+/// Maximum number of bytes of one operation in Linux (read(2)): `INT_MAX` rounded down to a whole
+/// page.
 const MOST: usize = 0x7fff_f000;
 
-/// In the user data of a write that an fdatasync(2) is linked to; the low half is the slot.
+/// User data flag of a write with a linked fdatasync(2); the low half is the slot.
 const LINKED_WRITE: u64 = 1 << 32;
 
-/// In the user data of that fdatasync(2).
+/// User data flag of that fdatasync(2).
 const LINKED_SYNC: u64 = 1 << 33;
 
-/// Looks at the completion queue before the worker sleeps, with a polling thread: at the 10 to 50
-/// ns that a pause of the CPU takes, longer than a fast device needs for an operation.
-const LOOKS: u32 = 4096;
+/// Polls of the completion queue before the worker sleeps, with a polling thread. A pause of the
+/// CPU takes 10 to 50 ns, so this is longer than an operation of a fast device.
+const POLLS: u32 = 4096;
 
-/// The memory of all slots, which are equal parts of it: for registering it, never looked at.
+/// Memory of all slots, which are equal parts of it. Used only for registration.
 #[derive(Clone, Copy)]
-pub(crate) struct Area {
-    /// Its first byte.
+pub(crate) struct SlotMemory {
+    /// First byte.
     pub(crate) base: *mut u8,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) len: usize,
     /// Number of slots.
     pub(crate) slots: usize,
 }
 
-/// What an entry of the submission queue says beside the operation.
+/// Options of a submission queue entry.
 #[derive(Clone, Copy)]
-struct Manner {
+struct SqeOptions {
     nop: bool,
-    // By number in the table of registered files and buffers, or as they are.
+    // True if files and buffers are given by their registered index.
     registered: bool,
     linked_sync: bool,
     iopoll: bool,
     descriptor: i32,
 }
 
-/// A place for an operation in flight: one cache line, as a queue touches all of them in turn
-/// between two visits of the kernel, which takes the caches for itself.
+/// Table entry of an operation in flight: one cache line, because a queue accesses all entries in
+/// turn between two calls of the kernel, which occupies the CPU caches.
 #[repr(align(64))]
-struct Flight<'p> {
+struct InFlight<'p> {
     op: Option<Op<'p>>,
-    // Bytes of it that earlier entries have moved; fewer than 2^32, see `run::check`.
+    // Bytes transferred by earlier entries; fewer than 2^32, see `run::check`.
     moved: u32,
-    // The answer that means that all is done.
+    // Result that means complete.
     expected: i32,
-    // Of a linked pair: the answer that came first.
+    // First result of a linked pair.
     other: i32,
-    // The registered buffer that the slot lies in.
+    // Registered buffer that contains the slot.
     buffer: u16,
-    // Of a linked pair: completions that have yet to come.
+    // Outstanding completions of a linked pair.
     awaited: u8,
 }
 
-const _: () = assert!(size_of::<Flight<'_>>() == 64, "one cache line");
+const _: () = assert!(size_of::<InFlight<'_>>() == 64, "one cache line");
 
-/// An io_uring and the file of a worker.
+/// io_uring and file of a worker.
 pub(crate) struct Ring<'p> {
-    // Dropped, with nothing in flight, before the buffers are given up.
+    // Dropped, with nothing in flight, before the buffers are released.
     uring: IoUring,
-    flights: Box<[Flight<'p>]>,
-    // `None` for NOPs, and once closed.
+    flights: Box<[InFlight<'p>]>,
+    // `None` for NOPs, and after close.
     file: Option<OwnedFd>,
-    manner: Manner,
+    options: SqeOptions,
     polled: bool,
-    // What an entering that need not wait is to do beside submitting.
+    // Flags of an enter call that does not wait.
     collects: EnterFlags,
     depth: u32,
-    // The most operations between two commits.
+    // Maximum number of operations between two commits.
     batch: usize,
     in_flight: u32,
-    // Slots of operations submitted since the last commit: their entries are written then, all at
-    // once.
+    // Slots of operations submitted since the last commit, which writes all of their entries.
     fresh: Vec<u32>,
-    // Entries that the kernel has not got.
+    // Entries not yet taken by the kernel.
     queued: u32,
-    // Entries of the completion queue that are left of those that `reap` found.
+    // Unread entries of the completion queue found by `reap`.
     ready: usize,
 }
 
 impl<'p> Ring<'p> {
-    /// Opens the file of a worker and sets up a ring for it; `area` has the slots that operations
-    /// will be in. To be used by the calling thread alone.
+    /// Opens the file of a worker and sets up a ring for it; `area` contains the slots of the
+    /// operations. For use by the calling thread only.
     ///
     /// # Errors
     /// [`Fault`] with [`Operation::Ring`], [`Operation::Register`], or [`Operation::PollThread`]
@@ -133,27 +133,27 @@ impl<'p> Ring<'p> {
         stream: &Stream,
         ring: model::phase::Ring,
         path: &Path,
-        purpose: Purpose,
-        area: Area,
+        mode: AccessMode,
+        area: SlotMemory,
         worker: u32,
     ) -> Result<Self, Fault> {
-        let file = if ring.nop { None } else { Some(open::open(stream, path, purpose)?) };
+        let file = if ring.nop { None } else { Some(open::open(stream, path, mode)?) };
         let uring = setup::build(ring, worker)?;
-        let mut manner = Manner {
+        let mut options = SqeOptions {
             nop: ring.nop,
-            registered: ring.registered,
-            linked_sync: ring.linked_sync,
+            registered: ring.fixed_buffers,
+            linked_sync: ring.linked_fdatasync,
             iopoll: ring.iopoll,
             descriptor: -1,
         };
         let mut parts = setup::Parts { slots_in_each: usize::MAX };
         if let Some(file) = &file {
-            manner.descriptor = file.as_raw_fd();
-            if ring.registered {
+            options.descriptor = file.as_raw_fd();
+            if ring.fixed_buffers {
                 parts = setup::register(&uring, file.as_fd(), area)?;
             }
         }
-        let flight = |slot| Flight {
+        let flight = |slot| InFlight {
             op: None,
             moved: 0,
             expected: 0,
@@ -165,13 +165,12 @@ impl<'p> Ring<'p> {
             uring,
             flights: (0..area.slots).map(flight).collect(),
             file,
-            manner,
+            options,
             polled: ring.sqpoll,
-            // Completions of a ring with deferred work, or with polling, are delivered to those
-            // who ask for them.
+            // A ring with deferred work, or with polling, delivers completions only on request.
             collects: if ring.sqpoll { EnterFlags::empty() } else { EnterFlags::GETEVENTS },
             depth: ring.depth,
-            batch: if ring.batch == 0 { usize::MAX } else { ring.batch as usize },
+            batch: if ring.submit_batch == 0 { usize::MAX } else { ring.submit_batch as usize },
             in_flight: 0,
             fresh: Vec::with_capacity(area.slots),
             queued: 0,
@@ -179,8 +178,8 @@ impl<'p> Ring<'p> {
         })
     }
 
-    /// Enters the kernel until it has all entries, then waits for so many completions, for no
-    /// longer than `timeout`.
+    /// Enters the kernel until it has taken all entries, then waits for `wait` completions, at most
+    /// `timeout`.
     fn enter(&mut self, wait: u32, timeout: Option<types::Timespec>) -> Result<(), IoFault> {
         let mut flags = self.collects;
         if wait > 0 {
@@ -196,12 +195,13 @@ impl<'p> Ring<'p> {
         }
         loop {
             let args = timeout.is_some().then_some(&args);
-            // SAFETY: the entries were written by `push`, which makes sure of their buffers; the
-            // arguments are of the size that the flag promises and live during the call.
+            // SAFETY: the entries were written by `push`, which ensures the validity of their
+            // buffers. The arguments have the size that the flag requires and live during the call.
             let answer =
                 unsafe { self.uring.submitter().enter(self.queued, wait, flags.bits(), args) };
             match answer {
-                // Who submits less than asked does not wait either (io_uring_enter(2)).
+                // A call that submits fewer entries than requested does not wait
+                // (io_uring_enter(2)).
                 Ok(taken) => {
                     self.queued -= u32::try_from(taken).unwrap_or(u32::MAX).min(self.queued);
                     if self.queued == 0 {
@@ -220,17 +220,17 @@ impl<'p> Ring<'p> {
         }
     }
 
-    /// Whether there are answers; those that are there now are the ones to go through.
+    /// Returns true if there are completions, and makes them available to `next`.
     #[inline]
-    fn look(&mut self) -> bool {
+    fn poll(&mut self) -> bool {
         self.ready = self.uring.completion().len();
         self.ready > 0
     }
 
-    /// Waits for an answer: looks for a while where a thread polls, then sleeps.
+    /// Waits for a completion: polls for some time if a polling thread is used, then sleeps.
     fn wait(&mut self) -> Result<(), IoFault> {
-        let mut looks = if self.polled { LOOKS } else { 0 };
-        while !self.look() {
+        let mut looks = if self.polled { POLLS } else { 0 };
+        while !self.poll() {
             if self.queued > 0 || looks == 0 {
                 self.enter(1, None)?;
             } else {
@@ -241,11 +241,11 @@ impl<'p> Ring<'p> {
         Ok(())
     }
 
-    /// Waits for an answer until an instant; as in [`crate::clock`], the last part is spent
-    /// awake.
+    /// Waits for a completion until an instant. As in [`crate::clock`], the last part is spent
+    /// polling.
     #[cold]
     fn wait_until(&mut self, instant: Nanos) -> Result<(), IoFault> {
-        while !self.look() {
+        while !self.poll() {
             let clock = now();
             if clock >= instant {
                 break;
@@ -265,49 +265,49 @@ impl<'p> Ring<'p> {
         Ok(())
     }
 
-    /// Waits for all that is in flight, and takes back what was registered.
-    fn settle(&mut self) {
-        // What was not committed the kernel never had.
+    /// Waits for all operations in flight, and releases registered resources.
+    fn drain(&mut self) {
+        // Entries that were not committed never reached the kernel.
         self.in_flight -= u32::try_from(self.fresh.drain(..).count()).unwrap_or(self.in_flight);
         while self.in_flight > 0 {
             while self.next().is_some() {}
             if self.in_flight > 0 && self.wait().is_err() {
-                // The kernel may write to buffers that are about to be given up, and there is no
-                // way to find out when it is through.
+                // The kernel may write to buffers that are about to be released, and the end of
+                // these writes cannot be detected.
                 std::process::abort();
             }
         }
-        if self.file.is_some() && self.manner.registered {
-            // Refused only where nothing is registered.
+        if self.file.is_some() && self.options.registered {
+            // Fails only if nothing is registered.
             let _ = self.uring.submitter().unregister_files();
             let _ = self.uring.submitter().unregister_buffers();
-            self.manner.registered = false;
+            self.options.registered = false;
         }
     }
 }
 
-impl Flight<'_> {
-    /// Writes the entries for what is left of the operation, and tells how many.
+impl InFlight<'_> {
+    /// Writes the entries for the rest of the operation, and returns their number.
     #[inline]
-    fn push(&mut self, entries: &mut squeue::SubmissionQueue<'_>, manner: Manner) -> u32 {
+    fn push(&mut self, entries: &mut squeue::SubmissionQueue<'_>, options: SqeOptions) -> u32 {
         let op = self.op.as_mut().expect("an operation is put here before it is pushed");
         let slot = u64::from(op.slot);
-        if manner.nop {
+        if options.nop {
             self.expected = 0;
             put(entries, &opcode::Nop::new().build().user_data(slot));
             return 1;
         }
-        let linked = manner.linked_sync && op.kind == Kind::Write;
+        let linked = options.linked_sync && op.kind == Kind::Write;
         let offset = op.offset + u64::from(self.moved);
         let rest = &mut op.buffer[self.moved as usize..op.len];
         let len = rest.len().min(MOST);
         #[expect(clippy::cast_possible_truncation, reason = "less than 2^31")]
         let bytes = len as u32;
-        // More than one entry can move is never done at once.
+        // An operation larger than the limit of one entry never completes at once.
         self.expected = if len == rest.len() { bytes.cast_signed() } else { i32::MAX };
         let (address, buffer) = (rest.as_mut_ptr(), self.buffer);
-        let (number, file) = (types::Fixed(0), types::Fd(manner.descriptor));
-        let entry = match (op.kind, manner.registered) {
+        let (number, file) = (types::Fixed(0), types::Fd(options.descriptor));
+        let entry = match (op.kind, options.registered) {
             (Kind::Read, true) => {
                 opcode::ReadFixed::new(number, address, bytes, buffer).offset(offset).build()
             }
@@ -324,7 +324,7 @@ impl Flight<'_> {
         self.awaited = 2;
         put(entries, &entry.flags(squeue::Flags::IO_LINK).user_data(slot | LINKED_WRITE));
         let flags = types::FsyncFlags::DATASYNC;
-        let sync = match manner.registered {
+        let sync = match options.registered {
             true => opcode::Fsync::new(number).flags(flags).build(),
             false => opcode::Fsync::new(file).flags(flags).build(),
         };
@@ -332,9 +332,9 @@ impl Flight<'_> {
         2
     }
 
-    /// Everything but the plain good answer.
+    /// Handles all results except the expected one.
     #[cold]
-    fn judge(&mut self, data: u64, answer: i32, manner: Manner) -> Verdict {
+    fn classify(&mut self, data: u64, answer: i32, options: SqeOptions) -> Verdict {
         if data & (LINKED_WRITE | LINKED_SYNC) != 0 {
             self.awaited -= 1;
             if self.awaited > 0 {
@@ -345,22 +345,22 @@ impl Flight<'_> {
                 0 => (self.other, answer),
                 _ => (answer, self.other),
             };
-            // A write that fails or falls short cancels its sync, so its answer comes first.
+            // A write that fails or is short cancels its sync, so its result arrives first.
             if written != self.expected {
-                return self.transferred(written, manner);
+                return self.transferred(written, options);
             }
             if synced >= 0 {
                 return Verdict::Over(Ok(()));
             }
             return match Errno::from_raw_os_error(-synced) {
                 errno if again(errno) => Verdict::Again,
-                errno => self.fault(Operation::Flush, Cause::Os(errno)),
+                errno => self.fault(Operation::Sync, Cause::Os(errno)),
             };
         }
-        self.transferred(answer, manner)
+        self.transferred(answer, options)
     }
 
-    fn transferred(&mut self, answer: i32, manner: Manner) -> Verdict {
+    fn transferred(&mut self, answer: i32, options: SqeOptions) -> Verdict {
         let op = self.op.as_ref().expect("a completion is of an operation in flight");
         let (operation, len) = (op.kind.operation(), op.len);
         match u32::try_from(answer) {
@@ -373,7 +373,7 @@ impl Flight<'_> {
             }
             Err(_) => match Errno::from_raw_os_error(-answer) {
                 errno if again(errno) => Verdict::Again,
-                errno @ Errno::OPNOTSUPP if manner.iopoll => {
+                errno @ Errno::OPNOTSUPP if options.iopoll => {
                     self.fault(Operation::Poll, Cause::Os(errno))
                 }
                 errno => self.fault(operation, Cause::Os(errno)),
@@ -390,10 +390,10 @@ impl Flight<'_> {
 #[inline]
 fn put(entries: &mut squeue::SubmissionQueue<'_>, entry: &squeue::Entry) {
     // SAFETY: the buffer of the entry belongs to an operation that stays in the table, unmoved and
-    // untouched, until its completion has come: nothing else takes it out, and `Drop` waits for
-    // all. The worker never leaks an engine. The file is closed after that, too.
+    // unaccessed, until its completion: no other code removes it, and `Drop` waits for all
+    // operations. The worker never leaks an engine. The file is also closed afterwards.
     let answer = unsafe { entries.push(entry) };
-    answer.expect("the queue has room for every entry of every operation, see setup::entries");
+    answer.expect("the queue fits all entries of all operations, see setup::entries");
 }
 
 impl<'p> IoEngine<'p> for Ring<'p> {
@@ -417,10 +417,10 @@ impl<'p> IoEngine<'p> for Ring<'p> {
     fn commit(&mut self) -> Result<(), IoFault> {
         let mut entries = self.uring.submission();
         for slot in self.fresh.drain(..) {
-            self.queued += self.flights[slot as usize].push(&mut entries, self.manner);
+            self.queued += self.flights[slot as usize].push(&mut entries, self.options);
         }
-        // The thread looks at the queue once more after it has asked to be woken, so the entries
-        // must be there before the question.
+        // The thread checks the queue once more after it requested to be woken, so the entries must
+        // be visible before the flag is read.
         entries.sync();
         if self.polled && !entries.need_wakeup() {
             self.queued = 0;
@@ -435,7 +435,7 @@ impl<'p> IoEngine<'p> for Ring<'p> {
         if self.queued > 0 || !self.fresh.is_empty() {
             self.commit()?;
         }
-        if !self.look() {
+        if !self.poll() {
             match wait {
                 Wait::No => {}
                 Wait::One => self.wait()?,
@@ -456,11 +456,11 @@ impl<'p> IoEngine<'p> for Ring<'p> {
             let result = if answer == flight.expected && data < LINKED_WRITE {
                 Ok(())
             } else {
-                match flight.judge(data, answer, self.manner) {
+                match flight.classify(data, answer, self.options) {
                     Verdict::Over(result) => result,
                     Verdict::Pending => continue,
                     Verdict::Again => {
-                        self.queued += flight.push(&mut self.uring.submission(), self.manner);
+                        self.queued += flight.push(&mut self.uring.submission(), self.options);
                         continue;
                     }
                 }
@@ -472,19 +472,19 @@ impl<'p> IoEngine<'p> for Ring<'p> {
         None
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        self.file.as_ref().map_or(Ok(()), |file| sync::flush(file.as_fd(), call, range))
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        self.file.as_ref().map_or(Ok(()), |file| sync::make_durable(file.as_fd(), call, range))
     }
 
     fn close(mut self) -> Result<(), Fault> {
-        self.settle();
+        self.drain();
         self.file.take().map_or(Ok(()), sync::close)
     }
 }
 
 impl Drop for Ring<'_> {
     fn drop(&mut self) {
-        self.settle();
+        self.drain();
     }
 }
 

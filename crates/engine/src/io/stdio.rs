@@ -1,14 +1,14 @@
-//! Buffered streams of the C library: fopen(3), fread(3), fwrite(3).
+//! stdio streams: fopen(3), fread(3), fwrite(3).
 //!
-//! The stream gets a private buffer of exactly one record (setvbuf(3), `_IOFBF`), so with glibc one
-//! call becomes one read(2) or write(2). A file to be written is opened `r+` where it exists and
-//! `w+` otherwise; a file to be read `r`, one to be appended to `a` (and `e`, close on exec, in
-//! each case). The C library opens without `O_DIRECT` and `O_SYNC`, and creates with mode 0666 less
-//! the umask.
+//! The stream gets a private buffer of exactly one block (setvbuf(3), `_IOFBF`), so with glibc one
+//! call becomes one read(2) or write(2). A file to be written is opened with `r+` if it exists and
+//! `w+` otherwise; a file to be read with `r`, one to be appended to with `a` (and `e`, close on
+//! exec, in each case). The C library opens without `O_DIRECT` and `O_SYNC`, and creates files with
+//! mode 0666 minus the umask.
 //!
-//! glibc keeps what a short write left over in its buffer and answers that all was written. An
-//! error then surfaces in the next call, so its offset may be up to one record too far, or in the
-//! flush or close, which have no offset.
+//! glibc keeps the rest of a short write in its buffer and reports success. An error is then
+//! reported by the next call, so its offset may be up to one block too high, or by flush or close,
+//! which have no offset.
 #![expect(unsafe_code, reason = "the C library")]
 
 use std::{
@@ -18,60 +18,62 @@ use std::{
     ptr::NonNull,
 };
 
-use model::phase::{Access, FlushCall, Presence, Stream};
+use model::phase::{AccessPattern, FileCreation, Stream, SyncCall};
 use rustix::{fs::stat, io::Errno};
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     sync::{self, Seeks, last_errno},
 };
 use crate::error::{Fault, Memory, Operation};
 
-/// A stream of the C library and its buffer.
+/// stdio stream and its buffer.
 pub(crate) struct Stdio {
-    // `None` once closed.
+    // `None` after close.
     file: Option<NonNull<libc::FILE>>,
     seeks: Seeks,
-    // Used by the C library until the stream is closed, which `Drop` does before this field goes.
+    // Used by the C library until the stream is closed, which `Drop` does before this field is
+    // dropped.
     _buffer: Box<[u8]>,
 }
 
 impl Stdio {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
-        open::prepare_presence(stream.open.presence, path)?;
+    pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
+        open::prepare_presence(stream.open.creation, path)?;
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| Fault::whole(Operation::Open, Errno::INVAL))?;
-        let append = stream.access == Access::Append;
-        let file = match (purpose.writes(), stream.open.presence) {
-            // `a` would make a file that is expected to be there.
-            (true, Presence::Existing) if append => {
+        let append = stream.access_pattern == AccessPattern::Append;
+        let file = match (mode.writes(), stream.open.creation) {
+            // `a` would create a file that must exist.
+            (true, FileCreation::Existing) if append => {
                 stat(path).map(drop).and_then(|()| fopen(&name, c"ae"))
             }
-            (true, Presence::Any | Presence::Fresh) if append => fopen(&name, c"ae"),
+            (true, FileCreation::Any | FileCreation::Fresh) if append => fopen(&name, c"ae"),
             (false, _) => fopen(&name, c"re"),
-            (true, Presence::Existing) => fopen(&name, c"r+e"),
-            (true, Presence::Any | Presence::Fresh) => match fopen(&name, c"r+e") {
+            (true, FileCreation::Existing) => fopen(&name, c"r+e"),
+            (true, FileCreation::Any | FileCreation::Fresh) => match fopen(&name, c"r+e") {
                 Err(Errno::NOENT) => fopen(&name, c"w+e"),
                 answer => answer,
             },
         };
-        let file = file.map_err(|errno| open::refused(stream, purpose, errno))?;
+        let file = file.map_err(|errno| open::refused(stream, mode, errno))?;
         let mut engine =
             Self { file: Some(file), seeks: Seeks::of(stream), _buffer: Box::default() };
-        engine.set_buffer(stream.record.0)?;
-        open::laid_out(stream, purpose, engine.descriptor())?;
+        engine.set_buffer(stream.block_size.0)?;
+        open::check_length(stream, mode, engine.descriptor())?;
         Ok(engine)
     }
 
-    fn set_buffer(&mut self, record: u64) -> Result<(), Fault> {
-        let fault = || Fault::Memory { what: Memory::Buffers, bytes: record, errno: libc::ENOMEM };
-        let len = usize::try_from(record).map_err(|_| fault())?;
+    fn set_buffer(&mut self, block_size: u64) -> Result<(), Fault> {
+        let fault =
+            || Fault::Memory { what: Memory::Buffers, bytes: block_size, errno: libc::ENOMEM };
+        let len = usize::try_from(block_size).map_err(|_| fault())?;
         let mut buffer = vec![0u8; len].into_boxed_slice();
-        // SAFETY: nothing was read or written yet, as setvbuf(3) demands; the buffer has `len`
-        // bytes at an address that moving the box does not change, and `Drop` closes the stream
-        // before the buffer is freed.
+        // SAFETY: nothing was read or written, as setvbuf(3) requires. The buffer has `len` bytes
+        // at an address that moving the box does not change, and `Drop` closes the stream before
+        // the buffer is freed.
         let answer =
             unsafe { libc::setvbuf(self.raw(), buffer.as_mut_ptr().cast(), libc::_IOFBF, len) };
         if answer != 0 {
@@ -122,11 +124,11 @@ impl Stdio {
     }
 }
 
-/// Moves `len` bytes: `call(done)` makes one call for the bytes from `done` on.
+/// Transfers `len` bytes: `call(done)` makes one call for the bytes after `done`.
 ///
 /// The C library resumes short transfers itself, so a short count is the end of the file or an
-/// error. The error must be looked for even where some bytes were moved: a further call would put
-/// the rest into the stream's buffer and succeed.
+/// error. The error flag must be checked even if some bytes were transferred: a further call would
+/// put the rest into the stream's buffer and succeed.
 #[inline]
 fn whole(
     file: *mut libc::FILE,
@@ -170,12 +172,12 @@ impl<'p> IoEngine<'p> for Stdio {
         self.seek(0).map_err(|errno| Fault::whole(Operation::Seek, errno))
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
         // SAFETY: the stream is open.
         if unsafe { libc::fflush(self.raw()) } != 0 {
-            return Err(Fault::whole(Operation::Flush, last_errno()));
+            return Err(Fault::whole(Operation::Sync, last_errno()));
         }
-        sync::flush(self.descriptor(), call, range)
+        sync::make_durable(self.descriptor(), call, range)
     }
 
     fn close(mut self) -> Result<(), Fault> {
@@ -191,8 +193,8 @@ impl<'p> IoEngine<'p> for Stdio {
 impl Drop for Stdio {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // SAFETY: taken out of `self`, so closed once. The worker that drops an engine without
-            // closing it has failed already; what fclose says no longer matters.
+            // SAFETY: taken out of `self`, so closed once. A worker that drops an engine without
+            // closing it has already failed; the result of fclose is irrelevant.
             unsafe { libc::fclose(file.as_ptr()) };
         }
     }

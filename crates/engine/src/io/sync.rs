@@ -1,8 +1,8 @@
-//! System calls that return when the bytes are moved: pread(2) and pwrite(2), or read(2) and
-//! write(2) at the position of the open file.
+//! Synchronous system calls: pread(2) and pwrite(2), or read(2) and write(2) at the position of the
+//! open file.
 #![expect(
     unsafe_code,
-    reason = "close(2) with its answer, and sync_file_range(2), have no safe form"
+    reason = "close(2) with its result and sync_file_range(2) have no safe form"
 )]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use model::phase::{Access, FlushCall, Stream};
+use model::phase::{AccessPattern, Stream, SyncCall};
 use rustix::{
     fs::{SeekFrom, fdatasync, fsync, seek},
     io::{Errno, pread, pwrite, read, write},
@@ -18,7 +18,7 @@ use rustix::{
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume,
 };
 use crate::error::{Fault, Operation};
@@ -30,8 +30,8 @@ pub(crate) struct Offset {
 
 impl Offset {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
-        Ok(Self { file: open::open(stream, path, purpose)? })
+    pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
+        Ok(Self { file: open::open(stream, path, mode)? })
     }
 }
 
@@ -52,8 +52,8 @@ impl<'p> IoEngine<'p> for Offset {
         Submitted::Done(Completion { op, result })
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -61,34 +61,36 @@ impl<'p> IoEngine<'p> for Offset {
     }
 }
 
-/// read(2) and write(2), after lseek(2) wherever the order is not sequential.
+/// read(2) and write(2), after lseek(2) unless the access pattern is sequential.
 ///
-/// A sequential stream seeks only where it begins elsewhere than at the start of the file, or
-/// starts over; every other order seeks before each record, also where two records happen to follow
-/// each other, as the classic tools do. All of it lies inside the loop, the first seek included.
-/// (Going backward they seek relative to the position after each read, and once more, in vain,
-/// after the last; the reads are the same.)
+/// A sequential stream seeks only if it does not begin at the start of the file, or starts over.
+/// All other patterns seek before each block, even if it follows the previous one, as IOzone and
+/// bonnie++ do. All seeks are inside the loop, including the first one. (In the backward test,
+/// IOzone seeks relative to the position after each read, and once more after the last one; the
+/// reads are the same.)
 pub(crate) struct Position {
     file: OwnedFd,
     seeks: Seeks,
 }
 
-/// When a stream with a position of its own must seek.
+/// Decision to seek, for engines with a file position.
 pub(super) struct Seeks {
     always: bool,
-    // Where the next record begins if it follows the one before.
+    // Start of the next block if it follows the previous one.
     position: u64,
 }
 
 impl Seeks {
-    /// For a stream that was just opened. Appends go to the end of the file whatever the position.
+    /// State for a stream that was just opened. Appends write to the end of the file regardless of
+    /// the position.
     pub(super) fn of(stream: &Stream) -> Self {
-        let append = stream.access == Access::Append;
-        let always = !append && stream.access != Access::Sequential;
+        let append = stream.access_pattern == AccessPattern::Append;
+        let always = !append && stream.access_pattern != AccessPattern::Sequential;
         Self { always, position: if append { u64::MAX } else { 0 } }
     }
 
-    /// Whether the operation needs a seek; it is then taken to be made and done.
+    /// Returns true if the operation needs a seek, and assumes that the seek and the operation are
+    /// made.
     #[inline]
     pub(super) fn needed(&mut self, op: &Op<'_>) -> bool {
         if self.position == u64::MAX {
@@ -99,12 +101,12 @@ impl Seeks {
         self.always || elsewhere
     }
 
-    /// Whether every record needs a seek, wherever it lies.
+    /// True if every block needs a seek.
     pub(super) fn each(&self) -> bool {
         self.always
     }
 
-    /// The position is at the start of the file again.
+    /// Records that the position is at the start of the file.
     pub(super) fn rewound(&mut self) {
         if self.position != u64::MAX {
             self.position = 0;
@@ -114,8 +116,8 @@ impl Seeks {
 
 impl Position {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
-        Ok(Self { file: open::open(stream, path, purpose)?, seeks: Seeks::of(stream) })
+    pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
+        Ok(Self { file: open::open(stream, path, mode)?, seeks: Seeks::of(stream) })
     }
 
     #[inline]
@@ -144,8 +146,8 @@ impl<'p> IoEngine<'p> for Position {
         move_to(&self.file, SeekFrom::Start(0)).map_err(|fault| fault.at(0))
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -160,18 +162,22 @@ pub(super) fn move_to(file: &OwnedFd, place: SeekFrom) -> Result<(), IoFault> {
     seek(file, place).map(|_| ()).map_err(fault)
 }
 
-/// Brings what was written to the device, by the call asked for; interrupted calls are made again.
-pub(super) fn flush(file: BorrowedFd<'_>, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
+/// Makes written data durable by the given call; interrupted calls are repeated.
+pub(super) fn make_durable(
+    file: BorrowedFd<'_>,
+    call: SyncCall,
+    range: (u64, u64),
+) -> Result<(), Fault> {
     loop {
         let answer = match call {
-            FlushCall::Fsync => fsync(file),
-            FlushCall::Fdatasync => fdatasync(file),
-            FlushCall::Range => sync_file_range(file, range),
+            SyncCall::Fsync => fsync(file),
+            SyncCall::Fdatasync => fdatasync(file),
+            SyncCall::Range => sync_file_range(file, range),
         };
         match answer {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Fault::whole(Operation::Flush, errno)),
+            Err(errno) => return Err(Fault::whole(Operation::Sync, errno)),
         }
     }
 }
@@ -179,8 +185,8 @@ pub(super) fn flush(file: BorrowedFd<'_>, call: FlushCall, range: (u64, u64)) ->
 fn sync_file_range(file: BorrowedFd<'_>, (offset, len): (u64, u64)) -> Result<(), Errno> {
     let offset = libc::off64_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
     let len = libc::off64_t::try_from(len).map_err(|_| Errno::OVERFLOW)?;
-    // Wait for what is being written already, write, and wait for that: the one combination of
-    // sync_file_range(2) that leaves nothing of the range in memory alone.
+    // Waits for writes in progress, writes, and waits for these: the only combination of flags of
+    // sync_file_range(2) that leaves no dirty page in the range.
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -189,20 +195,20 @@ fn sync_file_range(file: BorrowedFd<'_>, (offset, len): (u64, u64)) -> Result<()
     if answer == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// close(2); the file may only then say that something written was lost.
+/// close(2), which may report that written data was lost.
 pub(crate) fn close(file: OwnedFd) -> Result<(), Fault> {
-    // The bare system call: close(3) of the C library is a point at which a thread may be
-    // cancelled, which costs as much as the kernel's part.
-    // SAFETY: into_raw_fd gives up the ownership, so this is the one close of this descriptor.
+    // The bare system call: close(3) of the C library is a cancellation point, which costs as much
+    // as the kernel's part.
+    // SAFETY: into_raw_fd transfers the ownership, so this is the only close of this descriptor.
     let answer = unsafe { libc::syscall(libc::SYS_close, file.into_raw_fd()) };
-    // After EINTR the descriptor is gone on Linux (close(2)), and nothing is known to be wrong.
+    // After EINTR, Linux has closed the descriptor (close(2)), and no error is known.
     match (answer, last_errno()) {
         (0, _) | (_, Errno::INTR) => Ok(()),
         (_, errno) => Err(Fault::whole(Operation::Close, errno)),
     }
 }
 
-/// errno as the C library left it; of use only right after a failed call.
+/// errno of the C library; valid only right after a failed call.
 pub(super) fn last_errno() -> Errno {
     let error = std::io::Error::last_os_error();
     Errno::from_io_error(&error).unwrap_or(Errno::IO)

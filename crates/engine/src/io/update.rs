@@ -1,23 +1,23 @@
-//! Records that are read, changed by one byte, and written back: read(2), lseek(2), and write(2) at
+//! Blocks that are read, changed by one byte, and written back: read(2), lseek(2), and write(2) at
 //! the position of the open file.
 //!
-//! Here a [`Kind::Write`] is such an update, so an update counts once, as a write of its bytes, and
-//! the loop knows nothing of it; a [`Kind::Read`] is the plain read. Both seek before they read
-//! where the order needs it, as in [`super::Position`]. The way back is as in the classic tool: by
-//! a distance (`SEEK_CUR`) in the sequential order, to the place (`SEEK_SET`) in those that seek
-//! before each record.
+//! In this engine, a [`Kind::Write`] is such an update, so an update counts once, as a write of its
+//! bytes, and the loop is the same as for writes. A [`Kind::Read`] is a plain read. Both seek
+//! before they read if the access pattern needs it, as in [`super::Position`]. The seek back is as
+//! in bonnie++: relative (`SEEK_CUR`) in the sequential pattern, absolute (`SEEK_SET`) in patterns
+//! that seek before each block.
 //!
-//! The byte that changes is one more than it was, wrapping: of record i of the file byte `i mod
-//! record`, the one that [`model::phase::Fill::Marks`] increases when it writes the file in order.
-//! No other content is looked at; data with headers is refused before, as an update would make them
-//! false.
+//! The byte is incremented, with wraparound: in block i of the file byte `i mod block size`, the
+//! one that [`model::phase::DataPattern::Marks`] increments when it writes the file sequentially.
+//! Other content is not inspected. Data with headers is rejected before, because an update would
+//! invalidate them.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
 };
 
-use model::phase::{FlushCall, Stream};
+use model::phase::{Stream, SyncCall};
 use rustix::{
     fs::SeekFrom,
     io::{read, write},
@@ -25,30 +25,30 @@ use rustix::{
 
 use super::{
     Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume,
-    sync::{Seeks, close, flush, move_to},
+    sync::{Seeks, close, make_durable, move_to},
 };
 use crate::error::{Fault, Operation};
 
-/// See the module.
+/// I/O engine; see the module.
 pub(crate) struct Update {
     file: OwnedFd,
     seeks: Seeks,
-    // Bytes of a record, at least 1.
-    record: u64,
+    // Block size in bytes, at least 1.
+    block_size: u64,
 }
 
 impl Update {
     /// Opens the file of a worker.
-    pub(crate) fn open(stream: &Stream, path: &Path, purpose: Purpose) -> Result<Self, Fault> {
-        let file = open::open(stream, path, purpose)?;
-        Ok(Self { file, seeks: Seeks::of(stream), record: stream.record.0.max(1) })
+    pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
+        let file = open::open(stream, path, mode)?;
+        Ok(Self { file, seeks: Seeks::of(stream), block_size: stream.block_size.0.max(1) })
     }
 
-    /// Which byte of the operation changes. Two divisions, beside three system calls.
+    /// Index of the byte to change. Takes two divisions, in addition to three system calls.
     fn mark(&self, offset: u64) -> usize {
-        usize::try_from(offset / self.record % self.record).unwrap_or(0)
+        usize::try_from(offset / self.block_size % self.block_size).unwrap_or(0)
     }
 
     #[inline]
@@ -64,7 +64,7 @@ impl Update {
             Kind::Read => Ok(()),
             Kind::Write => {
                 bytes[mark] = bytes[mark].wrapping_add(1);
-                // No buffer is longer than the address space of a process, half of 2^64 bytes.
+                // A buffer is not longer than the address space of a process, half of 2^64 bytes.
                 let distance = i64::try_from(len).unwrap_or(i64::MAX);
                 let relative = SeekFrom::Current(-distance);
                 move_to(file, if to_place { SeekFrom::Start(offset) } else { relative })?;
@@ -86,8 +86,8 @@ impl<'p> IoEngine<'p> for Update {
         move_to(&self.file, SeekFrom::Start(0)).map_err(|fault| fault.at(0))
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {

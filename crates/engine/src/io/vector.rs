@@ -1,10 +1,10 @@
-//! preadv2(2) and pwritev2(2): system calls with flags of their own.
+//! preadv2(2) and pwritev2(2): system calls with flags.
 //!
-//! With `RWF_NOWAIT` an operation that would have to wait for the device, or for a lock, is refused
-//! with EAGAIN; what is left of it is then done without the flag, and the operation is counted in
-//! [`IoEngine::would_block`]. `RWF_DONTCACHE` (Linux 6.14) has no name in `rustix` yet; its value
-//! is that of include/uapi/linux/fs.h. A kernel or filesystem that does not know a flag answers
-//! EOPNOTSUPP, which ends the phase: nothing is quietly done another way.
+//! With `RWF_NOWAIT`, an operation that would wait for the device or a lock fails with EAGAIN. The
+//! rest of it is then repeated without the flag, and the operation is counted in
+//! [`IoEngine::would_block`]. `RWF_DONTCACHE` (Linux 6.14) is not in `rustix`; its value is from
+//! include/uapi/linux/fs.h. A kernel or filesystem without support for a flag returns EOPNOTSUPP,
+//! which fails the phase: there is no silent fallback.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -12,12 +12,12 @@ use std::{
     path::Path,
 };
 
-use model::phase::{CallFlags, FlushCall, Stream};
+use model::phase::{CallFlags, Stream, SyncCall};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use super::{
     Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
-    open::{self, Purpose},
+    open::{self, AccessMode},
     resume, sync,
 };
 use crate::error::{Fault, Operation};
@@ -25,7 +25,7 @@ use crate::error::{Fault, Operation};
 /// `RWF_DONTCACHE` of include/uapi/linux/fs.h.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-/// The file of a worker, and the flags of each call.
+/// File of a worker, and the flags of each call.
 pub(crate) struct Vector {
     file: OwnedFd,
     read: ReadWriteFlags,
@@ -39,7 +39,7 @@ impl Vector {
         stream: &Stream,
         flags: CallFlags,
         path: &Path,
-        purpose: Purpose,
+        mode: AccessMode,
     ) -> Result<Self, Fault> {
         let CallFlags { nowait, hipri, dsync, uncached } = flags;
         let mut read = ReadWriteFlags::empty();
@@ -48,7 +48,7 @@ impl Vector {
         read.set(DONTCACHE, uncached);
         let mut write = read;
         write.set(ReadWriteFlags::DSYNC, dsync);
-        Ok(Self { file: open::open(stream, path, purpose)?, read, write, refused: 0 })
+        Ok(Self { file: open::open(stream, path, mode)?, read, write, refused: 0 })
     }
 
     #[inline]
@@ -67,7 +67,7 @@ impl Vector {
     }
 }
 
-/// Moves `len` bytes with these flags, and without `RWF_NOWAIT` from the first EAGAIN on.
+/// Transfers `len` bytes with these flags, and without `RWF_NOWAIT` after the first EAGAIN.
 #[inline]
 fn patiently(
     kind: Kind,
@@ -104,8 +104,8 @@ impl<'p> IoEngine<'p> for Vector {
         self.refused
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        sync::flush(self.file.as_fd(), call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        sync::make_durable(self.file.as_fd(), call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -117,7 +117,8 @@ impl<'p> IoEngine<'p> for Vector {
 mod tests {
     use super::*;
 
-    /// What a plan of answers makes of ten bytes, and the flags and place of each call.
+    /// Result of a transfer of ten bytes with these results of calls, and flags and offset of each
+    /// call.
     fn moved(
         flags: ReadWriteFlags,
         answers: &[Result<usize, Errno>],
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_block_is_counted_once_and_done_without_the_flag() {
+    fn an_operation_that_would_block_is_counted_once_and_repeated_without_the_flag() {
         let nowait = ReadWriteFlags::NOWAIT;
         assert_eq!(moved(nowait, &[Ok(10)]), (Ok(()), 0, vec![(0, true)]));
         let answers = [Ok(4), Err(Errno::AGAIN), Err(Errno::INTR), Ok(5), Ok(1)];
@@ -144,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_flag_is_told_from_another_refusal() {
+    fn an_unknown_flag_is_distinguished_from_other_errors() {
         let unknown = |flags| match moved(flags, &[Err(Errno::OPNOTSUPP)]).0 {
             Err(fault) => fault.operation,
-            Ok(()) => panic!("it was refused"),
+            Ok(()) => panic!("the call failed"),
         };
         assert_eq!(unknown(DONTCACHE), Operation::CallFlags);
         assert_eq!(unknown(ReadWriteFlags::empty()), Operation::Read);

@@ -1,4 +1,4 @@
-//! The calls that layouts and mixes have in common, and what becomes of their refusals.
+//! System calls used by layouts and mixes, and conversion of their errors.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{Files, Stream},
+    phase::{FileSharing, Stream},
 };
 use rustix::{
     fs::{Mode, OFlags, mkdir, mkdirat, open, openat},
@@ -26,13 +26,13 @@ use crate::{
     set::Data,
 };
 
-/// The mode of files: they are nobody else's, see [`model::phase::TreeStep::Create`].
+/// Mode of files, see [`model::phase::TreeStep::Create`].
 pub(crate) const FILE: Mode = Mode::from_raw_mode(0o600);
 
-/// The mode of the directories that hold entries.
+/// Mode of directories that hold entries.
 const HOLDER: Mode = Mode::from_raw_mode(0o700);
 
-/// Makes the directory of a set and opens it; one that is there is as good.
+/// Creates the directory of a file set if it does not exist, and opens it.
 pub(crate) fn root(path: &Path) -> Result<OwnedFd, EngineError> {
     let at = |operation| move |errno| error(Fault::whole(operation, errno), path.to_path_buf());
     made(mkdir(path, HOLDER)).map_err(at(Operation::MakeDirectory))?;
@@ -40,19 +40,19 @@ pub(crate) fn root(path: &Path) -> Result<OwnedFd, EngineError> {
     open(path, flags, Mode::empty()).map_err(at(Operation::Open))
 }
 
-/// Makes a directory that holds entries; one that is there is as good.
+/// Creates a directory that holds entries if it does not exist.
 pub(crate) fn holder(root: BorrowedFd<'_>, name: &CStr) -> Result<(), Fault> {
     made(mkdirat(root, name, HOLDER)).map_err(|errno| Fault::whole(Operation::MakeDirectory, errno))
 }
 
-/// A new file, open for writing.
+/// Creates a file and opens it for writing.
 pub(crate) fn create(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Fault> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     openat(directory, name, flags, FILE).map_err(|errno| Fault::whole(Operation::Open, errno))
 }
 
-/// Writes so many bytes from the start, record by record; gives up at the next record when the
-/// phase is called off.
+/// Writes `size` bytes from the start, block by block. Stops at the next block if the phase is
+/// aborted.
 pub(crate) fn fill(
     file: &OwnedFd,
     size: u64,
@@ -63,7 +63,7 @@ pub(crate) fn fill(
     let mut offset = 0;
     while offset < size {
         let left = usize::try_from(size - offset).unwrap_or(usize::MAX);
-        let bytes = data.write(left.min(data.record()));
+        let bytes = data.write(left.min(data.block_size()));
         match again(|| write(file, bytes)) {
             Ok(0) => return Err(Fault::Nothing { operation, offset }),
             Ok(done) => offset += done as u64,
@@ -76,7 +76,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Makes an interrupted call again.
+/// Repeats an interrupted call.
 pub(crate) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
@@ -86,30 +86,31 @@ pub(crate) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
     }
 }
 
-/// A directory that an earlier phase has made is as good as a new one.
+/// Ignores an existing directory, which an earlier phase has created.
 fn made(answer: Result<(), Errno>) -> Result<(), Errno> {
     if answer == Err(Errno::EXIST) { Ok(()) } else { answer }
 }
 
-/// A name of the set in `root`, for errors.
+/// Path of a name of the file set in `root`, for errors.
 pub(crate) fn joined(root: &Path, name: &CStr) -> PathBuf {
     root.join(OsStr::from_bytes(name.to_bytes()))
 }
 
-/// A refusal at a place of a file.
+/// Fault of an operation at an offset.
 pub(crate) fn failed(operation: Operation, offset: u64, errno: Errno) -> Fault {
     Fault::Os { operation, offset: Some(offset), errno: errno.raw_os_error() }
 }
 
-/// There is not so much memory.
+/// Error for memory that is not available.
 pub(crate) fn memory(bytes: u64) -> EngineError {
     let source = std::io::ErrorKind::OutOfMemory.into();
     EngineError::Memory { what: "buffers", bytes: Bytes(bytes), source }
 }
 
-/// The public error of a fault about `path`.
+/// Public error of a fault on `path`.
 pub(crate) fn error(fault: Fault, path: PathBuf) -> EngineError {
-    // No file of a set is opened for direct I/O, which is all that a stream adds to an error.
-    let stream = Stream::new(Files::One(String::new()), Bytes(0), Bytes(0));
+    // Files of a set are never opened for direct I/O, the only property of a stream that an error
+    // uses.
+    let stream = Stream::new(FileSharing::One(String::new()), Bytes(0), Bytes(0));
     fault.into_error(&stream, &path)
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Progress, run_tree};
 
-/// A directory under test, and what a phase needs.
+/// Directory under test and context of a phase.
 struct Bench {
     directory: TempDir,
     progress: Progress,
@@ -42,7 +42,7 @@ impl Bench {
     }
 }
 
-/// Everything below a directory: paths, and sizes of files; what is no file has the largest number.
+/// All entries below a directory: paths, and sizes of files; the largest number for other types.
 fn entries(directory: &Path) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -57,7 +57,7 @@ fn entries(directory: &Path) -> BTreeMap<String, u64> {
     found
 }
 
-/// Empty files, seven in a directory, for three owners.
+/// Empty files, seven per directory, for three owners.
 fn layout() -> Layout {
     let set = Set {
         name: "t".into(),
@@ -66,15 +66,15 @@ fn layout() -> Layout {
         spread: Spread::Directories { each: 7 },
         naming: Naming::Numbers,
         sizes: Sizes::Fixed(Bytes(0)),
-        record: Bytes(4096),
-        fill: Fill::default(),
+        block_size: Bytes(4096),
+        data: DataPattern::default(),
         seed: 11,
     };
     Layout { set, item: Item::File, owners: 3 }
 }
 
 #[test]
-fn a_layout_is_what_the_steps_of_a_tree_make() {
+fn a_layout_equals_the_entries_that_tree_steps_create() {
     let namings =
         [Naming::Numbers, Naming::Padded { length: 30 }, Naming::Ordered, Naming::Scrambled];
     let sizes = [
@@ -93,27 +93,31 @@ fn a_layout_is_what_the_steps_of_a_tree_make() {
                 let count = if sharing == Sharing::File { 1 } else { 3 };
                 let tree = Tree { workers: Workers::threads(count), ..Tree::new(set, steps) };
                 let written = run_tree(&tree, &theirs.context()).unwrap();
-                let told = format!("{sharing:?} {spread:?} {naming:?}");
-                assert_eq!(ours.entries(), theirs.entries(), "{told}");
-                assert_eq!((made.ops(), made.bytes()), (written.ops(), written.bytes()), "{told}");
-                assert_eq!(made.ops(), Ops(50 * u64::from(count)), "{told}");
+                let reported = format!("{sharing:?} {spread:?} {naming:?}");
+                assert_eq!(ours.entries(), theirs.entries(), "{reported}");
+                assert_eq!(
+                    (made.ops(), made.bytes()),
+                    (written.ops(), written.bytes()),
+                    "{reported}"
+                );
+                assert_eq!(made.ops(), Ops(50 * u64::from(count)), "{reported}");
             }
         }
     }
 }
 
 #[test]
-fn makers_tell_what_they_made_and_when() {
+fn threads_report_their_operations_and_times() {
     let bench = Bench::new();
     let set = Set { sizes: Sizes::Fixed(Bytes(10_000)), ..layout().set };
     let result = bench.run(&Layout { set, ..layout() }).unwrap();
-    let processors = sched_getaffinity(None).unwrap().count();
-    assert_eq!(result.workers.len(), processors.min(24) as usize, "24 directories");
+    let cpus = sched_getaffinity(None).unwrap().count();
+    assert_eq!(result.workers.len(), cpus.min(24) as usize, "24 directories");
     let total = Bytes(1_500_000);
     assert_eq!((result.ops(), result.bytes()), (Ops(150), total));
     for worker in &result.workers {
         assert_eq!((worker.read.ops, worker.written.ops), (Ops(0), worker.ops()));
-        assert_eq!(worker.latencies.write.count(), 0, "single ones are not timed");
+        assert_eq!(worker.latencies.write.count(), 0, "single entries are not timed");
         assert_eq!(worker.series.ops.iter().sum::<u64>(), worker.ops().0);
         assert!(result.wall_time >= worker.loop_time);
     }
@@ -122,11 +126,11 @@ fn makers_tell_what_they_made_and_when() {
 }
 
 #[test]
-fn files_are_the_same_whichever_call_makes_them() {
+fn files_are_the_same_with_mknod_and_open() {
     let (nodes, opens) = (Bench::new(), Bench::new());
     let layout = layout();
     let work = Work::new(&layout, nodes.directory.path());
-    assert!(work.nodes, "every filesystem that tests run on has it");
+    assert!(work.nodes, "all filesystems used for tests support mknod");
     make(&work, &nodes.context()).unwrap();
     let work = Work { nodes: false, ..Work::new(&layout, opens.directory.path()) };
     make(&work, &opens.context()).unwrap();
@@ -143,7 +147,7 @@ fn entries_may_be_directories_or_symbolic_links() {
     let set = Set { sharing: Sharing::Directory, naming: Naming::Ordered, ..layout().set };
     for item in [Item::Directory, Item::Symlink] {
         let bench = Bench::new();
-        // Sizes are those of files.
+        // Sizes apply to files only.
         let set = Set { sizes: Sizes::Fixed(Bytes(5000)), ..set.clone() };
         let result = bench.run(&Layout { item, set, ..layout() }).unwrap();
         assert_eq!((result.ops(), result.bytes()), (Ops(150), Bytes(0)));
@@ -160,16 +164,16 @@ fn entries_may_be_directories_or_symbolic_links() {
 }
 
 #[test]
-fn what_is_there_already_is_an_error_with_its_path() {
+fn an_existing_entry_is_an_error_with_its_path() {
     let bench = Bench::new();
     fs::create_dir_all(bench.directory.path().join("t.1/3")).unwrap();
     fs::write(bench.directory.path().join("t.1/3/23"), "").unwrap();
     let text = bench.run(&layout()).unwrap_err().to_string();
-    assert!(text.contains("/t.1/3/23: something of that name is there already; "), "{text}");
+    assert!(text.contains("/t.1/3/23: the name already exists; "), "{text}");
 }
 
 #[test]
-fn an_interrupt_ends_it() {
+fn an_interrupt_ends_a_layout() {
     let bench = Bench::new();
     bench.interrupt.store(true, Relaxed);
     assert!(matches!(bench.run(&layout()), Err(EngineError::Interrupted)));
@@ -189,31 +193,37 @@ fn an_interrupt_ends_it() {
 }
 
 #[test]
-fn layouts_that_cannot_be_are_refused() {
+fn invalid_layouts_are_rejected() {
     let refusal = |layout: &Layout| Bench::new().run(layout).unwrap_err().to_string();
     let with = |set| Layout { set, ..layout() };
     for (layout, text) in [
-        (Layout { owners: 0, ..layout() }, "its entries have no owners; use at least one"),
-        (with(Set { files: 0, ..layout().set }), "it has no files; "),
-        (with(Set { name: "a/b".into(), ..layout().set }), "its name is no file name; "),
+        (Layout { owners: 0, ..layout() }, "owners is 0; set it to at least 1"),
+        (with(Set { files: 0, ..layout().set }), "files is 0; "),
+        (with(Set { name: "a/b".into(), ..layout().set }), "the name of the file set is invalid; "),
         (
-            with(Set { sizes: Sizes::Fixed(Bytes(1)), record: Bytes(0), ..layout().set }),
-            "its record is empty; ",
+            with(Set { sizes: Sizes::Fixed(Bytes(1)), block_size: Bytes(0), ..layout().set }),
+            "block_size is 0; ",
         ),
         (
-            with(Set { fill: Fill::Random { entropy: 2.0, duplicates: 0.0 }, ..layout().set }),
-            "its share of random bytes is not a share; ",
+            with(Set {
+                data: DataPattern::Random { incompressible_fraction: 2.0, duplicate_fraction: 0.0 },
+                ..layout().set
+            }),
+            "incompressible_fraction is out of range; ",
         ),
         (
-            with(Set { fill: Fill::Random { entropy: 1.0, duplicates: 0.5 }, ..layout().set }),
-            "its files have no duplicates; ",
+            with(Set {
+                data: DataPattern::Random { incompressible_fraction: 1.0, duplicate_fraction: 0.5 },
+                ..layout().set
+            }),
+            "file sets do not support duplicates; ",
         ),
     ] {
         assert!(refusal(&layout).contains(text), "{text}");
     }
 }
 
-/// A small tmpfs, which goes when this does.
+/// Small tmpfs, unmounted on drop.
 struct Small(TempDir);
 
 impl Small {
@@ -234,10 +244,10 @@ impl Drop for Small {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn a_full_filesystem_is_named_with_the_file() {
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
+fn a_full_filesystem_is_reported_with_the_file() {
     for (options, operation) in
-        [(c"nr_inodes=40,size=1m", "making the file"), (c"size=64k,nr_inodes=1000", "writing")]
+        [(c"nr_inodes=40,size=1m", "creating the file"), (c"size=64k,nr_inodes=1000", "writing")]
     {
         let Some(small) = Small::new(options) else {
             eprintln!("skipped: needs root");
@@ -255,7 +265,8 @@ fn a_full_filesystem_is_named_with_the_file() {
         };
         let sizes = Sizes::Fixed(Bytes(if operation == "writing" { 5000 } else { 0 }));
         let set = Set { sizes, spread: Spread::Flat, ..layout().set };
-        // One owner, so that no other maker meets the end first, in making its directory.
+        // One owner, so that no other thread reaches the limit first while it creates its
+        // directory.
         let layout = Layout { set, owners: 1, ..layout() };
         let text = run_layout(&layout, &context).unwrap_err().to_string();
         let begin = format!("{operation} {}/t.0/", directory.display());

@@ -1,4 +1,4 @@
-//! What comes next: an operation by its weight, and the file it is for.
+//! Random draws of a mix: the operation by its weight, and its file.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use crate::patterns::{
     draw::{below, generator},
 };
 
-/// Tells a mix from the orders of streams that have the same seed.
+/// Seed constant that separates a mix from the access patterns of streams with the same seed.
 const PURPOSE: u64 = 0x006d_6978;
 
-/// The draws of one worker, and its population.
+/// Draws and population of one worker.
 pub(super) struct Draw {
     ops: Box<[MixOp]>,
     weights: Alias,
     random: Rng,
-    /// Numbers of the files that are there.
+    /// Numbers of the existing files.
     pub(super) window: Range<u64>,
 }
 
 impl Draw {
-    /// Of a worker, at the start.
+    /// Initial state of a worker.
     pub(super) fn new(mix: &Mix, worker: u32) -> Self {
         let weights: Vec<f64> = mix.weights.iter().map(|(_, weight)| f64::from(*weight)).collect();
         Self {
@@ -34,8 +34,8 @@ impl Draw {
         }
     }
 
-    /// The next operation and the number of its file; the caller carries it out, or stops. That of
-    /// a rename is the oldest, which gets the number at the end that the window had.
+    /// Next operation and the number of its file; the caller executes it or stops. A rename moves
+    /// the oldest file to the number after the window.
     #[inline]
     pub(super) fn next(&mut self) -> (MixOp, u64) {
         let drawn = self.ops[self.weights.choose(self.random.u64(..))];

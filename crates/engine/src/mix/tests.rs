@@ -6,17 +6,17 @@ use std::{
 
 use model::{
     Ops,
-    phase::{Fill, Item, Layout, Naming, Set, Sizes, Spread, Stonewall, Workers},
+    phase::{DataPattern, Item, Layout, Naming, Set, Sizes, Spread, Stonewall, Workers},
 };
 use tempfile::TempDir;
 
 use super::{draw::Draw, *};
 use crate::{
     Progress, run_layout,
-    set::{Lengths, Names, Place},
+    set::{Lengths, Names, WorkerEntries},
 };
 
-/// A directory with a population, and what a phase needs.
+/// Directory with a population, and context of a phase.
 struct Bench {
     directory: TempDir,
     progress: Progress,
@@ -48,9 +48,9 @@ impl Bench {
         run_mix(mix, &self.context())
     }
 
-    /// Files of a worker by their number, with their sizes.
+    /// Sizes of the files of a worker by number.
     fn files(&self, mix: &Mix, worker: u32) -> BTreeMap<u64, u64> {
-        let place = Place::new(&mix.set, worker, self.directory.path());
+        let place = WorkerEntries::new(&mix.set, worker, self.directory.path());
         let names = Names::new(&mix.set, place.owner);
         let mut files = BTreeMap::new();
         let mut directories = vec![place.root];
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-/// All operations, each with a weight of its own, on 100 files of two workers.
+/// All operations, each with a different weight, on 100 files of two workers.
 fn mix() -> Mix {
     let set = Set {
         name: "t".into(),
@@ -77,15 +77,15 @@ fn mix() -> Mix {
         spread: Spread::Directories { each: 9 },
         naming: Naming::Numbers,
         sizes: Sizes::Uniform { min: Bytes(0), max: Bytes(9000) },
-        record: Bytes(4096),
-        fill: Fill::default(),
+        block_size: Bytes(4096),
+        data: DataPattern::default(),
         seed: 3,
     };
     let weights = MixOp::ALL.into_iter().map(|(op, _)| op).zip(4..).collect();
     Mix { set, ops: 2000, weights, workers: Workers::threads(2) }
 }
 
-/// What the operations of a worker do, told without doing them.
+/// Expected effect of the operations of a worker.
 #[derive(Debug, Default, PartialEq)]
 struct Ledger {
     files: BTreeMap<u64, u64>,
@@ -128,7 +128,7 @@ fn ledger(mix: &Mix, worker: u32) -> Ledger {
 }
 
 #[test]
-fn the_files_at_the_end_are_the_window_and_everything_is_counted() {
+fn the_remaining_files_are_the_window_and_all_operations_count() {
     let namings =
         [Naming::Numbers, Naming::Padded { length: 30 }, Naming::Ordered, Naming::Scrambled];
     let spreads = [Spread::Flat, Spread::Directories { each: 9 }, Spread::Directories { each: 1 }];
@@ -139,13 +139,19 @@ fn the_files_at_the_end_are_the_window_and_everything_is_counted() {
             let bench = Bench::new(&mix);
             let result = bench.run(&mix).unwrap();
             for worker in 0..2 {
-                let told = ledger(&mix, worker);
-                assert_eq!(bench.files(&mix, worker), told.files, "{sharing:?} {naming:?}");
+                let reported = ledger(&mix, worker);
+                assert_eq!(bench.files(&mix, worker), reported.files, "{sharing:?} {naming:?}");
                 let found = &result.workers[worker as usize];
-                assert_eq!((found.read.ops.0, found.written.ops.0), (told.reads, told.writes));
-                assert_eq!((found.read.bytes.0, found.written.bytes.0), (told.read, told.written));
-                assert_eq!(found.latencies.read.count(), told.reads);
-                assert_eq!(found.latencies.write.count(), told.writes);
+                assert_eq!(
+                    (found.read.ops.0, found.written.ops.0),
+                    (reported.reads, reported.writes)
+                );
+                assert_eq!(
+                    (found.read.bytes.0, found.written.bytes.0),
+                    (reported.read, reported.written)
+                );
+                assert_eq!(found.latencies.read.count(), reported.reads);
+                assert_eq!(found.latencies.write.count(), reported.writes);
                 assert_eq!(found.series.ops.iter().sum::<u64>(), 2000);
             }
             let snapshot = bench.progress.snapshot();
@@ -155,7 +161,7 @@ fn the_files_at_the_end_are_the_window_and_everything_is_counted() {
 }
 
 #[test]
-fn workers_draw_operations_of_their_own() {
+fn workers_draw_different_operations() {
     assert_ne!(ledger(&mix(), 0), ledger(&mix(), 1));
     assert_eq!(ledger(&mix(), 0), ledger(&mix(), 0));
     let other = Mix { set: Set { seed: 4, ..mix().set }, ..mix() };
@@ -163,8 +169,8 @@ fn workers_draw_operations_of_their_own() {
 }
 
 #[test]
-fn operations_come_by_their_weights_and_files_alike() {
-    // Creating as often as removing: a window that stays about as long as it is.
+fn operations_follow_their_weights_and_files_are_uniform() {
+    // As many creations as removals: the size of the window is about constant.
     let weights = [1, 5, 10, 2, 20, 20, 7];
     let weights: Vec<_> = MixOp::ALL.into_iter().map(|(op, _)| op).zip(weights).collect();
     let set = Set { files: 1_000_000, ..mix().set };
@@ -190,19 +196,19 @@ fn operations_come_by_their_weights_and_files_alike() {
 }
 
 #[test]
-fn where_no_file_is_left_one_is_made() {
+fn an_empty_population_gets_a_new_file() {
     let set = Set { files: 5, ..mix().set };
     let weights = vec![(MixOp::Unlink, 1)];
     let mix = Mix { set, ops: 24, weights, workers: Workers::ONE };
     let bench = Bench::new(&mix);
     let result = bench.run(&mix).unwrap();
     assert_eq!(result.ops(), Ops(24));
-    // Five are removed, then nine times one is made and removed, then one is made.
+    // Five files are removed, then one is created and removed nine times, then one is created.
     assert!(bench.files(&mix, 0).into_keys().eq([14]));
 }
 
 #[test]
-fn files_that_all_share_can_be_looked_at_by_all() {
+fn shared_files_can_be_read_by_all_workers() {
     let weights: Vec<_> = mix().weights.into_iter().take(4).collect();
     let set = Set { sharing: Sharing::File, ..mix().set };
     let looks = Mix { set: set.clone(), weights, ..mix() };
@@ -214,7 +220,7 @@ fn files_that_all_share_can_be_looked_at_by_all() {
 }
 
 #[test]
-fn the_first_to_finish_may_end_it_for_all() {
+fn the_first_worker_to_finish_may_end_the_phase() {
     for stonewall in [Stonewall::Stop, Stonewall::Finish] {
         let workers = Workers { stonewall, ..Workers::threads(2) };
         let mix = Mix { workers, ..mix() };
@@ -223,13 +229,13 @@ fn the_first_to_finish_may_end_it_for_all() {
         let ops: BTreeSet<_> = result.workers.iter().map(|worker| worker.ops().0).collect();
         assert_eq!(ops.last(), Some(&2000));
         if stonewall == Stonewall::Finish {
-            assert_eq!(bench.progress.snapshot().ops, Ops(4000), "everything was done");
+            assert_eq!(bench.progress.snapshot().ops, Ops(4000), "all operations ran");
         }
     }
 }
 
 #[test]
-fn a_population_that_is_not_there_is_told_with_its_path() {
+fn a_missing_population_is_reported_with_its_path() {
     let mix = Mix { workers: Workers::ONE, ..mix() };
     let bench = Bench::new(&mix);
     fs::remove_dir_all(bench.directory.path().join("t.0")).unwrap();
@@ -238,12 +244,12 @@ fn a_population_that_is_not_there_is_told_with_its_path() {
 }
 
 #[test]
-fn an_interrupt_ends_it() {
+fn an_interrupt_ends_a_mix() {
     let mix = Mix { ops: u64::MAX, ..mix() };
     let bench = Bench::new(&mix);
     std::thread::scope(|scope| {
         let running = scope.spawn(|| bench.run(&mix));
-        // Of the mix alone: the layout before it was another phase.
+        // Operations of the mix, not of the layout, which is another phase.
         while bench.progress.snapshot().phase < 2 || bench.progress.snapshot().ops < Ops(10) {
             std::thread::yield_now();
         }
@@ -254,26 +260,29 @@ fn an_interrupt_ends_it() {
 }
 
 #[test]
-fn mixes_that_cannot_be_are_refused() {
+fn invalid_mixes_are_rejected() {
     let bench = Bench::new(&mix());
     let refusal = |mix: &Mix| bench.run(mix).unwrap_err().to_string();
     let process = Workers { kind: WorkerKind::Process, ..Workers::ONE };
     for (mix, text) in [
-        (Mix { ops: 0, ..mix() }, "it has no operations; use at least one"),
-        (Mix { weights: vec![], ..mix() }, "none of its operations has a weight; "),
-        (Mix { weights: vec![(MixOp::Stat, 0)], ..mix() }, "none of its operations has a weight"),
+        (Mix { ops: 0, ..mix() }, "operations is 0; set it to at least 1"),
+        (Mix { weights: vec![], ..mix() }, "all weights are 0; "),
+        (Mix { weights: vec![(MixOp::Stat, 0)], ..mix() }, "all weights are 0"),
         (
             Mix { weights: vec![(MixOp::Stat, 1), (MixOp::Stat, 1)], ..mix() },
-            "one of its operations has two weights; ",
+            "an operation has two weights; ",
         ),
-        (Mix { workers: process, ..mix() }, "its workers are processes; use threads"),
-        (Mix { workers: Workers::threads(0), ..mix() }, "it has no workers; "),
-        (Mix { set: Set { record: Bytes(0), ..mix().set }, ..mix() }, "its record is empty; "),
+        (
+            Mix { workers: process, ..mix() },
+            "mixes do not support processes; use worker_type thread",
+        ),
+        (Mix { workers: Workers::threads(0), ..mix() }, "workers is 0; "),
+        (Mix { set: Set { block_size: Bytes(0), ..mix().set }, ..mix() }, "block_size is 0; "),
         (
             Mix { set: Set { sharing: Sharing::File, ..mix().set }, ..mix() },
-            "its workers would remove each other's files; ",
+            "workers would remove each other's files; ",
         ),
-        (Mix { set: Set { files: 0, ..mix().set }, ..mix() }, "it has no files; "),
+        (Mix { set: Set { files: 0, ..mix().set }, ..mix() }, "files is 0; "),
     ] {
         assert!(refusal(&mix).contains(text), "{text}: {}", refusal(&mix));
     }

@@ -1,4 +1,4 @@
-//! One worker of a mix: barrier, and the loop over its operations.
+//! Worker of a mix: barrier and loop over its operations.
 
 use std::{
     ffi::CStr,
@@ -15,18 +15,17 @@ use rustix::{
 
 use super::{draw::Draw, has};
 use crate::{
-    EngineError,
-    barrier::{ABORT, Board},
+    EngineError, affinity,
+    barrier::{ABORT, ControlBlock},
     clock::{Clock, Usage},
+    counters::{Counts, OpCounters},
     error::{Fault, Operation},
     io::close,
     layout::calls::{self, again, error, failed, joined},
-    seat,
-    set::{Data, Lengths, Names, Place, Uses, tag},
-    tally::{Counts, Tally},
+    set::{Data, Lengths, Names, Uses, WorkerEntries, tag},
 };
 
-/// What `chmod` makes of the mode of a file, as [`model::phase::TreeStep::Chmod`] does.
+/// Mode that `chmod` sets, as [`model::phase::TreeStep::Chmod`].
 const CHANGED: Mode = Mode::from_raw_mode(0o640);
 
 /// Does the work of one worker in the calling thread.
@@ -34,56 +33,56 @@ pub(super) fn perform(
     mix: &Mix,
     worker: u32,
     directory: &Path,
-    board: &Board,
+    control: &ControlBlock,
 ) -> Result<WorkerResult, EngineError> {
-    let Place { root: path, owner } = Place::new(&mix.set, worker, directory);
-    seat::sit(mix.workers, worker).map_err(|fault| error(fault, path.clone()))?;
+    let WorkerEntries { root: path, owner } = WorkerEntries::new(&mix.set, worker, directory);
+    affinity::apply(mix.workers, worker).map_err(|fault| error(fault, path.clone()))?;
     if mix.workers.kind == WorkerKind::Thread {
-        seat::own_descriptors();
+        affinity::own_descriptors();
     }
     let mut time = Clock::new();
-    let mut hand = Hand::new(mix, worker, owner, &path, board)?;
+    let mut context = MixContext::new(mix, worker, owner, &path, control)?;
     let mut draw = Draw::new(mix, worker);
-    let mut tally = Tally::new();
-    board.arrive().map_err(|fault| error(fault, path.clone()))?;
+    let mut counters = OpCounters::new();
+    control.arrive().map_err(|fault| error(fault, path.clone()))?;
 
     let before = Usage::of_this_thread();
-    tally.start(time.now());
-    run(mix, worker, &mut hand, &mut draw, &mut time, &mut tally)?;
-    if !tally.stopped() && mix.workers.stonewall != Stonewall::Off {
-        board.stop();
+    counters.start(time.now());
+    run(mix, worker, &mut context, &mut draw, &mut time, &mut counters)?;
+    if !counters.stopped() && mix.workers.stonewall != Stonewall::Off {
+        control.stop();
     }
     let usage = Usage::of_this_thread().since(before);
-    board.lane(worker).end(tally.clock());
-    Ok(tally.finish(worker, usage))
+    control.slot(worker).end(counters.clock());
+    Ok(counters.finish(worker, usage))
 }
 
 fn run(
     mix: &Mix,
     worker: u32,
-    hand: &mut Hand<'_>,
+    context: &mut MixContext<'_>,
     draw: &mut Draw,
     time: &mut Clock,
-    tally: &mut Tally,
+    counters: &mut OpCounters,
 ) -> Result<(), EngineError> {
-    let (lane, signal) = (hand.board.lane(worker), hand.board.signal());
+    let (slot, signal) = (context.control.slot(worker), context.control.signal());
     let mut moved = 0;
     for done in 1..=mix.ops {
         let (op, entry) = draw.next();
-        let bytes = hand.carry_out(op, entry, draw.window.end)?;
+        let bytes = context.execute(op, entry, draw.window.end)?;
         let clock = time.now();
         moved += bytes;
-        lane.bytes.store(moved, Relaxed);
-        lane.done.store(done, Relaxed);
+        slot.bytes.store(moved, Relaxed);
+        slot.done.store(done, Relaxed);
         let signal = signal.load(Relaxed);
         if signal & ABORT != 0 {
             return Err(EngineError::Interrupted);
         }
         if signal != 0 {
-            tally.stop(clock);
+            counters.stop(clock);
         }
-        tally.add(clock, counts(op), bytes);
-        if tally.stopped() && mix.workers.stonewall != Stonewall::Finish {
+        counters.add(clock, counts(op), bytes);
+        if counters.stopped() && mix.workers.stonewall != Stonewall::Finish {
             break;
         }
     }
@@ -97,48 +96,48 @@ fn counts(op: MixOp) -> Counts {
     }
 }
 
-/// What carries operations out: the directory of the set, and memory for all of them.
-struct Hand<'a> {
-    board: &'a Board,
+/// Execution of operations: the directory of the set, and memory for all of them.
+struct MixContext<'a> {
+    control: &'a ControlBlock,
     path: &'a Path,
     root: OwnedFd,
-    // Entries of a directory; 0 where all lie in that of the set.
+    // Entries per directory; 0 if all are in the directory of the set.
     each: u64,
     names: Names,
-    // Of the file that a rename makes.
+    // Name of the file that a rename creates.
     new: Names,
     lengths: Lengths,
     data: Data,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> MixContext<'a> {
     fn new(
         mix: &Mix,
         worker: u32,
         owner: u32,
         path: &'a Path,
-        board: &'a Board,
+        control: &'a ControlBlock,
     ) -> Result<Self, EngineError> {
         let set = &mix.set;
         let root = calls::root(path)?;
         let lengths = Lengths::new(set, owner);
         let (reads, creates) = (has(mix, MixOp::Read), !set.sizes.are_empty());
-        // Reading goes on until nothing comes, so it needs room even for what is empty.
+        // Reads end with a read of 0 bytes, so even empty files need a buffer.
         let least = u64::from(reads);
-        let record = set.record.0.min(lengths.most().max(least));
-        let uses = Uses { record, reads, writes: creates, tag: tag("mix") };
-        let data = Data::new(set, worker, uses).ok_or_else(|| calls::memory(record))?;
+        let block_size = set.block_size.0.min(lengths.most().max(least));
+        let uses = Uses { block_size, reads, writes: creates, tag: tag("mix") };
+        let data = Data::new(set, worker, uses).ok_or_else(|| calls::memory(block_size))?;
         let each = match set.spread {
             Spread::Flat => 0,
             Spread::Directories { each } => each.max(1),
         };
         let (names, new) = (Names::new(set, owner), Names::new(set, owner));
-        Ok(Self { board, path, root, each, names, new, lengths, data })
+        Ok(Self { control, path, root, each, names, new, lengths, data })
     }
 
-    /// Does the operation to the file of this number, and tells how many bytes it moved; `end` is
-    /// the end of the window.
-    fn carry_out(&mut self, op: MixOp, entry: u64, end: u64) -> Result<u64, EngineError> {
+    /// Runs an operation on the file of this number, and returns the number of bytes moved; `end`
+    /// is the end of the window.
+    fn execute(&mut self, op: MixOp, entry: u64, end: u64) -> Result<u64, EngineError> {
         self.names.set(entry);
         let done = match op {
             MixOp::Stat => statat(&self.root, self.names.entry_name(), AtFlags::empty())
@@ -158,7 +157,7 @@ impl<'a> Hand<'a> {
         done.map_err(|fault| error(fault, self.about()))
     }
 
-    /// What an operation was about, for errors.
+    /// Path of an operation, for errors.
     fn about(&self) -> PathBuf {
         joined(self.path, self.names.entry_name())
     }
@@ -169,8 +168,7 @@ impl<'a> Hand<'a> {
             .map_err(|errno| Fault::whole(Operation::Open, errno))
     }
 
-    /// To the end, which is where nothing more comes: how long a file is that was renamed does not
-    /// follow from its number.
+    /// Reads to the end of the file: the length of a renamed file does not follow from its number.
     fn read(&mut self) -> Result<u64, Fault> {
         let file = self.open()?;
         let mut offset = 0;
@@ -181,7 +179,7 @@ impl<'a> Hand<'a> {
             if done == 0 {
                 break;
             }
-            self.look()?;
+            self.poll()?;
         }
         close(file)?;
         Ok(offset)
@@ -191,7 +189,7 @@ impl<'a> Hand<'a> {
         enter(self.root.as_fd(), self.each, entry, &mut self.names)?;
         let size = self.lengths.of(entry);
         let file = calls::create(self.root.as_fd(), self.names.entry_name())?;
-        calls::fill(&file, size, &mut self.data, self.board.signal())?;
+        calls::fill(&file, size, &mut self.data, self.control.signal())?;
         close(file)?;
         Ok(size)
     }
@@ -204,14 +202,14 @@ impl<'a> Hand<'a> {
             .map_err(|errno| Fault::whole(Operation::Rename, errno))
     }
 
-    /// Gives up when the phase is called off.
-    fn look(&self) -> Result<(), Fault> {
-        let called_off = self.board.aborted();
+    /// Fails if the phase is aborted.
+    fn poll(&self) -> Result<(), Fault> {
+        let called_off = self.control.aborted();
         if called_off { Err(Fault::Aborted) } else { Ok(()) }
     }
 }
 
-/// Makes the directory of an entry that is the first in it, as the window comes there.
+/// Creates the directory of an entry that is the first in it.
 fn enter(root: BorrowedFd<'_>, each: u64, entry: u64, names: &mut Names) -> Result<(), Fault> {
     if each > 0 && entry.is_multiple_of(each) {
         let directory: &CStr = names.directory();

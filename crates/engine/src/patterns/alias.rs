@@ -1,13 +1,14 @@
-//! Choosing from a list by weight in constant time: Walker's alias method (ACM TOMS 3, 1977), its
-//! table built as Vose does (IEEE TSE 17, 1991).
+//! Weighted choice in constant time: Walker's alias method (ACM TOMS 3, 1977), with Vose's
+//! construction of the table (IEEE TSE 17, 1991).
 //!
-//! All cells are equally likely. Each holds an item and, above a threshold, a second one, so that
-//! every item has its share of the whole. A choice is one word: the upper half of its product with
-//! the number of cells is the cell, the upper 32 bits of the lower half are compared.
+//! All cells are equally likely. Each contains an item and, above a threshold, a second one, so
+//! that every item has its probability. A choice takes one word: the upper half of its product with
+//! the number of cells is the cell, the upper 32 bits of the lower half are compared with the
+//! threshold.
 
 use std::hint::select_unpredictable;
 
-/// A list of weights, ready to choose from.
+/// Alias table.
 #[derive(Debug)]
 pub(crate) struct Alias {
     cells: Box<[Cell]>,
@@ -15,27 +16,28 @@ pub(crate) struct Alias {
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    // Below it the choice is the item of this cell, else the other; in units of 2^-32 of a cell.
+    // The choice is the item of this cell below the threshold, otherwise the other item; in units
+    // of 2^-32 of a cell.
     threshold: u32,
     other: u32,
 }
 
 impl Alias {
-    /// From weights that are not negative and of which one is positive; fewer than 2^32.
+    /// Table for weights that are not negative, of which at least one is positive; fewer than 2^32.
     ///
-    /// Rounding thresholds changes no probability by more than 2^-32.
+    /// Rounding of thresholds changes no probability by more than 2^-32.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         clippy::cast_sign_loss,
-        reason = "fewer items than 2^32; a share below 1 lies within 0..2^32 when scaled"
+        reason = "fewer items than 2^32; a fraction below 1 is below 2^32 when scaled"
     )]
     pub(crate) fn new(weights: &[f64]) -> Self {
         let n = weights.len();
         let total: f64 = weights.iter().sum();
         // In units of a cell.
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / total * n as f64).collect();
-        // What is left in the end differs from a whole cell by rounding alone, and has it.
+        // The remaining items differ from a whole cell by rounding only, and get it.
         let whole = |item: usize| Cell { threshold: u32::MAX, other: item as u32 };
         let mut cells: Box<[Cell]> = (0..n).map(whole).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
@@ -54,7 +56,7 @@ impl Alias {
         Self { cells }
     }
 
-    /// The index of the weight that this word chooses.
+    /// Index of the weight that this word selects.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "halves and quarters of 128 bits")]
     pub(crate) fn choose(&self, word: u64) -> usize {
@@ -62,7 +64,7 @@ impl Alias {
         let item = (product >> 64) as usize;
         let cell = self.cells[item];
         let own = ((product as u64 >> 32) as u32) < cell.threshold;
-        // A branch would go either way by chance.
+        // A branch would be unpredictable.
         select_unpredictable(own, item, cell.other as usize)
     }
 }
@@ -73,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// The probabilities that the table holds, by item.
+    /// Probabilities of the table by item.
     fn probabilities(alias: &Alias) -> Vec<f64> {
         let mut shares = vec![0.0; alias.cells.len()];
         for (item, cell) in alias.cells.iter().enumerate() {
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_weight_is_never_chosen() {
+    fn items_without_weight_are_never_chosen() {
         for weights in [vec![1.0, 0.0], vec![0.0, 0.0, 0.0, 3.0, 0.0], vec![1e-300, 1e300]] {
             let alias = Alias::new(&weights);
             let heaviest = weights.iter().position(|weight| *weight >= 1.0).unwrap();
@@ -96,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_those_of_the_table() {
+    fn choices_follow_the_table() {
         let weights = [1.0, 2.0, 3.0, 4.0, 0.5];
         let alias = Alias::new(&weights);
         let mut counts = [0u32; 5];
-        // Evenly spaced words meet every probability to within a few words.
+        // Evenly spaced words match every probability to within a few words.
         for i in 0..1_000_000u64 {
             counts[alias.choose(i * (u64::MAX / 1_000_000))] += 1;
         }

@@ -1,23 +1,23 @@
-//! A permutation of 0..n without a table, for any n: a keyed generalized Feistel network with cycle
+//! Permutation of 0..n without a table, for any n: a keyed generalized Feistel network with cycle
 //! walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
 //!
 //! A number is a pair: `low`, a digit of `bits` binary places, and `high`, a digit in base `rows`.
-//! A round adds to one digit, modulo its base, a word made of the other and a key, which can be
-//! undone whatever that word is. A number that comes out beyond n goes in again until it does not,
-//! which leaves a permutation of 0..n. As there are fewer than `n + 2^bits` pairs and 2^bits is
-//! about the square root of n, that happens once in about `sqrt(n)` times (for n < 64 up to every
-//! other time).
+//! A round adds a word computed from one digit and a key to the other digit, modulo its base, which
+//! is invertible for any word. A result of n or above is mapped again until it is below n, which
+//! yields a permutation of 0..n. Because there are fewer than `n + 2^bits` pairs and 2^bits is
+//! about the square root of n, this happens once in about `sqrt(n)` times (for n < 64 in up to half
+//! of all cases).
 //!
-//! Four rounds are two more than make each digit depend on both, and as many as the loop should pay
-//! for. Numbers next to each other look independent. What remains is that of two numbers with the
-//! same `low`, whose distance is a multiple of 2^bits, once in 2^bits times the images have the
-//! same distance in `high`.
+//! Four rounds are two more than are needed to make each digit depend on both, and a compromise
+//! between quality and time in the loop. Neighboring numbers look independent. A remaining defect:
+//! for two numbers with the same `low`, whose distance is a multiple of 2^bits, the images have the
+//! same distance in `high` with probability 2^-bits.
 
 use std::hint::select_unpredictable;
 
 use fastrand::Rng;
 
-/// See the module.
+/// Permutation; see the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bijection {
     n: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Bijection {
 }
 
 impl Bijection {
-    /// Of 0..n, with keys drawn from a generator.
+    /// Permutation of 0..n with keys drawn from a generator.
     pub(crate) fn new(n: u64, random: &mut Rng) -> Self {
         let digits = u64::BITS - n.saturating_sub(1).leading_zeros();
         let bits = digits.div_ceil(2);
@@ -37,7 +37,7 @@ impl Bijection {
         Self { n, bits, mask, rows, keys: [[(); 2]; 2].map(|pair| pair.map(|()| random.u64(..))) }
     }
 
-    /// The image of a number below n.
+    /// Image of a number below n.
     #[inline]
     pub(crate) fn at(&self, number: u64) -> u64 {
         let mut image = self.network(number);
@@ -59,8 +59,8 @@ impl Bijection {
     }
 }
 
-/// 32 bits of a digit and a key: two multiplications by odd constants (of SplitMix64), the upper
-/// half brought down between them.
+/// 32 bits of a digit and a key: two multiplications by odd constants (of SplitMix64), with the
+/// upper half moved down between them.
 #[inline]
 fn blend(digit: u64, key: u64) -> u64 {
     let word = digit.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(key);
@@ -75,7 +75,7 @@ mod tests {
     use crate::patterns::index;
 
     impl Bijection {
-        /// What [`Self::at`] maps to this number.
+        /// Inverse of [`Self::at`].
         fn origin(&self, image: u64) -> u64 {
             let mut number = self.undone(image);
             while number >= self.n {
@@ -100,7 +100,7 @@ mod tests {
         (0..n).map(|number| bijection.at(number)).collect()
     }
 
-    /// Chi-square of counts that should be equal, as standard deviations from its mean.
+    /// Chi-square of counts with equal expectation, in standard deviations from its mean.
     fn deviation(counts: &[u64]) -> f64 {
         let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
         let chi: f64 = counts.iter().map(|count| (*count as f64 - mean).powi(2) / mean).sum();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_comes_once() {
+    fn each_number_occurs_once() {
         for n in (0..300).chain([1000, 1024, 1025, 4095, 65_537, 100_003]) {
             for key in 0..4 {
                 let mut images = images(n, key);
@@ -120,12 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn all_permutations_of_a_few_come_about_equally_often() {
+    fn all_permutations_of_four_numbers_occur() {
         let mut counts = std::collections::BTreeMap::<_, u64>::new();
         for key in 0..24_000 {
             *counts.entry(images(4, key)).or_default() += 1;
         }
-        // Networks on so few numbers prefer some permutations; none is missing.
+        // Networks on such small ranges prefer some permutations; none is missing.
         assert_eq!(counts.len(), 24);
         assert!(counts.values().all(|count| (500..2000).contains(count)), "{counts:?}");
     }

@@ -1,8 +1,8 @@
-//! Orders without jumps: forward, backward, and staying in place.
+//! Patterns without jumps: sequential, backward, and same block.
 
-use super::Place;
+use super::BlockSpan;
 
-/// From a first record on upward, operations end to end.
+/// Ascending from a first block, with adjacent operations.
 #[derive(Debug)]
 pub(super) struct Forward {
     next: u64,
@@ -10,14 +10,14 @@ pub(super) struct Forward {
 }
 
 impl Forward {
-    /// `n` records from `first` on.
+    /// `n` blocks starting at `first`.
     pub(super) fn new(first: u64, n: u64) -> Self {
         Self { next: first, left: n }
     }
 
-    /// The next `count` records, or what is left.
+    /// Next `count` blocks, or the rest.
     #[inline]
-    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+    pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         let count = count.min(self.left);
         if count == 0 {
             return None;
@@ -25,50 +25,50 @@ impl Forward {
         let first = self.next;
         self.next += count;
         self.left -= count;
-        Some(Place { first, count })
+        Some(BlockSpan { first, count })
     }
 }
 
-/// From the last record down to the first, operations end to end.
+/// Descending from the last block to the first, with adjacent operations.
 #[derive(Debug)]
 pub(super) struct Backward {
     left: u64,
 }
 
 impl Backward {
-    /// n-1, … 1, 0.
+    /// Blocks n-1, … 1, 0.
     pub(super) fn new(n: u64) -> Self {
         Self { left: n }
     }
 
-    /// The `count` records before, or what is left.
+    /// Previous `count` blocks, or the rest.
     #[inline]
-    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+    pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         let count = count.min(self.left);
         if count == 0 {
             return None;
         }
         self.left -= count;
-        Some(Place { first: self.left, count })
+        Some(BlockSpan { first: self.left, count })
     }
 }
 
-/// Record 0, again and again.
+/// Block 0, repeatedly.
 #[derive(Debug)]
-pub(super) struct SameRecord {
+pub(super) struct SameBlock {
     left: u64,
 }
 
-impl SameRecord {
-    /// `n` visits.
+impl SameBlock {
+    /// `n` operations.
     pub(super) fn new(n: u64) -> Self {
         Self { left: n }
     }
 
-    /// The first `count` records, once more.
+    /// First `count` blocks.
     #[inline]
-    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+    pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         self.left = self.left.checked_sub(1)?;
-        Some(Place { first: 0, count })
+        Some(BlockSpan { first: 0, count })
     }
 }

@@ -1,219 +1,223 @@
-//! Orders: where the operations of a worker go, one after the other.
+//! Access patterns: the sequence of a worker's operations.
 //!
-//! An [`Order`] is made from a stream before the clock starts, with everything that takes time or
-//! memory ([`Prepared`], which the threads of a phase share), and answers one [`Visit`] after the
-//! other. In the loop it adds, compares, multiplies, or loads: no allocation, no division, no
-//! floating point. An order is a value with a branch inside, not a type for each kind: the branch
-//! goes the same way every time and costs about a nanosecond, and the loop is compiled once for
-//! each I/O engine instead of some hundred times.
+//! An [`Order`] is created from a stream before the clock starts, with everything that takes time
+//! or memory ([`Prepared`], which the threads of a phase share), and returns one [`PlannedOp`]
+//! after the other. In the loop it adds, compares, multiplies, or loads: no allocation, division,
+//! or floating-point arithmetic. An order is a value with a branch inside, not a type per pattern:
+//! the branch is predictable and costs about a nanosecond, and the loop is compiled once per I/O
+//! engine instead of some hundred times.
 //!
-//! # Places
+//! # Blocks
 //!
-//! A worker has a part of its file: its own share with [`Files::Split`], else the whole. Places are
-//! records of that part, 0..n, and every worker goes over its part in the same way: those that
-//! share a file sequentially all begin at its start. What is drawn comes from a generator of the
-//! worker's own, seeded anew for each pass ([`draw::generator`]), so workers and passes differ and
-//! runs do not.
+//! A worker has a part of its file: its segment with [`FileSharing::Segmented`], otherwise the
+//! whole file. Positions are blocks of that part, 0..n, and every worker traverses its part in the
+//! same way: sequential workers of a shared file all begin at its start. Random draws use a
+//! generator per worker, seeded for each pass ([`draw::generator`]), so that workers and passes
+//! differ and runs do not.
 //!
 //! # Passes
 //!
-//! A pass is n visits, and with [`Bound::Once`] there is one. With the other bounds the order
-//! starts over as often as needed: with other draws, or the same places again if nothing is drawn.
-//! [`Access::Append`] goes on where the pass before ended.
+//! A pass has n operations, and with [`Bound::Once`] there is one. With other bounds the pattern
+//! starts over as needed: with other draws, or with the same positions if nothing is drawn.
+//! [`AccessPattern::Append`] continues at the end of the previous pass.
 //!
 //! # Lengths
 //!
-//! Where the stream has lengths, the length of each operation is drawn, and no operation leaves the
+//! If the stream has lengths, the length of each operation is drawn, and no operation leaves the
 //! part:
 //!
-//! - Sequential, backward, and appending orders join their operations end to end, the last being
-//!   cut to what is left: a pass covers each record once, in fewer operations than n.
-//! - All others make n visits in a pass. A stride, a shuffled, or a permuted order tells where an
-//!   operation begins, and it is cut at the end of the part. A random place is drawn from those
-//!   where the operation fits. A place of a skewed order is moved back until the operation fits.
-//! - The place of a ticket is moved back until the operation fits.
-//! - A list ([`Access::Replay`]) has lengths of its own.
+//! - In sequential, backward, and append patterns, operations are adjacent, and the last one is cut
+//!   to the rest: a pass covers each block once, in fewer operations than n.
+//! - All others have n operations per pass. Strides and permutations determine the start of an
+//!   operation, which is cut at the end of the part. A random start is drawn from those where the
+//!   operation fits. The start of a skewed pattern is moved back until the operation fits.
+//! - The start of a ticket is moved back until the operation fits.
+//! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 
 pub(crate) mod alias;
 mod bijection;
 pub(crate) mod draw;
+mod iozone_permutation;
 mod lengths;
 mod linear;
-mod permuted;
-mod replay;
-mod shuffled;
+mod permutation;
 mod skewed;
 mod stride;
 mod tickets;
+mod trace;
 mod uniform;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
-use model::phase::{Access, Bound, Direction, Files, Stream};
+use model::phase::{AccessPattern, Bound, Direction, FileSharing, Stream};
 
 use crate::{error::Fault, io::Kind};
 
 pub(crate) use bijection::Bijection;
 use draw::{Chance, generator};
+use iozone_permutation::{IozonePermutation, permutation};
 use lengths::Lengths;
-use linear::{Backward, Forward, SameRecord};
-use permuted::Permuted;
-use replay::List;
-use shuffled::{Shuffled, permutation};
+use linear::{Backward, Forward, SameBlock};
+use permutation::Permutation;
 use skewed::{Skew, Skewed};
 use stride::Stride;
 use tickets::Tickets;
+use trace::Trace;
 use uniform::Uniform;
 
-/// One operation to be: where, how much, which way.
+/// Planned operation: offset, length, and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct PlannedOp {
     /// Offset in the file.
     pub(crate) offset: u64,
     /// Length in bytes.
     pub(crate) len: usize,
-    /// Which way.
+    /// Direction.
     pub(crate) kind: Kind,
 }
 
-/// Records next to each other, within the part of a worker.
+/// Consecutive blocks in the part of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    /// The first one.
+struct BlockSpan {
+    /// First block.
     first: u64,
-    /// How many, at least 1.
+    /// Number of blocks, at least 1.
     count: u64,
 }
 
-/// What the orders of all workers of a phase share; made once for each process.
+/// Data that the access patterns of all workers share; created once per process.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    // Records in the part of each worker.
-    records: u64,
+    // Blocks in the part of each worker.
+    blocks: u64,
     permutation: Vec<u64>,
     skew: Option<Skew>,
-    list: List,
+    trace: Trace,
     lengths: Option<Lengths>,
 }
 
 impl Prepared {
-    /// Whatever the access of this stream needs: a permutation (8 bytes for each record), a table
-    /// (below 100 KiB), or a list that is read here (24 bytes for each operation).
+    /// Prepares the access pattern of this stream: a permutation (8 bytes per block), a table
+    /// (below 100 KiB), or a trace that is read here (24 bytes per operation).
     ///
     /// # Errors
-    /// [`Fault::Memory`] when it does not fit into memory; [`Fault::ListFile`] when the list cannot
-    /// be read; [`Fault::List`] when one of its lines is no operation of this stream.
+    /// [`Fault::Memory`] if there is not enough memory; [`Fault::TraceFile`] if the trace cannot be
+    /// read; [`Fault::Trace`] if one of its lines is not an operation of this stream.
     pub(crate) fn new(stream: &Stream) -> Result<Self, Fault> {
-        let records = part(stream);
-        let replays = stream.access == Access::Replay;
+        let blocks = part(stream);
+        let replays = stream.access_pattern == AccessPattern::Trace;
         Ok(Self {
-            records,
-            permutation: permutation(stream.access, records)?,
-            skew: Skew::new(stream, records),
-            list: if replays { List::read(stream, records)? } else { List::default() },
-            lengths: if replays { None } else { Lengths::new(&stream.lengths, records) },
+            blocks,
+            permutation: permutation(stream.access_pattern, blocks)?,
+            skew: Skew::new(stream, blocks),
+            trace: if replays { Trace::read(stream, blocks)? } else { Trace::default() },
+            lengths: if replays { None } else { Lengths::new(&stream.block_sizes, blocks) },
         })
     }
 }
 
-/// Records in the part of each worker.
+/// Blocks in the part of each worker.
 fn part(stream: &Stream) -> u64 {
-    let records = stream.size.0 / stream.record.0;
+    let blocks = stream.size.0 / stream.block_size.0;
     match stream.files {
-        Files::Split(_) => records / u64::from(stream.workers.count.max(1)),
-        Files::One(_) | Files::PerWorker(_) | Files::Shared(_) => records,
+        FileSharing::Segmented(_) => blocks / u64::from(stream.workers.count.max(1)),
+        FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_) => blocks,
     }
 }
 
-/// The operations of one worker, one after the other.
+/// Sequence of the operations of one worker.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
-    places: Places<'a>,
+    positions: PassOrder<'a>,
     random: Rng,
     lengths: Option<&'a Lengths>,
-    way: Way,
-    // Operations until the bound; with `taken` that of all workers, and it stays as it is.
+    direction: DirectionSource,
+    // Operations until the bound; with `taken` those of all workers, and constant.
     left: u64,
     taken: Option<&'a AtomicU64>,
-    record: u64,
+    block_size: u64,
     // Offset of the part in the file.
     base: u64,
-    again: Again<'a>,
+    restart: RestartState<'a>,
 }
 
-/// What it takes to start over.
+/// State for starting over.
 #[derive(Debug)]
-struct Again<'a> {
-    access: Access,
+struct RestartState<'a> {
+    access: AccessPattern,
     prepared: &'a Prepared,
     seed: u64,
     worker: u32,
-    // The pass that is under way, and whether it is the only one.
+    // Current pass, and true if it is the only one.
     pass: u64,
     once: bool,
 }
 
-impl<'a> Again<'a> {
-    /// The pass under way, from its start: the generator of its draws, and its places.
-    fn begin(&self) -> (Rng, Places<'a>) {
+impl<'a> RestartState<'a> {
+    /// Start of the current pass: the generator of its draws, and its positions.
+    fn begin(&self) -> (Rng, PassOrder<'a>) {
         let mut random = generator(self.seed, self.worker, self.pass);
-        let places = Places::new(self.access, self.prepared, self.pass, &mut random);
-        (random, places)
+        let positions = PassOrder::new(self.access, self.prepared, self.pass, &mut random);
+        (random, positions)
     }
 }
 
-/// The places of one pass.
+/// Positions of one pass.
 #[derive(Debug)]
-enum Places<'a> {
+enum PassOrder<'a> {
     Forward(Forward),
     Backward(Backward),
-    Same(SameRecord),
+    Same(SameBlock),
     Stride(Stride),
-    Shuffled(Shuffled<'a>),
-    Permuted(Permuted),
+    IozonePermutation(IozonePermutation<'a>),
+    Permutation(Permutation),
     Uniform(Uniform),
     Tickets(Tickets),
     Skewed(Skewed<'a>),
-    Listed(std::slice::Iter<'a, Visit>),
+    Listed(std::slice::Iter<'a, PlannedOp>),
 }
 
-impl<'a> Places<'a> {
-    fn new(access: Access, prepared: &'a Prepared, pass: u64, random: &mut Rng) -> Self {
-        let n = prepared.records;
+impl<'a> PassOrder<'a> {
+    fn new(access: AccessPattern, prepared: &'a Prepared, pass: u64, random: &mut Rng) -> Self {
+        let n = prepared.blocks;
         match access {
-            Access::Sequential => Self::Forward(Forward::new(0, n)),
-            Access::Append => Self::Forward(Forward::new(n * pass, n)),
-            Access::Backward => Self::Backward(Backward::new(n)),
-            Access::SameRecord => Self::Same(SameRecord::new(n)),
-            Access::Stride { records } => Self::Stride(Stride::new(n, records)),
-            Access::Shuffled => Self::Shuffled(Shuffled::new(&prepared.permutation)),
-            Access::Permuted => Self::Permuted(Permuted::new(n, random)),
-            Access::Random => Self::Uniform(Uniform::new(n)),
-            Access::Tickets => Self::Tickets(Tickets::new(n)),
-            Access::Zipf { .. } | Access::Pareto { .. } | Access::Hot { .. } => {
+            AccessPattern::Sequential => Self::Forward(Forward::new(0, n)),
+            AccessPattern::Append => Self::Forward(Forward::new(n * pass, n)),
+            AccessPattern::Backward => Self::Backward(Backward::new(n)),
+            AccessPattern::SameBlock => Self::Same(SameBlock::new(n)),
+            AccessPattern::Stride { blocks } => Self::Stride(Stride::new(n, blocks)),
+            AccessPattern::IozonePermutation => {
+                Self::IozonePermutation(IozonePermutation::new(&prepared.permutation))
+            }
+            AccessPattern::Permutation => Self::Permutation(Permutation::new(n, random)),
+            AccessPattern::Random => Self::Uniform(Uniform::new(n)),
+            AccessPattern::Tickets => Self::Tickets(Tickets::new(n)),
+            AccessPattern::Zipf { .. }
+            | AccessPattern::Pareto { .. }
+            | AccessPattern::Hotspot { .. } => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
                 Self::Skewed(Skewed::new(skew, n))
             }
-            Access::Replay => Self::Listed(prepared.list.visits()),
+            AccessPattern::Trace => Self::Listed(prepared.trace.operations()),
         }
     }
 }
 
-/// Which way operations go.
+/// Source of the direction of operations.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum DirectionSource {
     Always(Kind),
-    /// A read by this chance, else a write.
+    /// Read with this probability, otherwise write.
     Mixed(Chance),
-    /// As the ticket says: a write if it is a multiple of ten, else a read.
+    /// Depends on the ticket: a write if it is a multiple of ten, otherwise a read.
     Ticket,
 }
 
-impl Way {
+impl DirectionSource {
     fn of(stream: &Stream, worker: u32) -> Self {
         match stream.direction {
-            Direction::Update(_) if stream.access == Access::Tickets => Self::Ticket,
+            Direction::Update(_) if stream.access_pattern == AccessPattern::Tickets => Self::Ticket,
             Direction::Mixed(share) => Self::Mixed(Chance::new(share)),
             Direction::Update(share) => Self::Mixed(Chance::new(1.0 - share)),
             Direction::Read | Direction::Write | Direction::Alternate | Direction::FirstRead(_) => {
@@ -225,111 +229,124 @@ impl Way {
 }
 
 impl<'a> Order<'a> {
-    /// The order of a worker. `end` is the length of its file when it was opened, from where
-    /// [`Access::Append`] goes on.
+    /// Sequence of a worker. `end` is the length of its file when it was opened, where
+    /// [`AccessPattern::Append`] continues.
     ///
     /// # Errors
-    /// [`Fault::List`] when a list has reads for a worker that only writes, or the other way round.
+    /// [`Fault::Trace`] if a trace contains reads for a worker that only writes, or writes for one
+    /// that only reads.
     pub(crate) fn new(
         stream: &Stream,
         worker: u32,
         end: u64,
         prepared: &'a Prepared,
     ) -> Result<Self, Fault> {
-        prepared.list.suits(stream.direction, worker)?;
+        prepared.trace.check_direction(stream.direction, worker)?;
         let (left, once) = match stream.bound {
             Bound::Once => (u64::MAX, true),
             Bound::Ops(ops) => (ops, false),
-            // Of the others' operations an order knows nothing but by `together`.
+            // The operations of other workers are known only through `together`.
             Bound::Together(_) | Bound::Time { .. } => (u64::MAX, false),
         };
-        let record = stream.record.0;
-        let base = match (stream.access, &stream.files) {
-            (Access::Append, _) => end,
-            (_, Files::Split(_)) => u64::from(worker) * prepared.records * record,
-            (_, Files::One(_) | Files::PerWorker(_) | Files::Shared(_)) => 0,
+        let block_size = stream.block_size.0;
+        let base = match (stream.access_pattern, &stream.files) {
+            (AccessPattern::Append, _) => end,
+            (_, FileSharing::Segmented(_)) => u64::from(worker) * prepared.blocks * block_size,
+            (_, FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_)) => 0,
         };
-        let Stream { access, seed, .. } = *stream;
-        let again = Again { access, prepared, seed, worker, pass: 0, once };
-        let (random, places) = again.begin();
-        let (lengths, way) = (prepared.lengths.as_ref(), Way::of(stream, worker));
-        Ok(Self { places, random, lengths, way, left, taken: None, record, base, again })
+        let Stream { access_pattern: access, seed, .. } = *stream;
+        let restart = RestartState { access, prepared, seed, worker, pass: 0, once };
+        let (random, positions) = restart.begin();
+        let (lengths, direction) = (prepared.lengths.as_ref(), DirectionSource::of(stream, worker));
+        Ok(Self {
+            positions,
+            random,
+            lengths,
+            direction,
+            left,
+            taken: None,
+            block_size,
+            base,
+            restart,
+        })
     }
 
-    /// The same order, but over when the workers that share `taken` had `ops` operations together.
+    /// The same sequence, ending when the workers that share `taken` had `ops` operations together.
     pub(crate) fn together(self, taken: &'a AtomicU64, ops: u64) -> Self {
         Self { left: ops, taken: Some(taken), ..self }
     }
 
-    /// The next operation; `None` when the bound of the stream is reached, which never happens
-    /// where that is a time.
+    /// Next operation; `None` when the bound of the stream is reached, never if that is a time.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Visit> {
+    pub(crate) fn next(&mut self) -> Option<PlannedOp> {
         let left = match self.taken {
             None => self.left.checked_sub(1)?,
-            // Nothing else depends on who takes which.
+            // Nothing else depends on the assignment of operations to workers.
             Some(taken) if taken.fetch_add(1, Relaxed) < self.left => self.left,
             Some(_) => return None,
         };
-        let visit = match self.visit() {
-            Some(visit) => visit,
+        let next_in_pass = match self.next_in_pass() {
+            Some(next_in_pass) => next_in_pass,
             None => self.start_over()?,
         };
         self.left = left;
-        Some(visit)
+        Some(next_in_pass)
     }
 
-    /// The next operation of this pass.
+    /// Next operation of this pass.
     #[inline]
-    fn visit(&mut self) -> Option<Visit> {
+    fn next_in_pass(&mut self) -> Option<PlannedOp> {
         let random = &mut self.random;
         let mut back = false;
         let count = match self.lengths {
             None => 1,
             Some(lengths) => lengths.draw(random),
         };
-        let place = match &mut self.places {
-            Places::Forward(order) => order.next(count),
-            Places::Backward(order) => order.next(count),
-            Places::Same(order) => order.next(count),
-            Places::Stride(order) => order.next(count),
-            Places::Shuffled(order) => order.next(count),
-            Places::Permuted(order) => order.next(count),
-            Places::Uniform(order) => order.next(random, count),
-            Places::Skewed(order) => order.next(random, count),
-            Places::Tickets(order) => {
+        let place = match &mut self.positions {
+            PassOrder::Forward(order) => order.next(count),
+            PassOrder::Backward(order) => order.next(count),
+            PassOrder::Same(order) => order.next(count),
+            PassOrder::Stride(order) => order.next(count),
+            PassOrder::IozonePermutation(order) => order.next(count),
+            PassOrder::Permutation(order) => order.next(count),
+            PassOrder::Uniform(order) => order.next(random, count),
+            PassOrder::Skewed(order) => order.next(random, count),
+            PassOrder::Tickets(order) => {
                 let (place, ticket) = order.next(random, count)?;
                 back = ticket;
                 Some(place)
             }
-            Places::Listed(order) => {
-                let visit = order.next()?;
-                return Some(Visit { offset: self.base + visit.offset, ..*visit });
+            PassOrder::Listed(order) => {
+                let next_in_pass = order.next()?;
+                return Some(PlannedOp {
+                    offset: self.base + next_in_pass.offset,
+                    ..*next_in_pass
+                });
             }
         }?;
         let kind = |reads| if reads { Kind::Read } else { Kind::Write };
-        let kind = match self.way {
-            Way::Always(kind) => kind,
-            Way::Mixed(read) => kind(read.happens(random)),
-            Way::Ticket => kind(!back),
+        let kind = match self.direction {
+            DirectionSource::Always(kind) => kind,
+            DirectionSource::Mixed(read) => kind(read.happens(random)),
+            DirectionSource::Ticket => kind(!back),
         };
         #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer in memory")]
-        let len = (place.count * self.record) as usize;
-        Some(Visit { offset: self.base + place.first * self.record, len, kind })
+        let len = (place.count * self.block_size) as usize;
+        Some(PlannedOp { offset: self.base + place.first * self.block_size, len, kind })
     }
 
     #[cold]
-    fn start_over(&mut self) -> Option<Visit> {
-        if self.again.once {
+    fn start_over(&mut self) -> Option<PlannedOp> {
+        if self.restart.once {
             return None;
         }
-        self.again.pass += 1;
-        (self.random, self.places) = self.again.begin();
-        self.visit()
+        self.restart.pass += 1;
+        (self.random, self.positions) = self.restart.begin();
+        self.next_in_pass()
     }
 }
 
-/// A small number as an index, for tests.
+/// Small number as an index, for tests.
 #[cfg(test)]
 fn index(number: u64) -> usize {
     usize::try_from(number).unwrap()

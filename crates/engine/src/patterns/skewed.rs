@@ -1,59 +1,59 @@
-//! Orders with favorites: Zipf's law, the self-similar law, and a hot zone.
+//! Skewed patterns: Zipf's law, the self-similar law, and a hotspot.
 //!
-//! All three are one table of ranges of ranks with a weight each: a range is chosen by weight
+//! All three are one table of ranges of ranks with a weight each: a range is drawn by weight
 //! ([`Alias`]), a rank within it uniformly. Rank 0 is the most popular.
 //!
-//! # The laws
+//! # Laws
 //!
-//! - Zipf: rank r has weight `(r + 1)^-theta`. A range of ranks has the integral of `x^-theta` from
-//!   half a rank before its first to half a rank behind its last, counting ranks from 1; by the
-//!   error of the midpoint rule that is within a share of `theta (theta + 1) / (24 * 1024^2)` of
-//!   the sum, which is below 5e-6.
+//! - Zipf: rank r has weight `(r + 1)^-theta`. The weight of a range of ranks is the integral of
+//!   `x^-theta` from half a rank before its first to half a rank after its last, counting ranks
+//!   from 1. By the error of the midpoint rule, this is within a fraction of `theta (theta + 1) /
+//!   (24 * 1024^2)` of the sum, below 5e-6.
 //! - Self-similar (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD
-//!   1994): ranks below x have the share `(x / n)^e` of the visits, where
-//!   `e = ln(1 - share) / ln(share)`. With x = share * n that is `1 - share`, and so it is again
-//!   within these. Weights are exact.
-//! - Hot: two ranges, the hot zone of `round(space * n)` records (at least 1, and at least 1 cold
-//!   one unless the part is a single record), and the cold one.
+//!   1994): ranks below x get the fraction `(x / n)^e` of the accesses, where `e = ln(1 - h) /
+//!   ln(h)`. For x = h * n that is `1 - h`, and the same holds within these ranks. Weights are
+//!   exact.
+//! - Hotspot: two ranges, the hot one of `round(fraction * n)` blocks (at least 1, and at least 1
+//!   cold block unless the part is a single block), and the cold one.
 //!
-//! # The error
+//! # Error
 //!
-//! The first [`EXACT`] ranks have a range each. From there on ranges are [`GRAIN`]th parts of the
-//! rank they start at, so within a range, where all ranks are taken to be alike, the weights of the
-//! law differ by a factor of `(1 + 1/64)^theta` for Zipf, and a smaller one than that of theta = 1
-//! for the self-similar law: with theta = 1 every rank's weight is within 0.8 % of its law. Weights
-//! of whole ranges, and so the shares of all ranks up to the end of any, do not have this error. A
-//! part of 2^52 records takes 2900 ranges.
+//! The first [`EXACT`] ranks have a range each. Larger ranges are [`GRAIN`]th parts of the rank
+//! they start at. Within a range all ranks have the same probability, while the weights of the law
+//! differ by a factor of `(1 + 1/64)^theta` for Zipf, and by less than that of theta = 1 for the
+//! self-similar law: with theta = 1, every rank's weight is within 0.8 % of its law. Weights of
+//! whole ranges, and therefore the fractions of all ranks up to the end of a range, do not have
+//! this error. A part of 2^52 blocks takes 2900 ranges.
 //!
-//! # Where favorites are
+//! # Location of popular blocks
 //!
 //! Ranks of Zipf and the self-similar law are scattered over the part by a [`Bijection`] whose key
-//! is made from the seed of the stream alone, so workers that share a file share its favorites. The
-//! hot zone is where it says: at the start.
+//! depends only on the seed of the stream, so workers that share a file share its popular blocks.
+//! The hotspot is at the start.
 
 use fastrand::Rng;
-use model::phase::{Access, Stream};
+use model::phase::{AccessPattern, Stream};
 
 use super::{
-    Place,
+    BlockSpan,
     alias::Alias,
     bijection::Bijection,
     draw::{below, common},
 };
 
-/// Ranks that have a range of their own.
+/// Ranks with a range each.
 const EXACT: u64 = 1024;
-/// The part of its start that a longer range has.
+/// Divisor of the start of longer ranges that determines their length.
 const GRAIN: u64 = 64;
 
-/// Ranks next to each other.
+/// Consecutive ranks.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     start: u64,
     width: u64,
 }
 
-/// A law of popularity, ready to draw from.
+/// Prepared popularity law.
 #[derive(Debug)]
 pub(super) struct Skew {
     alias: Alias,
@@ -62,30 +62,30 @@ pub(super) struct Skew {
 }
 
 impl Skew {
-    /// Of a stream whose workers have parts of `n` records; `None` if its access has no favorites.
+    /// Law of a stream whose workers have parts of `n` blocks; `None` if its pattern is not skewed.
     pub(super) fn new(stream: &Stream, n: u64) -> Option<Self> {
-        let weighted = match stream.access {
-            Access::Zipf { theta } => zipf(n, theta),
-            Access::Pareto { share } => self_similar(n, share),
-            Access::Hot { space, visits } => hot(n, space, visits),
-            Access::Sequential
-            | Access::Backward
-            | Access::SameRecord
-            | Access::Stride { .. }
-            | Access::Shuffled
-            | Access::Permuted
-            | Access::Random
-            | Access::Append
-            | Access::Replay
-            | Access::Tickets => return None,
+        let weighted = match stream.access_pattern {
+            AccessPattern::Zipf { theta } => zipf(n, theta),
+            AccessPattern::Pareto { share } => self_similar(n, share),
+            AccessPattern::Hotspot { space, visits } => hot(n, space, visits),
+            AccessPattern::Sequential
+            | AccessPattern::Backward
+            | AccessPattern::SameBlock
+            | AccessPattern::Stride { .. }
+            | AccessPattern::IozonePermutation
+            | AccessPattern::Permutation
+            | AccessPattern::Random
+            | AccessPattern::Append
+            | AccessPattern::Trace
+            | AccessPattern::Tickets => return None,
         };
         let (ranges, weights): (Vec<_>, Vec<_>) = weighted.into_iter().unzip();
-        let scattered = !matches!(stream.access, Access::Hot { .. });
+        let scattered = !matches!(stream.access_pattern, AccessPattern::Hotspot { .. });
         let scatter = scattered.then(|| Bijection::new(n, &mut common(stream.seed)));
         Some(Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter })
     }
 
-    /// A record.
+    /// Draws a block.
     #[inline]
     fn draw(&self, random: &mut Rng) -> u64 {
         let range = self.ranges[self.alias.choose(random.u64(..))];
@@ -94,7 +94,7 @@ impl Skew {
     }
 }
 
-/// Ranks 0..n cut into ranges, with the weight of each.
+/// Ranges of the ranks 0..n, with the weight of each.
 fn weigh(n: u64, weight: impl Fn(Range) -> f64) -> Vec<(Range, f64)> {
     let mut weighted = Vec::new();
     let mut start = 0;
@@ -118,9 +118,9 @@ fn zipf(n: u64, theta: f64) -> Vec<(Range, f64)> {
     })
 }
 
-/// The integral of `x^-theta` from `from` over `width`. With t = 1 - theta that is
-/// `from^t ((to / from)^t - 1) / t`, or the logarithm of `to / from` where t is zero; written so
-/// that no digits are lost near it.
+/// Integral of `x^-theta` from `from` over `width`. With t = 1 - theta that is `from^t ((to /
+/// from)^t - 1) / t`, or the logarithm of `to / from` if t is zero; written so that no digits are
+/// lost near zero.
 fn integral(from: f64, width: f64, theta: f64) -> f64 {
     let (power, log) = (1.0 - theta, (width / from).ln_1p());
     let grown = if power == 0.0 { log } else { (power * log).exp_m1() / power };
@@ -143,7 +143,7 @@ fn self_similar(n: u64, share: f64) -> Vec<(Range, f64)> {
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "a share of the records, clamped to them"
+    reason = "a fraction of the blocks, clamped to them"
 )]
 fn hot(n: u64, space: f64, visits: f64) -> Vec<(Range, f64)> {
     let hot = ((space * n as f64).round() as u64).min(n.saturating_sub(1)).max(1);
@@ -161,21 +161,21 @@ fn hot(n: u64, space: f64, visits: f64) -> Vec<(Range, f64)> {
 pub(super) struct Skewed<'a> {
     skew: &'a Skew,
     left: u64,
-    records: u64,
+    blocks: u64,
 }
 
 impl<'a> Skewed<'a> {
-    /// `n` draws from `n` records.
+    /// `n` draws from `n` blocks.
     pub(super) fn new(skew: &'a Skew, n: u64) -> Self {
-        Self { skew, left: n, records: n }
+        Self { skew, left: n, blocks: n }
     }
 
-    /// `count` records, at most n, from the one drawn on or from as near before it as they fit.
+    /// `count` blocks, at most n, starting at the drawn one or as close before it as they fit.
     #[inline]
-    pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<Place> {
+    pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<BlockSpan> {
         self.left = self.left.checked_sub(1)?;
-        let first = self.skew.draw(random).min(self.records - count);
-        Some(Place { first, count })
+        let first = self.skew.draw(random).min(self.blocks - count);
+        Some(BlockSpan { first, count })
     }
 }
 

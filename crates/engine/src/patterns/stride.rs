@@ -1,50 +1,50 @@
-//! The classic stride, which walks the file in steps and comes round to its neighbors.
+//! IOzone's stride: traverses the file in steps and wraps to neighboring blocks.
 //!
-//! From record p the next is p + s. When p + 1 + s >= n - 1, the walk wraps: the first time to
-//! record 1, then to 2, and so on; when n <= s always to record 0. For n >= 21 and the usual stride
-//! of 17 that visits n - 2 distinct records: the last two are never touched.
+//! From block p the next is p + s. If p + 1 + s >= n - 1, the traversal wraps: first to block 1,
+//! then to 2, and so on; if n <= s, always to block 0. For n >= 21 and the default stride of 17
+//! that accesses n - 2 distinct blocks: the last two are never accessed.
 
-use super::Place;
+use super::BlockSpan;
 
-/// See the module.
+/// One pass; see the module.
 #[derive(Clone, Debug)]
 pub(super) struct Stride {
     position: u64,
     wraps: u64,
     stride: u64,
-    records: u64,
+    blocks: u64,
     left: u64,
 }
 
 impl Stride {
-    /// `n` visits in steps of `stride` records.
+    /// `n` operations in steps of `stride` blocks.
     pub(super) fn new(n: u64, stride: u64) -> Self {
-        Self { position: 0, wraps: 0, stride, records: n, left: n }
+        Self { position: 0, wraps: 0, stride, blocks: n, left: n }
     }
 
-    /// The next record and those behind it, `count` together or up to the end of the part.
+    /// Next block and those after it, `count` together or up to the end of the part.
     #[inline]
-    pub(super) fn next(&mut self, count: u64) -> Option<Place> {
+    pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         self.left = self.left.checked_sub(1)?;
         let first = self.position;
         self.advance();
-        Some(Place { first, count: count.min(self.records - first) })
+        Some(BlockSpan { first, count: count.min(self.blocks - first) })
     }
 
     #[inline]
     fn advance(&mut self) {
         let reach = self.position.saturating_add(1).saturating_add(self.stride);
-        // n >= 1 here, as `left` was at least 1.
-        if reach < self.records - 1 {
+        // n >= 1, because `left` was at least 1.
+        if reach < self.blocks - 1 {
             self.position += self.stride;
             return;
         }
-        // Wraps modulo n, without dividing in the loop: each wrap follows a visit, so it reaches n
-        // at most once.
+        // Wraps modulo n without a division in the loop: each wrap follows an operation, so it
+        // reaches n at most once.
         self.wraps += 1;
-        if self.wraps == self.records {
+        if self.wraps == self.blocks {
             self.wraps = 0;
         }
-        self.position = if self.records <= self.stride { 0 } else { self.wraps };
+        self.position = if self.blocks <= self.stride { 0 } else { self.wraps };
     }
 }

@@ -10,48 +10,52 @@ fn numbers(text: &str) -> Vec<u64> {
     text.split(' ').map(|number| number.parse().unwrap()).collect()
 }
 
-/// Reads of `n` records of 512 bytes in one file, and a piece of a record behind them.
-fn plan(access: Access, n: u64) -> Stream {
-    let (size, record) = (Bytes(n * 512 + 100), Bytes(512));
-    Stream { access, seed: 7, ..Stream::new(Files::One("f".into()), size, record) }
+/// Reads of `n` blocks of 512 bytes in one file, with a partial block after them.
+fn plan(access: AccessPattern, n: u64) -> Stream {
+    let (size, block) = (Bytes(n * 512 + 100), Bytes(512));
+    Stream {
+        access_pattern: access,
+        seed: 7,
+        ..Stream::new(FileSharing::One("f".into()), size, block)
+    }
 }
 
 fn with_lengths(lengths: &[(u32, u32)], plan: Stream) -> Stream {
-    let length = |(records, weight): &(u32, u32)| Length { records: *records, weight: *weight };
-    Stream { lengths: lengths.iter().map(length).collect(), ..plan }
+    let length = |(blocks, weight): &(u32, u32)| Length { blocks: *blocks, weight: *weight };
+    Stream { block_sizes: lengths.iter().map(length).collect(), ..plan }
 }
 
 fn split(workers: u32, plan: Stream) -> Stream {
-    Stream { files: Files::Split("f".into()), workers: Workers::threads(workers), ..plan }
+    Stream { files: FileSharing::Segmented("f".into()), workers: Workers::threads(workers), ..plan }
 }
 
-/// The first visits of a worker, at most so many.
-fn visits(plan: &Stream, worker: u32, most: usize) -> Vec<Visit> {
+/// First operations of a worker, at most `most`.
+fn visits(plan: &Stream, worker: u32, most: usize) -> Vec<PlannedOp> {
     let prepared = Prepared::new(plan).unwrap();
     let mut order = Order::new(plan, worker, 1000, &prepared).unwrap();
     let visits: Vec<_> = std::iter::from_fn(|| order.next()).take(most).collect();
     if visits.len() < most {
-        assert_eq!(order.next(), None, "what is over stays over");
+        assert_eq!(order.next(), None, "an ended sequence stays ended");
     }
     visits
 }
 
-/// First record and number of records of each visit of a bounded order.
+/// First block and number of blocks of each operation of a bounded sequence.
 fn spans(plan: &Stream, worker: u32) -> Vec<(u64, u64)> {
-    let span = |visit: &Visit| {
+    let span = |visit: &PlannedOp| {
         assert!(visit.offset.is_multiple_of(512) && visit.len > 0 && visit.len.is_multiple_of(512));
         (visit.offset / 512, visit.len as u64 / 512)
     };
     visits(plan, worker, usize::MAX).iter().map(span).collect()
 }
 
-/// The records of worker 0, one by one.
-fn records(plan: &Stream) -> Vec<u64> {
-    let record = |(first, count)| {
+/// Blocks of worker 0 in order.
+fn blocks(plan: &Stream) -> Vec<u64> {
+    let block = |(first, count)| {
         assert_eq!(count, 1);
         first
     };
-    spans(plan, 0).into_iter().map(record).collect()
+    spans(plan, 0).into_iter().map(block).collect()
 }
 
 fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
@@ -59,26 +63,26 @@ fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers
 }
 
-/// Every access that needs no list and stays in the file.
-const INSIDE: [Access; 11] = [
-    Access::Sequential,
-    Access::Backward,
-    Access::SameRecord,
-    Access::Stride { records: 17 },
-    Access::Shuffled,
-    Access::Permuted,
-    Access::Random,
-    Access::Zipf { theta: 0.99 },
-    Access::Pareto { share: 0.2 },
-    Access::Hot { space: 0.1, visits: 0.9 },
-    Access::Tickets,
+/// All patterns that need no trace and stay inside the file.
+const INSIDE: [AccessPattern; 11] = [
+    AccessPattern::Sequential,
+    AccessPattern::Backward,
+    AccessPattern::SameBlock,
+    AccessPattern::Stride { blocks: 17 },
+    AccessPattern::IozonePermutation,
+    AccessPattern::Permutation,
+    AccessPattern::Random,
+    AccessPattern::Zipf { theta: 0.99 },
+    AccessPattern::Pareto { share: 0.2 },
+    AccessPattern::Hotspot { space: 0.1, visits: 0.9 },
+    AccessPattern::Tickets,
 ];
 
-/// Those of them that are drawn.
+/// Random ones of these.
 const DRAWN: std::ops::Range<usize> = 5..11;
 
 #[test]
-fn the_shuffled_order_is_the_published_one() {
+fn the_iozone_permutation_is_the_published_one() {
     for (n, order) in [
         (4, "0 3 1 2"),
         (8, "3 7 2 5 6 1 0 4"),
@@ -88,12 +92,12 @@ fn the_shuffled_order_is_the_published_one() {
             "3 31 5 9 18 11 22 16 8 17 28 19 30 13 26 21 2 0 29 4 12 15 7 6 20 10 25 27 24 14 23 1",
         ),
     ] {
-        assert_eq!(records(&plan(Access::Shuffled, n)), numbers(order), "n = {n}");
+        assert_eq!(blocks(&plan(AccessPattern::IozonePermutation, n)), numbers(order), "n = {n}");
     }
 }
 
 #[test]
-fn long_shuffled_orders_begin_and_end_as_published() {
+fn long_iozone_permutations_begin_and_end_as_published() {
     for (n, first, last) in [
         (64, "1 55 28 7 18 58 39 3 22 0 34 10", "51 6 2"),
         (1024, "505 56 602 672 161 94 231 572 891 127 226 994", "290 272 65"),
@@ -103,33 +107,33 @@ fn long_shuffled_orders_begin_and_end_as_published() {
             "53281 34409 3384",
         ),
     ] {
-        let order = records(&plan(Access::Shuffled, n));
+        let order = blocks(&plan(AccessPattern::IozonePermutation, n));
         assert!(order.starts_with(&numbers(first)), "n = {n}");
         assert!(order.ends_with(&numbers(last)), "n = {n}");
     }
 }
 
 #[test]
-fn only_the_shuffled_order_costs_memory() {
-    assert_eq!(permutation(Access::Sequential, u64::MAX), Ok(Vec::new()));
-    assert!(permutation(Access::Shuffled, u64::MAX).is_err());
+fn only_the_iozone_permutation_takes_memory() {
+    assert_eq!(permutation(AccessPattern::Sequential, u64::MAX), Ok(Vec::new()));
+    assert!(permutation(AccessPattern::IozonePermutation, u64::MAX).is_err());
 }
 
 #[test]
 fn the_stride_is_the_published_one() {
     let published = "0 17 1 18 2 19 3 20 4 21 5 22 6 23 7 24 8 25 9 26 10 27 11 28 12 29 13 14 15 \
                      16 17 18";
-    assert_eq!(records(&plan(Access::Stride { records: 17 }, 32)), numbers(published));
+    assert_eq!(blocks(&plan(AccessPattern::Stride { blocks: 17 }, 32)), numbers(published));
 }
 
 #[test]
-fn a_short_file_is_strided_in_place() {
-    assert_eq!(records(&plan(Access::Stride { records: 17 }, 17)), [0; 17]);
-    assert_eq!(records(&plan(Access::Stride { records: 17 }, 1)), [0]);
+fn a_short_file_is_strided_at_block_0() {
+    assert_eq!(blocks(&plan(AccessPattern::Stride { blocks: 17 }, 17)), [0; 17]);
+    assert_eq!(blocks(&plan(AccessPattern::Stride { blocks: 17 }, 1)), [0]);
 }
 
-/// The rule of the stride, written down as it is told, division and all.
-fn stride_as_told(n: u64, stride: u64) -> Vec<u64> {
+/// Direct implementation of the stride rule, with division.
+fn stride_by_rule(n: u64, stride: u64) -> Vec<u64> {
     let (mut position, mut wrap, mut order) = (0, 0, Vec::new());
     for _ in 0..n {
         order.push(position);
@@ -144,10 +148,10 @@ fn stride_as_told(n: u64, stride: u64) -> Vec<u64> {
 }
 
 #[test]
-fn appends_follow_each_other_from_the_end_on() {
-    let mut plan = plan(Access::Append, 3);
+fn appends_are_adjacent_from_the_end_of_the_file() {
+    let mut plan = plan(AccessPattern::Append, 3);
     (plan.direction, plan.bound) = (Direction::Write, Bound::Ops(7));
-    let visit = |i: u64| Visit { offset: 1000 + i * 512, len: 512, kind: Kind::Write };
+    let visit = |i: u64| PlannedOp { offset: 1000 + i * 512, len: 512, kind: Kind::Write };
     assert_eq!(visits(&plan, 0, 99), (0..7).map(visit).collect::<Vec<_>>());
     plan.bound = Bound::Once;
     assert_eq!(visits(&plan, 0, 99), (0..3).map(visit).collect::<Vec<_>>());
@@ -157,19 +161,23 @@ fn appends_follow_each_other_from_the_end_on() {
 }
 
 #[test]
-fn a_number_of_operations_starts_the_order_over() {
-    for access in [Access::Backward, Access::Shuffled, Access::Stride { records: 2 }] {
+fn a_number_of_operations_repeats_the_pattern() {
+    for access in [
+        AccessPattern::Backward,
+        AccessPattern::IozonePermutation,
+        AccessPattern::Stride { blocks: 2 },
+    ] {
         let once = plan(access, 10);
-        let pass = records(&once);
+        let pass = blocks(&once);
         for ops in [1, 9, 10, 11, 35] {
-            let order = records(&Stream { bound: Bound::Ops(ops), ..once.clone() });
+            let order = blocks(&Stream { bound: Bound::Ops(ops), ..once.clone() });
             assert!(order.iter().eq(pass.iter().cycle().take(index(ops))), "{access:?}, {ops}");
         }
     }
 }
 
 #[test]
-fn a_time_never_ends_an_order() {
+fn a_time_limit_does_not_end_a_pattern() {
     for access in INSIDE {
         let bound = Bound::Time { ramp: Nanos(0), run: Nanos(1) };
         let endless = Stream { bound, ..plan(access, 5) };
@@ -178,7 +186,7 @@ fn a_time_never_ends_an_order() {
 }
 
 #[test]
-fn what_is_drawn_differs_by_seed_worker_and_pass_and_by_nothing_else() {
+fn draws_depend_on_seed_worker_and_pass_only() {
     for access in &INSIDE[DRAWN] {
         let base = plan(*access, 500);
         let twice = Stream { bound: Bound::Ops(1000), ..base.clone() };
@@ -204,20 +212,20 @@ fn passes_of_workers_do_not_repeat_each_other() {
 }
 
 #[test]
-fn a_permuted_order_is_a_new_permutation_in_each_pass() {
-    let twice = Stream { bound: Bound::Ops(200), ..plan(Access::Permuted, 100) };
-    let order = records(&twice);
+fn each_pass_is_another_permutation() {
+    let twice = Stream { bound: Bound::Ops(200), ..plan(AccessPattern::Permutation, 100) };
+    let order = blocks(&twice);
     assert!(sorted(order[..100].to_vec()).into_iter().eq(0..100));
     assert!(sorted(order[100..].to_vec()).into_iter().eq(0..100));
 }
 
 #[test]
-fn a_random_order_is_uniform_with_one_length_and_with_several() {
+fn random_access_is_uniform_with_one_length_and_with_several() {
     let n = 100;
     for lengths in [&[][..], &[(10, 1)]] {
-        let plan = with_lengths(lengths, plan(Access::Random, n));
+        let plan = with_lengths(lengths, plan(AccessPattern::Random, n));
         let plan = Stream { bound: Bound::Ops(200_000), ..plan };
-        let fits = n - plan.longest().0 / 512 + 1;
+        let fits = n - plan.longest_operation().0 / 512 + 1;
         let mut counts = vec![0f64; index(fits)];
         for (first, _) in spans(&plan, 0) {
             counts[index(first)] += 1.0;
@@ -230,8 +238,8 @@ fn a_random_order_is_uniform_with_one_length_and_with_several() {
 }
 
 #[test]
-fn lengths_come_by_weight() {
-    let plan = with_lengths(&[(1, 1), (2, 2), (8, 7)], plan(Access::Random, 1000));
+fn lengths_follow_their_weights() {
+    let plan = with_lengths(&[(1, 1), (2, 2), (8, 7)], plan(AccessPattern::Random, 1000));
     let plan = Stream { bound: Bound::Ops(100_000), ..plan };
     let order = spans(&plan, 0);
     for (length, share) in [(1, 0.1f64), (2, 0.2), (8, 0.7)] {
@@ -243,17 +251,17 @@ fn lengths_come_by_weight() {
 }
 
 #[test]
-fn a_mixed_share_is_met_and_the_ends_are_pure() {
+fn mixed_directions_have_the_read_fraction() {
     for (share, tolerance) in [(0.7, 0.005), (0.001, 0.0004), (0.0, 0.0), (1.0, 0.0)] {
         let plan = Stream {
             direction: Direction::Mixed(share),
             bound: Bound::Ops(200_000),
-            ..plan(Access::Random, 64)
+            ..plan(AccessPattern::Random, 64)
         };
         let order = visits(&plan, 0, usize::MAX);
         let reads = order.iter().filter(|visit| visit.kind == Kind::Read).count();
         assert!((reads as f64 / 200_000.0 - share).abs() <= tolerance, "{share}: {reads}");
-        // A direction tells nothing of the place.
+        // The direction is independent of the position.
         let low: Vec<_> = order.iter().filter(|visit| visit.offset < 32 * 512).collect();
         let reads = low.iter().filter(|visit| visit.kind == Kind::Read).count();
         assert!((reads as f64 / low.len() as f64 - share).abs() <= 2.0 * tolerance);
@@ -263,7 +271,7 @@ fn a_mixed_share_is_met_and_the_ends_are_pure() {
 #[test]
 fn each_worker_keeps_its_direction() {
     for direction in [Direction::Read, Direction::Alternate, Direction::FirstRead(2)] {
-        let plan = Stream { direction, ..plan(Access::Random, 8) };
+        let plan = Stream { direction, ..plan(AccessPattern::Random, 8) };
         for worker in 0..4 {
             let kind = if direction.reads(worker) { Kind::Read } else { Kind::Write };
             assert!(visits(&plan, worker, 99).iter().all(|visit| visit.kind == kind));
@@ -272,20 +280,20 @@ fn each_worker_keeps_its_direction() {
 }
 
 #[test]
-fn sequential_workers_of_a_shared_file_all_go_over_the_whole() {
+fn sequential_workers_of_a_shared_file_each_cover_the_whole_file() {
     let shared = Stream {
-        files: Files::Shared("f".into()),
+        files: FileSharing::Shared("f".into()),
         workers: Workers::threads(3),
-        ..plan(Access::Sequential, 10)
+        ..plan(AccessPattern::Sequential, 10)
     };
     for worker in 0..3 {
-        assert!(spans(&shared, worker).into_iter().eq((0..10).map(|record| (record, 1))));
+        assert!(spans(&shared, worker).into_iter().eq((0..10).map(|block| (block, 1))));
     }
 }
 
 #[test]
-fn workers_of_a_split_file_never_meet() {
-    // Three records each; the last one of ten is nobody's.
+fn workers_of_a_segmented_file_do_not_overlap() {
+    // Three blocks each; the last one of ten is unused.
     for access in INSIDE {
         let plan = split(3, plan(access, 10));
         for worker in 0..3 {
@@ -298,54 +306,56 @@ fn workers_of_a_split_file_never_meet() {
 }
 
 #[test]
-fn a_part_without_records_has_no_operations() {
+fn a_part_without_blocks_has_no_operations() {
     for access in INSIDE {
         let plan = Stream { bound: Bound::Ops(5), ..split(4, plan(access, 3)) };
         assert_eq!(visits(&plan, 0, 9), [], "{access:?}");
     }
 }
 
-/// An access of those inside, small parameters included.
-fn access() -> impl Strategy<Value = Access> {
+/// Pattern that stays inside the file, including small parameters.
+fn access() -> impl Strategy<Value = AccessPattern> {
     prop_oneof![
         prop::sample::select(&INSIDE[..]),
-        (0u64..40).prop_map(|records| Access::Stride { records }),
-        (0.0f64..=10.0).prop_map(|theta| Access::Zipf { theta }),
-        (0.0001f64..0.4999).prop_map(|share| Access::Pareto { share }),
-        (0.001f64..0.999, 0.0f64..=1.0).prop_map(|(space, visits)| Access::Hot { space, visits }),
+        (0u64..40).prop_map(|blocks| AccessPattern::Stride { blocks }),
+        (0.0f64..=10.0).prop_map(|theta| AccessPattern::Zipf { theta }),
+        (0.0001f64..0.4999).prop_map(|share| AccessPattern::Pareto { share }),
+        (0.001f64..0.999, 0.0f64..=1.0)
+            .prop_map(|(space, visits)| AccessPattern::Hotspot { space, visits }),
     ]
 }
 
 proptest! {
     #[test]
     fn linear_orders_are_what_they_say(n in 1u64..3000) {
-        prop_assert!(records(&plan(Access::Sequential, n)).into_iter().eq(0..n));
-        prop_assert!(records(&plan(Access::Backward, n)).into_iter().eq((0..n).rev()));
-        prop_assert!(records(&plan(Access::SameRecord, n)).into_iter().eq((0..n).map(|_| 0)));
+        prop_assert!(blocks(&plan(AccessPattern::Sequential, n)).into_iter().eq(0..n));
+        prop_assert!(blocks(&plan(AccessPattern::Backward, n)).into_iter().eq((0..n).rev()));
+        prop_assert!(blocks(&plan(AccessPattern::SameBlock, n)).into_iter().eq((0..n).map(|_| 0)));
     }
 
     #[test]
-    fn permutations_visit_each_record_once(n in 1u64..3000) {
-        prop_assert!(sorted(records(&plan(Access::Shuffled, n))).into_iter().eq(0..n));
-        prop_assert!(sorted(records(&plan(Access::Permuted, n))).into_iter().eq(0..n));
+    fn permutations_contain_each_block_once(n in 1u64..3000) {
+        let iozone = blocks(&plan(AccessPattern::IozonePermutation, n));
+        prop_assert!(sorted(iozone).into_iter().eq(0..n));
+        prop_assert!(sorted(blocks(&plan(AccessPattern::Permutation, n))).into_iter().eq(0..n));
     }
 
     #[test]
     fn the_stride_follows_its_rule(n in 1u64..3000, stride in 0u64..40) {
-        let order = records(&plan(Access::Stride { records: stride }, n));
-        prop_assert!(order.iter().all(|record| *record < n));
-        prop_assert_eq!(order, stride_as_told(n, stride));
+        let order = blocks(&plan(AccessPattern::Stride { blocks: stride }, n));
+        prop_assert!(order.iter().all(|block| *block < n));
+        prop_assert_eq!(order, stride_by_rule(n, stride));
     }
 
     #[test]
-    fn the_usual_stride_skips_two_records(n in 21u64..3000) {
-        let mut order = sorted(records(&plan(Access::Stride { records: 17 }, n)));
+    fn the_default_stride_skips_two_blocks(n in 21u64..3000) {
+        let mut order = sorted(blocks(&plan(AccessPattern::Stride { blocks: 17 }, n)));
         order.dedup();
         prop_assert_eq!(order.len() as u64, n - 2);
     }
 
     #[test]
-    fn every_operation_lies_within_the_part(
+    fn every_operation_is_inside_the_part(
         access in access(),
         n in 40u64..400,
         workers in 1u32..5,
@@ -360,8 +370,8 @@ proptest! {
             for (first, count) in &order {
                 prop_assert!(*first >= start && first + count <= start + part);
             }
-            if matches!(access, Access::Sequential | Access::Backward) {
-                // End to end, each record once.
+            if matches!(access, AccessPattern::Sequential | AccessPattern::Backward) {
+                // Adjacent, each block once.
                 let mut covered: Vec<u64> =
                     order.iter().flat_map(|(first, count)| *first..first + count).collect();
                 covered.sort_unstable();
@@ -386,24 +396,25 @@ proptest! {
     }
 }
 
-/// Places and directions of so many updates with tickets.
+/// Positions and directions of `ops` updates with tickets.
 fn tickets(n: u64, worker: u32, ops: u64) -> Vec<(u64, Kind)> {
     let plan = Stream {
         direction: Direction::Update(0.5),
         bound: Bound::Ops(ops),
-        ..plan(Access::Tickets, n)
+        ..plan(AccessPattern::Tickets, n)
     };
     let visits = visits(&plan, worker, usize::MAX);
     visits.iter().map(|visit| (visit.offset / 512, visit.kind)).collect()
 }
 
 #[test]
-fn tickets_decide_places_and_updates_by_their_value() {
-    // Of ten times so many records a place tells the last digit of its ticket.
+fn tickets_determine_positions_and_updates() {
+    // With ten times as many blocks, a position determines the last digit of its ticket.
     for (place, kind) in tickets(40, 0, 2000) {
         assert_eq!(kind == Kind::Write, place.is_multiple_of(10), "place {place}");
     }
-    // An even number tells whether a ticket is even, an odd one that has no factor 5 nothing.
+    // An even number of blocks determines if a ticket is even, an odd number without factor 5
+    // nothing.
     let written = |n| {
         let written = tickets(n, 0, 4000).into_iter().filter(|(_, kind)| *kind == Kind::Write);
         let mut counts = vec![0u64; index(n)];
@@ -416,17 +427,17 @@ fn tickets_decide_places_and_updates_by_their_value() {
     // A tenth on average, with a standard deviation of 19.
     let all: u64 = even.iter().sum();
     assert!((300..500).contains(&all), "{all} of 4000");
-    assert_ne!(tickets(40, 0, 50), tickets(40, 1, 50), "workers draw for themselves");
+    assert_ne!(tickets(40, 0, 50), tickets(40, 1, 50), "workers draw independently");
     assert_eq!(tickets(40, 1, 50), tickets(40, 1, 50));
 }
 
 #[test]
-fn tickets_are_uniform_over_the_records() {
+fn tickets_are_uniform_over_the_blocks() {
     let mut counts = [0f64; 50];
     for (place, _) in tickets(50, 3, 50_000) {
         counts[index(place)] += 1.0;
     }
     let chi: f64 = counts.iter().map(|count| (count - 1000.0).powi(2) / 1000.0).sum();
-    // 49 degrees of freedom: beyond 110 once in a million seeds.
+    // 49 degrees of freedom: above 110 once in a million seeds.
     assert!(chi < 110.0, "{chi}");
 }

@@ -1,48 +1,48 @@
-//! Tickets: numbers whose remainders decide both the place and what is done there.
+//! Tickets: random numbers whose remainders determine both the position and the operation.
 
 use fastrand::Rng;
 
-use super::Place;
+use super::BlockSpan;
 
-/// Of an update with tickets, those that are multiples of this are written back.
+/// Updates with tickets that are multiples of this are written back.
 const WRITTEN_BACK: u64 = 10;
 
 /// One pass of draws.
 #[derive(Debug)]
 pub(super) struct Tickets {
     left: u64,
-    records: u64,
-    // ceil(2^64 / records), or 0 for one record; of no use where there are 2^31 or more.
+    blocks: u64,
+    // ceil(2^64 / blocks), or 0 for one block; unused for 2^31 blocks or more.
     inverse: u64,
 }
 
 impl Tickets {
-    /// `n` draws from `n` records.
+    /// `n` draws from `n` blocks.
     pub(super) fn new(n: u64) -> Self {
-        Self { left: n, records: n, inverse: (u64::MAX / n.max(1)).wrapping_add(1) }
+        Self { left: n, blocks: n, inverse: (u64::MAX / n.max(1)).wrapping_add(1) }
     }
 
-    /// The place of the next ticket, and whether an update writes it back. Operations of several
-    /// records are moved back until they fit.
+    /// Position of the next ticket, and true if an update writes it back. Operations of several
+    /// blocks are moved back until they fit.
     #[inline]
-    pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<(Place, bool)> {
+    pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<(BlockSpan, bool)> {
         self.left = self.left.checked_sub(1)?;
-        // The upper 31 bits: the range of rand(3) in the C library of GNU.
+        // Upper 31 bits: the range of rand(3) in the GNU C library.
         let ticket = random.u64(..) >> 33;
-        let first = self.remainder(ticket).min(self.records - count);
-        Some((Place { first, count }, ticket.is_multiple_of(WRITTEN_BACK)))
+        let first = self.remainder(ticket).min(self.blocks - count);
+        Some((BlockSpan { first, count }, ticket.is_multiple_of(WRITTEN_BACK)))
     }
 
-    /// `ticket mod records` without a division: the fraction that the product with the inverse
-    /// leaves, times the divisor (Lemire, Kaser, and Kurz, "Faster remainder by direct
-    /// computation", Software: Practice and Experience 49(6), 2019; exact for numbers of 32 bits).
+    /// `ticket mod blocks` without a division: the fraction of the product with the inverse, times
+    /// the divisor (Lemire, Kaser, and Kurz, "Faster remainder by direct computation", Software:
+    /// Practice and Experience 49(6), 2019; exact for 32-bit numbers).
     #[inline]
     fn remainder(&self, ticket: u64) -> u64 {
-        if self.records > ticket {
+        if self.blocks > ticket {
             return ticket;
         }
         let fraction = u128::from(self.inverse.wrapping_mul(ticket));
-        ((fraction * u128::from(self.records)) >> 64) as u64
+        ((fraction * u128::from(self.blocks)) >> 64) as u64
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a client does when a call is refused, and the calls that have no safe form.
-#![expect(unsafe_code, reason = "locks of ranges have no safe form (fcntl(2))")]
+//! Classification of failed calls of a client, and calls without a safe form.
+#![expect(unsafe_code, reason = "range locks have no safe form (fcntl(2))")]
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -7,37 +7,37 @@ use rustix::io::Errno;
 
 use crate::error::Operation;
 
-/// A refusal that ends the replay.
+/// Failure that ends the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// What was being done.
+    /// Operation that failed.
     pub(super) operation: Operation,
-    /// The kernel's answer.
+    /// Error of the system call.
     pub(super) errno: Errno,
 }
 
-/// Whether nothing that follows this refusal would mean anything: there is no room, the device or
-/// the filesystem is broken, or the process may open no more files.
-pub(super) fn spoils(errno: Errno) -> bool {
+/// True if operations after this error would be meaningless: no space is left, the device or the
+/// filesystem is broken, or the process has too many open files.
+pub(super) fn is_fatal(errno: Errno) -> bool {
     const SPOILING: [Errno; 6] =
         [Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::ROFS, Errno::MFILE, Errno::NFILE];
     SPOILING.contains(&errno)
 }
 
-/// What a call answered; `None` for a refusal that a load file can have.
+/// Result of a call; `None` for an error that may be expected by a loadfile.
 #[inline]
-pub(super) fn judged<T>(
+pub(super) fn classify<T>(
     operation: Operation,
     answer: Result<T, Errno>,
 ) -> Result<Option<T>, Refused> {
     match answer {
         Ok(value) => Ok(Some(value)),
-        Err(errno) if spoils(errno) => Err(Refused { operation, errno }),
+        Err(errno) if is_fatal(errno) => Err(Refused { operation, errno }),
         Err(_) => Ok(None),
     }
 }
 
-/// Makes an interrupted call again.
+/// Repeats an interrupted call.
 #[inline]
 pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
@@ -48,17 +48,17 @@ pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
     }
 }
 
-/// What is done to the lock of a range.
+/// Operation on a range lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lock {
-    /// It is taken, for writing, as soon as nobody else has it.
+    /// Take the lock for writing; waits until it is free.
     Take,
-    /// It is given back.
+    /// Release the lock.
     Give,
 }
 
-/// `F_SETLKW` of fcntl(2). The owner is the process, or a thread with a table of descriptors of its
-/// own (`files_struct`, fs/locks.c).
+/// `F_SETLKW` of fcntl(2). The owner is the process, or a thread with a separate descriptor table
+/// (`files_struct`, fs/locks.c).
 pub(super) fn lock(file: &OwnedFd, lock: Lock, offset: u64, len: u64) -> Result<(), Errno> {
     let kind = match lock {
         Lock::Take => libc::F_WRLCK,

@@ -1,4 +1,4 @@
-//! Refuses replays that contradict themselves, before anything is touched.
+//! Rejects invalid replays before anything is changed.
 
 use model::{
     Bytes, Nanos,
@@ -8,56 +8,50 @@ use model::{
 use super::Program;
 use crate::{Context, EngineError};
 
-/// Makes sure that the replay can be run, whatever its load file holds.
+/// Checks the parameters of a replay, without its loadfile.
 pub(super) fn check(replay: &Replay, context: &Context<'_>) -> Result<(), EngineError> {
     if replay.workers.count == 0 {
-        return refuse("it has no clients", "use at least one");
+        return reject("clients is 0", "set it to at least 1");
     }
     if replay.workers.kind == WorkerKind::Process && context.worker_command.is_empty() {
-        return refuse("it wants processes and has no command for them", "use threads");
+        return reject("worker processes are not available", "use worker_type thread");
     }
     if replay.workers.stonewall != Stonewall::Off {
-        return refuse(
-            "its clients end by the first of them",
-            "let them end by time, or each at the end of the load file",
-        );
+        return reject("replays do not support stonewall", "set stonewall to off");
     }
     match replay.until {
-        Until::Replayed(0) => return refuse("it is never replayed", "replay it at least once"),
+        Until::Replayed(0) => return reject("replay_count is 0", "use at least 1"),
         Until::Time { run: Nanos(0), .. } => {
-            return refuse("nothing of it counts", "give a time for what counts");
+            return reject("runtime is 0", "use a longer runtime");
         }
         Until::Replayed(_) | Until::Time { .. } => {}
     }
     if replay.rate == Some(Bytes(0)) {
-        return refuse("its rate is zero", "give the bytes a second of each client, or no rate");
+        return reject("rate is 0", "use bytes per second and client, or no rate");
     }
-    if replay.rate.is_some() && replay.paced {
-        return refuse(
-            "its clients have a rate, and begin at the times of the load file",
-            "leave one of both out",
-        );
+    if replay.rate.is_some() && replay.use_timestamps {
+        return reject("rate and use_timestamps are both set", "use only one of them");
     }
-    if matches!(replay.load, Load::Office { iterations: 0, .. }) {
-        return refuse("its load is empty", "use at least one iteration");
+    if matches!(replay.loadfile, Load::Office { iterations: 0, .. }) {
+        return reject("the built-in loadfile has no iterations", "use at least 1");
     }
     Ok(())
 }
 
-/// The same with what its load file holds.
+/// Checks the parameters of a replay with its loadfile.
 pub(super) fn check_program(replay: &Replay, program: &Program) -> Result<(), EngineError> {
     if program.ops().is_empty() {
-        return refuse("its load file has no operations", "use another load file");
+        return reject("the loadfile has no operations", "use another loadfile");
     }
-    if replay.paced && !program.stamped() {
-        return refuse(
-            "its load file has no times at which operations begin",
-            "use one whose lines begin with seconds, or leave the pace out",
+    if replay.use_timestamps && !program.timestamped() {
+        return reject(
+            "the loadfile has no timestamps",
+            "use a loadfile whose lines begin with seconds, or set use_timestamps to false",
         );
     }
     Ok(())
 }
 
-fn refuse(problem: &'static str, cure: &'static str) -> Result<(), EngineError> {
-    Err(EngineError::Replay { problem, cure })
+fn reject(problem: &'static str, hint: &'static str) -> Result<(), EngineError> {
+    Err(EngineError::Replay { problem, hint })
 }

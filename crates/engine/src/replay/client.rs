@@ -1,10 +1,9 @@
-//! What does the operations of a load file: a file server's calls for each of them.
+//! Client of a replay: executes the operations of a loadfile by the system calls of a file server.
 //!
-//! The mapping of operations to calls is that of the classic tool's file backend, as its traces
-//! show it. Every operation on a name begins with a look at it. Where it is not there, its
-//! directory is read until a name is found that differs in the case of letters at most, as a server
-//! must whose clients know no case; what was found makes no difference to the operation, it only
-//! costs.
+//! The mapping of operations to calls is that of dbench's file backend, as its traces show. Every
+//! operation on a name begins with a lookup of the name. If it does not exist, its directory is
+//! read until a name matches except for case, as in a server with case-insensitive clients. The
+//! result does not affect the operation, only its cost.
 
 use std::{
     ffi::{CStr, CString},
@@ -28,11 +27,11 @@ use rustix::{
 
 use super::{
     Program,
-    calls::{Lock, Refused, again, judged, lock},
+    calls::{Lock, Refused, again, classify, lock},
     names::Names,
     program::{Expected, NO_NAME, Op},
+    remove::{RemoveError, RemoveWalk, What},
     root::{self, Identity},
-    sweep::{Stuck, Sweep, What},
 };
 use crate::{
     error::{Fault, Memory, Operation},
@@ -40,64 +39,64 @@ use crate::{
     tree::Failure,
 };
 
-/// Modes of files, of directories that are opened, and of those that are made.
+/// Modes of files, of opened directories, and of created directories.
 const FILE: Mode = Mode::from_raw_mode(0o600);
 const OPENED: Mode = Mode::RWXU;
 const MADE: Mode = Mode::from_raw_mode(0o777);
 
-/// How a directory is opened to be read.
+/// Flags for opening a directory to read it.
 const LISTED: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Bytes of entries that are read at once, as the C library does.
+/// Bytes of directory entries per call, as in the C library.
 const LISTING: usize = 32768;
 
-/// Create disposition: a file that is not there is made (`FILE_CREATE`), or one that is there is
-/// made empty (`FILE_OVERWRITE`, `FILE_OVERWRITE_IF`); \[MS-SMB2\] 2.2.13.
+/// Create disposition: create a missing file (`FILE_CREATE`), or truncate an existing one
+/// (`FILE_OVERWRITE`, `FILE_OVERWRITE_IF`); \[MS-SMB2\] 2.2.13.
 const CREATE: u32 = 2;
 const OVERWRITE: [u32; 2] = [4, 5];
-/// Create option: it is a directory (`FILE_DIRECTORY_FILE`).
+/// Create option: a directory (`FILE_DIRECTORY_FILE`).
 const DIRECTORY: u32 = 1;
 
-/// The attribute of a new file, and how much it holds, as the classic tool's.
+/// Attribute of a new file, and its size, as in dbench.
 const ATTRIBUTE: &CStr = c"user.fslab.attributes";
 const VALUE: [u8; 44] = [0; 44];
 
-/// Seconds that the times of last access and modification are set back.
+/// Seconds by which the times of last access and modification are set back.
 const ACCESSED: i64 = 10;
 const MODIFIED: i64 = 12;
 
-/// How an operation went.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// Whether as the load file has it.
+    /// True if the status is that of the loadfile.
     pub(super) expected: bool,
-    /// Bytes that were asked for by a read or write which was made and not refused. One that was
-    /// short counts as a whole, as the classic tool has it.
+    /// Requested bytes of a read or write that did not fail. A short transfer counts completely, as
+    /// in dbench.
     pub(super) bytes: u64,
 }
 
-/// A client.
+/// Client of a replay.
 pub(super) struct Client {
     root: OwnedFd,
     path: PathBuf,
-    // Where below the name of its operation a walk was refused.
+    // Path below the name of its operation at which a tree walk failed.
     below: PathBuf,
     names: Names,
-    // Absolute paths, where there are attributes: their calls know no directories.
+    // Absolute paths, if attributes are used: these calls have no directory argument.
     whole: Box<[CString]>,
     files: Box<[Option<OwnedFd>]>,
     resolve: bool,
     durability: Durability,
     attributes: bool,
-    // Never written to, so it takes no memory but the page of zeros that all have.
+    // Never written, so only the shared page of zeros is used.
     zeros: Box<[u8]>,
     buffer: Box<[u8]>,
     listing: Box<[MaybeUninit<u8>]>,
 }
 
 impl Client {
-    /// Opens the root and makes the names.
+    /// Opens the root and prepares the names.
     pub(super) fn new(
         replay: &Replay,
         program: &Program,
@@ -113,7 +112,7 @@ impl Client {
             .and_then(|zeros| Some((zeros, memory(program)?)))
             .ok_or_else(|| Failure { fault: short(program), path: path.clone() })?;
         let count = u32::try_from(program.names().len()).expect("their indices are of 32 bits");
-        let whole = if replay.attributes { 0..count } else { 0..0 };
+        let whole = if replay.xattr { 0..count } else { 0..0 };
         let absolute = |name| {
             let path = names.joined(&path, name);
             CString::new(path.as_os_str().as_bytes()).expect("no part has a NUL")
@@ -124,7 +123,7 @@ impl Client {
             files: (0..program.slots()).map(|_| None).collect(),
             resolve: replay.resolve,
             durability: replay.durability,
-            attributes: replay.attributes,
+            attributes: replay.xattr,
             zeros,
             buffer,
             listing: vec![MaybeUninit::uninit(); LISTING].into(),
@@ -134,12 +133,12 @@ impl Client {
         })
     }
 
-    /// The directory below which it works.
+    /// Directory in which the client works.
     pub(super) fn root(&self) -> &Path {
         &self.path
     }
 
-    /// What an operation is about, for errors.
+    /// Path of an operation, for errors.
     pub(super) fn path(&self, op: &Op) -> PathBuf {
         match op.name {
             NO_NAME => self.path.clone(),
@@ -148,16 +147,16 @@ impl Client {
         }
     }
 
-    /// Closes what is open, before the load file begins anew.
+    /// Closes open files before the loadfile is repeated.
     pub(super) fn rewind(&mut self) {
         for file in self.files.iter_mut().filter_map(Option::take) {
             let _ = close(file);
         }
     }
 
-    /// Does an operation.
+    /// Executes an operation.
     #[inline]
-    pub(super) fn carry_out(&mut self, kind: ReplayOp, op: &Op) -> Result<Outcome, Refused> {
+    pub(super) fn execute(&mut self, kind: ReplayOp, op: &Op) -> Result<Outcome, Refused> {
         match kind {
             ReplayOp::ReadX => self.read(op),
             ReplayOp::WriteX => self.write(op),
@@ -180,7 +179,8 @@ impl Client {
         }
     }
 
-    /// Does an operation that moves no bytes; whether it went as the load file has it.
+    /// Executes an operation that moves no bytes. Returns true if the status is that of the
+    /// loadfile.
     #[inline]
     fn without_bytes(&mut self, kind: ReplayOp, op: &Op) -> Result<bool, Refused> {
         match kind {
@@ -190,11 +190,11 @@ impl Client {
             ReplayOp::Find => self.find(op),
             ReplayOp::Qfileinfo => self.query_file(op),
             ReplayOp::Qfsinfo => {
-                let told = judged(Operation::Examine, fstatvfs(&self.root))?;
-                Ok(op.expected().allows(told.is_some()))
+                let status = classify(Operation::Examine, fstatvfs(&self.root))?;
+                Ok(op.expected().allows(status.is_some()))
             }
             ReplayOp::Sfileinfo => self.set_times(op),
-            ReplayOp::Flush => self.on_file(op, Operation::Flush, |file| again(|| fsync(file))),
+            ReplayOp::Flush => self.on_file(op, Operation::Sync, |file| again(|| fsync(file))),
             ReplayOp::LockX | ReplayOp::UnlockX => {
                 let what = if kind == ReplayOp::LockX { Lock::Take } else { Lock::Give };
                 self.on_file(op, Operation::Lock, |file| {
@@ -206,22 +206,22 @@ impl Client {
             ReplayOp::Rmdir => self.unlink(op, Operation::RemoveDirectory, AtFlags::REMOVEDIR),
             ReplayOp::Mkdir => {
                 self.resolve(op.name)?;
-                // Whether it was there already is not looked at.
+                // Its existence is not checked.
                 let made = mkdirat(&self.root, self.names.path(op.name), MADE);
-                judged(Operation::MakeDirectory, made).map(|_| true)
+                classify(Operation::MakeDirectory, made).map(|_| true)
             }
             ReplayOp::Deltree => self.delete_tree(op),
-            // The loop sees to the first, and the caller to the others.
+            // The loop handles `Sleep`, and the caller reads and writes.
             ReplayOp::Sleep | ReplayOp::ReadX | ReplayOp::WriteX => Ok(true),
         }
     }
 
-    /// Looks at a name; whether it, or one that differs in the case of letters, is there.
+    /// Looks a name up. Returns true if it exists, or a name that differs only in case.
     fn resolve(&mut self, name: u32) -> Result<bool, Refused> {
-        let told = statat(&self.root, self.names.path(name), AtFlags::empty());
-        if judged(Operation::Examine, told)?.is_some() {
+        let status = statat(&self.root, self.names.path(name), AtFlags::empty());
+        if classify(Operation::Examine, status)?.is_some() {
             if self.attributes {
-                // Directories, and files of before, have none.
+                // Directories and older files have no attributes.
                 let _ = getxattr(&*self.whole[name as usize], ATTRIBUTE, &mut [0; VALUE.len()]);
             }
             return Ok(true);
@@ -247,7 +247,7 @@ impl Client {
         }
         flags.set(OFlags::TRUNC, OVERWRITE.contains(&op.size));
         if is_directory {
-            judged(Operation::MakeDirectory, mkdirat(&self.root, path, OPENED))?;
+            classify(Operation::MakeDirectory, mkdirat(&self.root, path, OPENED))?;
             flags = directory;
         }
         let mut opened = again(|| openat(&self.root, path, flags, FILE));
@@ -255,22 +255,22 @@ impl Client {
             is_directory = true;
             opened = again(|| openat(&self.root, path, directory, FILE));
         }
-        let Some(file) = judged(Operation::Open, opened)? else {
+        let Some(file) = classify(Operation::Open, opened)? else {
             return Ok(op.expected().allows(false));
         };
         let slot = self.files.get_mut(usize::from(op.slot));
         let (Some(slot), true) = (slot, op.expected().allows(true)) else {
-            // It was not to be there, so nobody will close it.
+            // The file was expected to be missing, so no operation closes it.
             let _ = close(file);
             return Ok(op.expected().allows(true));
         };
-        let told = fstat(&file);
+        let status = fstat(&file);
         if self.attributes && !is_directory {
             attribute(&file)?;
         }
         let before = slot.replace(file);
-        judged(Operation::Examine, told)?;
-        // One that was not closed, as its operation was not expected to go well.
+        classify(Operation::Examine, status)?;
+        // Still open, because its operation was not expected to succeed.
         before.map(close);
         Ok(true)
     }
@@ -280,7 +280,7 @@ impl Client {
         op.expected().allows(file.map(close).is_some_and(|closed| closed.is_ok()))
     }
 
-    /// Does something to an open file. One that could not be opened is as good as refused.
+    /// Runs a call on an open file. A file that could not be opened counts as a failure.
     #[inline]
     fn on_file<T>(
         &mut self,
@@ -291,18 +291,18 @@ impl Client {
         let Some(file) = opened(&self.files, op) else {
             return Ok(op.expected().allows(false));
         };
-        Ok(op.expected().allows(judged(operation, call(file))?.is_some()))
+        Ok(op.expected().allows(classify(operation, call(file))?.is_some()))
     }
 
     fn read(&mut self, op: &Op) -> Result<Outcome, Refused> {
         let Some(file) = opened(&self.files, op) else { return Ok(not_open(op)) };
         let buffer = &mut self.buffer[..op.size as usize];
-        let read = judged(Operation::Read, again(|| pread(file, &mut *buffer, op.offset)))?;
+        let read = classify(Operation::Read, again(|| pread(file, &mut *buffer, op.offset)))?;
         let expected = match op.expected() {
-            // Load files of version 5 may leave how much there was at zero: it is not told.
+            // Loadfiles of version 5 may contain zero for an unknown number of bytes.
             Expected::Success if op.second == 0 => read.is_some(),
             Expected::Success => read == Some(op.second as usize),
-            // A server answers a read beyond the end with an error.
+            // A server returns an error for a read beyond the end.
             Expected::Failure => read.is_none_or(|bytes| bytes == 0),
             Expected::Any => true,
         };
@@ -314,8 +314,9 @@ impl Client {
         let (mut done, size) = (0, op.size as usize);
         loop {
             let (rest, offset) = (&self.zeros[done..size], op.offset + done as u64);
-            match judged(Operation::Write, again(|| pwrite(file, rest, offset)))? {
-                // A filesystem that gets full writes what has room, and says why next time.
+            match classify(Operation::Write, again(|| pwrite(file, rest, offset)))? {
+                // A filesystem that becomes full writes what fits, and returns the error in the
+                // next call.
                 Some(written) if written > 0 => done += written,
                 Some(_) | None => break,
             }
@@ -324,7 +325,7 @@ impl Client {
             }
         }
         if self.durability.writes {
-            judged(Operation::Flush, again(|| fsync(file)))?;
+            classify(Operation::Sync, again(|| fsync(file)))?;
         }
         let whole = done == size;
         let bytes = if whole { op.size.into() } else { 0 };
@@ -334,11 +335,11 @@ impl Client {
     fn query_file(&mut self, op: &Op) -> Result<bool, Refused> {
         let attributes = self.attributes;
         self.on_file(op, Operation::Examine, |file| {
-            let told = fstat(file)?;
+            let status = fstat(file)?;
             if attributes {
                 let _ = fgetxattr(file, ATTRIBUTE, &mut [0; VALUE.len()]);
             }
-            Ok(told)
+            Ok(status)
         })
     }
 
@@ -349,22 +350,22 @@ impl Client {
         if self.attributes {
             let _ = fgetxattr(file, ATTRIBUTE, &mut [0; VALUE.len()]);
         }
-        let Some(told) = judged(Operation::Examine, fstat(file))? else {
+        let Some(status) = classify(Operation::Examine, fstat(file))? else {
             return Ok(op.expected().allows(false));
         };
         let path = self.names.path(op.name);
-        let set = utimensat(&self.root, path, &set_back(&told), AtFlags::empty());
-        let set = judged(Operation::SetTimes, set)?;
+        let set = utimensat(&self.root, path, &set_back(&status), AtFlags::empty());
+        let set = classify(Operation::SetTimes, set)?;
         if self.attributes {
             let set = fsetxattr(file, ATTRIBUTE, &VALUE, XattrFlags::empty());
-            judged(Operation::SetAttribute, set)?;
+            classify(Operation::SetAttribute, set)?;
         }
         Ok(op.expected().allows(set.is_some()))
     }
 
     fn find(&mut self, op: &Op) -> Result<bool, Refused> {
         self.resolve(op.name)?;
-        // Without a wildcard it is a look at one name.
+        // Without a wildcard it is a lookup of one name.
         if op.second != NO_NAME {
             let mut left = op.size;
             let directory = self.names.path(op.second);
@@ -373,7 +374,7 @@ impl Client {
                 left == 0
             })?;
         }
-        // How many there were when the load file was recorded, it does not tell exactly.
+        // The loadfile does not contain the exact number of entries at the time of recording.
         Ok(true)
     }
 
@@ -382,7 +383,7 @@ impl Client {
         self.resolve(op.second)?;
         let (from, to) = (self.names.path(op.name), self.names.path(op.second));
         let renamed = renameat(&self.root, from, &self.root, to);
-        let renamed = judged(Operation::Rename, renamed)?.is_some();
+        let renamed = classify(Operation::Rename, renamed)?.is_some();
         self.flush_directory(op.second)?;
         Ok(op.expected().allows(renamed))
     }
@@ -390,12 +391,12 @@ impl Client {
     fn unlink(&mut self, op: &Op, operation: Operation, flags: AtFlags) -> Result<bool, Refused> {
         self.resolve(op.name)?;
         let gone = unlinkat(&self.root, self.names.path(op.name), flags);
-        let gone = judged(operation, gone)?.is_some();
+        let gone = classify(operation, gone)?.is_some();
         self.flush_directory(op.name)?;
         Ok(op.expected().allows(gone))
     }
 
-    /// Brings the directory of a name to the device, if the replay asks for that.
+    /// Syncs the directory of a name if the replay requests it.
     fn flush_directory(&self, name: u32) -> Result<(), Refused> {
         if !self.durability.directories {
             return Ok(());
@@ -403,19 +404,19 @@ impl Client {
         let path = self.names.path(self.names.parent(name));
         let opened =
             again(|| openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
-        if let Some(directory) = judged(Operation::Open, opened)? {
-            judged(Operation::Flush, again(|| fdatasync(&directory)))?;
+        if let Some(directory) = classify(Operation::Open, opened)? {
+            classify(Operation::Sync, again(|| fdatasync(&directory)))?;
             let _ = close(directory);
         }
         Ok(())
     }
 
-    /// Removes all files below a directory, if it is there.
+    /// Removes all files below a directory, if it exists.
     fn delete_tree(&mut self, op: &Op) -> Result<bool, Refused> {
         let opened = root::open_beneath(&self.root, self.names.path(op.name));
-        if let Some(directory) = judged(Operation::Open, opened)? {
-            let sweep = Sweep { what: What::Files, goes_on: &|| true, shallow: None };
-            sweep.below(directory).map_err(|Stuck { refused, below }| {
+        if let Some(directory) = classify(Operation::Open, opened)? {
+            let walk = RemoveWalk { what: What::Files, should_continue: &|| true, shallow: None };
+            walk.below(directory).map_err(|RemoveError { refused, below }| {
                 self.below = below;
                 refused
             })?;
@@ -424,19 +425,19 @@ impl Client {
     }
 }
 
-/// The file of a handle, if it could be opened.
+/// File of a handle, if it could be opened.
 #[inline]
 fn opened<'a>(files: &'a [Option<OwnedFd>], op: &Op) -> Option<&'a OwnedFd> {
     files.get(usize::from(op.slot))?.as_ref()
 }
 
-/// A read or write of a file that could not be opened: no call is made.
+/// Result of a read or write on a file that could not be opened: no call is made.
 #[cold]
 fn not_open(op: &Op) -> Outcome {
     Outcome { expected: op.expected().allows(false), bytes: 0 }
 }
 
-/// Reads a directory until an entry is the one; whether any was.
+/// Reads a directory until an entry matches. Returns true if one does.
 fn list(
     root: &OwnedFd,
     path: &CStr,
@@ -444,11 +445,11 @@ fn list(
     mut is_it: impl FnMut(&CStr) -> bool,
 ) -> Result<bool, Refused> {
     let opened = again(|| openat(root, path, LISTED, Mode::empty()));
-    let Some(directory) = judged(Operation::Open, opened)? else { return Ok(false) };
+    let Some(directory) = classify(Operation::Open, opened)? else { return Ok(false) };
     let mut found = false;
     let mut entries = RawDir::new(directory.as_fd(), listing);
     while let Some(entry) = entries.next() {
-        let Some(entry) = judged(Operation::List, entry)? else { break };
+        let Some(entry) = classify(Operation::List, entry)? else { break };
         if is_it(entry.file_name()) {
             found = true;
             break;
@@ -458,27 +459,27 @@ fn list(
     Ok(found)
 }
 
-/// Gives a file its attribute if it has none.
+/// Sets the attribute of a file unless it has one.
 fn attribute(file: &OwnedFd) -> Result<(), Refused> {
     if fgetxattr(file, ATTRIBUTE, &mut [0; VALUE.len()]) == Err(Errno::NODATA) {
         let set = fsetxattr(file, ATTRIBUTE, &VALUE, XattrFlags::empty());
-        judged(Operation::SetAttribute, set)?;
+        classify(Operation::SetAttribute, set)?;
     }
     Ok(())
 }
 
-/// The times of a file, set back by some seconds; whole ones, as utime(2) has them.
-fn set_back(told: &Stat) -> Timestamps {
+/// Times of a file, set back by some seconds; whole seconds, as in utime(2).
+fn set_back(status: &Stat) -> Timestamps {
     let back = |seconds, by| Timespec { tv_sec: seconds - by, tv_nsec: 0 };
     Timestamps {
-        last_access: back(told.st_atime, ACCESSED),
-        last_modification: back(told.st_mtime, MODIFIED),
+        last_access: back(status.st_atime, ACCESSED),
+        last_modification: back(status.st_mtime, MODIFIED),
     }
 }
 
-/// Zeros for the largest read or write. They are not touched, and so take no memory yet.
+/// Zeros for the largest read or write. The pages are not accessed and take no memory yet.
 fn memory(program: &Program) -> Option<Box<[u8]>> {
-    // `vec!` would end the process where a load file asks for more than there is.
+    // `vec!` would abort the process if a loadfile requests more memory than available.
     Vec::<u8>::new().try_reserve_exact(program.largest()).ok()?;
     Some(vec![0; program.largest()].into())
 }

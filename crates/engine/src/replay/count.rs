@@ -1,4 +1,4 @@
-//! What a client counts and times.
+//! Counters and times of a client.
 
 use model::{
     Bytes, Nanos, Ops,
@@ -8,22 +8,22 @@ use model::{
 use super::times::Times;
 use crate::{clock::Usage, series::Recorder};
 
-/// An instant that does not come.
+/// Instant that is never reached.
 const NEVER: Nanos = Nanos(u64::MAX);
 const SECOND: u64 = 1_000_000_000;
 
-/// One operation that was done.
+/// Completed operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
-    /// What it was.
+    /// Type of the operation.
     pub(super) kind: ReplayOp,
-    /// From when it counts.
+    /// Start of its latency.
     pub(super) begun: Nanos,
-    /// When it ended.
+    /// End of the operation.
     pub(super) clock: Nanos,
-    /// What it asked to read or write.
+    /// Requested bytes.
     pub(super) bytes: u64,
-    /// Whether it went as the load file has it.
+    /// True if the status is that of the loadfile.
     pub(super) expected: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Count {
     counting: bool,
     started: Nanos,
     counted_until: Nanos,
-    /// The end of the last operation.
+    /// End of the last operation.
     pub(super) clock: Nanos,
     // Operations and bytes.
     read: (u64, u64),
@@ -42,18 +42,18 @@ pub(super) struct Count {
     times: Times,
     recorder: Recorder,
     ticked: Option<Ticked>,
-    // The next instant at which something other than counting happens, out of those that follow.
+    // Earliest of the following instants, at which something other than counting happens.
     event: Nanos,
     ramp_end: Nanos,
     series_border: Nanos,
     tick: Nanos,
-    // What a tick tells as its time: whole seconds, the same for all clients.
+    // Time of a tick: whole seconds, the same for all clients.
     tick_elapsed: Nanos,
     deadline: Nanos,
 }
 
 impl Count {
-    /// Allocates everything.
+    /// Allocates all memory.
     pub(super) fn new(until: Until) -> Self {
         let zero = Nanos(0);
         Self {
@@ -77,15 +77,15 @@ impl Count {
         }
     }
 
-    /// The loop begins.
+    /// Starts the loop.
     pub(super) fn start(&mut self, clock: Nanos) {
         (self.started, self.counted_until, self.clock) = (clock, clock, clock);
         match self.until {
             Until::Time { ramp, run } => {
                 self.deadline = clock + ramp + run;
                 self.ramp_end = clock + ramp;
-                // Seconds that are over before the end. They begin at the end of the ramp, and not
-                // with the first operation after it: it is one instant for all clients.
+                // Full seconds before the end. They start at the end of the ramp time, not with the
+                // first operation after it: the instant is the same for all clients.
                 let whole = run.0.saturating_sub(1) / SECOND * SECOND;
                 if whole > 0 {
                     self.tick_elapsed = Nanos(whole);
@@ -100,22 +100,22 @@ impl Count {
         self.set_event();
     }
 
-    /// When the loop ends whatever there is to do.
+    /// End of the loop at the latest.
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// An operation is done; whether the loop goes on.
+    /// Counts an operation. Returns true if the loop continues.
     #[inline]
     pub(super) fn add(&mut self, done: Done) -> bool {
         self.clock = done.clock;
-        // One that spans the end of the ramp is no part of the result.
+        // An operation that spans the end of the ramp time is not part of the result.
         let counts = self.counting;
         if done.clock >= self.event {
             self.pass_events();
         }
         if !counts {
-            return self.goes_on();
+            return self.should_continue();
         }
         let moved = if done.kind.changes() { &mut self.written } else { &mut self.read };
         moved.0 += 1;
@@ -123,10 +123,10 @@ impl Count {
         self.unexpected += u64::from(!done.expected);
         self.times.record(done.kind, done.clock.0.saturating_sub(done.begun.0));
         self.counted_until = done.clock;
-        self.goes_on()
+        self.should_continue()
     }
 
-    /// Nothing was done until this instant; whether the loop goes on.
+    /// Records idle time until this instant. Returns true if the loop continues.
     pub(super) fn idle(&mut self, clock: Nanos) -> bool {
         self.clock = clock;
         if clock >= self.event {
@@ -135,11 +135,11 @@ impl Count {
         if self.counting {
             self.counted_until = clock;
         }
-        self.goes_on()
+        self.should_continue()
     }
 
     #[inline]
-    fn goes_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         self.clock < self.deadline
     }
 
@@ -160,7 +160,7 @@ impl Count {
         self.set_event();
     }
 
-    /// Counting begins with what begins after this instant.
+    /// Starts counting operations that begin after this instant.
     fn begin_counting(&mut self, clock: Nanos) {
         self.ramp_end = NEVER;
         self.counting = true;
@@ -176,10 +176,10 @@ impl Count {
         (self.read.0 + self.written.0, self.read.1 + self.written.1)
     }
 
-    /// The result of a client that used so much of its CPU.
+    /// Result of a client with this CPU usage.
     pub(super) fn finish(self, worker: u32, usage: Usage) -> WorkerResult {
         let (ops, bytes) = self.sum();
-        // A client that ended before has moved by then what it has moved at all.
+        // A client that ended before has moved all of its bytes by then.
         let at_end = || Ticked { elapsed: self.tick_elapsed, bytes: Bytes(bytes) };
         let ticked = self.ticked.or_else(|| (self.tick != NEVER).then(at_end));
         let moved = |(ops, bytes)| Moved { ops: Ops(ops), bytes: Bytes(bytes) };
@@ -194,12 +194,12 @@ impl Count {
             started: self.started,
             loop_time: self.counted_until - self.started,
             uncounted_time: self.clock - self.counted_until,
-            flush_time: Nanos(0),
+            end_sync_time: Nanos(0),
             close_time: Nanos(0),
             read: moved(self.read),
             written: moved(self.written),
             uncounted: Bytes(0),
-            would_block: Ops(0),
+            eagain_reads: Ops(0),
             unexpected: Ops(self.unexpected),
             ticked,
             user_time: usage.user,
@@ -228,7 +228,7 @@ mod tests {
         count
     }
 
-    /// An operation each 100 ms with as many bytes as its number.
+    /// One operation per 100 ms, whose bytes are its number.
     fn fill(count: &mut Count, until: u64) -> u64 {
         let mut number = 0;
         loop {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ramp_does_not_count() {
+    fn the_ramp_time_does_not_count() {
         let mut count = timed(500, 2000);
         assert_eq!(fill(&mut count, 2500), 25);
         let result = count.finish(3, Usage::default());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tick_is_the_last_whole_second_before_the_end() {
+    fn the_tick_is_the_last_full_second_before_the_end() {
         for (run, second, bytes) in [(2000, 1, 1..=9), (2500, 2, 1..=19), (3000, 2, 1..=19)] {
             let mut count = timed(0, run);
             fill(&mut count, run);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_slow_at_the_end_of_the_ramp_has_the_tick_of_the_others() {
+    fn a_client_that_is_slow_at_the_end_of_the_ramp_has_the_common_tick() {
         // The ramp ends at 500 ms, the tick is at 1500 ms, and the end at 2500 ms.
         for (slow_until, bytes) in [(600, 7), (1400, 7), (1501, 0), (2499, 0), (2600, 0)] {
             let mut count = timed(500, 2000);
@@ -285,7 +285,7 @@ mod tests {
             let ticked = Ticked { elapsed: Nanos(SECOND), bytes: Bytes(bytes) };
             assert_eq!(count.finish(0, Usage::default()).ticked, Some(ticked), "{slow_until} ms");
         }
-        // Nor does it vanish where the tick was never passed.
+        // The tick is also reported if it was never passed.
         let mut count = timed(500, 2000);
         assert!(count.add(done(ReplayOp::WriteX, 0, 500 * MS, 100)));
         assert!(count.add(done(ReplayOp::WriteX, 500 * MS, 700 * MS, 5)));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_that_ends_with_the_load_file_counts_everything() {
+    fn a_replay_that_ends_with_the_loadfile_counts_all_operations() {
         let mut count = Count::new(Until::Replayed(1));
         count.start(Nanos(7));
         assert!(count.add(done(ReplayOp::Find, 7, 9, 0)));

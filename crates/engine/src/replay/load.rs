@@ -1,13 +1,13 @@
-//! Load files: what the classic tool replays, read once into a [`Program`].
+//! Loadfiles of dbench, parsed into a [`Program`].
 //!
-//! A load file is a text with one operation in each line, plain or compressed by gzip; versions 3
-//! and 4 of the format, and of version 5 what does not differ between clients. Where a tool that
-//! only counts would go on, this one refuses: a line that is damaged, cut off, or not known, a name
-//! that leads out of the directory of a client, and a number that no recording has. The error tells
-//! the line, what was found there, and what to do.
+//! A loadfile is a text with one operation per line, plain or compressed by gzip. Versions 3 and 4
+//! of the format are supported, and the parts of version 5 that do not differ between clients. The
+//! parser rejects invalid, truncated, and unknown lines, names that lead out of the directory of a
+//! client, and implausible numbers, even if dbench would continue. The error contains the line, the
+//! offending text, and a hint.
 //!
-//! Deliberately not here: whether the operations make sense for a filesystem; what goes otherwise
-//! than a line says is counted when it is replayed.
+//! Not included: checks that the operations make sense for a filesystem. Deviations from the
+//! recorded status are counted during the replay.
 
 mod grammar;
 mod problem;
@@ -33,21 +33,21 @@ use super::{
 };
 use crate::EngineError;
 
-/// Where the classic tool's load file is installed: by Debian's package, and by the tool's own
-/// `make install`, which puts it into the data directory of its prefix.
+/// Paths of dbench's installed loadfile: of the Debian package, and of `make install`, which uses
+/// the data directory of its prefix.
 const INSTALLED: [&str; 3] =
     ["/usr/share/dbench/client.txt", "/usr/local/share/client.txt", "/usr/share/client.txt"];
-/// Bytes of the longest text, uncompressed; that of the package dbench has 25 MiB. A text is in
-/// memory as a whole, also one that turns out to be no load file.
+/// Maximum size of an uncompressed loadfile; that of the package dbench has 25 MiB. The whole text
+/// is in memory, even if it is not a loadfile.
 const LONGEST: u64 = 96 << 20;
-/// What a gzip file begins with (RFC 1952, section 2.3.1).
+/// First bytes of a gzip file (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads or makes a load.
+/// Reads or generates a loadfile.
 ///
 /// # Errors
-/// [`EngineError::LoadFile`] and [`EngineError::Load`] for a file that cannot be read or replayed;
-/// [`EngineError::Memory`] when there is no room for its operations.
+/// [`EngineError::LoadFile`] and [`EngineError::Load`] for a file that cannot be read or is
+/// invalid; [`EngineError::Memory`] if there is not enough memory for its operations.
 pub(super) fn load(load: &Load) -> Result<Program, EngineError> {
     match load {
         Load::File { path } => {
@@ -58,10 +58,10 @@ pub(super) fn load(load: &Load) -> Result<Program, EngineError> {
             let sum = sum(&text);
             drop(text);
             let mut facts = Environment::default();
-            let label = format!("dbench-compatible (user's load file, sha256 {})", &sum[..12]);
-            facts.set("load.label", label);
-            facts.set("load.sha256", sum);
-            facts.set("load.path", path.display().to_string());
+            let label = format!("dbench-compatible (user's loadfile, sha256 {})", &sum[..12]);
+            facts.set("loadfile.label", label);
+            facts.set("loadfile.sha256", sum);
+            facts.set("loadfile.path", path.display().to_string());
             finish(builder, lines, facts)
         }
         Load::Office { iterations, seed } => {
@@ -71,35 +71,34 @@ pub(super) fn load(load: &Load) -> Result<Program, EngineError> {
             text::write(builder.ops(), builder.names(), &mut Hashed(&mut sum))
                 .expect("hashing does not fail");
             let mut facts = Environment::default();
-            facts.set("load.label", office::label(*iterations, *seed));
-            facts.set("load.sha256", hexadecimal(&sum.finalize()));
+            facts.set("loadfile.label", office::label(*iterations, *seed));
+            facts.set("loadfile.sha256", hexadecimal(&sum.finalize()));
             finish(builder, lines, facts)
         }
     }
 }
 
-/// What a load is: the facts that results of its replay carry, and others can be told before.
+/// Facts about a loadfile, which are also stored with the results of its replay.
 ///
 /// # Errors
-/// As when it is replayed: a load file that cannot be read or replayed.
+/// As for a replay: a loadfile that cannot be read or is invalid.
 pub fn inspect_load(of: &Load) -> Result<Environment, EngineError> {
     Ok(load(of)?.facts().clone())
 }
 
-/// Writes a load as a load file that version 4 of the classic tool can replay too: with our own
-/// load, both tools can be compared on the same operations.
+/// Writes a loadfile that version 4 of dbench can replay, too: with the built-in loadfile, both
+/// programs can be compared on the same operations.
 ///
-/// Nothing is written of a load that it would not replay as a whole: it passes over lines whose
-/// status is `*`, and has room for 200 open handles. Numbers that make no difference (levels,
-/// attributes) are the same everywhere, and what is expected to fail has one status for its kind.
+/// Nothing is written of a loadfile that dbench would not replay completely: it skips lines with
+/// status `*`, and supports 200 open handles. Numbers without effect (levels, attributes) are
+/// constant, and all expected failures of a type have the same status.
 ///
 /// # Errors
-/// As when it is replayed; [`EngineError::Load`] with the line of the load file that the classic
-/// tool would not replay; [`EngineError::LoadFile`], with the path `into`, when it cannot be
-/// written.
+/// As for a replay; [`EngineError::Load`] with the line that dbench would not replay;
+/// [`EngineError::LoadFile`] with the path `into` if it cannot be written.
 pub fn write_load(of: &Load, out: &mut dyn io::Write, into: &Path) -> Result<(), EngineError> {
     let program = load(of)?;
-    let source = program.facts().get("load.path").unwrap_or("-");
+    let source = program.facts().get("loadfile.path").unwrap_or("-");
     text::check(program.ops()).map_err(|(op, problem)| {
         refused(Path::new(source), Refusal { line: Some(program.line(op)), problem })
     })?;
@@ -107,12 +106,12 @@ pub fn write_load(of: &Load, out: &mut dyn io::Write, into: &Path) -> Result<(),
         .map_err(|source| EngineError::LoadFile { path: into.to_path_buf(), source })
 }
 
-/// Whether a text would be replayed, without doing so: what a fuzzer calls.
+/// Checks a loadfile without replaying it; used by the fuzzer.
 ///
 /// # Errors
 /// [`EngineError::Load`], with `-` as its path.
 pub fn check_load(text: &[u8]) -> Result<(), EngineError> {
-    // Fewer operations and less unrolling than a replay allows, so that one text takes little time.
+    // Fewer operations and repetitions than in a replay, so that one text takes little time.
     let names = NameLimits { count: 100_000, bytes: 16 << 20 };
     let limits = Limits { ops: 100_000, work: 16 << 20, names };
     read::read(text, limits).map(drop).map_err(|refusal| refused(Path::new("-"), refusal))
@@ -120,11 +119,11 @@ pub fn check_load(text: &[u8]) -> Result<(), EngineError> {
 
 fn refused(path: &Path, refusal: Refusal) -> EngineError {
     let Refusal { line, problem } = refusal;
-    EngineError::Load { path: path.to_path_buf(), line, problem: problem.what, cure: problem.cure }
+    EngineError::Load { path: path.to_path_buf(), line, problem: problem.what, hint: problem.hint }
 }
 
 fn finish(builder: Builder, lines: u64, facts: Environment) -> Result<Program, EngineError> {
-    let (what, bytes) = ("the operations of a load file", builder.bytes());
+    let (what, bytes) = ("operations of the loadfile", builder.bytes());
     builder.finish(lines, facts).map_err(|errno: Errno| EngineError::Memory {
         what,
         bytes,
@@ -132,20 +131,20 @@ fn finish(builder: Builder, lines: u64, facts: Environment) -> Result<Program, E
     })
 }
 
-/// The load file of the classic tool, where a package installed it.
+/// Loadfile installed by a dbench package.
 fn installed() -> Result<PathBuf, EngineError> {
     INSTALLED.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
         EngineError::Load {
             path: PathBuf::from(INSTALLED[0]),
             line: None,
-            problem: "it is not there, nor where other packages put it".to_owned(),
-            cure: "install dbench (on Debian the package dbench), give the path of a load file, or \
-                   use our own load (load = \"office\")",
+            problem: "not found, nor in the directories of other packages".to_owned(),
+            hint: "install dbench (on Debian the package dbench), use the path of a loadfile, or \
+                   use the built-in one (loadfile = \"office\")",
         }
     })
 }
 
-/// The text of a load file, uncompressed.
+/// Text of a loadfile, uncompressed.
 pub(crate) fn text_of(path: &Path) -> Result<Vec<u8>, EngineError> {
     let unreadable = |source| EngineError::LoadFile { path: path.to_path_buf(), source };
     let mut file = sys::input::open(path).map_err(unreadable)?;
@@ -161,15 +160,15 @@ pub(crate) fn text_of(path: &Path) -> Result<Vec<u8>, EngineError> {
     };
     let problem = match result {
         Ok(_) if text.len() as u64 <= LONGEST => return Ok(text),
-        Ok(_) => ("its text is longer than 96MiB".to_owned(), "split it"),
-        // The decoder answers so for what is no gzip stream, is damaged, or is cut off.
+        Ok(_) => ("the text is longer than 96MiB".to_owned(), "split it"),
+        // The decoder returns these errors for an invalid, damaged, or truncated gzip stream.
         Err(error) if zipped && error.raw_os_error().is_none() => {
-            (format!("it cannot be uncompressed: {error}"), "check it by gzip -t")
+            (format!("cannot uncompress: {error}"), "check it with gzip -t")
         }
         Err(error) => return Err(unreadable(error)),
     };
-    let (problem, cure) = problem;
-    Err(EngineError::Load { path: path.to_path_buf(), line: None, problem, cure })
+    let (problem, hint) = problem;
+    Err(EngineError::Load { path: path.to_path_buf(), line: None, problem, hint })
 }
 
 fn sum(text: &[u8]) -> String {
@@ -183,7 +182,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// A writer that only adds to a checksum.
+/// Writer that only updates a checksum.
 struct Hashed<'a>(&'a mut Sha256);
 
 impl io::Write for Hashed<'_> {

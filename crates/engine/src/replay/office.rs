@@ -1,18 +1,18 @@
-//! Our own load: a day in an office at a file server, over and over.
+//! Built-in loadfile: an office at a file server.
 //!
-//! It is made from a seed, and from nothing else but published totals of what the classic tool's
-//! load file comes to: how many operations of each kind an iteration has, how many of them look for
-//! what is not there, how large reads and writes are, and how much they move. Names, files, and the
-//! order of things are our own; a user who has the classic load file can replay that instead.
+//! It is generated from a seed and the published totals of dbench's loadfile only: the number of
+//! operations of each type per iteration, the fraction of lookups of missing names, and the sizes
+//! and bytes of reads and writes. Names, files, and the order of operations are original. The
+//! dbench loadfile can be replayed instead if it is installed.
 //!
-//! The load makes its files first. Each iteration is then a number of activities, each with a plan
-//! of its own (letters edited, tables searched, slides and sheets loaded, prints spooled, scratch
-//! files used, folders browsed), of which up to four go on at once. The plans share out one budget
-//! ([`budget`]), so that every iteration comes to the same counts, whatever the seed; the seed
-//! decides on files, offsets, odd sizes, and order.
+//! The loadfile creates its files first. Each iteration then consists of activities with a separate
+//! plan each (documents edited, tables searched, slides and sheets loaded, prints spooled, scratch
+//! files used, directories browsed), up to four of them interleaved. The plans divide one budget
+//! ([`budget`]), so that every iteration has the same counts for any seed. The seed determines
+//! files, offsets, odd sizes, and order.
 //!
-//! Every operation goes as it says when a client replays the load alone in its directory: files are
-//! there when they are opened, and not when they are looked for in vain.
+//! Every operation has its expected status if a client replays the loadfile alone in its directory:
+//! opened files exist, and missing names do not.
 
 mod budget;
 mod draw;
@@ -26,32 +26,32 @@ use self::{budget::Budget, files::Files, jobs::Job};
 use super::program::{Builder, Expected, NO_SLOT, Op};
 use crate::EngineError;
 
-/// The version of what is made: another one for any change, as results would not compare.
+/// Version of the generated operations; changed with them, because results would not be comparable.
 const VERSION: u32 = 1;
-/// Iterations at most: about fifty million operations.
+/// Maximum number of iterations: about 50 million operations.
 const MOST: u64 = 14_000;
-/// Activities that go on at once.
+/// Number of interleaved activities.
 const AT_ONCE: usize = 4;
-/// An activity goes on for this many operations, on average, before another has its turn.
+/// Mean number of operations of an activity before another one continues.
 const TURN: u32 = 10;
 
-/// What results call this load.
+/// Label of this loadfile in results.
 pub(super) fn label(iterations: u64, seed: u64) -> String {
     format!("fslab-office v{VERSION} seed {seed}, {iterations} iterations")
 }
 
-/// Makes the load; its operations are their own lines.
+/// Generates the operations; line numbers are those of the operations.
 ///
 /// # Errors
-/// [`EngineError::Load`] for no iteration, or too many.
+/// [`EngineError::Load`] for zero iterations, or too many.
 pub(super) fn office(iterations: u64, seed: u64) -> Result<Builder, EngineError> {
     if !(1..=MOST).contains(&iterations) {
         return Err(EngineError::Load {
             path: "office".into(),
             line: None,
-            problem: format!("{iterations} iterations are none, or more than {MOST}"),
-            cure: "choose 129, as many as the classic load has; a replay that gets to the end \
-                   begins anew",
+            problem: format!("iterations is {iterations}, not 1 to {MOST}"),
+            hint: "use 129, as in the dbench loadfile; a replay repeats a loadfile \
+                   that ends",
         });
     }
     let mut office = Office { builder: Builder::new(), random: Rng::with_seed(seed), line: 0 };
@@ -79,7 +79,7 @@ impl Office {
         self.builder.push(op, self.line);
     }
 
-    /// Makes directories and files.
+    /// Creates directories and files.
     fn begin(&mut self, files: &Files) {
         let whole = |kind, name| Op { name, ..Op::new(kind, Expected::Success) };
         self.push(whole(ReplayOp::Deltree, files.root));
@@ -100,13 +100,13 @@ impl Office {
         }
     }
 
-    /// Does one job alone.
+    /// Runs one job alone.
     fn run(&mut self, job: Job) {
         let mut running = Running::new(job);
         while running.step(self) {}
     }
 
-    /// Does all jobs, several at once.
+    /// Runs all jobs, several of them interleaved.
     fn interleave(&mut self, mut jobs: Vec<Job>) {
         self.random.shuffle(&mut jobs);
         let mut active: Vec<Running> = Vec::with_capacity(AT_ONCE);
@@ -129,10 +129,10 @@ impl Office {
     }
 }
 
-/// A job that has begun.
+/// Job that has started.
 struct Running {
     steps: std::vec::IntoIter<Op>,
-    /// Slots by the number that the job has for its handles.
+    /// Slots by handle number of the job.
     slots: Vec<u16>,
 }
 
@@ -141,7 +141,7 @@ impl Running {
         Self { slots: vec![NO_SLOT; usize::from(job.handles)], steps: job.steps.into_iter() }
     }
 
-    /// Does the next step; false if there is none.
+    /// Runs the next step; false if there is none.
     fn step(&mut self, office: &mut Office) -> bool {
         let Some(mut op) = self.steps.next() else { return false };
         if op.slot != NO_SLOT {

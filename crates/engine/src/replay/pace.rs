@@ -1,9 +1,9 @@
-//! When a client begins its operations.
+//! Start times of a client's operations.
 //!
-//! Three manners, of which a replay has at most one: at once; so that what was read and written
-//! since the operation before stays within a rate; or at the times that the load file has. The last
-//! is an open loop: an operation that begins late counts from when it was due. Being late is not
-//! forgiven when the load file begins anew, which is due at its last time.
+//! A replay has one of three paces: immediately; limited to a rate of read and written bytes; or at
+//! the timestamps of the loadfile. The last one is an open loop: the latency of a late operation
+//! counts from its scheduled start. Lateness persists when the loadfile is repeated, which is
+//! scheduled at its last timestamp.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -16,46 +16,46 @@ use crate::{
     clock::{now, sleep_until},
 };
 
-/// A client that waits looks this often whether it should go on.
+/// Interval in which a waiting client checks the signal word.
 const NAP: Nanos = Nanos(20_000_000);
 
-/// Tells when operations are due.
+/// Schedule of operations.
 #[derive(Debug)]
 pub(super) enum Pacer {
-    /// At once.
+    /// Immediately.
     Free,
-    /// So that a rate is kept.
+    /// Limited to a rate.
     Rate {
-        /// Bytes a second.
+        /// Bytes per second.
         limit: u64,
-        /// Of the operation before.
+        /// Bytes of the previous operation.
         bytes: u64,
-        /// When that one was begun.
+        /// Start of the previous operation.
         begun: Nanos,
     },
-    /// At the times of the load file.
+    /// At the timestamps of the loadfile.
     Stamped {
-        /// When it was begun this time.
+        /// Start of the current repetition.
         base: Nanos,
-        /// Its last time.
+        /// Last timestamp.
         last: Nanos,
     },
 }
 
 impl Pacer {
-    /// Of a client.
+    /// Schedule of a client.
     pub(super) fn new(replay: &Replay, program: &Program) -> Self {
         if let Some(Bytes(limit)) = replay.rate {
             return Self::Rate { limit, bytes: 0, begun: Nanos(0) };
         }
-        if replay.paced {
+        if replay.use_timestamps {
             let last = program.ops().iter().filter_map(Op::due).max().unwrap_or(0);
             return Self::Stamped { base: Nanos(0), last: micros(last) };
         }
         Self::Free
     }
 
-    /// The loop begins.
+    /// Starts the schedule.
     pub(super) fn start(&mut self, clock: Nanos) {
         match self {
             Self::Free => {}
@@ -64,25 +64,25 @@ impl Pacer {
         }
     }
 
-    /// The load file begins anew.
+    /// Starts the loadfile again.
     pub(super) fn rewind(&mut self) {
         if let Self::Stamped { base, last } = self {
             *base = *base + *last;
         }
     }
 
-    /// Whether operations may begin at any time.
+    /// True if operations may start at any time.
     #[inline]
     pub(super) fn free(&self) -> bool {
         matches!(self, Self::Free)
     }
 
-    /// When this operation is due; at the latest now, if it is not to wait.
+    /// Scheduled start of this operation; not later than now if it need not wait.
     pub(super) fn due(&self, op: &Op, clock: Nanos) -> Nanos {
         match self {
             Self::Free => clock,
             Self::Rate { limit, bytes, begun } => {
-                // `limit` is not zero: the replay was checked.
+                // `limit` is not zero, as checked before.
                 let nanos = u128::from(*bytes) * 1_000_000_000 / u128::from(*limit);
                 *begun + Nanos(u64::try_from(nanos).unwrap_or(u64::MAX / 2))
             }
@@ -90,7 +90,7 @@ impl Pacer {
         }
     }
 
-    /// From when an operation counts that was due and was begun at these instants.
+    /// Start of the latency of an operation with this scheduled and actual start.
     pub(super) fn counts_from(&self, due: Nanos, begun: Nanos) -> Nanos {
         match self {
             Self::Stamped { .. } => due.min(begun),
@@ -98,7 +98,7 @@ impl Pacer {
         }
     }
 
-    /// An operation of so many bytes was begun at this instant.
+    /// Records that an operation of this number of bytes started at this instant.
     pub(super) fn begun(&mut self, clock: Nanos, moves: u64) {
         if let Self::Rate { bytes, begun, .. } = self {
             (*bytes, *begun) = (moves, clock);
@@ -106,12 +106,12 @@ impl Pacer {
     }
 }
 
-/// So many microseconds.
+/// Converts microseconds.
 pub(super) fn micros(micros: u64) -> Nanos {
     Nanos(micros.saturating_mul(1000).min(u64::MAX / 2))
 }
 
-/// Sleeps until an instant, unless the phase is called off; then `false`.
+/// Sleeps until an instant. Returns `false` if the phase is aborted before.
 pub(super) fn wait(until: Nanos, signal: &AtomicU32) -> bool {
     loop {
         if signal.load(Relaxed) & ABORT != 0 {
@@ -123,7 +123,7 @@ pub(super) fn wait(until: Nanos, signal: &AtomicU32) -> bool {
         }
         if until - clock > NAP {
             let nap = std::time::Duration::from_nanos(NAP.0 / 2);
-            // Cut short by a signal: the loop sees to it.
+            // The loop handles sleeps that a signal interrupted.
             let _ = nanosleep(&Timespec::try_from(nap).unwrap_or_default());
         } else {
             sleep_until(until);

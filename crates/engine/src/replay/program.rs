@@ -1,20 +1,20 @@
-//! The program of a replay: what a load file asks for, in a form that clients run without reading
-//! text.
+//! Program of a replay: the operations of a loadfile in a binary form that clients run without
+//! parsing.
 //!
-//! A [`Builder`] takes operations in their order, from the reader of load files or from our own
-//! load. [`Builder::finish`] puts them into one piece of memory, a file without a name
-//! (memfd_create(2)) that is sealed, so that nobody can change it any more. All clients map it for
-//! reading: threads use one mapping, and a process adopts the descriptor that it inherits.
+//! A [`Builder`] takes operations in their order, from the loadfile parser or from the built-in
+//! loadfile. [`Builder::finish`] writes them to one piece of memory, an unnamed file
+//! (memfd_create(2)) that is sealed against changes. All clients map it for reading: threads share
+//! one mapping, and a process attaches the inherited descriptor.
 //!
 //! ```text
-//! header | operations, 32 bytes each | numbers of lines | names | text of the names
+//! header | operations, 32 bytes each | line numbers | names | text of the names
 //! ```
 //!
-//! Names are relative to the root of a client, never lead out of it, and stand in the text with a
-//! NUL byte where the load file has `client1`, which the number of the client replaces. Handles are
-//! slots: small numbers without gaps, of which a slot is used again after it was closed.
+//! Names are relative to the root of a client and never lead out of it. The text contains a NUL
+//! byte in place of `client1`, which the number of the client replaces. Handles are slots: small
+//! numbers without gaps, reused after a close.
 //!
-//! Deliberately not here: text of load files (`load`), and doing anything (`client`).
+//! Not included: parsing of loadfiles (`load`), and execution (`client`).
 #![expect(unsafe_code, reason = "operations are a view of mapped memory")]
 
 mod build;
@@ -41,31 +41,31 @@ use crate::{
 pub(super) use build::Builder;
 pub(super) use names::{MARK, Name, NameLimits, NameProblem, Names};
 
-/// Slot of an operation that has no handle.
+/// Slot of an operation without a handle.
 pub(super) const NO_SLOT: u16 = u16::MAX;
-/// Name of an operation that has none.
+/// Name of an operation without a name.
 pub(super) const NO_NAME: u32 = u32::MAX;
-/// Stamp of an operation that has none.
+/// Timestamp of an operation without a timestamp.
 const NO_STAMP: u64 = u64::MAX;
 /// First word of a program; its last digit is the version of the layout.
 const MAGIC: u64 = 0x6673_6c61_625f_7031;
-/// Nothing may change a program, nor allow it again.
+/// Seals against changes and against further seals.
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::GROW).union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
-/// How an operation went when the load file was recorded.
+/// Expected result of an operation, as recorded in the loadfile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// It succeeded.
+    /// Success.
     Success,
-    /// It failed.
+    /// Failure.
     Failure,
-    /// The load file does not say.
+    /// Not recorded.
     Any,
 }
 
 impl Expected {
-    /// Whether an outcome is the one expected.
+    /// True if a result is the expected one.
     pub(super) const fn allows(self, success: bool) -> bool {
         match self {
             Self::Success => success,
@@ -75,46 +75,46 @@ impl Expected {
     }
 }
 
-/// One operation. What the numbers mean depends on its kind:
+/// Operation. The meaning of the numbers depends on its type:
 ///
-/// | kind | slot | name | second | size | offset |
+/// | type | slot | name | second | size | offset |
 /// |---|---|---|---|---|---|
 /// | NTCreateX | takes it; none if failure is expected | path | create options | disposition | |
 /// | Close, Flush, Qfileinfo, Sfileinfo | handle | path it was opened by | | | |
-/// | ReadX, WriteX | handle | the same | bytes that were moved | bytes asked for | offset |
+/// | ReadX, WriteX | handle | the same | bytes moved | bytes requested | offset |
 /// | LockX, UnlockX | handle | the same | | bytes | offset |
 /// | Rename | | old path | new path | | |
 /// | Unlink, Mkdir, Rmdir, Deltree, Qpathinfo | | path | | | |
-/// | Find | | pattern | directory to list; none without wildcards | entries at most | |
+/// | Find | | pattern | directory to list; none without wildcards | maximum entries | |
 /// | Qfsinfo | | | | | |
 /// | Sleep | | | | | microseconds |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Op {
-    /// Number of its kind in [`ReplayOp::ALL`], told by [`Self::kind`]: a byte instead of an enum,
-    /// as are the others, so that every bit pattern of the mapped memory is an operation.
+    /// Index of its type in [`ReplayOp::ALL`], decoded by [`Self::kind`]: a byte instead of an
+    /// enum, like the other fields, so that every bit pattern of the mapped memory is an operation.
     pub(super) kind: u8,
-    /// Number of what is expected, told by [`Self::expected`].
+    /// Index of the expected result, decoded by [`Self::expected`].
     pub(super) expected: u8,
     /// Slot of the handle, or [`NO_SLOT`].
     pub(super) slot: u16,
     /// Index into [`Program::names`], or [`NO_NAME`].
     pub(super) name: u32,
-    /// A second name, the options of an open, or the bytes that were moved, by kind.
+    /// Second name, create options, or bytes moved, by type.
     pub(super) second: u32,
-    /// Bytes, entries, or the disposition of an open, by kind.
+    /// Bytes, entries, or create disposition, by type.
     pub(super) size: u32,
-    /// Offset in bytes, or microseconds to sleep, by kind.
+    /// Offset in bytes, or microseconds to sleep, by type.
     pub(super) offset: u64,
-    /// Microseconds, told by [`Self::due`].
+    /// Microseconds, decoded by [`Self::due`].
     pub(super) due: u64,
 }
 
-// Its bytes go to the file and come back from it, so there must be no padding.
+// The bytes are written to the file and read from it, so there must be no padding.
 const _: () = assert!(size_of::<Op>() == 32 && align_of::<Op>() == 8);
 
 impl Op {
-    /// An operation without slot, names, numbers, and stamp, which the caller adds.
+    /// Operation without slot, names, numbers, and timestamp, which the caller adds.
     pub(super) const fn new(kind: ReplayOp, expected: Expected) -> Self {
         Self {
             kind: kind as u8,
@@ -128,7 +128,7 @@ impl Op {
         }
     }
 
-    /// The same operation, to be begun so many microseconds after the load file begins.
+    /// The same operation with this timestamp in microseconds after the start of the loadfile.
     pub(super) const fn at(mut self, due: Option<u64>) -> Self {
         self.due = match due {
             Some(due) => due,
@@ -137,12 +137,12 @@ impl Op {
         self
     }
 
-    /// What it does.
+    /// Type of the operation.
     pub(super) const fn kind(&self) -> ReplayOp {
         ReplayOp::ALL[self.kind as usize]
     }
 
-    /// How it is expected to go.
+    /// Expected result.
     pub(super) const fn expected(&self) -> Expected {
         match self.expected {
             0 => Expected::Success,
@@ -151,13 +151,13 @@ impl Op {
         }
     }
 
-    /// When it begins, in microseconds after the load file begins; `None` if it has no stamp.
+    /// Timestamp in microseconds after the start of the loadfile; `None` if it has none.
     pub(super) const fn due(&self) -> Option<u64> {
         if self.due == NO_STAMP { None } else { Some(self.due) }
     }
 }
 
-/// What the memory begins with.
+/// Header of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 struct Header {
@@ -167,12 +167,12 @@ struct Header {
     text: u64,
     slots: u64,
     largest: u64,
-    stamped: u64,
+    timestamped: u64,
 }
 
 const _: () = assert!(size_of::<Header>() == 56 && align_of::<Header>() == 8);
 
-/// Where the parts of the memory begin, in bytes.
+/// Offsets of the parts of the memory in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     lines: usize,
@@ -182,7 +182,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// `None` if it does not fit into the address space.
+    /// Layout; `None` if it does not fit in the address space.
     fn of(header: &Header) -> Option<Self> {
         let part = |begin: usize, count: u64, size: usize| {
             begin.checked_add(usize::try_from(count).ok()?.checked_mul(size)?)
@@ -194,7 +194,7 @@ impl Layout {
     }
 }
 
-/// The operations of a load file, ready to be run by any number of clients.
+/// Operations of a loadfile, ready to be run by any number of clients.
 #[derive(Debug)]
 pub(crate) struct Program {
     mapping: Mapping,
@@ -205,17 +205,17 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Maps the program that another process made, whose descriptor this one inherited.
+    /// Maps the program that another process created, whose descriptor this process inherited.
     ///
-    /// What it holds is trusted. Its seals prove that nothing can change it, its header is checked
-    /// against its length, and whatever else its bytes say is used through checked indices: a
-    /// wrong one ends the worker, and never reaches other memory. Its names were checked by the
-    /// parent, which is the same program under the same user and could do what a name asks for
-    /// anyway.
+    /// The content is trusted. The seals guarantee that it cannot change, the header is checked
+    /// against the length, and all other data is used through checked indices: an invalid one
+    /// terminates the worker, but never leads to other memory. The names were checked by the
+    /// parent, which is the same program under the same user and could do the same operations
+    /// itself.
     ///
     /// # Errors
-    /// [`Fault::Memory`] when it cannot be mapped, or is no program.
-    pub(crate) fn adopt(file: OwnedFd) -> Result<Self, Fault> {
+    /// [`Fault::Memory`] if it cannot be mapped, or is not a program.
+    pub(crate) fn attach(file: OwnedFd) -> Result<Self, Fault> {
         let bytes = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
         Self::map(file, Environment::default()).map_err(|errno| Fault::Memory {
             what: Memory::Program,
@@ -224,7 +224,7 @@ impl Program {
         })
     }
 
-    /// `EPERM` without its seals, `EINVAL` if it is no program.
+    /// `EPERM` without the seals, `EINVAL` if it is not a program.
     fn map(file: OwnedFd, facts: Environment) -> Result<Self, Errno> {
         if !fcntl_get_seals(&file)?.contains(SEALS) {
             return Err(Errno::PERM);
@@ -236,7 +236,7 @@ impl Program {
         }
         let mapping = Mapping::sealed(file.as_fd(), size)?;
         // SAFETY: the mapping is at least as long as a header, aligned to a page, and sealed
-        // against change; every bit pattern is a header.
+        // against changes; every bit pattern is a header.
         let header = unsafe { mapping.base().cast::<Header>().read() };
         let layout = Layout::of(&header).ok_or(Errno::INVAL)?;
         if header.magic != MAGIC || layout.end != len || header.slots > u64::from(NO_SLOT) {
@@ -245,30 +245,30 @@ impl Program {
         Ok(Self { mapping, file, header, layout, facts })
     }
 
-    /// The sealed file, for workers that are processes: [`Self::adopt`] in the child.
+    /// Sealed file for worker processes, to be passed to [`Self::attach`] in the child.
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// The operations in their order.
+    /// Operations in their order.
     pub(super) fn ops(&self) -> &[Op] {
         self.part(size_of::<Header>(), self.header.ops)
     }
 
-    /// Number of the line of the load file that the operation with this index is from, from 1.
+    /// Line number in the loadfile of the operation with this index, from 1.
     pub(super) fn line(&self, op: usize) -> u64 {
         u64::from(self.part::<u32>(self.layout.lines, self.header.ops)[op])
     }
 
-    /// The names, templates for those of a client.
+    /// Names: templates for those of a client.
     pub(super) fn names(&self) -> Names<'_> {
         let entries = self.part(self.layout.names, self.header.names);
         Names::new(entries, self.part(self.layout.text, self.header.text))
     }
 
-    /// One more than the highest slot: how many handles are open at most.
+    /// Highest slot plus one: the maximum number of open handles.
     ///
-    /// What is open at the end is for the client to close before it begins anew.
+    /// Handles that are open at the end are closed by the client before it repeats the loadfile.
     pub(super) fn slots(&self) -> usize {
         index(self.header.slots)
     }
@@ -278,39 +278,39 @@ impl Program {
         index(self.header.largest)
     }
 
-    /// Whether an operation has a stamp.
-    pub(super) fn stamped(&self) -> bool {
-        self.header.stamped != 0
+    /// True if an operation has a timestamp.
+    pub(super) fn timestamped(&self) -> bool {
+        self.header.timestamped != 0
     }
 
-    /// What results say about the load file: `load.label`, `load.sha256` (of its text),
-    /// `load.lines`, `load.operations`, `load.mix`, and `load.path` if it is a file. Only the
-    /// process that read it has them.
+    /// Facts about the loadfile: `loadfile.label`, `loadfile.sha256` (of its text),
+    /// `loadfile.lines`, `loadfile.operations`, `loadfile.mix`, and `loadfile.path` for files. Only
+    /// the process that parsed it has them.
     pub(super) fn facts(&self) -> &Environment {
         &self.facts
     }
 
     fn part<T: Plain>(&self, begin: usize, count: u64) -> &[T] {
-        // SAFETY: `Layout::of` placed `count` values of type T at `begin`, within the length of
-        // the mapping, which `map` compared with its end. The parts follow one another in falling
-        // alignment from a page boundary, and each is a multiple of the alignment of the next, so
-        // that it is aligned. `Plain` allows every bit pattern. Nobody writes: the file is sealed
-        // and the mapping is read-only; it lives as long as `self`.
+        // SAFETY: `Layout::of` placed `count` values of type T at `begin`, within the length of the
+        // mapping, which `map` compared with its end. The parts follow one another in descending
+        // alignment from a page boundary, and each size is a multiple of the alignment of the next
+        // part, so the values are aligned. `Plain` allows every bit pattern. No write is possible:
+        // the file is sealed and the mapping is read-only; it lives as long as `self`.
         unsafe {
             slice::from_raw_parts(self.mapping.base().add(begin).cast().as_ptr(), index(count))
         }
     }
 }
 
-/// Counts of a mapped program fit into the address space, as `Layout::of` found.
+/// Counts of a mapped program fit in the address space, as `Layout::of` checked.
 fn index(count: u64) -> usize {
     usize::try_from(count).expect("checked by Layout::of")
 }
 
-/// Values without padding for which every bit pattern is one.
+/// Values without padding for which every bit pattern is valid.
 ///
 /// # Safety
-/// As the first sentence says; the alignment is at most 8.
+/// The first sentence must hold; the alignment is at most 8.
 unsafe trait Plain: Copy {}
 
 // SAFETY: integers only, without padding (asserted above), aligned to 8.
@@ -321,10 +321,10 @@ unsafe impl Plain for Header {}
 unsafe impl Plain for u32 {}
 // SAFETY: an integer.
 unsafe impl Plain for u8 {}
-// SAFETY: integers only, without padding (asserted beside it), aligned to 4.
+// SAFETY: integers only, without padding (asserted next to the type), aligned to 4.
 unsafe impl Plain for names::Entry {}
 
-/// The bytes of plain values.
+/// Bytes of plain values.
 fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: `Plain` has no padding, so every byte is initialized; a byte needs no alignment.
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }

@@ -1,4 +1,4 @@
-//! The directory below which all clients of a replay work: made new, opened, and removed.
+//! Root directory of all clients of a replay: created, opened, and removed.
 
 use std::{
     ffi::CStr,
@@ -18,28 +18,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     calls::{Refused, again},
-    sweep::{Stuck, Sweep, Swept, WALKED, What},
+    remove::{RemoveError, RemoveWalk, WALKED, WalkEnd, What},
 };
 use crate::{
     error::{Fault, Operation},
     tree::Failure,
 };
 
-/// Its name in the directory under test.
+/// Name in the directory under test.
 pub(crate) const ROOT: &str = "fslab-replay";
 const ROOT_NAME: &CStr = c"fslab-replay";
 
-/// Nobody else may put anything there, such as a symbolic link that a client would follow.
+/// Other users must not be able to create entries in it, such as a symbolic link that a client
+/// would follow.
 const PRIVATE: Mode = Mode::RWXU;
 
-/// How often what is left is removed before it is given up: each time goes so many directories
-/// deeper as [`super::sweep`] walks, and the longest path has 2047 of them.
+/// Maximum number of attempts to remove the remaining entries: each reaches as many levels deeper
+/// as [`super::remove`] traverses, and the longest path has 2047 levels.
 const TIMES: u32 = 32;
 
-/// Bits of a mode that let others put something there.
+/// Mode bits that let other users create entries.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Which directory was made: in its place may be another, whose links a client would follow.
+/// Identity of the created directory. Another directory at its path could contain links that a
+/// client would follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     device: u64,
@@ -52,16 +54,17 @@ impl Identity {
     }
 }
 
-/// Its path.
+/// Path of the root.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(ROOT)
 }
 
-/// Makes it, and tells which one it is; one that is there, which an interrupted replay left, is
-/// removed before.
+/// Creates the root and returns its identity. An existing one, left by an interrupted replay, is
+/// removed first.
 ///
 /// # Errors
-/// Among others [`Fault::Exchanged`] if what is there afterwards is not what was made.
+/// Among others [`Fault::Exchanged`] if the path does not refer to the created directory
+/// afterwards.
 pub(super) fn make(directory: &Path, interrupt: &AtomicBool) -> Result<Identity, Failure> {
     let parent = parent(directory)?;
     let make = || mkdirat(&parent, ROOT_NAME, PRIVATE);
@@ -81,16 +84,17 @@ pub(super) fn make(directory: &Path, interrupt: &AtomicBool) -> Result<Identity,
     Ok(Identity::of(&status))
 }
 
-/// Whether this user alone may put something there. The bits for reading are not looked at:
-/// filesystems that keep no modes (vfat) have those of their mount.
+/// True if only this user can create entries. Read permission is not checked: filesystems without
+/// modes (vfat) use those of their mount.
 fn is_ours(status: &Stat) -> bool {
     status.st_uid == geteuid().as_raw() && status.st_mode & OTHERS_WRITE == 0
 }
 
-/// Opens the one that was made.
+/// Opens the created root.
 ///
 /// # Errors
-/// [`Fault::Exchanged`] if another is in its place, or others may write to it now.
+/// [`Fault::Exchanged`] if the path refers to another directory, or other users can write to it
+/// now.
 pub(super) fn open_root(directory: &Path, made: Identity) -> Result<OwnedFd, Failure> {
     let root = open(directory, &parent(directory)?)?;
     let status = status(directory, &root)?;
@@ -100,15 +104,15 @@ pub(super) fn open_root(directory: &Path, made: Identity) -> Result<OwnedFd, Fai
     Ok(root)
 }
 
-/// Opens what is in its place, without following a link.
+/// Opens the directory at its path without following a link.
 fn open(directory: &Path, parent: &OwnedFd) -> Result<OwnedFd, Failure> {
     open_beneath(parent, ROOT_NAME).map_err(|errno| failed(directory, Operation::Open, errno))
 }
 
-/// Opens a directory below another to walk it, without following a link on the way.
+/// Opens a directory below another one to traverse it, without following links.
 ///
-/// openat2(2) came with Linux 5.6; where it is missing, or a seccomp filter does not know it, no
-/// more than the last part of the path is kept from being a link.
+/// openat2(2) is available since Linux 5.6. If it is missing, or rejected by a seccomp filter, only
+/// the last part of the path is protected.
 pub(super) fn open_beneath(directory: &OwnedFd, path: &CStr) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match again(|| openat2(directory, path, WALKED, Mode::empty(), resolve)) {
@@ -121,20 +125,20 @@ fn status(directory: &Path, root: &OwnedFd) -> Result<Stat, Failure> {
     fstat(root).map_err(|errno| failed(directory, Operation::Examine, errno))
 }
 
-/// Removes the one that was made with everything in it.
+/// Removes the created root with everything in it.
 ///
-/// Entries may be missed while others are removed, and directories that lie very deep are moved up
-/// first, so this is done until nothing is left.
+/// Entries may be missed while others are removed, and very deep directories are moved up first, so
+/// this is repeated until nothing is left.
 ///
 /// # Errors
-/// Among others [`Fault::Exchanged`] if another is in its place, which is left alone.
+/// Among others [`Fault::Exchanged`] if the path refers to another directory, which is not changed.
 pub(super) fn remove(
     directory: &Path,
     made: Identity,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     let parent = parent(directory)?;
-    let goes_on = || !interrupt.load(Relaxed);
+    let should_continue = || !interrupt.load(Relaxed);
     for _ in 0..TIMES {
         let root = open(directory, &parent)?;
         if Identity::of(&status(directory, &root)?) != made {
@@ -143,14 +147,15 @@ pub(super) fn remove(
         let top = fcntl_dupfd_cloexec(&root, 0)
             .map_err(|errno| failed(directory, Operation::Open, errno))?;
         let shallow = Some(top.as_fd());
-        let sweep = Sweep { what: What::Everything, goes_on: &goes_on, shallow };
-        let swept = sweep.below(root).map_err(
-            |Stuck { refused: Refused { operation, errno }, below }| Failure {
+        let walk =
+            RemoveWalk { what: What::Everything, should_continue: &should_continue, shallow };
+        let swept = walk.below(root).map_err(
+            |RemoveError { refused: Refused { operation, errno }, below }| Failure {
                 fault: Fault::whole(operation, errno),
                 path: path(directory).join(below),
             },
         )?;
-        if swept == Swept::CalledOff {
+        if swept == WalkEnd::CalledOff {
             return Err(Failure { fault: Fault::Aborted, path: path(directory) });
         }
         match unlinkat(&parent, ROOT_NAME, AtFlags::REMOVEDIR) {
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_was_exchanged_is_neither_used_nor_removed() {
+    fn a_replaced_root_is_neither_used_nor_removed() {
         let (directory, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fs::write(outside.path().join("file"), "precious").unwrap();
         let made = make(directory.path(), &GOES_ON).unwrap();
@@ -210,7 +215,8 @@ mod tests {
         assert_eq!(fault(open_root(directory.path(), made)), Fault::Exchanged);
         assert_eq!(fault(remove(directory.path(), made, &GOES_ON)), Fault::Exchanged);
         assert!(root.join("client0/file").exists());
-        // The one that was made is good again when it is back, but not where others may write.
+        // The created directory is valid again after it was moved back, unless other users can
+        // write to it.
         fs::remove_dir_all(&root).unwrap();
         fs::rename(&aside, &root).unwrap();
         fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_directory_is_walked_by_way_of_a_link() {
+    fn links_are_not_followed() {
         let (directory, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fs::create_dir(outside.path().join("d")).unwrap();
         symlink(outside.path(), directory.path().join("link")).unwrap();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Operation, Progress};
 
-/// A directory under test, a load file beside it, and what a phase needs.
+/// Directory under test, loadfile next to it, and context of a phase.
 struct Bench {
     directory: TempDir,
     files: TempDir,
@@ -37,19 +37,19 @@ impl Bench {
         }
     }
 
-    /// One client that replays this load file once, as fast as it can.
+    /// One client that replays this loadfile once, without a rate limit.
     fn replay(&self, text: &str) -> Replay {
         let path = self.files.path().join("load.txt");
         fs::write(&path, text).unwrap();
         Replay {
-            load: Load::File { path: Some(path.to_str().unwrap().into()) },
+            loadfile: Load::File { path: Some(path.to_str().unwrap().into()) },
             until: Until::Replayed(1),
             resolve: true,
             durability: Durability::default(),
-            attributes: false,
+            xattr: false,
             rate: None,
-            paced: false,
-            line_call: false,
+            use_timestamps: false,
+            parent_check: false,
             workers: Workers::threads(1),
         }
     }
@@ -74,7 +74,7 @@ impl Bench {
     }
 }
 
-/// Every kind of operation, and how often each of those with times is there.
+/// All types of operations, and the number of each type with times.
 const ALL: &str = include_str!("../../tests/traces/replay.load");
 const COUNTS: [(ReplayOp, u64); 17] = [
     (ReplayOp::NTCreateX, 6),
@@ -102,7 +102,7 @@ fn counts(result: &PhaseResult) -> Vec<(ReplayOp, u64)> {
 }
 
 #[test]
-fn what_is_counted_is_what_the_load_file_has() {
+fn counts_are_those_of_the_loadfile() {
     let bench = Bench::new();
     for (clients, times) in [(1, 1), (3, 1), (2, 4)] {
         let workers = Workers::threads(clients);
@@ -119,13 +119,13 @@ fn what_is_counted_is_what_the_load_file_has() {
                 (read + own.read.ops, written + own.written.ops)
             });
         assert_eq!((read, written), (sum(false), sum(true)));
-        // What was asked for, although a read of these is short.
+        // Requested bytes, although one of these reads is short.
         assert_eq!(result.bytes(), Bytes((4096 + 4096 + 1 + 65536) * all));
         let latencies = result.latencies();
         assert_eq!(Ops(latencies.read.count()), read);
         assert_eq!(Ops(latencies.write.count()), written);
         assert_eq!(unexpected(&result), 0);
-        assert!(bench.is_empty(), "something was left behind");
+        assert!(bench.is_empty(), "files are left");
         let snapshot = bench.progress.snapshot();
         assert_eq!((snapshot.ops, snapshot.done), (result.ops(), result.bytes()));
         assert_eq!(snapshot.total, snapshot.done);
@@ -133,18 +133,18 @@ fn what_is_counted_is_what_the_load_file_has() {
 }
 
 #[test]
-fn an_office_goes_as_it_expects_and_says_what_it_is() {
+fn the_built_in_loadfile_has_its_expected_statuses_and_label() {
     let bench = Bench::new();
     let load = Load::Office { iterations: 1, seed: 3 };
-    let replay = Replay { load, workers: Workers::threads(3), ..bench.replay("") };
-    // The second time, it finds what the first one left.
+    let replay = Replay { loadfile: load, workers: Workers::threads(3), ..bench.replay("") };
+    // The second time, the files of the first time exist.
     for times in [1, 2] {
         let until = Until::Replayed(times);
         let result = bench.run(&Replay { until, ..replay.clone() }).unwrap();
         let facts = &result.facts;
-        let each: u64 = facts.get("load.operations").unwrap().parse().unwrap();
+        let each: u64 = facts.get("loadfile.operations").unwrap().parse().unwrap();
         assert_eq!((result.ops(), unexpected(&result)), (Ops(each * 3 * times), 0));
-        assert!(facts.get("load.label").unwrap().starts_with("fslab-office"), "{facts:?}");
+        assert!(facts.get("loadfile.label").unwrap().starts_with("fslab-office"), "{facts:?}");
         assert!(bench.is_empty());
     }
 }
@@ -154,21 +154,21 @@ fn unexpected(result: &PhaseResult) -> u64 {
 }
 
 #[test]
-fn every_option_goes_through_everything() {
+fn every_option_works_with_all_operations() {
     let bench = Bench::at(TempDir::new_in("/var/tmp").unwrap());
     let durability = Durability { files: true, directories: true, writes: true };
     for resolve in [true, false] {
         let plain = bench.replay(ALL);
-        let replay = Replay { resolve, durability, attributes: true, line_call: true, ..plain };
+        let replay = Replay { resolve, durability, xattr: true, parent_check: true, ..plain };
         let result = bench.run(&replay).unwrap();
         assert_eq!(counts(&result), COUNTS);
-        // A name in other letters is there only for who looks for it.
+        // A name in another case exists only with `resolve`.
         assert_eq!(unexpected(&result), u64::from(!resolve));
     }
 }
 
 #[test]
-fn what_goes_otherwise_is_counted_and_the_replay_goes_on() {
+fn deviations_are_counted_and_the_replay_continues() {
     let bench = Bench::new();
     let replay = bench.replay(
         r#"NTCreateX "\there" 0x40 0x2 1 NT_STATUS_OBJECT_NAME_NOT_FOUND
@@ -195,7 +195,7 @@ QUERY_PATH_INFORMATION "\FILE" 1004 NT_STATUS_OK
 }
 
 #[test]
-fn what_was_not_read_or_written_is_no_throughput() {
+fn failed_transfers_do_not_count_as_throughput() {
     let bench = Bench::new();
     let replay = bench.replay(
         r#"NTCreateX "\missing" 0x40 0x1 1 NT_STATUS_OK
@@ -211,7 +211,7 @@ ReadX 3 100 5000 0 NT_STATUS_END_OF_FILE
 "#,
     );
     let result = bench.run(&replay).unwrap();
-    // A short read counts as what was asked for.
+    // A short read counts with its requested bytes.
     let worker = &result.workers[0];
     assert_eq!((worker.written.bytes, worker.read.bytes), (Bytes(100), Bytes(300 + 5000)));
     assert_eq!((result.ops(), unexpected(&result)), (Ops(10), 3));
@@ -219,7 +219,7 @@ ReadX 3 100 5000 0 NT_STATUS_END_OF_FILE
 }
 
 #[test]
-fn what_is_expected_also_counts_for_what_is_not_open() {
+fn expected_statuses_also_apply_to_files_that_are_not_open() {
     for (status, expected) in [("NT_STATUS_OK", 9), ("NT_STATUS_INVALID_HANDLE", 1), ("*", 1)] {
         let bench = Bench::new();
         let text = [
@@ -241,7 +241,7 @@ fn what_is_expected_also_counts_for_what_is_not_open() {
 }
 
 #[test]
-fn a_read_is_held_to_its_length_where_the_load_file_tells_it() {
+fn a_read_must_have_the_recorded_length() {
     let bench = Bench::new();
     let text = r#"NTCreateX "\file" 0x40 0x2 1 NT_STATUS_OK
 WriteX 1 0 100 100 NT_STATUS_OK
@@ -255,7 +255,7 @@ ReadX 1 0 100 99 SUCCESS
 }
 
 #[test]
-fn a_replay_by_time_begins_anew_and_ends_in_time() {
+fn a_replay_by_time_repeats_the_loadfile_and_ends_in_time() {
     let bench = Bench::new();
     let until = Until::Time { ramp: Nanos(20_000_000), run: Nanos(1_200_000_000) };
     let replay = Replay { until, workers: Workers::threads(2), ..bench.replay(ALL) };
@@ -275,7 +275,7 @@ fn a_replay_by_time_begins_anew_and_ends_in_time() {
 }
 
 #[test]
-fn a_rate_is_kept_and_times_of_the_load_file_are() {
+fn rates_and_timestamps_are_respected() {
     let bench = Bench::new();
     let text = r#"NTCreateX "\f" 0x40 0x2 1 NT_STATUS_OK
 WriteX 1 0 10000 10000 NT_STATUS_OK
@@ -289,21 +289,21 @@ Close 1 NT_STATUS_OK
 
     let text = "0.0 Mkdir \"\\d\" NT_STATUS_OK\n0.05 Rmdir \"\\d\" NT_STATUS_OK\n";
     let until = Until::Replayed(2);
-    let paced = Replay { paced: true, until, ..bench.replay(text) };
+    let paced = Replay { use_timestamps: true, until, ..bench.replay(text) };
     let result = bench.run(&paced).unwrap();
     assert!(result.workers[0].loop_time >= Nanos(100_000_000), "the second one is due later");
 
-    // A sleep makes what follows late, which counts as its time.
+    // A sleep delays the following operation, which counts as its latency.
     let text = "0.0 Mkdir \"\\d\" NT_STATUS_OK\n0.0 Sleep 30000 NT_STATUS_OK\n\
                 0.001 Rmdir \"\\d\" NT_STATUS_OK\n";
-    let result = bench.run(&Replay { paced: true, ..bench.replay(text) }).unwrap();
+    let result = bench.run(&Replay { use_timestamps: true, ..bench.replay(text) }).unwrap();
     let latencies = result.latencies();
     let rmdir = latencies.by_kind.iter().find(|(kind, _)| *kind == ReplayOp::Rmdir).unwrap();
     assert!(rmdir.1.min().unwrap() >= Nanos(29_000_000), "{:?}", rmdir.1);
 }
 
 #[test]
-fn an_interrupt_stops_it_and_the_next_one_begins_anew() {
+fn an_interrupt_stops_a_replay_and_the_next_one_starts_clean() {
     let bench = Bench::new();
     let hour = Nanos(3_600_000_000_000);
     let until = Until::Time { ramp: hour, run: hour };
@@ -321,7 +321,7 @@ fn an_interrupt_stops_it_and_the_next_one_begins_anew() {
             bench.interrupt.store(true, Relaxed);
             assert!(matches!(run.join().unwrap(), Err(EngineError::Interrupted)));
         });
-        assert!(matches!(bench.run(&replay), Err(EngineError::Interrupted)), "before anything");
+        assert!(matches!(bench.run(&replay), Err(EngineError::Interrupted)), "before the start");
         bench.interrupt.store(false, Relaxed);
         fs::write(bench.root().join("old"), "").unwrap();
         assert_eq!(counts(&bench.run(&bench.replay(ALL)).unwrap()), COUNTS);
@@ -330,12 +330,12 @@ fn an_interrupt_stops_it_and_the_next_one_begins_anew() {
 }
 
 #[test]
-fn nothing_outside_is_touched_by_way_of_a_link() {
+fn links_do_not_lead_outside() {
     let bench = Bench::new();
     let outside = TempDir::new().unwrap();
     let file = outside.path().join("file");
     fs::write(&file, "precious").unwrap();
-    // One in the place of the root is refused.
+    // A link at the path of the root is rejected.
     symlink(outside.path(), bench.root()).unwrap();
     let error = bench.run(&bench.replay(ALL)).unwrap_err();
     let EngineError::Io { operation: Operation::Open, path, source, .. } = &error else {
@@ -345,7 +345,7 @@ fn nothing_outside_is_touched_by_way_of_a_link() {
     let errno = source.raw_os_error();
     assert!([libc::ELOOP, libc::ENOTDIR].map(Some).contains(&errno), "{error}");
     fs::remove_file(bench.root()).unwrap();
-    // One in what an earlier replay left is removed, and not followed.
+    // A link in the remains of an earlier replay is removed and not followed.
     fs::create_dir_all(bench.root().join("clients")).unwrap();
     symlink(outside.path(), bench.root().join("clients/client0")).unwrap();
     symlink(outside.path(), bench.root().join("client1")).unwrap();
@@ -356,7 +356,7 @@ fn nothing_outside_is_touched_by_way_of_a_link() {
 }
 
 #[test]
-fn what_an_earlier_replay_left_is_removed_however_deep_it_is() {
+fn remains_of_an_earlier_replay_are_removed_at_any_depth() {
     let bench = Bench::new();
     let deep: PathBuf = std::iter::repeat_n("d", 700).collect();
     fs::create_dir_all(bench.root().join(deep)).unwrap();
@@ -366,7 +366,7 @@ fn what_an_earlier_replay_left_is_removed_however_deep_it_is() {
 }
 
 #[test]
-fn deltree_removes_files_and_leaves_directories() {
+fn deltree_removes_files_and_keeps_directories() {
     let bench = Bench::new();
     let text = r#"Mkdir "\a" NT_STATUS_OK
 Mkdir "\a\b" NT_STATUS_OK
@@ -381,11 +381,11 @@ Deltree "\nothing" NT_STATUS_OK
     assert_eq!((result.ops(), unexpected(&result)), (Ops(8), 0));
 }
 
-/// A filesystem of memory with this size; `None` where it cannot be mounted.
+/// Small tmpfs; `None` if it cannot be mounted.
 struct Small(PathBuf);
 
 impl Small {
-    #[expect(clippy::print_stderr, reason = "skipped tests are counted by this line")]
+    #[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
     fn on(directory: &Path, options: &std::ffi::CStr) -> Option<Self> {
         let mounted = mount("tmpfs", directory, "tmpfs", MountFlags::empty(), options);
         if mounted.is_err() {
@@ -402,7 +402,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_full_filesystem_ends_it_with_the_line() {
+fn a_full_filesystem_is_reported_with_the_line() {
     let directory = TempDir::new().unwrap();
     let Some(small) = Small::on(directory.path(), c"size=64k") else { return };
     let bench = Bench::at(directory);
@@ -416,14 +416,14 @@ WriteX 1 32768 65536 65536 NT_STATUS_OK
     assert_eq!((*operation, *line), (Operation::Write, 4));
     assert_eq!(*path, bench.root().join("client0"));
     assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
-    assert!(error.to_string().contains("for line 4 of the load file: the filesystem is full"));
-    assert!(bench.is_empty(), "it is removed all the same");
+    assert!(error.to_string().contains("for line 4 of the loadfile: the filesystem is full"));
+    assert!(bench.is_empty(), "the files are removed nevertheless");
     drop(bench);
     drop(small);
 }
 
 #[test]
-fn replays_that_contradict_themselves_are_refused() {
+fn invalid_replays_are_rejected() {
     let bench = Bench::new();
     let plain = || bench.replay(ALL);
     let refused = |replay: Replay| bench.run(&replay).unwrap_err().to_string();
@@ -439,14 +439,14 @@ fn replays_that_contradict_themselves_are_refused() {
         refused(Replay { until: Until::Replayed(0), ..plain() }),
         refused(Replay { until: Until::Time { ramp: Nanos(1), run: Nanos(0) }, ..plain() }),
         refused(Replay { rate: Some(Bytes(0)), ..plain() }),
-        refused(Replay { rate: Some(Bytes(1)), paced: true, ..plain() }),
-        refused(Replay { paced: true, ..plain() }),
-        refused(Replay { load: Load::Office { iterations: 0, seed: 1 }, ..plain() }),
+        refused(Replay { rate: Some(Bytes(1)), use_timestamps: true, ..plain() }),
+        refused(Replay { use_timestamps: true, ..plain() }),
+        refused(Replay { loadfile: Load::Office { iterations: 0, seed: 1 }, ..plain() }),
     ];
     for text in &texts {
-        assert!(text.starts_with("this replay cannot run: "), "{text}");
+        assert!(text.starts_with("invalid workload: "), "{text}");
     }
     let distinct: std::collections::BTreeSet<_> = texts.iter().collect();
     assert_eq!(distinct.len(), texts.len());
-    assert!(bench.is_empty(), "nothing was touched");
+    assert!(bench.is_empty(), "nothing was changed");
 }

@@ -1,10 +1,10 @@
-//! Times of operations by kind, in little memory.
+//! Times of operations by type, in little memory.
 //!
-//! A histogram has 58 KiB of counters, and what is touched of it are a few of its 58 octaves. A
-//! client has 18 kinds of operations, and there are hundreds of clients: together they would touch
-//! gigabytes of caches for nothing. So here counters of 32 bits come in blocks of one octave each,
-//! one block after the other as they are first needed; some hundred blocks of 512 bytes are used.
-//! Room for all of them is reserved at the start, which takes no memory until it is used.
+//! A histogram has 58 KiB of counters, and only a few of its 58 octaves are used. A client has 18
+//! types of operations, and there are hundreds of clients: together they would touch gigabytes of
+//! memory. Here, 32-bit counters are in blocks of one octave each, allocated in the order in which
+//! they are first needed; some hundred blocks of 512 bytes are used. Space for all of them is
+//! reserved at the start, which takes no memory until it is used.
 
 use model::{Histogram, phase::ReplayOp};
 
@@ -14,17 +14,17 @@ const OCTAVES: usize = 58;
 const KINDS: usize = ReplayOp::ALL.len();
 const NONE: u16 = u16::MAX;
 
-/// Times of all kinds of operations.
+/// Times of all types of operations.
 pub(super) struct Times {
     blocks: Vec<[u32; EACH]>,
-    // Which block an octave of a kind has.
+    // Block of each octave of a type.
     of: [[u16; OCTAVES]; KINDS],
     exact: [Exact; KINDS],
-    // Kinds and counters that were full: each stands for 2^32 more.
+    // Types and counters that were full: each entry stands for 2^32 more.
     full: Vec<(usize, usize)>,
 }
 
-/// What is kept exactly beside the counters.
+/// Exact values in addition to the counters.
 #[derive(Clone, Copy)]
 struct Exact {
     count: u64,
@@ -34,7 +34,7 @@ struct Exact {
 }
 
 impl Times {
-    /// None yet.
+    /// Creates empty times.
     pub(super) fn new() -> Self {
         Self {
             blocks: Vec::with_capacity(OCTAVES * KINDS),
@@ -44,7 +44,7 @@ impl Times {
         }
     }
 
-    /// An operation took so many nanoseconds.
+    /// Records the time of an operation in nanoseconds.
     #[inline]
     pub(super) fn record(&mut self, kind: ReplayOp, nanos: u64) {
         let kind = kind as usize;
@@ -68,26 +68,26 @@ impl Times {
     #[cold]
     fn add_block(&mut self, kind: usize, octave: usize) -> u16 {
         let block = u16::try_from(self.blocks.len()).expect("at most OCTAVES * KINDS");
-        // There is room for all of them.
+        // There is space for all of them.
         self.blocks.push([0; EACH]);
         self.of[kind][octave] = block;
         block
     }
 
-    /// Once in 2^32 operations, and the one time that anything is allocated.
+    /// Once in 2^32 operations, and the only allocation.
     #[cold]
     fn note_full(&mut self, kind: usize, counter: usize) {
         self.full.push((kind, counter));
     }
 
-    /// The histogram of each kind that happened.
+    /// Histogram of each type that occurred.
     pub(super) fn by_kind(&self) -> Vec<(ReplayOp, Histogram)> {
         let kinds = ReplayOp::ALL.into_iter();
         let happened = kinds.filter(|kind| self.exact[*kind as usize].count > 0);
         happened.map(|kind| (kind, self.merged(|other| other == kind))).collect()
     }
 
-    /// One histogram of those kinds together.
+    /// Histogram of the selected types together.
     pub(super) fn merged(&self, takes: impl Fn(ReplayOp) -> bool) -> Histogram {
         let kinds: Vec<usize> = ReplayOp::ALL
             .into_iter()
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_counter_loses_nothing() {
+    fn a_full_counter_keeps_its_count() {
         let mut times = Times::new();
         times.record(ReplayOp::Find, 7);
         times.blocks[0][7] = u32::MAX;

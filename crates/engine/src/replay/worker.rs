@@ -1,4 +1,4 @@
-//! One client of a replay: its timeline from names and memory to the end.
+//! Client of a replay: from names and memory to the end.
 
 use std::{
     path::Path,
@@ -21,26 +21,26 @@ use super::{
     root::{self, Identity},
 };
 use crate::{
-    barrier::{ABORT, Board, Lane},
+    affinity,
+    barrier::{ABORT, ControlBlock, WorkerSlot},
     clock::{Usage, now},
     error::Fault,
-    seat,
     tree::Failure,
 };
 
-/// Does the work of one client in the calling thread, and tells the others if it fails.
+/// Does the work of one client in the calling thread, and aborts the others if it fails.
 pub(crate) fn perform(
     replay: &Replay,
     program: &Program,
     worker: u32,
     directory: &Path,
     made: Identity,
-    board: &Board,
+    control: &ControlBlock,
 ) -> Result<WorkerResult, Failure> {
-    let result = timeline(replay, program, worker, directory, made, board);
+    let result = timeline(replay, program, worker, directory, made, control);
     match &result {
         Ok(_) | Err(Failure { fault: Fault::Aborted, .. }) => {}
-        Err(_) => board.fail(worker),
+        Err(_) => control.fail(worker),
     }
     result
 }
@@ -52,50 +52,50 @@ fn timeline(
     worker: u32,
     directory: &Path,
     made: Identity,
-    board: &Board,
+    control: &ControlBlock,
 ) -> Result<WorkerResult, Failure> {
     let path = root::path(directory);
     let at_root = |fault| Failure { fault, path: path.clone() };
-    seat::sit(replay.workers, worker).map_err(at_root)?;
+    affinity::apply(replay.workers, worker).map_err(at_root)?;
     if replay.workers.kind == WorkerKind::Thread {
-        seat::own_descriptors();
+        affinity::own_descriptors();
     }
     let mut run = Run {
         program,
         client: Client::new(replay, program, worker, directory, made)?,
         pacer: Pacer::new(replay, program),
         count: Count::new(replay.until),
-        parent: if replay.line_call { getppid() } else { None },
-        lane: board.lane(worker),
-        signal: board.signal(),
+        parent: if replay.parent_check { getppid() } else { None },
+        slot: control.slot(worker),
+        signal: control.signal(),
         moved: 0,
         done: 0,
     };
-    board.arrive().map_err(at_root)?;
+    control.arrive().map_err(at_root)?;
 
     let before = Usage::of_this_thread();
     run.all(replay.until)?;
     let usage = Usage::of_this_thread().since(before);
-    board.lane(worker).end(run.count.clock);
+    control.slot(worker).end(run.count.clock);
     Ok(run.count.finish(worker, usage))
 }
 
-/// The loop of a client.
+/// Loop of a client.
 struct Run<'a> {
     program: &'a Program,
     client: Client,
     pacer: Pacer,
     count: Count,
-    // Whom to look for before each operation, if anyone.
+    // Process to check before each operation, if any.
     parent: Option<Pid>,
-    lane: &'a Lane,
+    slot: &'a WorkerSlot,
     signal: &'a AtomicU32,
     moved: u64,
     done: u64,
 }
 
 impl Run<'_> {
-    /// The load file from its start, as often as the replay has it.
+    /// Runs the loadfile as many times as the replay requests.
     fn all(&mut self, until: Until) -> Result<(), Failure> {
         let mut left = match until {
             Until::Replayed(times) => times,
@@ -115,7 +115,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The load file once; whether the time is not over.
+    /// Runs the loadfile once. Returns false if the time has elapsed.
     fn once(&mut self) -> Result<bool, Failure> {
         let program = self.program;
         let free = self.pacer.free() && self.parent.is_none();
@@ -131,7 +131,7 @@ impl Run<'_> {
             let Outcome { expected, bytes } = if kind == ReplayOp::Sleep {
                 Outcome { expected: self.sleep(op)?, bytes: 0 }
             } else {
-                match self.client.carry_out(kind, op) {
+                match self.client.execute(kind, op) {
                     Ok(outcome) => outcome,
                     Err(refused) => return Err(self.failed(refused, index)),
                 }
@@ -139,8 +139,8 @@ impl Run<'_> {
             let clock = now();
             self.moved += bytes;
             self.done += 1;
-            self.lane.bytes.store(self.moved, Relaxed);
-            self.lane.done.store(self.done, Relaxed);
+            self.slot.bytes.store(self.moved, Relaxed);
+            self.slot.done.store(self.done, Relaxed);
             if self.signal.load(Relaxed) & ABORT != 0 {
                 return Err(self.aborted());
             }
@@ -151,8 +151,8 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Waits until an operation is due, and tells from when it counts; `None` if the time is over
-    /// before.
+    /// Waits for the scheduled start of an operation, and returns the start of its latency; `None`
+    /// if the time elapses before.
     fn begin(&mut self, op: &Op) -> Result<Option<Nanos>, Failure> {
         let due = self.pacer.due(op, self.count.clock);
         if due > self.count.clock {
@@ -164,7 +164,7 @@ impl Run<'_> {
             }
         }
         if let Some(parent) = self.parent {
-            // What it answers makes no difference: it is there for what it costs.
+            // The result is irrelevant; the call is made for its cost.
             let _ = test_kill_process(parent);
         }
         let begun = now();
@@ -193,7 +193,7 @@ impl Run<'_> {
     }
 }
 
-/// Bytes that an operation asks to read or write.
+/// Bytes that an operation requests to read or write.
 fn moves(kind: ReplayOp, op: &Op) -> u64 {
     if matches!(kind, ReplayOp::ReadX | ReplayOp::WriteX) { u64::from(op.size) } else { 0 }
 }

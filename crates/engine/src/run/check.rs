@@ -1,15 +1,16 @@
-//! Refuses streams that contradict themselves, before anything is touched.
+//! Rejects invalid streams before anything is changed.
 
 use model::phase::{
-    Access, Bound, Direction, Files, Fill, Interface, Pace, Presence, Rate, Stream, WorkerKind,
+    AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Pace,
+    Rate, Stream, WorkerKind,
 };
 
 use crate::{Context, EngineError, io::touches_files, payload, worker::updates};
 
-/// What contradicts what, and what to change.
+/// Problem and hint.
 type Problem = (&'static str, &'static str);
 
-/// Makes sure that the stream can be run.
+/// Checks that the stream can be run.
 pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), EngineError> {
     let problem = sizes(stream)
         .or_else(|| workers(stream, context))
@@ -18,10 +19,10 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
         .or_else(|| time(stream));
-    problem.map_or(Ok(()), |(problem, cure)| Err(EngineError::Stream { problem, cure }))
+    problem.map_or(Ok(()), |(problem, hint)| Err(EngineError::Stream { problem, hint }))
 }
 
-/// An update reads even where all of it counts as written.
+/// An update reads, even if all of its bytes count as written.
 fn any_reads(stream: &Stream) -> bool {
     updates(stream) || (0..stream.workers.count).any(|worker| stream.direction.reads(worker))
 }
@@ -35,25 +36,25 @@ fn share(share: f64) -> bool {
 }
 
 fn sizes(stream: &Stream) -> Option<Problem> {
-    if stream.record.0 == 0 {
-        return Some(("its record is empty", "give the size of a record"));
+    if stream.block_size.0 == 0 {
+        return Some(("block_size is 0", "set it to at least 1"));
     }
-    if stream.size < stream.record {
+    if stream.size < stream.block_size {
         return Some((
-            "its files are smaller than one record",
-            "use larger files or a smaller record",
+            "file_size is smaller than block_size",
+            "increase file_size or decrease block_size",
         ));
     }
-    if stream.lengths.iter().any(|length| length.records == 0 || length.weight == 0) {
-        return Some(("one of its lengths is empty", "give each at least 1 record and weight 1"));
+    if stream.block_sizes.iter().any(|length| length.blocks == 0 || length.weight == 0) {
+        return Some(("block_size_split has an entry of 0", "use at least 1 block and weight 1"));
     }
     let part = match stream.files {
-        Files::Split(_) => stream.size.0 / u64::from(stream.workers.count.max(1)),
-        Files::One(_) | Files::PerWorker(_) | Files::Shared(_) => stream.size.0,
+        FileSharing::Segmented(_) => stream.size.0 / u64::from(stream.workers.count.max(1)),
+        FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_) => stream.size.0,
     };
-    if part < stream.longest().0 {
+    if part < stream.longest_operation().0 {
         return Some((
-            "its longest operation does not fit into the part of a worker",
+            "the longest operation exceeds the segment of a worker",
             "use larger files, fewer workers, or shorter operations",
         ));
     }
@@ -63,78 +64,76 @@ fn sizes(stream: &Stream) -> Option<Problem> {
 fn workers(stream: &Stream, context: &Context<'_>) -> Option<Problem> {
     let workers = stream.workers;
     if workers.count == 0 {
-        return Some(("it has no workers", "use at least one"));
+        return Some(("workers is 0", "set it to at least 1"));
     }
-    if workers.count > 1 && matches!(stream.files, Files::One(_)) {
+    if workers.count > 1 && matches!(stream.files, FileSharing::One(_)) {
         return Some((
-            "it has several workers for one file",
-            "give each worker a file of its own, or say that they share it",
+            "several workers use one file",
+            "set sharing to per-worker, shared, or segmented",
         ));
     }
     if workers.count > 1
-        && matches!(stream.files, Files::Shared(_) | Files::Split(_))
-        && stream.open.presence == Presence::Fresh
+        && matches!(stream.files, FileSharing::Shared(_) | FileSharing::Segmented(_))
+        && stream.open.creation == FileCreation::Fresh
     {
-        return Some((
-            "its workers would remove each other's fresh file",
-            "let the file be used as it is",
-        ));
+        return Some(("each worker would replace the shared file", "set overwrite to true"));
     }
     if workers.kind == WorkerKind::Process && context.worker_command.is_empty() {
-        return Some(("it wants processes and has no command for them", "use threads"));
+        return Some(("worker processes are not available", "use worker_type thread"));
     }
     None
 }
 
 fn content(stream: &Stream) -> Option<Problem> {
-    if let Fill::Random { entropy, duplicates } = stream.fill
-        && !(share(entropy) && share(duplicates))
+    if let DataPattern::Random { incompressible_fraction: random, duplicate_fraction: copies } =
+        stream.data
+        && !(share(random) && share(copies))
     {
         return Some((
-            "its share of random bytes or duplicates is not a share",
-            "use a number within 0..=1",
+            "incompressible_fraction or duplicate_fraction is out of range",
+            "use a number from 0 to 1",
         ));
     }
-    if let (Fill::Marks, Interface::Ring(ring)) = (stream.fill, stream.interface)
+    if let (DataPattern::Marks, IoEngineKind::Ring(ring)) = (stream.data, stream.io_engine)
         && ring.depth > 1
         && any_writes(stream)
     {
         return Some((
-            "its operations in flight have one buffer for their marks",
-            "use a depth of 1, or other content",
+            "content with marks uses one buffer, but several operations are in flight",
+            "set queue_depth to 1, or use other content",
         ));
     }
-    let null = !touches_files(stream.interface);
-    if any_reads(stream) && stream.open.presence == Presence::Fresh && !null {
-        return Some(("it reads files that it has just created", "write them in a phase before"));
+    let null = !touches_files(stream.io_engine);
+    if any_reads(stream) && stream.open.creation == FileCreation::Fresh && !null {
+        return Some(("it reads files that it creates itself", "write them in an earlier phase"));
     }
     if !stream.verify {
         return None;
     }
-    let one_file = !matches!(stream.files, Files::PerWorker(_));
+    let one_file = !matches!(stream.files, FileSharing::PerWorker(_));
     let both = matches!(stream.direction, Direction::Mixed(_) | Direction::Update(_));
     if any_writes(stream) && any_reads(stream) && (one_file || both) {
         return Some((
-            "it verifies what it overwrites at the same time",
-            "verify in a phase that only reads",
+            "verify is set while the same blocks are overwritten",
+            "set verify in a phase that only reads",
         ));
     }
-    if stream.access == Access::Replay {
+    if stream.access_pattern == AccessPattern::Trace {
         return Some((
-            "it verifies a replay, whose operations need not begin where blocks do",
-            "verify in a phase with another order",
+            "verify is set for a trace, whose operations need not be aligned to blocks",
+            "set verify in a phase with another access_pattern",
         ));
     }
-    if !any_reads(stream) && !matches!(stream.interface, Interface::Copy(_)) {
+    if !any_reads(stream) && !matches!(stream.io_engine, IoEngineKind::Copy(_)) {
         return None;
     }
     if null {
-        return Some(("nothing is moved, so there is no content to verify", "set verify to false"));
+        return Some(("verify is set, but no data is transferred", "set verify to false"));
     }
     if !payload::has_headers(stream) {
         return Some((
-            "it verifies content that has no headers",
-            "use random content and records of at least 64 bytes",
+            "verify is set, but the content has no block headers",
+            "use random content and a block_size of at least 64",
         ));
     }
     None
@@ -143,122 +142,128 @@ fn content(stream: &Stream) -> Option<Problem> {
 fn update(stream: &Stream) -> Option<Problem> {
     let Direction::Update(part) = stream.direction else { return None };
     if !share(part) {
-        return Some(("its share of updates is not a share", "use a number within 0..=1"));
+        return Some(("the update fraction is out of range", "use a number from 0 to 1"));
     }
     if part == 0.0 {
-        return Some(("it updates nothing", "let it read, or use a share above 0"));
+        return Some(("the update fraction is 0", "use a larger one, or only read"));
     }
-    if !matches!(stream.interface, Interface::Position | Interface::Null) {
+    if !matches!(stream.io_engine, IoEngineKind::Position | IoEngineKind::Null) {
         return Some((
-            "it updates records, which is done at the position of an open file",
-            "use the interface of read(2) and write(2)",
+            "updates need an I/O engine with a file position",
+            "use the io_engine of read(2) and write(2)",
         ));
     }
     if payload::has_headers(stream) {
         return Some((
-            "it changes bytes of content that has headers",
-            "use content without headers, such as marks",
+            "updates would change content with block headers",
+            "use content without headers, such as zeros with marks",
         ));
     }
-    if stream.access == Access::Replay {
+    if stream.access_pattern == AccessPattern::Trace {
         return Some((
-            "it updates what a list says to read or to write",
-            "use another order, or let it read and write",
+            "updates cannot be combined with a trace",
+            "use another access_pattern, or mixed reads and writes",
         ));
     }
     None
 }
 
 fn access(stream: &Stream) -> Option<Problem> {
-    match stream.access {
-        Access::Zipf { theta } if !(0.0..=10.0).contains(&theta) => {
-            Some(("its zipf exponent is out of bounds", "use a number within 0..=10"))
+    match stream.access_pattern {
+        AccessPattern::Zipf { theta } if !(0.0..=10.0).contains(&theta) => {
+            Some(("zipf_theta is out of range", "use a number from 0 to 10"))
         }
-        Access::Pareto { share } if !(share > 0.0 && share < 0.5) => {
-            Some(("its pareto share is out of bounds", "use a number above 0 and below 0.5"))
+        AccessPattern::Pareto { share } if !(share > 0.0 && share < 0.5) => {
+            Some(("pareto_h is out of range", "use a number above 0 and below 0.5"))
         }
-        Access::Hot { space, visits } if !(space > 0.0 && space < 1.0 && share(visits)) => Some((
-            "its hot zone is no part of the file",
-            "use a space above 0 and below 1, and visits within 0..=1",
-        )),
-        Access::Replay if stream.list.is_empty() => {
-            Some(("it replays and has no list", "give the path of a list of operations"))
-        }
-        Access::Append
-            if stream.workers.count > 1
-                && matches!(stream.files, Files::Shared(_) | Files::Split(_)) =>
+        AccessPattern::Hotspot { space, visits }
+            if !(space > 0.0 && space < 1.0 && share(visits)) =>
         {
-            Some(("its workers append to one file", "give each worker a file of its own"))
+            Some((
+                "hotspot_data_fraction or hotspot_access_fraction is out of range",
+                "use data above 0 and below 1, accesses from 0 to 1",
+            ))
         }
-        Access::Append if any_reads(stream) => {
-            Some(("it appends and reads", "let all its workers write"))
+        AccessPattern::Trace if stream.trace_file.is_empty() => {
+            Some(("trace_file is not set", "set it to the path of a trace"))
         }
-        Access::Sequential
-        | Access::Backward
-        | Access::SameRecord
-        | Access::Stride { .. }
-        | Access::Shuffled
-        | Access::Permuted
-        | Access::Random
-        | Access::Zipf { .. }
-        | Access::Pareto { .. }
-        | Access::Append
-        | Access::Hot { .. }
-        | Access::Replay
-        | Access::Tickets => None,
+        AccessPattern::Append
+            if stream.workers.count > 1
+                && matches!(stream.files, FileSharing::Shared(_) | FileSharing::Segmented(_)) =>
+        {
+            Some(("several workers append to one file", "set sharing to per-worker"))
+        }
+        AccessPattern::Append if any_reads(stream) => {
+            Some(("appending workers cannot read", "set direction to write"))
+        }
+        AccessPattern::Sequential
+        | AccessPattern::Backward
+        | AccessPattern::SameBlock
+        | AccessPattern::Stride { .. }
+        | AccessPattern::IozonePermutation
+        | AccessPattern::Permutation
+        | AccessPattern::Random
+        | AccessPattern::Zipf { .. }
+        | AccessPattern::Pareto { .. }
+        | AccessPattern::Append
+        | AccessPattern::Hotspot { .. }
+        | AccessPattern::Trace
+        | AccessPattern::Tickets => None,
     }
 }
 
 fn interface(stream: &Stream) -> Option<Problem> {
     let open = stream.open;
-    match stream.interface {
-        Interface::Stdio if open.direct || open.sync || open.dsync => Some((
-            "streams of the C library open without O_DIRECT, O_SYNC, and O_DSYNC",
-            "set direct, sync, and dsync to false, or use another interface",
+    match stream.io_engine {
+        IoEngineKind::Stdio if open.direct || open.sync || open.dsync => Some((
+            "stdio does not support O_DIRECT, O_SYNC, and O_DSYNC",
+            "set direct, o_sync, and o_dsync to false, or use another io_engine",
         )),
-        Interface::Stdio if !stream.lengths.is_empty() => Some((
-            "streams of the C library have a buffer of one record",
-            "use one length, or another interface",
+        IoEngineKind::Stdio if !stream.block_sizes.is_empty() => {
+            Some(("stdio has a buffer of one block", "use one block size, or another io_engine"))
+        }
+        IoEngineKind::Mmap(_) if open.direct => {
+            Some(("mmap does not support direct I/O", "set direct to false"))
+        }
+        IoEngineKind::Mmap(_) if stream.access_pattern == AccessPattern::Append => {
+            Some(("mmap cannot extend a file", "append with another io_engine"))
+        }
+        IoEngineKind::Ring(ring) if ring.depth == 0 || ring.depth > 32_768 => {
+            Some(("queue_depth is out of range", "use a number from 1 to 32768"))
+        }
+        IoEngineKind::Ring(_) if stream.longest_operation() >= model::Bytes::gib(4) => {
+            Some(("an io_uring operation is 4 GiB or larger", "use smaller operations"))
+        }
+        IoEngineKind::Ring(ring) if ring.submit_batch > ring.depth => {
+            Some(("submit_batch is larger than queue_depth", "use at most queue_depth"))
+        }
+        IoEngineKind::Ring(ring) if ring.iopoll && !open.direct => {
+            Some(("iopoll needs direct I/O", "set direct to true"))
+        }
+        IoEngineKind::Ring(ring)
+            if ring.depth > 1 && stream.access_pattern == AccessPattern::Append =>
+        {
+            Some(("concurrent appends have no defined order", "set queue_depth to 1"))
+        }
+        IoEngineKind::Ring(ring) if ring.iopoll && ring.linked_fdatasync => Some((
+            "iopoll does not support sync operations",
+            "set iopoll or linked_fdatasync to false",
         )),
-        Interface::Mmap(_) if open.direct => {
-            Some(("a mapping is the page cache", "set direct to false"))
+        IoEngineKind::Copy(_) if any_reads(stream) => {
+            Some(("copies are writes", "set direction to write"))
         }
-        Interface::Mmap(_) if stream.access == Access::Append => {
-            Some(("a mapping cannot grow its file", "append with another interface"))
+        IoEngineKind::Copy(_) if stream.access_pattern == AccessPattern::Append => {
+            Some(("copies cannot append", "append with another io_engine"))
         }
-        Interface::Ring(ring) if ring.depth == 0 || ring.depth > 32_768 => {
-            Some(("the depth of its queue is out of bounds", "use a number within 1..=32768"))
-        }
-        Interface::Ring(_) if stream.longest() >= model::Bytes::gib(4) => {
-            Some(("an operation of its queue is 4 GiB or more", "use shorter operations"))
-        }
-        Interface::Ring(ring) if ring.batch > ring.depth => {
-            Some(("its batch is larger than its queue", "use a batch within 0..=depth"))
-        }
-        Interface::Ring(ring) if ring.iopoll && !open.direct => {
-            Some(("polling for completions is for direct I/O", "set direct to true"))
-        }
-        Interface::Ring(ring) if ring.depth > 1 && stream.access == Access::Append => {
-            Some(("appends in flight have no order", "use a depth of 1"))
-        }
-        Interface::Ring(ring) if ring.iopoll && ring.linked_sync => {
-            Some(("a sync cannot be polled for", "set iopoll or linked_sync to false"))
-        }
-        Interface::Copy(_) if any_reads(stream) => {
-            Some(("a copy is a write", "let all its workers write"))
-        }
-        Interface::Copy(_) if stream.access == Access::Append => {
-            Some(("a copy goes to places of its own", "append with another interface"))
-        }
-        Interface::Offset
-        | Interface::Position
-        | Interface::Bytewise
-        | Interface::Stdio
-        | Interface::Vector(_)
-        | Interface::Mmap(_)
-        | Interface::Ring(_)
-        | Interface::Copy(_)
-        | Interface::Null => None,
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Bytewise
+        | IoEngineKind::Stdio
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Ring(_)
+        | IoEngineKind::Copy(_)
+        | IoEngineKind::Null => None,
     }
 }
 
@@ -266,16 +271,16 @@ fn time(stream: &Stream) -> Option<Problem> {
     let empty = |rate| matches!(rate, Rate::Ops(0) | Rate::Bytes(model::Bytes(0)));
     match stream.pace {
         Pace::Think { ops: 0, .. } => {
-            return Some(("it thinks after no operations", "think after at least one"));
+            return Some(("think_time_every is 0", "set it to at least 1"));
         }
         Pace::Limit(rate) | Pace::Open { rate, .. } if empty(rate) => {
-            return Some(("its rate is zero", "use at least 1 per second"));
+            return Some(("rate is below 1 per second", "use at least 1"));
         }
         Pace::Free | Pace::Think { .. } | Pace::Limit(_) | Pace::Open { .. } => {}
     }
     match stream.bound {
-        Bound::Time { run: model::Nanos(0), .. } => Some(("its time is zero", "run for some time")),
-        Bound::Ops(0) | Bound::Together(0) => Some(("it has no operations", "use at least one")),
+        Bound::Time { run: model::Nanos(0), .. } => Some(("runtime is 0", "use a longer runtime")),
+        Bound::Ops(0) | Bound::Together(0) => Some(("operations is 0", "use at least 1")),
         Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. } => None,
     }
 }

@@ -1,44 +1,44 @@
-//! What is written to the files, and where reads go.
+//! Content of written files, and buffers for reads.
 
-use model::phase::{Fill, Set};
+use model::phase::{DataPattern, Set};
 
 use crate::buffer::{POOL, random, random_share};
 
-/// The unit in which random bytes and zeros alternate, and of stamps.
+/// Unit in which random bytes and zeros alternate, and distance of stamps.
 const PAGE: usize = 4096;
-/// Bytes of a stamp: the worker's seed, and a count of its blocks.
+/// Bytes of a stamp: the worker's seed, and a block counter.
 const STAMP: usize = 16;
 
-/// What the memory of a worker is for.
+/// Use of the memory of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uses {
     /// Bytes of the longest call.
-    pub(crate) record: u64,
-    /// Whether anything is read.
+    pub(crate) block_size: u64,
+    /// True if files are read.
     pub(crate) reads: bool,
-    /// Whether anything is written.
+    /// True if files are written.
     pub(crate) writes: bool,
-    /// What tells the phase from others on the same set, so that what one writes over another's is
-    /// something else: [`tag`].
+    /// Number that distinguishes the phase from others on the same set, so that overwrites differ
+    /// from the old content: [`tag`].
     pub(crate) tag: u64,
 }
 
-/// A number made of words: FNV-1a (Fowler, Noll, and Vo), 64 bits.
+/// Hash of a text: FNV-1a (Fowler, Noll, and Vo), 64 bits.
 pub(crate) fn tag(words: &str) -> u64 {
     words.bytes().fold(0xCBF2_9CE4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
     })
 }
 
-/// The memory of one worker.
+/// Memory of one worker.
 ///
-/// What is written goes round a pool of at least 1 MiB, so that no compressor of a filesystem sees
-/// a repetition, and each 4 KiB of a call begins with a stamp of its own, of worker, set, phase,
-/// and a count, so that no two blocks of a trial are equal, which defeats deduplication.
+/// Written data cycles through a pool of at least 1 MiB, so that no compressor of a filesystem
+/// detects a repetition. Each 4 KiB of a call begins with a stamp of worker, set, phase, and a
+/// counter, so that no two blocks of a trial are equal, which defeats deduplication.
 pub(crate) struct Data {
     pool: Box<[u8]>,
     read: Box<[u8]>,
-    record: usize,
+    block_size: usize,
     next: usize,
     stamps: bool,
     key: u64,
@@ -46,13 +46,13 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// For a worker; `None` if there is no memory for records so large.
+    /// Memory of a worker; `None` if there is not enough for this block size.
     pub(crate) fn new(set: &Set, worker: u32, uses: Uses) -> Option<Self> {
         Self::of_slot(set, worker, uses, 0, 1)
     }
 
-    /// For one of `slots` entries that a worker has in flight, each of which has its part of the
-    /// pool: what the kernel still reads is not used again. `None` as before.
+    /// Memory of one of `slots` entries that a worker has in flight. Each has its own part of the
+    /// pool, so that data the kernel still reads is not reused. `None` as in [`Self::new`].
     pub(crate) fn of_slot(
         set: &Set,
         worker: u32,
@@ -60,36 +60,36 @@ impl Data {
         slot: u32,
         slots: u32,
     ) -> Option<Self> {
-        let record = usize::try_from(uses.record).ok()?;
+        let block_size = usize::try_from(uses.block_size).ok()?;
         let writes = uses.writes;
         let least = usize::try_from(POOL / u64::from(slots.max(1))).ok()?;
-        let pool = record.max(least).checked_next_multiple_of(PAGE)?;
+        let pool = block_size.max(least).checked_next_multiple_of(PAGE)?;
         let mut pool = zeros(if writes { pool } else { 0 })?;
-        let read = zeros(if uses.reads { record } else { 0 })?;
+        let read = zeros(if uses.reads { block_size } else { 0 })?;
         let place = tag(&set.name) ^ uses.tag;
         let key = set.seed ^ place ^ u64::from(worker).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let stamps = match set.fill {
-            Fill::Random { entropy, .. } => {
+        let stamps = match set.data {
+            DataPattern::Random { incompressible_fraction: entropy, .. } => {
                 let part = u64::from(slot).wrapping_mul(0xBF58_476D_1CE4_E5B9);
                 random(&mut pool, random_share(entropy), key ^ part);
                 true
             }
-            Fill::PagePattern | Fill::Marks => {
+            DataPattern::PagePattern | DataPattern::Marks => {
                 pool.chunks_mut(PAGE).for_each(|page| page[..8].fill(0x20));
                 false
             }
         };
-        // No slot comes to the counts of the next one: that would be 2^48 blocks.
+        // A slot never reaches the counters of the next one: that would take 2^48 blocks.
         let blocks = u64::from(slot) << 48;
-        Some(Self { pool, read, record, next: 0, stamps, key, blocks })
+        Some(Self { pool, read, block_size, next: 0, stamps, key, blocks })
     }
 
-    /// Bytes of one call.
-    pub(crate) fn record(&self) -> usize {
-        self.record
+    /// Bytes per call.
+    pub(crate) fn block_size(&self) -> usize {
+        self.block_size
     }
 
-    /// The next bytes to write, at most one record.
+    /// Next bytes to write, at most one block.
     pub(crate) fn write(&mut self, len: usize) -> &[u8] {
         if self.pool.len() - self.next < len {
             self.next = 0;
@@ -106,7 +106,7 @@ impl Data {
         bytes
     }
 
-    /// Where a record is read to.
+    /// Buffer for a read.
     pub(crate) fn read(&mut self) -> &mut [u8] {
         &mut self.read
     }

@@ -1,4 +1,4 @@
-//! Sizes of the files of a set, by their number.
+//! Sizes of the files of a set, by number.
 
 use model::{
     Bytes,
@@ -7,14 +7,14 @@ use model::{
 
 use super::drawn;
 
-/// The stream that sizes are drawn from, see [`drawn`].
+/// Purpose of the stream from which sizes are drawn, see [`drawn`].
 const PURPOSE: u64 = 0x7369_7A65;
 
-/// Steps of the table of a log-normal distribution: each size is that of the middle of a step of
-/// equal probability, and the sizes are stretched so that their mean is as asked for.
+/// Steps of the table of a log-normal distribution. Each size is that of the middle of a step of
+/// equal probability; the sizes are scaled to the requested mean.
 const STEPS: usize = 4096;
 
-/// Tells how large the files of one owner are. The same file has the same size in every phase.
+/// Sizes of the files of one owner. A file has the same size in every phase.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     kind: Kind,
@@ -25,14 +25,14 @@ pub(crate) struct Lengths {
 #[derive(Debug)]
 enum Kind {
     Fixed(u64),
-    /// The least, and how many sizes there are.
+    /// Minimum, and number of different sizes.
     Uniform(u64, u64),
     /// Quantiles of equal probability.
     Table(Box<[u64]>),
 }
 
 impl Lengths {
-    /// Of the files of one owner.
+    /// Sizes of the files of one owner.
     pub(crate) fn new(set: &Set, owner: u32) -> Self {
         let kind = match set.sizes {
             Sizes::Fixed(size) => Kind::Fixed(size.0),
@@ -44,18 +44,18 @@ impl Lengths {
         Self { kind, seed: set.seed, owner }
     }
 
-    /// Of those of another owner from now on.
-    pub(crate) fn turn_to(&mut self, owner: u32) {
+    /// Selects another owner.
+    pub(crate) fn select(&mut self, owner: u32) {
         self.owner = owner;
     }
 
-    /// The size of a file.
+    /// Size of a file.
     #[inline]
     pub(crate) fn of(&self, entry: u64) -> u64 {
         let random = || drawn(self.seed, self.owner, entry, PURPOSE);
         match &self.kind {
             Kind::Fixed(size) => *size,
-            // Multiplying instead of dividing: the bias is below 2^-32 for sizes below 4 GiB.
+            // Multiplication instead of division: the bias is below 2^-32 for sizes below 4 GiB.
             Kind::Uniform(min, sizes) => {
                 min + ((u128::from(random()) * u128::from(*sizes)) >> 64) as u64
             }
@@ -63,7 +63,7 @@ impl Lengths {
         }
     }
 
-    /// The largest size there is.
+    /// Largest size.
     pub(crate) fn most(&self) -> u64 {
         match &self.kind {
             Kind::Fixed(size) => *size,
@@ -73,7 +73,7 @@ impl Lengths {
     }
 }
 
-/// Sizes at the middles of [`STEPS`] steps of equal probability, in rising order.
+/// Sizes at the middles of [`STEPS`] steps of equal probability, in ascending order.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -88,8 +88,8 @@ fn log_normal(mean: Bytes, sigma: f64) -> Box<[u64]> {
     relative.into_iter().map(|size| (size * scale).round().max(1.0) as u64).collect()
 }
 
-/// The quantile of the standard normal distribution: Newton's method on its distribution function,
-/// which is Abramowitz and Stegun's formula 26.2.17 (error below 7.5e-8).
+/// Quantile of the standard normal distribution: Newton's method on its distribution function,
+/// approximated by Abramowitz and Stegun's formula 26.2.17 (error below 7.5e-8).
 fn normal(probability: f64) -> f64 {
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     let below = |x: f64| {
@@ -108,7 +108,7 @@ fn normal(probability: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::phase::{Fill, Naming, Sharing, Spread};
+    use model::phase::{DataPattern, Naming, Sharing, Spread};
 
     use super::*;
 
@@ -120,8 +120,8 @@ mod tests {
             spread: Spread::Flat,
             naming: Naming::Numbers,
             sizes,
-            record: Bytes(1),
-            fill: Fill::default(),
+            block_size: Bytes(1),
+            data: DataPattern::default(),
             seed: 9,
         };
         Lengths::new(&set, 0)
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_the_mean_and_the_bounds_asked_for() {
+    fn sizes_have_the_requested_mean_and_bounds() {
         let fixed = lengths(Sizes::Fixed(Bytes(7)));
         assert_eq!((fixed.of(1), fixed.most()), (7, 7));
         let uniform = lengths(Sizes::Uniform { min: Bytes(100), max: Bytes(300) });

@@ -1,10 +1,10 @@
-//! Names of entries, written into memory that is there already, and read back.
+//! Names of entries, written into preallocated memory, and parsed back.
 //!
-//! In the order in which entries are numbered most names differ from the one before in their last
-//! digit, so that is all that is written then, and the number of a directory is found by a division
-//! only when the directory changes. All names lie behind the path of the set's directory, so that
-//! calls that know no directories get a whole path for nothing.
-#![expect(unsafe_code, reason = "looking for a NUL in each name costs more than making it")]
+//! In creation order, most names differ from the previous one in the last digit only, so only that
+//! digit is written. The number of a directory is computed by a division only when the directory
+//! changes. All names follow the path of the set's directory, so that calls without a directory
+//! argument get the whole path at no cost.
+#![expect(unsafe_code, reason = "searching a NUL in each name takes longer than writing it")]
 
 use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -12,32 +12,32 @@ use model::phase::{Naming, Set, Sharing, Spread};
 
 use super::{draw, stream};
 
-/// Room for a directory, a slash, a worker, a name as long as any that a plan may ask for, the
-/// longest suffix, and the end.
+/// Space for a directory, a slash, a worker, the longest name that a plan may request, the longest
+/// suffix, and the NUL.
 pub(crate) const ROOM: usize = 1152;
 
-/// The longest name that [`Naming::Padded`] makes, the worker's prefix not counted.
+/// Longest name of [`Naming::Padded`], without the worker's prefix.
 pub(crate) const LONGEST: u32 = 1024;
 
-/// The directory that entries are renamed into, see [`Names::across`].
+/// Directory into which entries are renamed, see [`Names::across`].
 pub(crate) const ACROSS: &CStr = c"across";
 
-/// The stream that random parts of names are drawn from, see [`drawn`].
+/// Purpose of the stream from which random parts of names are drawn, see [`drawn`].
 const PURPOSE: u64 = 0x6E61_6D65;
 
-/// What random parts of names are made of.
+/// Characters of random parts of names.
 const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// A text that ends with a NUL, built in place behind a part that stays.
+/// Text that ends with a NUL, written after a constant prefix.
 struct Text {
     bytes: Box<[u8]>,
-    // Where the text begins that changes.
+    // Start of the part that changes.
     base: usize,
     len: usize,
 }
 
 impl Text {
-    /// Nothing yet, behind `before`.
+    /// Empty text after `before`.
     fn new(before: &[u8]) -> Self {
         let base = before.len();
         let mut bytes = vec![0; base + ROOM].into_boxed_slice();
@@ -58,7 +58,7 @@ impl Text {
         self.bytes[self.len] = 0;
     }
 
-    /// In decimal, with zeros before to so many digits.
+    /// Appends a decimal number with at least `least` digits.
     #[inline]
     fn push_decimal(&mut self, number: u64, least: usize) {
         let mut digits = [b'0'; 20];
@@ -71,7 +71,7 @@ impl Text {
         self.push(&digits[at..]);
     }
 
-    /// The first `count` bytes of a part; all of it is written, which takes less time.
+    /// Appends the first `count` bytes of a part. All of it is written, which is faster.
     #[inline]
     fn push_part(&mut self, part: &[u8; 12], count: usize) {
         self.bytes[self.len..][..part.len()].copy_from_slice(part);
@@ -79,7 +79,7 @@ impl Text {
         self.bytes[self.len] = 0;
     }
 
-    /// In hexadecimal, with zeros before to ten digits.
+    /// Appends a number as ten hexadecimal digits.
     #[inline]
     fn push_hexadecimal(&mut self, number: u64) {
         let digit =
@@ -95,47 +95,47 @@ impl Text {
         self.push(&digits);
     }
 
-    /// The text from `from` on.
+    /// Text starting at `from`.
     #[inline]
     fn get(&self, from: usize) -> &CStr {
         let text = &self.bytes[from..=self.len];
         debug_assert!(CStr::from_bytes_with_nul(text).is_ok(), "no NUL before the end");
-        // SAFETY: whoever changes `len` writes a NUL there, and nothing that is pushed has one:
-        // digits, letters, suffixes, names of directory entries, and a path, none of which can.
+        // SAFETY: all code that changes `len` writes a NUL there, and appended text contains none:
+        // digits, letters, suffixes, names of directory entries, and a path.
         unsafe { CStr::from_bytes_with_nul_unchecked(text) }
     }
 }
 
-/// The names of the entries of one owner, relative to the directory of the set.
+/// Names of the entries of one owner, relative to the directory of the set.
 pub(crate) struct Names {
     naming: Naming,
-    // Entries of a directory; 0 where they lie in that of the set.
+    // Entries per directory; 0 if they are in the directory of the set.
     each: u64,
     owner: u32,
-    // What letters are drawn from.
+    // Stream from which letters are drawn.
     letters: u64,
-    // Whether names begin with the owner.
-    told: bool,
-    // The path of the set's directory with a slash, the directory with a slash, the name.
+    // True if names begin with the owner.
+    has_prefix: bool,
+    // Path of the set's directory with a slash, directory with a slash, name.
     text: Text,
-    // Where the name begins.
+    // Start of the name.
     directory: usize,
-    // The entries whose directory is in the text: from here to before there.
+    // Entries whose directory is in the text: first one, and end.
     first: u64,
     end: u64,
-    // The entry, and where its last decimal digit is: 0 where it has none.
+    // Current entry, and the position of its last decimal digit: 0 if it has none.
     entry: u64,
     digit: usize,
     other: Text,
 }
 
 impl Names {
-    /// Of no entry yet.
+    /// Names without a current entry.
     pub(crate) fn new(set: &Set, owner: u32) -> Self {
         Self::within(set, owner, Path::new(""))
     }
 
-    /// The same, where the directory of the set has a path that [`Self::path`] is to begin with.
+    /// Like [`Self::new`], with the path of the set's directory for [`Self::path`].
     pub(crate) fn within(set: &Set, owner: u32, root: &Path) -> Self {
         let each = match set.spread {
             Spread::Flat => 0,
@@ -151,7 +151,7 @@ impl Names {
             each,
             owner,
             letters: stream(set.seed, owner, PURPOSE),
-            told: set.sharing == Sharing::Directory,
+            has_prefix: set.sharing == Sharing::Directory,
             directory: text.len,
             text,
             first: 0,
@@ -162,7 +162,7 @@ impl Names {
         }
     }
 
-    /// Turns to an entry.
+    /// Selects an entry.
     #[inline]
     pub(crate) fn set(&mut self, entry: u64) {
         if self.digit > 0 && entry == self.entry.wrapping_add(1) && entry < self.end {
@@ -204,7 +204,7 @@ impl Names {
         }
     }
 
-    /// Turns to the directory of an entry, and to no entry in it.
+    /// Selects the directory of an entry, but no entry in it.
     pub(crate) fn enter(&mut self, entry: u64) {
         self.digit = 0;
         if self.each > 0 && !(self.first..self.end).contains(&entry) {
@@ -223,40 +223,40 @@ impl Names {
         self.text.cut(self.directory);
     }
 
-    /// Turns to an entry whose name in its directory is known.
+    /// Selects an entry whose name in its directory is known.
     pub(crate) fn set_found(&mut self, entry: u64, name: &[u8]) {
         self.enter(entry);
         self.entry = entry;
         self.text.push(name);
     }
 
-    /// The number of the entry.
+    /// Number of the entry.
     pub(crate) fn number(&self) -> u64 {
         self.entry
     }
 
-    /// Whether the entry is the first one of its directory.
+    /// True if the entry is the first one of its directory.
     pub(crate) fn begins(&self) -> bool {
         self.entry == self.first
     }
 
     #[inline]
     fn push_prefix(&mut self) {
-        if self.told {
+        if self.has_prefix {
             self.text.push_decimal(u64::from(self.owner), 1);
             self.text.push(b"-");
         }
     }
 
-    /// 0 to 12 letters, each length equally often. All twelve are made, since that takes less time
-    /// than a loop whose end the processor cannot foresee.
+    /// 0 to 12 letters, each length with the same probability. All twelve are drawn, which is
+    /// faster than a loop with an unpredictable end.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "halves of a product are what is wanted")]
     fn push_letters(&mut self, entry: u64) {
         let mut first = draw(self.letters, entry);
         let mut last = draw(self.letters, first);
-        // Multiplying instead of dividing: what stays below the product's upper half is drawn from
-        // next. 13 * 62^6 < 2^40, so the bias is below 2^-24.
+        // Multiplication instead of division: the lower half of the product is the input of the
+        // next draw. 13 * 62^6 < 2^40, so the bias is below 2^-24.
         let below = |random: &mut u64, limit: u64| {
             let product = u128::from(*random) * u128::from(limit);
             *random = product as u64;
@@ -271,10 +271,10 @@ impl Names {
         self.text.push_part(&letters, count);
     }
 
-    /// The number of the entry that has this name in its directory; `None` for what is no entry of
-    /// this owner, a name made by [`Self::with`] included.
+    /// Number of the entry with this name in its directory; `None` if it is not an entry of this
+    /// owner, or a name created by [`Self::with`].
     pub(crate) fn entry(&self, name: &[u8]) -> Option<u64> {
-        let name = if self.told {
+        let name = if self.has_prefix {
             let (owner, rest) = name.split_at(name.iter().position(|byte| *byte == b'-')?);
             if number(owner)? != u64::from(self.owner) {
                 return None;
@@ -287,10 +287,10 @@ impl Names {
             Naming::Numbers => number(name),
             Naming::Padded { .. } => {
                 let end = name.iter().position(|byte| *byte == b'_').unwrap_or(name.len());
-                // A suffix stands behind the underscores, and begins with a dot.
+                // A suffix follows the underscores and begins with a dot.
                 number(&name[..end]).filter(|_| !name[end..].contains(&b'.'))
             }
-            // Suffixes begin with a dot, and no name has one.
+            // Suffixes begin with a dot, which names do not contain.
             Naming::Ordered => hexadecimal(name.get(..10)?)
                 .filter(|_| name[10..].iter().all(u8::is_ascii_alphanumeric)),
             Naming::Scrambled => hexadecimal(name.get(name.len().checked_sub(10)?..)?)
@@ -298,7 +298,7 @@ impl Names {
         }
     }
 
-    /// The directory of the entry; `.` where that is the one of the set.
+    /// Directory of the entry; `.` if it is that of the set.
     pub(crate) fn directory(&mut self) -> &CStr {
         self.other.cut(0);
         if self.each == 0 {
@@ -309,24 +309,24 @@ impl Names {
         self.other.get(0)
     }
 
-    /// The same; `None` where that is the one of the set.
+    /// Directory of the entry; `None` if it is that of the set.
     pub(crate) fn parent(&mut self) -> Option<&CStr> {
         (self.each > 0).then(|| self.directory())
     }
 
-    /// The entry.
+    /// Name of the entry.
     #[inline]
     pub(crate) fn entry_name(&self) -> &CStr {
         self.text.get(self.text.base)
     }
 
-    /// The entry with the path of the set's directory before.
+    /// Name of the entry with the path of the set's directory.
     #[inline]
     pub(crate) fn path(&self) -> &CStr {
         self.text.get(0)
     }
 
-    /// The entry and a name made of it by `suffix`, of at most 8 bytes.
+    /// Name of the entry, and the same name with `suffix` of at most 8 bytes.
     pub(crate) fn with(&mut self, suffix: &[u8]) -> (&CStr, &CStr) {
         self.other.cut(0);
         self.other.push(&self.text.bytes[self.text.base..self.text.len]);
@@ -334,12 +334,12 @@ impl Names {
         (self.text.get(self.text.base), self.other.get(0))
     }
 
-    /// The entry and its number in [`ACROSS`], with the owner before it where names begin so.
+    /// Name of the entry, and its number in [`ACROSS`], with the owner as prefix if names have one.
     pub(crate) fn across(&mut self) -> (&CStr, &CStr) {
         self.other.cut(0);
         self.other.push(ACROSS.to_bytes());
         self.other.push(b"/");
-        if self.told {
+        if self.has_prefix {
             self.other.push_decimal(u64::from(self.owner), 1);
             self.other.push(b"-");
         }
@@ -348,7 +348,7 @@ impl Names {
     }
 }
 
-/// A number in decimal digits.
+/// Number in decimal digits.
 fn number(text: &[u8]) -> Option<u64> {
     let add = |sum: Option<u64>, byte: &u8| {
         let digit = byte.wrapping_sub(b'0');
@@ -357,7 +357,7 @@ fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() { None } else { text.iter().fold(Some(0), add) }
 }
 
-/// A number in ten lower-case hexadecimal digits.
+/// Number in ten lower-case hexadecimal digits.
 fn hexadecimal(text: &[u8]) -> Option<u64> {
     let mut sum = 0;
     for byte in text {
@@ -377,7 +377,7 @@ mod tests {
 
     use model::{
         Bytes,
-        phase::{Fill, Sizes},
+        phase::{DataPattern, Sizes},
     };
 
     use super::*;
@@ -390,14 +390,14 @@ mod tests {
             spread,
             naming,
             sizes: Sizes::Fixed(Bytes(0)),
-            record: Bytes(1),
-            fill: Fill::default(),
+            block_size: Bytes(1),
+            data: DataPattern::default(),
             seed: 5,
         }
     }
 
     #[test]
-    fn names_follow_the_contract_up_to_the_last_entry() {
+    fn names_have_the_documented_form_up_to_the_last_entry() {
         let each = Spread::Directories { each: 100 };
         let mut names = Names::new(&set(Naming::Numbers, each, Sharing::Private), 0);
         names.set(1234);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_leads_back_to_its_entry() {
+    fn every_name_maps_back_to_its_entry() {
         let namings =
             [Naming::Numbers, Naming::Padded { length: 64 }, Naming::Ordered, Naming::Scrambled];
         for naming in namings {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_names_have_ten_digits_and_up_to_twelve_letters() {
+    fn bonnie_names_have_ten_digits_and_up_to_twelve_letters() {
         let mut names = Names::new(&set(Naming::Ordered, Spread::Flat, Sharing::Private), 0);
         let mut lengths = BTreeSet::new();
         let mut letters = BTreeSet::new();
@@ -454,7 +454,7 @@ mod tests {
             names.set(entry);
             let name = names.entry_name().to_bytes().to_vec();
             assert!(name.starts_with(format!("{entry:010x}").as_bytes()));
-            assert!(name > before, "they sort as they are numbered");
+            assert!(name > before, "they sort in creation order");
             lengths.insert(name.len());
             letters.extend(name[10..].iter().copied());
             before = name;
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn padded_names_have_the_length_asked_for() {
+    fn padded_names_have_the_requested_length() {
         let naming = Naming::Padded { length: 200 };
         let mut names = Names::new(&set(naming, Spread::Flat, Sharing::Private), 0);
         names.set(12);

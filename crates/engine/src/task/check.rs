@@ -1,88 +1,98 @@
-//! Refuses tasks that contradict themselves, before anything is touched.
+//! Rejects invalid tasks before anything is changed.
 
-use model::phase::{At, Deed, Method, Spot, Task};
+use model::phase::{Method, Task, TaskOperation, TaskPath, TaskRoot};
 
 use crate::EngineError;
 
-/// Makes sure that the task can be done.
-pub(super) fn check(task: &Task, elsewhere: bool) -> Result<(), EngineError> {
-    for spot in spots(&task.deed).into_iter().flatten() {
-        named(&spot.name)?;
-        if spot.at == At::Elsewhere && !elsewhere {
+/// Checks that the task is valid.
+pub(super) fn check(task: &Task, external: bool) -> Result<(), EngineError> {
+    for task_path in paths(&task.operation).into_iter().flatten() {
+        check_name(&task_path.name)?;
+        if task_path.root == TaskRoot::External && !external {
             return refused(
-                format!("it uses `{}` in a second place, and there is none", spot.name),
-                "give the storage of the plan a directory on another filesystem (elsewhere)",
+                format!("`{}` needs an external directory, but there is none", task_path.name),
+                "set external_directory of the storage to a directory on another filesystem",
             );
         }
     }
-    let unbuffered = task.method == Method::Native && task.buffer.0 == 0;
-    match empty(&task.deed).or_else(|| unbuffered.then_some("bytes in its buffer")) {
-        Some(what) => refused(format!("it has no {what}"), "give at least 1"),
+    let unbuffered = task.method == Method::Native && task.block_size.0 == 0;
+    match empty(&task.operation).or_else(|| unbuffered.then_some("block_size")) {
+        Some(what) => refused(format!("{what} is 0"), "use at least 1"),
         None => Ok(()),
     }
 }
 
-/// What a deed needs at least one of, and has none.
-fn empty(deed: &Deed) -> Option<&'static str> {
+/// Count of an operation that must be at least 1, but is 0.
+fn empty(operation: &TaskOperation) -> Option<&'static str> {
     let none = [
-        (matches!(deed, Deed::Copy { times: 0, .. }), "copies"),
-        (matches!(deed, Deed::Archive { files: 0, .. }), "files"),
-        (matches!(deed, Deed::Split { piece, .. } if piece.0 == 0), "bytes in a piece"),
+        (matches!(operation, TaskOperation::Copy { times: 0, .. }), "copies"),
+        (matches!(operation, TaskOperation::Archive { files: 0, .. }), "files"),
+        (
+            matches!(operation, TaskOperation::Split { piece, .. } if piece.0 == 0),
+            "split_file_size",
+        ),
     ];
     none.into_iter().find_map(|(none, what)| none.then_some(what))
 }
 
-fn refused(problem: String, cure: &'static str) -> Result<(), EngineError> {
-    Err(EngineError::Task { problem, cure })
+fn refused(problem: String, hint: &'static str) -> Result<(), EngineError> {
+    Err(EngineError::Task { problem, hint })
 }
 
-/// Names lead down from their place, and nowhere else.
-fn named(name: &str) -> Result<(), EngineError> {
+/// Checks that a name stays below its root directory.
+fn check_name(name: &str) -> Result<(), EngineError> {
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     if name.split('/').all(plain) {
         return Ok(());
     }
     refused(
-        format!("`{}` is no name below a directory", name.escape_debug()),
+        format!("`{}` is not a valid relative path", name.escape_debug()),
         "use components separated by single slashes, none of them `.` or `..`",
     )
 }
 
-/// The files and directories a deed names.
-fn spots(deed: &Deed) -> [Option<&Spot>; 2] {
-    match deed {
-        Deed::Touch { directory, .. }
-        | Deed::MakeDirectories { directory, .. }
-        | Deed::Find { directory }
-        | Deed::RemoveTree { directory } => [Some(directory), None],
-        Deed::Copy { from, to, .. } | Deed::CopyTree { from, to } => [Some(from), Some(to)],
-        Deed::Unpack { archive, into } => [Some(archive), Some(into)],
-        Deed::Pack { directory, archive, .. } => [Some(directory), Some(archive)],
-        Deed::Zeros { file, .. } | Deed::Random { file, .. } | Deed::Read { file } => {
-            [Some(file), None]
+/// Files and directories of an operation.
+fn paths(operation: &TaskOperation) -> [Option<&TaskPath>; 2] {
+    match operation {
+        TaskOperation::Touch { directory, .. }
+        | TaskOperation::MakeDirectories { directory, .. }
+        | TaskOperation::Find { directory }
+        | TaskOperation::RemoveTree { directory } => [Some(directory), None],
+        TaskOperation::Copy { from, to, .. } | TaskOperation::CopyTree { from, to } => {
+            [Some(from), Some(to)]
         }
-        Deed::Split { file, into, .. } => [Some(file), Some(into)],
-        Deed::Archive { archive, .. } | Deed::Fetch { archive, .. } => [Some(archive), None],
+        TaskOperation::Unpack { archive, into } => [Some(archive), Some(into)],
+        TaskOperation::Pack { directory, archive, .. } => [Some(directory), Some(archive)],
+        TaskOperation::Zeros { file, .. }
+        | TaskOperation::Random { file, .. }
+        | TaskOperation::Read { file } => [Some(file), None],
+        TaskOperation::Split { file, into, .. } => [Some(file), Some(into)],
+        TaskOperation::Archive { archive, .. } | TaskOperation::Fetch { archive, .. } => {
+            [Some(archive), None]
+        }
     }
 }
 
-/// What a deed makes or removes; `None` if it only reads.
-pub(super) fn changed(deed: &Deed) -> Option<&Spot> {
-    match deed {
-        Deed::Find { .. } | Deed::Read { .. } => None,
-        Deed::Touch { directory, .. }
-        | Deed::MakeDirectories { directory, .. }
-        | Deed::RemoveTree { directory } => Some(directory),
-        Deed::Copy { to, .. } | Deed::CopyTree { to, .. } => Some(to),
-        Deed::Unpack { into, .. } | Deed::Split { into, .. } => Some(into),
-        Deed::Pack { archive, .. }
-        | Deed::Archive { archive, .. }
-        | Deed::Fetch { archive, .. } => Some(archive),
-        Deed::Zeros { file, .. } | Deed::Random { file, .. } => Some(file),
+/// File or directory that an operation creates or removes; `None` if it only reads.
+pub(super) fn changed(operation: &TaskOperation) -> Option<&TaskPath> {
+    match operation {
+        TaskOperation::Find { .. } | TaskOperation::Read { .. } => None,
+        TaskOperation::Touch { directory, .. }
+        | TaskOperation::MakeDirectories { directory, .. }
+        | TaskOperation::RemoveTree { directory } => Some(directory),
+        TaskOperation::Copy { to, .. } | TaskOperation::CopyTree { to, .. } => Some(to),
+        TaskOperation::Unpack { into, .. } | TaskOperation::Split { into, .. } => Some(into),
+        TaskOperation::Pack { archive, .. }
+        | TaskOperation::Archive { archive, .. }
+        | TaskOperation::Fetch { archive, .. } => Some(archive),
+        TaskOperation::Zeros { file, .. } | TaskOperation::Random { file, .. } => Some(file),
     }
 }
 
-/// Whether a deed is only there to prepare others; it is done here whatever the method.
-pub(super) fn prepares(deed: &Deed) -> bool {
-    matches!(deed, Deed::Random { .. } | Deed::Archive { .. } | Deed::Fetch { .. })
+/// True if an operation only prepares others; it is native with any method.
+pub(super) fn is_preparation(operation: &TaskOperation) -> bool {
+    matches!(
+        operation,
+        TaskOperation::Random { .. } | TaskOperation::Archive { .. } | TaskOperation::Fetch { .. }
+    )
 }

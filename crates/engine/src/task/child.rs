@@ -1,4 +1,4 @@
-//! One process of an everyday program: started, waited for, and told to stop.
+//! Process of a standard program: started, awaited, and stopped on request.
 
 use std::{
     ffi::OsString,
@@ -15,58 +15,58 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
-use super::hand::{Hand, failed};
+use super::context::{TaskContext, failed};
 use crate::{EngineError, clock::Usage, error::Operation};
 
-/// How often a program that runs is left to look whether it is to stop.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// Arguments of a command that an error shows.
+/// Interval in which a running program is checked for an interruption.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// Maximum number of arguments in an error message.
 const SHOWN: usize = 8;
-/// Bytes of what a program said that an error shows.
-const SAID: usize = 400;
+/// Maximum bytes of program output in an error message.
+const OUTPUT_SHOWN: usize = 400;
 
-/// A program, and where Debian has it.
+/// Program and its Debian package.
 #[derive(Clone, Copy)]
 pub(super) struct Program {
-    /// Its name.
+    /// Name of the program.
     pub(super) name: &'static str,
-    /// The package.
+    /// Debian package.
     pub(super) package: &'static str,
 }
 
-/// Runs a program in a directory, and adds what it used to the hand; programs that it starts itself
-/// and waits for are included.
+/// Runs a program in a directory, and adds its resource usage to the context, including its own
+/// child processes.
 ///
-/// It is started without a shell, with nothing to read, what it prints thrown away, and the
-/// environment of [`sys::program`]. It has its own process group, so that it can be stopped
-/// together with what it starts.
+/// The program is started without a shell, with empty input, discarded output, and the environment
+/// of [`sys::program`]. It has a separate process group, so that it can be stopped together with
+/// its children.
 pub(super) fn run(
     program: Program,
     arguments: &[OsString],
     directory: &Path,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let Program { name, package } = program;
     let unstarted = |source| EngineError::Program { program: name, package, source };
-    let said = memfd_create("fslab-stderr", MemfdFlags::CLOEXEC)
+    let output = memfd_create("fslab-stderr", MemfdFlags::CLOEXEC)
         .map_err(|errno| unstarted(errno.into()))?;
     let mut command = sys::program::command(name).map_err(unstarted)?;
     command.args(arguments).current_dir(directory).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(said.try_clone().map_err(unstarted)?);
+    command.stderr(output.try_clone().map_err(unstarted)?);
     sys::child::dies_with_parent(&mut command);
     let child = command.spawn().map_err(unstarted)?;
     let pid = Pid::from_child(&child);
     let waiting = |errno| failed(Operation::Wait, directory, errno);
-    let stopped = attend(pid, hand).map_err(waiting);
+    let stopped = wait_child(pid, context).map_err(waiting);
     if !matches!(stopped, Ok(false)) {
-        // It may have ended just now, and then there is nobody to stop.
+        // The process may have ended in the meantime.
         let _ = kill_process_group(pid, Signal::KILL);
     }
     let ended = sys::child::wait(child);
     let ended =
         ended.map_err(|error| waiting(Errno::from_io_error(&error).unwrap_or(Errno::CHILD)))?;
-    hand.children = hand.children.plus(Usage::of_program(&ended));
+    context.children = context.children.plus(Usage::of_program(&ended));
     let status = ended.status;
     if stopped? {
         return Err(EngineError::Interrupted);
@@ -74,25 +74,25 @@ pub(super) fn run(
     if status.success() {
         return Ok(());
     }
-    let mut said = std::fs::File::from(said);
+    let mut output = std::fs::File::from(output);
     let mut text = Vec::new();
-    // What cannot be read is not shown.
-    let _ = said.rewind().and_then(|()| said.take(1 << 16).read_to_end(&mut text));
+    // Output that cannot be read is not shown.
+    let _ = output.rewind().and_then(|()| output.take(1 << 16).read_to_end(&mut text));
     Err(EngineError::ProgramFailed {
         command: shown(name, arguments),
         verdict: verdict(status, &String::from_utf8_lossy(&text)),
     })
 }
 
-/// Waits until the process has ended or is to stop; whether it is to stop.
-fn attend(pid: Pid, hand: &Hand<'_>) -> Result<bool, Errno> {
+/// Waits until the process has ended or must be stopped. Returns true in the latter case.
+fn wait_child(pid: Pid, context: &TaskContext<'_>) -> Result<bool, Errno> {
     let process = pidfd_open(pid, PidfdFlags::empty())?;
     loop {
-        if hand.look().is_err() {
+        if context.poll().is_err() {
             return Ok(true);
         }
         let mut files = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
-        match poll(&mut files, Some(&LOOK)) {
+        match poll(&mut files, Some(&POLL_INTERVAL)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(false),
             Err(errno) => return Err(errno),
@@ -109,12 +109,12 @@ fn shown(name: &str, arguments: &[OsString]) -> String {
     words.join(" ")
 }
 
-/// How a program ended, and the end of what it said.
-fn verdict(status: ExitStatus, said: &str) -> String {
-    let said = said.trim();
-    let start = said.char_indices().rev().nth(SAID).map_or(0, |(start, _)| start);
-    match &said[start..] {
-        "" => format!("failed without a word ({status})"),
-        said => format!("failed ({status}): {said}"),
+/// Exit status and end of the output of a program.
+fn verdict(status: ExitStatus, output: &str) -> String {
+    let output = output.trim();
+    let start = output.char_indices().rev().nth(OUTPUT_SHOWN).map_or(0, |(start, _)| start);
+    match &output[start..] {
+        "" => format!("failed without output ({status})"),
+        output => format!("failed ({status}): {output}"),
     }
 }

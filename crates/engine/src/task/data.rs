@@ -1,8 +1,8 @@
 //! Data of single files: cp, dd, split, cat.
 //!
-//! Everything is a loop of read(2) and write(2) with one buffer. Today's cp(1) prefers to let the
-//! filesystem share or copy the data by itself (FICLONE, copy_file_range(2)), which compares how
-//! filesystems avoid the work; this compares how they do it.
+//! All operations are loops of read(2) and write(2) with one buffer. Current cp(1) lets the
+//! filesystem share or copy the data (FICLONE, copy_file_range(2)), which measures how filesystems
+//! avoid the work; this measures how they do it.
 
 use std::{
     fmt::Write as _,
@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use model::{Bytes, phase::At};
+use model::{Bytes, phase::TaskRoot};
 use rustix::{
     fs::{CWD, Mode, OFlags, Stat, fstat, openat},
     io::{read as read_some, write as write_some},
@@ -18,16 +18,16 @@ use rustix::{
 };
 
 use super::{
-    Place,
+    ResolvedPath,
+    context::{TaskContext, again, close, failed},
     entries::make_directory,
-    hand::{Hand, again, close, failed},
 };
 use crate::{EngineError, error::Operation};
 
-/// What cp(1), dd(1), split(1), and the shell ask for; the umask applies.
+/// Mode used by cp(1), dd(1), split(1), and the shell; the umask applies.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// A file that must not exist, open for writing.
+/// Creates a file that must not exist, open for writing.
 pub(super) fn create(
     directory: impl AsFd,
     name: impl Arg,
@@ -38,7 +38,7 @@ pub(super) fn create(
     openat(directory, name, flags, mode).map_err(|errno| failed(Operation::Open, path, errno))
 }
 
-/// A file open for reading, symbolic links not followed, and what fstat(2) says of it.
+/// Opens a file for reading, without following symbolic links, and returns its fstat(2).
 pub(super) fn open(
     directory: impl AsFd,
     name: impl Arg,
@@ -51,23 +51,23 @@ pub(super) fn open(
     Ok((file, status))
 }
 
-/// The permission bits of a mode.
+/// Permission bits of a mode.
 pub(super) fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777)
 }
 
-/// Reads what comes next, at most a buffer; 0 at the end.
+/// Reads the next bytes, at most a buffer; 0 at the end.
 pub(super) fn get(
     file: &OwnedFd,
-    from: &Place,
+    from: &ResolvedPath,
     most: usize,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<usize, EngineError> {
-    let most = most.min(hand.buffer.len());
-    let buffer = &mut hand.buffer[..most];
+    let most = most.min(context.buffer.len());
+    let buffer = &mut context.buffer[..most];
     let done = again(|| read_some(file, &mut *buffer))
         .map_err(|errno| failed(Operation::Read, &from.path, errno))?;
-    hand.has_read(from.at, done as u64)?;
+    context.has_read(from.at, done as u64)?;
     Ok(done)
 }
 
@@ -75,101 +75,109 @@ pub(super) fn get(
 pub(super) fn put(
     file: &OwnedFd,
     len: usize,
-    to: (At, &Path),
-    hand: &mut Hand<'_>,
+    to: (TaskRoot, &Path),
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let mut written = 0;
     while written < len {
-        let buffer = &hand.buffer[written..len];
+        let buffer = &context.buffer[written..len];
         let done = again(|| write_some(file, buffer))
             .map_err(|errno| failed(Operation::Write, to.1, errno))?;
         written += done;
-        hand.has_written(to.0, done as u64)?;
+        context.has_written(to.0, done as u64)?;
     }
     Ok(())
 }
 
-/// Copies what is left of a file.
+/// Copies the rest of a file.
 pub(super) fn pump(
     from: &OwnedFd,
-    source: &Place,
+    source: &ResolvedPath,
     to: &OwnedFd,
-    target: (At, &Path),
-    hand: &mut Hand<'_>,
+    target: (TaskRoot, &Path),
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     loop {
-        match get(from, source, usize::MAX, hand)? {
+        match get(from, source, usize::MAX, context)? {
             0 => return Ok(()),
-            len => put(to, len, target, hand)?,
+            len => put(to, len, target, context)?,
         }
     }
 }
 
-/// As `cp --reflink=never --sparse=never`: the copy gets the mode of the file, less the umask.
-pub(super) fn copy(from: &Place, to: &Place, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+/// As `cp --reflink=never --sparse=never`: the copy gets the mode of the file minus the umask.
+pub(super) fn copy(
+    from: &ResolvedPath,
+    to: &ResolvedPath,
+    context: &mut TaskContext<'_>,
+) -> Result<(), EngineError> {
     let (source, status) = open(CWD, &from.path, &from.path)?;
     let target = create(CWD, &to.path, permissions(status.st_mode), &to.path)?;
-    pump(&source, from, &target, (to.at, &to.path), hand)?;
+    pump(&source, from, &target, (to.at, &to.path), context)?;
     close(target, &to.path)
 }
 
 /// As `dd if=/dev/zero`.
-pub(super) fn zeros(file: &Place, size: Bytes, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+pub(super) fn zeros(
+    file: &ResolvedPath,
+    size: Bytes,
+    context: &mut TaskContext<'_>,
+) -> Result<(), EngineError> {
     let target = create(CWD, &file.path, MODE, &file.path)?;
     let mut left = size.0;
     while left > 0 {
-        let len = length(left, hand);
-        put(&target, len, (file.at, &file.path), hand)?;
+        let len = length(left, context);
+        put(&target, len, (file.at, &file.path), context)?;
         left -= len as u64;
     }
     close(target, &file.path)?;
-    hand.done(1)
+    context.done(1)
 }
 
-/// A buffer, or what is left.
-fn length(left: u64, hand: &Hand<'_>) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(hand.buffer.len())
+/// Size of the buffer, or the rest.
+fn length(left: u64, context: &TaskContext<'_>) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(context.buffer.len())
 }
 
-/// Bytes of a fast generator, which no compressor makes smaller.
+/// Writes bytes of a fast generator, which are not compressible.
 pub(super) fn random(
-    file: &Place,
+    file: &ResolvedPath,
     size: Bytes,
     seed: u64,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let target = create(CWD, &file.path, MODE, &file.path)?;
     let mut random = fastrand::Rng::with_seed(seed);
     let mut left = size.0;
     while left > 0 {
-        let len = length(left, hand);
-        random.fill(&mut hand.buffer[..len]);
-        put(&target, len, (file.at, &file.path), hand)?;
+        let len = length(left, context);
+        random.fill(&mut context.buffer[..len]);
+        put(&target, len, (file.at, &file.path), context)?;
         left -= len as u64;
     }
     close(target, &file.path)?;
-    hand.done(1)
+    context.done(1)
 }
 
 /// As cat(1) to /dev/null, but without the writes.
-pub(super) fn read(file: &Place, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+pub(super) fn read(file: &ResolvedPath, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
     let (source, _) = open(CWD, &file.path, &file.path)?;
-    while get(&source, file, usize::MAX, hand)? > 0 {}
-    hand.done(1)
+    while get(&source, file, usize::MAX, context)? > 0 {}
+    context.done(1)
 }
 
-/// Digits of the names of so many pieces.
+/// Digits in the names of this number of pieces.
 pub(super) fn digits(pieces: u64) -> usize {
     pieces.saturating_sub(1).to_string().len()
 }
 
-/// As split(1) with numbers as names: the file is read by the buffer, and a piece is written in as
-/// many calls as parts of it were read, which is one for most pieces that are shorter.
+/// As split(1) with numeric names. The file is read in units of the buffer, and a piece is written
+/// in as many calls as parts of it were read, which is one for most pieces smaller than the buffer.
 pub(super) fn split(
-    file: &Place,
+    file: &ResolvedPath,
     piece: Bytes,
-    into: &Place,
-    hand: &mut Hand<'_>,
+    into: &ResolvedPath,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let directory = make_directory(&into.path)?;
     let (source, status) = open(CWD, &file.path, &file.path)?;
@@ -179,7 +187,7 @@ pub(super) fn split(
     let (mut number, mut room) = (0u64, 0u64);
     let mut open: Option<OwnedFd> = None;
     loop {
-        let len = get(&source, file, usize::MAX, hand)?;
+        let len = get(&source, file, usize::MAX, context)?;
         let mut start = 0;
         while start < len {
             let target = match open.take() {
@@ -197,17 +205,17 @@ pub(super) fn split(
             let part = end - start;
             let mut written = 0;
             while written < part {
-                let bytes = &hand.buffer[start + written..end];
+                let bytes = &context.buffer[start + written..end];
                 let done = again(|| write_some(&target, bytes))
                     .map_err(|errno| failed(Operation::Write, &into.path.join(&name), errno))?;
                 written += done;
-                hand.has_written(into.at, done as u64)?;
+                context.has_written(into.at, done as u64)?;
             }
             start = end;
             room -= part as u64;
             if room == 0 {
                 close(target, &into.path)?;
-                hand.done(1)?;
+                context.done(1)?;
             } else {
                 open = Some(target);
             }
@@ -218,7 +226,7 @@ pub(super) fn split(
     }
     if let Some(last) = open {
         close(last, &into.path)?;
-        hand.done(1)?;
+        context.done(1)?;
     }
     Ok(())
 }

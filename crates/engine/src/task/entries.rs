@@ -1,7 +1,7 @@
 //! Names without data: touch, mkdir, find, rm.
 //!
-//! Calls are relative to the open directory, as the everyday programs make them, so that no path is
-//! walked twice.
+//! Calls are relative to the open directory, as in the standard programs, so that no path is
+//! resolved twice.
 
 use std::{
     ffi::CStr,
@@ -18,22 +18,26 @@ use rustix::{
     path::DecInt,
 };
 
-use super::hand::{Entry, Hand, below, close, entries, failed, open_directory};
+use super::context::{Entry, TaskContext, below, close, entries, failed, open_directory};
 use crate::{EngineError, error::Operation};
 
-/// What mkdir(1) asks for; the umask applies.
+/// Mode used by mkdir(1); the umask applies.
 const DIRECTORY: Mode = Mode::from_raw_mode(0o777);
-/// What touch(1) asks for; the umask applies.
+/// Mode used by touch(1); the umask applies.
 const FILE: Mode = Mode::from_raw_mode(0o666);
 
-/// Makes a directory that must not exist, and opens it.
+/// Creates a directory that must not exist, and opens it.
 pub(super) fn make_directory(path: &Path) -> Result<OwnedFd, EngineError> {
     mkdirat(CWD, path, DIRECTORY).map_err(|errno| failed(Operation::MakeDirectory, path, errno))?;
     open_directory(CWD, path, path)
 }
 
-/// As touch(1) does for each name: open, set the times to now, close.
-pub(super) fn touch(path: &Path, count: u64, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+/// As touch(1) for each name: open, set the times to now, close.
+pub(super) fn touch(
+    path: &Path,
+    count: u64,
+    context: &mut TaskContext<'_>,
+) -> Result<(), EngineError> {
     let directory = make_directory(path)?;
     let flags =
         OFlags::CREATE | OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -45,7 +49,7 @@ pub(super) fn touch(path: &Path, count: u64, hand: &mut Hand<'_>) -> Result<(), 
             .map_err(|errno| failed(Operation::Open, &at(), errno))?;
         futimens(&file, &now).map_err(|errno| failed(Operation::SetTimes, &at(), errno))?;
         close(file, path)?;
-        hand.done(1)?;
+        context.done(1)?;
     }
     Ok(())
 }
@@ -56,16 +60,16 @@ fn times(access: i64, modification: i64) -> Timestamps {
     Timestamps { last_access: time(access), last_modification: time(modification) }
 }
 
-/// The time of last modification that a file or an archive tells; the time of last access stays.
+/// Modification time of a file or an archive entry; the access time is unchanged.
 pub(super) fn modified(tv_sec: i64, tv_nsec: i64) -> Timestamps {
     Timestamps { last_modification: Timespec { tv_sec, tv_nsec }, ..times(UTIME_OMIT, UTIME_OMIT) }
 }
 
-/// As mkdir(1) does for each name.
+/// As mkdir(1) for each name.
 pub(super) fn make_directories(
     path: &Path,
     count: u64,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let directory = make_directory(path)?;
     for number in 0..count {
@@ -73,22 +77,22 @@ pub(super) fn make_directories(
         mkdirat(&directory, name.as_c_str(), DIRECTORY).map_err(|errno| {
             failed(Operation::MakeDirectory, &below(path, name.as_c_str()), errno)
         })?;
-        hand.done(1)?;
+        context.done(1)?;
     }
     Ok(())
 }
 
-/// Visits everything below a directory, depth first.
-pub(super) fn find(path: &Path, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+/// Visits all entries below a directory, depth first.
+pub(super) fn find(path: &Path, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
     let root = open_directory(CWD, path, path)?;
-    visit(&root, path, hand, &mut |_, _, _| Ok(()))
+    visit(&root, path, context, &mut |_, _, _| Ok(()))
 }
 
-/// The same, and adds up the sizes of all files.
-pub(super) fn sizes(path: &Path, hand: &mut Hand<'_>) -> Result<u64, EngineError> {
+/// Like [`find`], and returns the sum of the sizes of all files.
+pub(super) fn sizes(path: &Path, context: &mut TaskContext<'_>) -> Result<u64, EngineError> {
     let root = open_directory(CWD, path, path)?;
     let mut sum = 0;
-    visit(&root, path, hand, &mut |directory, entry, path| {
+    visit(&root, path, context, &mut |directory, entry, path| {
         if entry.kind == FileType::RegularFile {
             let status = statat(directory, &*entry.name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(|errno| failed(Operation::Examine, &below(path, &entry.name), errno))?;
@@ -102,50 +106,54 @@ pub(super) fn sizes(path: &Path, hand: &mut Hand<'_>) -> Result<u64, EngineError
 fn visit(
     directory: &OwnedFd,
     path: &Path,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
     look: &mut impl FnMut(&OwnedFd, &Entry, &Path) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     for entry in entries(directory, path)? {
-        hand.done(1)?;
+        context.done(1)?;
         look(directory, &entry, path)?;
         if entry.kind == FileType::Directory {
             let path = below(path, &entry.name);
             let child = open_directory(directory, &*entry.name, &path)?;
-            visit(&child, &path, hand, look)?;
+            visit(&child, &path, context, look)?;
         }
     }
     Ok(())
 }
 
-/// Removes a directory with everything below it, depth first, or what else has the name.
-pub(super) fn remove_tree(path: &Path, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+/// Removes a directory with all its contents, depth first, or a file of that name.
+pub(super) fn remove_tree(path: &Path, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = |operation| move |errno| failed(operation, path, errno);
     match openat(CWD, path, flags, Mode::empty()) {
         Ok(directory) => {
-            empty(directory, path, hand)?;
+            empty(directory, path, context)?;
             unlinkat(CWD, path, AtFlags::REMOVEDIR).map_err(at(Operation::Unlink))
         }
         Err(Errno::NOTDIR | Errno::LOOP) => {
             unlinkat(CWD, path, AtFlags::empty()).map_err(at(Operation::Unlink))?;
-            hand.done(1)
+            context.done(1)
         }
         Err(errno) => Err(at(Operation::Open)(errno)),
     }
 }
 
-/// Removes everything in a directory.
-fn empty(directory: OwnedFd, path: &Path, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+/// Removes all entries of a directory.
+fn empty(
+    directory: OwnedFd,
+    path: &Path,
+    context: &mut TaskContext<'_>,
+) -> Result<(), EngineError> {
     for entry in entries(&directory, path)? {
         let flags = if entry.kind == FileType::Directory {
             let path = below(path, &entry.name);
-            empty(open_directory(&directory, &*entry.name, &path)?, &path, hand)?;
+            empty(open_directory(&directory, &*entry.name, &path)?, &path, context)?;
             AtFlags::REMOVEDIR
         } else {
             AtFlags::empty()
         };
         remove(&directory, &entry.name, flags, path)?;
-        hand.done(1)?;
+        context.done(1)?;
     }
     Ok(())
 }

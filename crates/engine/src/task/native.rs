@@ -1,78 +1,86 @@
-//! Tasks done by this program.
+//! Tasks done by fslab itself.
 
-use model::phase::{Deed, Task};
+use model::phase::{Task, TaskOperation};
 
-use super::{Places, archive, data, entries, hand::Hand, pack, source, tree, unpack};
+use super::{
+    TaskDirectories, archive, context::TaskContext, data, entries, pack, source, tree, unpack,
+};
 use crate::EngineError;
 
-/// Does the deed; everything it counts is in the hand afterwards.
+/// Runs the operation; counts are added to the context.
 pub(super) fn perform(
     task: &Task,
-    places: Places<'_>,
-    hand: &mut Hand<'_>,
+    directories: TaskDirectories<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
-    let path = |spot| places.path(spot);
-    match &task.deed {
-        Deed::Touch { directory, count } => entries::touch(&path(directory), *count, hand),
-        Deed::MakeDirectories { directory, count } => {
-            entries::make_directories(&path(directory), *count, hand)
+    let path = |task_path| directories.path(task_path);
+    match &task.operation {
+        TaskOperation::Touch { directory, count } => {
+            entries::touch(&path(directory), *count, context)
         }
-        Deed::Find { directory } => entries::find(&path(directory), hand),
-        Deed::RemoveTree { directory } => entries::remove_tree(&path(directory), hand),
-        Deed::Copy { from, to, times } => {
-            let source = places.place(from);
+        TaskOperation::MakeDirectories { directory, count } => {
+            entries::make_directories(&path(directory), *count, context)
+        }
+        TaskOperation::Find { directory } => entries::find(&path(directory), context),
+        TaskOperation::RemoveTree { directory } => entries::remove_tree(&path(directory), context),
+        TaskOperation::Copy { from, to, times } => {
+            let source = directories.resolve(from);
             for number in 1..=*times {
-                let to = places.place(&copy_of(to, number, *times));
-                data::copy(&source, &to, hand)?;
-                hand.done(1)?;
+                let to = directories.resolve(&copy_of(to, number, *times));
+                data::copy(&source, &to, context)?;
+                context.done(1)?;
             }
             Ok(())
         }
-        Deed::Unpack { archive, into } => {
-            let archive = places.place(archive);
-            let into = places.place(into);
-            unpack::unpack(&archive, &into, hand)
+        TaskOperation::Unpack { archive, into } => {
+            let archive = directories.resolve(archive);
+            let into = directories.resolve(into);
+            unpack::unpack(&archive, &into, context)
         }
-        Deed::Pack { directory, archive, compression } => {
-            let directory = places.place(directory);
-            let archive = places.place(archive);
-            pack::pack(&directory, &archive, *compression, hand)
+        TaskOperation::Pack { directory, archive, compression } => {
+            let directory = directories.resolve(directory);
+            let archive = directories.resolve(archive);
+            pack::pack(&directory, &archive, *compression, context)
         }
-        Deed::CopyTree { from, to } => {
-            let from = places.place(from);
-            let to = places.place(to);
-            tree::copy_tree(&from, &to, hand)
+        TaskOperation::CopyTree { from, to } => {
+            let from = directories.resolve(from);
+            let to = directories.resolve(to);
+            tree::copy_tree(&from, &to, context)
         }
-        Deed::Zeros { file, size } => {
-            let file = places.place(file);
-            data::zeros(&file, *size, hand)
+        TaskOperation::Zeros { file, size } => {
+            let file = directories.resolve(file);
+            data::zeros(&file, *size, context)
         }
-        Deed::Split { file, piece, into } => {
-            let file = places.place(file);
-            let into = places.place(into);
-            data::split(&file, *piece, &into, hand)
+        TaskOperation::Split { file, piece, into } => {
+            let file = directories.resolve(file);
+            let into = directories.resolve(into);
+            data::split(&file, *piece, &into, context)
         }
-        Deed::Read { file } => {
-            let file = places.place(file);
-            data::read(&file, hand)
+        TaskOperation::Read { file } => {
+            let file = directories.resolve(file);
+            data::read(&file, context)
         }
-        Deed::Random { file, size } => {
-            let file = places.place(file);
-            data::random(&file, *size, task.seed, hand)
+        TaskOperation::Random { file, size } => {
+            let file = directories.resolve(file);
+            data::random(&file, *size, task.seed, context)
         }
-        Deed::Archive { archive, files, compression } => {
-            let archive = places.place(archive);
-            source::write(&archive, *files, *compression, task.seed, hand)
+        TaskOperation::Archive { archive, files, compression } => {
+            let archive = directories.resolve(archive);
+            source::write(&archive, *files, *compression, task.seed, context)
         }
-        Deed::Fetch { path: given, archive } => {
-            let archive = places.place(archive);
-            archive::fetch(given.as_ref(), &archive, hand)
+        TaskOperation::Fetch { path: given, archive } => {
+            let archive = directories.resolve(archive);
+            archive::fetch(given.as_ref(), &archive, context)
         }
     }
 }
 
-/// The name of a copy: that of the deed if there is one only.
-pub(super) fn copy_of(to: &model::phase::Spot, number: u32, times: u32) -> model::phase::Spot {
+/// Name of a copy: that of the operation if there is only one.
+pub(super) fn copy_of(
+    to: &model::phase::TaskPath,
+    number: u32,
+    times: u32,
+) -> model::phase::TaskPath {
     let mut to = to.clone();
     if times > 1 {
         to.name = format!("{}.{number}", to.name);

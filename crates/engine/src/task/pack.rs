@@ -1,5 +1,4 @@
-//! Packing a directory with all below it, as `tar -c` does, and the tape that archives are written
-//! on.
+//! Packing of a directory tree, as by `tar -c`, and the writer of tar archives.
 
 use std::{
     ffi::OsStr,
@@ -12,28 +11,28 @@ use rustix::fs::{AtFlags, CWD, FileType, Stat, fstat, readlinkat, statat};
 use tar::{EntryType, Header};
 
 use super::{
-    Place,
+    ResolvedPath,
     archive::Output,
+    context::{Entry, TaskContext, below, entries, failed, open_directory},
     data,
-    hand::{Entry, Hand, below, entries, failed, open_directory},
-    tree::strange,
+    tree::unsupported_type,
 };
 use crate::{EngineError, error::Operation};
 
-/// Unit of a tar archive.
+/// Block size of a tar archive.
 const BLOCK: usize = 512;
-/// An archive is filled up to a multiple of this, as tar(1) does: 20 blocks.
+/// Archives are padded to a multiple of this, as by tar(1): 20 blocks.
 const RECORD: u64 = 20 * BLOCK as u64;
-/// Name of the entries that hold names too long for a header (GNU tar manual, "Basic Tar Format").
+/// Name of entries that contain names too long for a header (GNU tar manual, "Basic Tar Format").
 const LONG: &str = "././@LongLink";
 
-/// What a header says.
+/// Fields of a header.
 pub(super) struct Facts<'a> {
-    /// What the entry is.
+    /// Entry type.
     pub(super) kind: EntryType,
-    /// Its path.
+    /// Path.
     pub(super) path: &'a [u8],
-    /// Where a symbolic link leads.
+    /// Target of a symbolic link.
     pub(super) link: Option<&'a [u8]>,
     /// Permissions.
     pub(super) mode: u32,
@@ -45,44 +44,48 @@ pub(super) struct Facts<'a> {
     pub(super) size: u64,
 }
 
-/// A tar archive that is being written.
-pub(super) struct Tape<'a> {
+/// Writer of a tar archive.
+pub(super) struct TarWriter<'a> {
     output: Output<'a>,
     written: u64,
 }
 
-impl<'a> Tape<'a> {
-    /// Begins with nothing on it.
+impl<'a> TarWriter<'a> {
+    /// Starts an empty archive.
     pub(super) fn new(output: Output<'a>) -> Self {
         Self { output, written: 0 }
     }
 
-    /// Adds bytes.
-    pub(super) fn put(&mut self, bytes: &[u8], hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    /// Appends bytes.
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        context: &mut TaskContext<'_>,
+    ) -> Result<(), EngineError> {
         self.output.put(bytes)?;
         self.written += bytes.len() as u64;
-        self.output.note(hand)
+        self.output.note(context)
     }
 
-    /// Adds the header of an entry; names that do not fit go before it, as GNU tar has them.
+    /// Appends the header of an entry; names that do not fit precede it, as in GNU tar.
     pub(super) fn header(
         &mut self,
         facts: &Facts<'_>,
-        hand: &mut Hand<'_>,
+        context: &mut TaskContext<'_>,
     ) -> Result<(), EngineError> {
         let mut header = Header::new_gnu();
         header.set_entry_type(facts.kind);
         let path = Path::new(OsStr::from_bytes(facts.path));
         if facts.path.len() > 100 || header.set_path(path).is_err() {
-            self.long(EntryType::GNULongName, facts.path, hand)?;
+            self.long(EntryType::GNULongName, facts.path, context)?;
             fill(&mut header.as_old_mut().name, facts.path);
         } else {
-            // The crate leaves out what its idea of a path does not need, such as `./`.
+            // The crate omits parts of a path that it considers redundant, such as `./`.
             fill(&mut header.as_old_mut().name, facts.path);
         }
         if let Some(link) = facts.link {
             if link.len() > 100 {
-                self.long(EntryType::GNULongLink, link, hand)?;
+                self.long(EntryType::GNULongLink, link, context)?;
             }
             fill(&mut header.as_old_mut().linkname, link);
         }
@@ -92,15 +95,15 @@ impl<'a> Tape<'a> {
         header.set_mtime(facts.mtime);
         header.set_size(facts.size);
         header.set_cksum();
-        self.put(header.as_bytes(), hand)
+        self.put(header.as_bytes(), context)
     }
 
-    /// An entry that holds a name, ended by a NUL.
+    /// Appends an entry that contains a name with a trailing NUL.
     fn long(
         &mut self,
         kind: EntryType,
         name: &[u8],
-        hand: &mut Hand<'_>,
+        context: &mut TaskContext<'_>,
     ) -> Result<(), EngineError> {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
@@ -111,81 +114,81 @@ impl<'a> Tape<'a> {
         header.set_mtime(0);
         header.set_size(name.len() as u64 + 1);
         header.set_cksum();
-        self.put(header.as_bytes(), hand)?;
-        self.put(name, hand)?;
-        self.put(&[0], hand)?;
-        self.pad(hand)
+        self.put(header.as_bytes(), context)?;
+        self.put(name, context)?;
+        self.put(&[0], context)?;
+        self.pad(context)
     }
 
-    /// Fills the block up with zeros.
-    pub(super) fn pad(&mut self, hand: &mut Hand<'_>) -> Result<(), EngineError> {
-        self.zeros(self.written.next_multiple_of(BLOCK as u64) - self.written, hand)
+    /// Pads the block with zeros.
+    pub(super) fn pad(&mut self, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
+        self.zeros(self.written.next_multiple_of(BLOCK as u64) - self.written, context)
     }
 
-    fn zeros(&mut self, mut left: u64, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    fn zeros(&mut self, mut left: u64, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
         let zeros = [0; BLOCK];
         while left > 0 {
             let len = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
-            self.put(&zeros[..len], hand)?;
+            self.put(&zeros[..len], context)?;
             left -= len as u64;
         }
         Ok(())
     }
 
-    /// Adds the end of the archive: two blocks of zeros, and what fills the record.
-    pub(super) fn finish(mut self, hand: &mut Hand<'_>) -> Result<(), EngineError> {
+    /// Appends the end of the archive: two blocks of zeros, and padding of the record.
+    pub(super) fn finish(mut self, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
         let end = (self.written + 2 * BLOCK as u64).next_multiple_of(RECORD);
-        self.zeros(end - self.written, hand)?;
-        self.output.finish(hand)
+        self.zeros(end - self.written, context)?;
+        self.output.finish(context)
     }
 }
 
-/// Copies as much of a name as fits into a field of zeros.
+/// Copies as much of a name as fits in a zeroed field.
 fn fill(field: &mut [u8], name: &[u8]) {
     field.fill(0);
     let len = field.len().min(name.len());
     field[..len].copy_from_slice(&name[..len]);
 }
 
-/// As `tar -c -C DIRECTORY .`: entries in the order in which directories list them, paths beginning
-/// with `./`. What has several names is packed once for each.
+/// As `tar -c -C DIRECTORY .`: entries in the order of the directories, paths beginning with `./`.
+/// A file with several names is packed once per name.
 pub(super) fn pack(
-    directory: &Place,
-    archive: &Place,
+    directory: &ResolvedPath,
+    archive: &ResolvedPath,
     compression: Compression,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let root = open_directory(CWD, &directory.path, &directory.path)?;
-    let mut tape = Tape::new(Output::create(archive, compression, hand)?);
+    let mut tape = TarWriter::new(Output::create(archive, compression, context)?);
     let mut path = b"./".to_vec();
-    add_directory(root, directory, &mut path, &mut tape, hand)?;
-    tape.finish(hand)
+    add_directory(root, directory, &mut path, &mut tape, context)?;
+    tape.finish(context)
 }
 
-/// Adds a directory and everything in it; `path` ends with a slash, and is the same afterwards.
+/// Appends a directory and its contents; `path` ends with a slash, and is unchanged afterwards.
 fn add_directory(
     directory: OwnedFd,
-    place: &Place,
+    place: &ResolvedPath,
     path: &mut Vec<u8>,
-    tape: &mut Tape<'_>,
-    hand: &mut Hand<'_>,
+    tape: &mut TarWriter<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let status =
         fstat(&directory).map_err(|errno| failed(Operation::Examine, &place.path, errno))?;
-    tape.header(&facts(EntryType::Directory, path, &status, 0), hand)?;
+    tape.header(&facts(EntryType::Directory, path, &status, 0), context)?;
     for Entry { name, kind } in entries(&directory, &place.path)? {
         let len = path.len();
         path.extend_from_slice(name.to_bytes());
-        let below = Place { at: place.at, path: below(&place.path, &name) };
+        let below = ResolvedPath { at: place.at, path: below(&place.path, &name) };
         match kind {
             FileType::Directory => {
                 path.push(b'/');
                 let child = open_directory(&directory, &*name, &below.path)?;
-                add_directory(child, &below, path, tape, hand)?;
+                add_directory(child, &below, path, tape, context)?;
             }
             FileType::RegularFile => {
                 let (file, status) = data::open(&directory, &*name, &below.path)?;
-                add_file(&file, &status, &below, path, tape, hand)?;
+                add_file(&file, &status, &below, path, tape, context)?;
             }
             FileType::Symlink => {
                 let examine = |errno| failed(Operation::Examine, &below.path, errno);
@@ -193,16 +196,16 @@ fn add_directory(
                 let status = statat(&directory, &*name, flags).map_err(examine)?;
                 let text = readlinkat(&directory, &*name, Vec::new()).map_err(examine)?;
                 let own = facts(EntryType::Symlink, path, &status, 0);
-                tape.header(&Facts { link: Some(text.to_bytes()), ..own }, hand)?;
+                tape.header(&Facts { link: Some(text.to_bytes()), ..own }, context)?;
             }
             FileType::Fifo
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown => return Err(strange(&below.path)),
+            | FileType::Unknown => return Err(unsupported_type(&below.path)),
         }
         path.truncate(len);
-        hand.done(1)?;
+        context.done(1)?;
     }
     Ok(())
 }
@@ -210,27 +213,27 @@ fn add_directory(
 fn add_file(
     file: &OwnedFd,
     status: &Stat,
-    place: &Place,
+    place: &ResolvedPath,
     path: &[u8],
-    tape: &mut Tape<'_>,
-    hand: &mut Hand<'_>,
+    tape: &mut TarWriter<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
     let size = u64::try_from(status.st_size).unwrap_or(0);
-    tape.header(&facts(EntryType::Regular, path, status, size), hand)?;
+    tape.header(&facts(EntryType::Regular, path, status, size), context)?;
     let mut left = size;
     while left > 0 {
         let most = usize::try_from(left).unwrap_or(usize::MAX);
-        let len = data::get(file, place, most, hand)?;
+        let len = data::get(file, place, most, context)?;
         if len == 0 {
             let offset = model::Bytes(size - left);
             return Err(EngineError::EndOfFile { path: place.path.clone(), offset });
         }
-        tape.output.put(&hand.buffer[..len])?;
+        tape.output.put(&context.buffer[..len])?;
         tape.written += len as u64;
-        tape.output.note(hand)?;
+        tape.output.note(context)?;
         left -= len as u64;
     }
-    tape.pad(hand)
+    tape.pad(context)
 }
 
 fn facts<'a>(kind: EntryType, path: &'a [u8], status: &Stat, size: u64) -> Facts<'a> {

@@ -1,12 +1,12 @@
-//! A tree of source code, drawn from a seed, as an archive.
+//! Generated source tree as an archive.
 //!
-//! Data enters as a number of files and leaves as a tar archive of a tree, or through another
-//! [`Sink`]. The tree has the shape of a kernel's ([`table`]): directories and files by depth,
-//! files by directory, sizes, lengths of names, and a few symbolic links. Sizes are those of the
-//! distribution, each part of it once, in drawn order; so trees of different seeds have the same
-//! sizes. Contents are cut out of [`text`].
+//! The input is a number of files and a seed. The output is a tar archive of a tree, or another
+//! [`Sink`]. The tree has the shape of a kernel source tree ([`table`]): directories and files by
+//! depth, files per directory, sizes, lengths of names, and a few symbolic links. Sizes are the
+//! quantiles of the distribution in random order, so trees of different seeds have the same sizes.
+//! Contents are cut from [`text`].
 //!
-//! Not here: names and contents of any real tree.
+//! Not included: names and contents of any real tree.
 
 mod table;
 mod text;
@@ -19,23 +19,23 @@ use tar::EntryType;
 
 use self::table::{DEPTHS, DIRECTORIES, FILES, LINKS, NAMES, PER_DIRECTORY, SIZES, part, quantile};
 use super::{
-    Place,
+    ResolvedPath,
     archive::Output,
-    hand::Hand,
-    pack::{Facts, Tape},
+    context::TaskContext,
+    pack::{Facts, TarWriter},
 };
 use crate::EngineError;
 
 /// Name of the tree in the archive.
 const ROOT: &str = "source";
-/// When everything was modified: 2006-01-01 00:00:00 UTC.
+/// Modification time of all entries: 2006-01-01 00:00:00 UTC.
 const MODIFIED: u64 = 1_136_073_600;
-/// Bytes of a file that are cut out of the text at once.
+/// Bytes of a file that are cut from the text at once.
 const CUT: usize = 64 << 10;
 
-/// A tree before it has contents.
+/// Tree without contents.
 struct Shape {
-    /// Directories; each comes after its parent, and the first one is the root.
+    /// Directories; each follows its parent, and the first one is the root.
     directories: Vec<Directory>,
     /// Sizes of the files, in the order of directories.
     sizes: Vec<u64>,
@@ -47,24 +47,24 @@ struct Directory {
     children: Vec<usize>,
 }
 
-/// Where a tree goes: told of each entry once, a directory before what is in it. Paths begin with
-/// the name of the tree, which is that of its root as well.
+/// Destination of a tree: receives each entry once, a directory before its contents. Paths begin
+/// with the name of the tree, which is also that of its root.
 pub(crate) trait Sink {
-    /// A directory; the first one is the root.
+    /// Starts a directory; the first one is the root.
     fn directory(&mut self, path: &[u8]) -> Result<(), EngineError>;
-    /// A symbolic link that leads to a file in the same directory.
+    /// Adds a symbolic link to a file in the same directory.
     fn link(&mut self, path: &[u8], target: &[u8]) -> Result<(), EngineError>;
-    /// A file of so many bytes, which follow.
+    /// Starts a file of this size, whose data follows.
     fn file(&mut self, path: &[u8], size: u64) -> Result<(), EngineError>;
-    /// The next bytes of the file.
+    /// Adds data to the file.
     fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError>;
-    /// The file has all its bytes.
+    /// Ends the file.
     fn end(&mut self) -> Result<(), EngineError>;
-    /// The entry is complete; the root is not counted.
+    /// Ends the entry; the root is not counted.
     fn done(&mut self) -> Result<(), EngineError>;
 }
 
-/// Draws a tree of so many files and hands it to a sink.
+/// Generates a tree with this number of files and passes it to a sink.
 pub(crate) fn tree(files: u64, seed: u64, sink: &mut impl Sink) -> Result<(), EngineError> {
     let mut random = fastrand::Rng::with_seed(seed);
     let shape = Shape::new(files, &mut random);
@@ -72,7 +72,7 @@ pub(crate) fn tree(files: u64, seed: u64, sink: &mut impl Sink) -> Result<(), En
     Writer { shape: &shape, text: &text, random, path: ROOT.into(), next: 0 }.directory(0, sink)
 }
 
-/// What of a path follows the name of the tree; empty for its root.
+/// Part of a path after the name of the tree; empty for its root.
 pub(crate) fn below_root(path: &[u8]) -> &[u8] {
     let below = path.strip_prefix(ROOT.as_bytes()).unwrap_or(path);
     below.strip_prefix(b"/").unwrap_or(below)
@@ -80,22 +80,22 @@ pub(crate) fn below_root(path: &[u8]) -> &[u8] {
 
 /// Writes the archive, which must not exist.
 pub(super) fn write(
-    archive: &Place,
+    archive: &ResolvedPath,
     files: u64,
     compression: Compression,
     seed: u64,
-    hand: &mut Hand<'_>,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
-    let tape = Tape::new(Output::create(archive, compression, hand)?);
-    let mut packed = Packed { tape, hand };
+    let tape = TarWriter::new(Output::create(archive, compression, context)?);
+    let mut packed = Packed { tape, context };
     tree(files, seed, &mut packed)?;
-    packed.tape.finish(packed.hand)
+    packed.tape.finish(packed.context)
 }
 
-/// A tree on its way into an archive.
+/// Sink that writes an archive.
 struct Packed<'a, 'h, 'b> {
-    tape: Tape<'a>,
-    hand: &'h mut Hand<'b>,
+    tape: TarWriter<'a>,
+    context: &'h mut TaskContext<'b>,
 }
 
 impl Packed<'_, '_, '_> {
@@ -114,13 +114,13 @@ impl Packed<'_, '_, '_> {
             0o644
         };
         let facts = Facts { kind, path, link, mode, owner: (0, 0), mtime: MODIFIED, size };
-        self.tape.header(&facts, self.hand)
+        self.tape.header(&facts, self.context)
     }
 }
 
 impl Sink for Packed<'_, '_, '_> {
     fn directory(&mut self, path: &[u8]) -> Result<(), EngineError> {
-        // A directory's name ends with a slash in an archive.
+        // Names of directories end with a slash in an archive.
         self.header(EntryType::Directory, &[path, b"/"].concat(), None, 0)
     }
 
@@ -133,15 +133,15 @@ impl Sink for Packed<'_, '_, '_> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        self.tape.put(bytes, self.hand)
+        self.tape.put(bytes, self.context)
     }
 
     fn end(&mut self) -> Result<(), EngineError> {
-        self.tape.pad(self.hand)
+        self.tape.pad(self.context)
     }
 
     fn done(&mut self) -> Result<(), EngineError> {
-        self.hand.done(1)
+        self.context.done(1)
     }
 }
 
@@ -153,7 +153,7 @@ impl Shape {
         for (depth, (count, files)) in directories.iter().zip(&in_depth).enumerate() {
             let first = all.len();
             for files in spread(*count, *files, random) {
-                // The fourth power lets few directories have most of the others.
+                // The fourth power assigns most entries to few directories.
                 let draw = random.f64().powi(4);
                 let parent = above.start + text::place(draw, above.len());
                 if depth > 0 {
@@ -178,7 +178,7 @@ impl Shape {
     }
 }
 
-/// So many for so many files as the table has them for its files; halves are rounded up.
+/// Scales a count of the table to this number of files; halves are rounded up.
 fn scaled(files: u64, of_table: u64) -> u64 {
     let product = u128::from(files) * u128::from(of_table) * 2 + u128::from(FILES);
     u64::try_from(product / (2 * u128::from(FILES))).unwrap_or(u64::MAX)
@@ -190,7 +190,7 @@ fn levels(files: u64) -> (Vec<u64>, Vec<u64>) {
     let weights = DEPTHS[1..].iter().map(|(directories, _)| *directories);
     let mut directories = vec![1];
     directories.extend(apportion(below_root, &weights.collect::<Vec<_>>()));
-    // No depth is reached without those above it.
+    // A depth needs at least one directory in all depths above it.
     for depth in 1..directories.len() {
         let deepest = directories.iter().rposition(|count| *count > 0).unwrap_or(0);
         if directories[depth] == 0 && deepest > depth {
@@ -204,7 +204,7 @@ fn levels(files: u64) -> (Vec<u64>, Vec<u64>) {
     (directories, files)
 }
 
-/// Parts of a total in the ratio of weights, by the largest remainders; the first of equals gets
+/// Divides a total in the ratio of weights, by the largest remainders; the first of equals gets
 /// more.
 fn apportion(total: u64, weights: &[u64]) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
@@ -238,7 +238,7 @@ struct Writer<'a> {
     text: &'a [u8],
     random: fastrand::Rng,
     path: Vec<u8>,
-    /// Which size comes next.
+    /// Index of the next size.
     next: usize,
 }
 
@@ -278,7 +278,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A name that no other file of the directory has: letters, its number, and a suffix.
+    /// Name that is unique in the directory: letters, its number, and a suffix.
     fn name(&mut self, number: u64) -> Vec<u8> {
         let end = format!("{number}.c");
         let wanted = quantile(&NAMES, self.random.f64());

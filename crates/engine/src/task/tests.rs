@@ -11,27 +11,27 @@ use tempfile::TempDir;
 use super::*;
 use crate::Progress;
 
-/// The two places of a trial, and what a task needs.
+/// Directories of a trial, and context of a task.
 pub(super) struct Bench {
     target: TempDir,
-    elsewhere: TempDir,
+    external: TempDir,
     progress: Progress,
     interrupt: AtomicBool,
 }
 
 pub(super) const NATIVE: Method = Method::Native;
-const PROGRAMS: Method = Method::Programs { each: false };
-const EACH: Method = Method::Programs { each: true };
+const PROGRAMS: Method = Method::Programs { per_file: false };
+const EACH: Method = Method::Programs { per_file: true };
 
-pub(super) fn spot(name: &str) -> Spot {
-    Spot { at: At::Target, name: name.into() }
+pub(super) fn task_path(name: &str) -> TaskPath {
+    TaskPath { root: TaskRoot::Target, name: name.into() }
 }
 
-fn away(name: &str) -> Spot {
-    Spot { at: At::Elsewhere, name: name.into() }
+fn away(name: &str) -> TaskPath {
+    TaskPath { root: TaskRoot::External, name: name.into() }
 }
 
-/// In memory where there is such a place: each task flushes its whole filesystem.
+/// In memory if possible: each task syncs its whole filesystem.
 fn directory() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
@@ -40,14 +40,18 @@ impl Bench {
     pub(super) fn new() -> Self {
         Self {
             target: directory(),
-            elsewhere: directory(),
+            external: directory(),
             progress: Progress::default(),
             interrupt: AtomicBool::new(false),
         }
     }
 
-    fn try_run(&self, method: Method, deed: Deed) -> Result<WorkerResult, EngineError> {
-        let task = Task { deed, method, buffer: Bytes::kib(16), seed: 7 };
+    fn try_run(
+        &self,
+        method: Method,
+        operation: TaskOperation,
+    ) -> Result<WorkerResult, EngineError> {
+        let task = Task { operation, method, block_size: Bytes::kib(16), seed: 7 };
         let context = Context {
             directory: self.target.path(),
             progress: &self.progress,
@@ -55,26 +59,26 @@ impl Bench {
             state: None,
             worker_command: &[],
         };
-        let result = run_task(&task, Some(self.elsewhere.path()), &context)?;
+        let result = run_task(&task, Some(self.external.path()), &context)?;
         let [worker] = &result.workers[..] else { unreachable!("one worker does a task") };
-        assert_eq!(result.wall_time, worker.loop_time + worker.flush_time);
+        assert_eq!(result.wall_time, worker.loop_time + worker.end_sync_time);
         assert!(worker.started > Nanos(0) && worker.loop_time > Nanos(0));
         Ok(worker.clone())
     }
 
-    pub(super) fn run(&self, method: Method, deed: Deed) -> WorkerResult {
-        self.try_run(method, deed).unwrap()
+    pub(super) fn run(&self, method: Method, operation: TaskOperation) -> WorkerResult {
+        self.try_run(method, operation).unwrap()
     }
 
-    fn refusal(&self, method: Method, deed: Deed) -> String {
-        self.try_run(method, deed).unwrap_err().to_string()
+    fn refusal(&self, method: Method, operation: TaskOperation) -> String {
+        self.try_run(method, operation).unwrap_err().to_string()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.target.path().join(name)
     }
 
-    /// What is below a directory: for each name its type, mode, and content.
+    /// Entries below a directory: type, mode, and content by name.
     fn below(&self, name: &str) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut all = BTreeMap::new();
         gather(&self.path(name), Path::new(""), &mut all);
@@ -101,7 +105,7 @@ fn gather(root: &Path, below: &Path, all: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>
     }
 }
 
-/// A small tree with modes, a symbolic link, an empty directory, and a long name.
+/// Small tree with modes, a symbolic link, an empty directory, and a long name.
 fn plant(path: &Path) {
     let deep = path.join("a").join("d".repeat(120));
     fs::create_dir_all(&deep).unwrap();
@@ -117,7 +121,7 @@ fn plant(path: &Path) {
     old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).unwrap();
 }
 
-/// Names below a directory that [`plant`] made, and bytes in its files.
+/// Entries below a directory created by [`plant`], and bytes in its files.
 const PLANTED: (u64, u64) = (7, 512 + 100_000);
 
 fn counts(result: &WorkerResult) -> (u64, u64, u64, u64) {
@@ -126,73 +130,86 @@ fn counts(result: &WorkerResult) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn entries_are_made_listed_and_removed() {
+fn entries_are_created_listed_and_removed() {
     for method in [NATIVE, PROGRAMS, EACH] {
         let bench = Bench::new();
         let count = 12;
-        let made = bench.run(method, Deed::Touch { directory: spot("files"), count });
+        let made = bench.run(method, TaskOperation::Touch { directory: task_path("files"), count });
         assert_eq!(counts(&made), (0, 0, 12, 0), "{method:?}");
-        assert!(made.flush_time > Nanos(0), "what was made is flushed");
+        assert!(made.end_sync_time > Nanos(0), "created entries are synced");
         let tree = bench.below("files");
         assert_eq!(tree.len(), 12);
         assert_eq!(tree[Path::new("11")], (0o100_644, Vec::new()), "the usual umask is 022");
 
-        let found = bench.run(method, Deed::Find { directory: spot("files") });
+        let found = bench.run(method, TaskOperation::Find { directory: task_path("files") });
         assert_eq!(counts(&found), (12, 0, 0, 0), "{method:?}");
-        assert_eq!(found.flush_time, Nanos(0), "there is nothing to flush");
+        assert_eq!(found.end_sync_time, Nanos(0), "there is nothing to sync");
 
-        let made = bench.run(method, Deed::MakeDirectories { directory: spot("files/in"), count });
+        let made = bench.run(
+            method,
+            TaskOperation::MakeDirectories { directory: task_path("files/in"), count },
+        );
         assert_eq!(counts(&made), (0, 0, 12, 0), "{method:?}");
         assert_eq!(bench.below("files/in")[Path::new("0")].0, 0o40_755);
 
-        let found = bench.run(method, Deed::Find { directory: spot("files") });
+        let found = bench.run(method, TaskOperation::Find { directory: task_path("files") });
         assert_eq!(counts(&found), (25, 0, 0, 0), "{method:?}");
-        let removed = bench.run(method, Deed::RemoveTree { directory: spot("files") });
-        let told = if method == NATIVE { 25 } else { 1 };
-        assert_eq!(counts(&removed), (0, 0, told, 0), "{method:?}");
+        let removed =
+            bench.run(method, TaskOperation::RemoveTree { directory: task_path("files") });
+        let reported = if method == NATIVE { 25 } else { 1 };
+        assert_eq!(counts(&removed), (0, 0, reported, 0), "{method:?}");
         assert!(!bench.path("files").exists());
     }
 }
 
 #[test]
-fn no_entries_make_an_empty_directory() {
+fn zero_entries_create_an_empty_directory() {
     for method in [NATIVE, PROGRAMS, EACH] {
         let bench = Bench::new();
-        bench.run(method, Deed::MakeDirectories { directory: spot("d"), count: 0 });
+        bench.run(method, TaskOperation::MakeDirectories { directory: task_path("d"), count: 0 });
         assert_eq!(bench.below("d").len(), 0);
         fs::write(bench.path("f"), b"").unwrap();
-        bench.run(method, Deed::RemoveTree { directory: spot("f") });
-        assert!(!bench.path("f").exists(), "a file is removed as well");
+        bench.run(method, TaskOperation::RemoveTree { directory: task_path("f") });
+        assert!(!bench.path("f").exists(), "a file is removed, too");
     }
 }
 
 #[test]
-fn many_names_go_into_several_commands() {
+fn many_names_are_split_over_several_commands() {
     let bench = Bench::new();
-    let made = bench.run(PROGRAMS, Deed::Touch { directory: spot("files"), count: 30_000 });
+    let made =
+        bench.run(PROGRAMS, TaskOperation::Touch { directory: task_path("files"), count: 30_000 });
     assert_eq!(made.written.ops, Ops(30_000));
     assert_eq!(fs::read_dir(bench.path("files")).unwrap().count(), 30_000);
 }
 
 #[test]
-fn files_are_copied_from_and_to_either_place() {
+fn files_are_copied_from_and_to_the_external_directory() {
     for method in [NATIVE, PROGRAMS] {
         let bench = Bench::new();
         let size = Bytes(100_001);
-        bench.run(method, Deed::Random { file: away("a"), size });
-        let one = |from, to| Deed::Copy { from, to, times: 1 };
-        let result = bench.run(method, one(away("a"), spot("b")));
-        assert_eq!(counts(&result), (0, 0, 1, size.0), "{method:?}: read elsewhere");
-        assert!(result.flush_time > Nanos(0));
-        let result = bench.run(method, one(spot("b"), away("c")));
-        assert_eq!(counts(&result), (0, size.0, 1, 0), "{method:?}: written elsewhere");
-        assert_eq!(result.flush_time, Nanos(0));
-        let content = fs::read(bench.elsewhere.path().join("a")).unwrap();
+        bench.run(method, TaskOperation::Random { file: away("a"), size });
+        let one = |from, to| TaskOperation::Copy { from, to, times: 1 };
+        let result = bench.run(method, one(away("a"), task_path("b")));
+        assert_eq!(
+            counts(&result),
+            (0, 0, 1, size.0),
+            "{method:?}: read in the external directory"
+        );
+        assert!(result.end_sync_time > Nanos(0));
+        let result = bench.run(method, one(task_path("b"), away("c")));
+        assert_eq!(
+            counts(&result),
+            (0, size.0, 1, 0),
+            "{method:?}: written in the external directory"
+        );
+        assert_eq!(result.end_sync_time, Nanos(0));
+        let content = fs::read(bench.external.path().join("a")).unwrap();
         assert_eq!(content.len() as u64, size.0);
-        assert!(fs::read(bench.elsewhere.path().join("c")).unwrap() == content);
+        assert!(fs::read(bench.external.path().join("c")).unwrap() == content);
 
         fs::set_permissions(bench.path("b"), fs::Permissions::from_mode(0o750)).unwrap();
-        let copies = Deed::Copy { from: spot("b"), to: spot("d"), times: 3 };
+        let copies = TaskOperation::Copy { from: task_path("b"), to: task_path("d"), times: 3 };
         let result = bench.run(method, copies);
         assert_eq!(counts(&result), (0, 3 * size.0, 3, 3 * size.0), "{method:?}");
         for number in 1..=3 {
@@ -208,26 +225,30 @@ fn zeros_are_written_and_read() {
     for method in [NATIVE, PROGRAMS] {
         let bench = Bench::new();
         let size = Bytes(3_000_001);
-        let result = bench.run(method, Deed::Zeros { file: spot("z"), size });
+        let result = bench.run(method, TaskOperation::Zeros { file: task_path("z"), size });
         assert_eq!(counts(&result), (0, 0, 1, size.0), "{method:?}");
         assert!(fs::read(bench.path("z")).unwrap() == vec![0; 3_000_001]);
-        assert!(fs::metadata(bench.path("z")).unwrap().blocks() > 0, "they are data, no hole");
-        let result = bench.run(method, Deed::Read { file: spot("z") });
+        assert!(fs::metadata(bench.path("z")).unwrap().blocks() > 0, "data, not a hole");
+        let result = bench.run(method, TaskOperation::Read { file: task_path("z") });
         assert_eq!(counts(&result), (1, size.0, 0, 0), "{method:?}");
     }
 }
 
 #[test]
-fn a_file_is_cut_into_as_many_pieces_as_the_study_had() {
+fn a_file_is_split_into_the_number_of_pieces_of_the_study() {
     let sizes = [1000, 1024, 2048, 4096, 8192];
     let pieces = [10_486, 10_240, 5_120, 2_560, 1_280];
     let bench = Bench::new();
-    bench.run(NATIVE, Deed::Random { file: spot("file"), size: Bytes::mib(10) });
+    bench.run(NATIVE, TaskOperation::Random { file: task_path("file"), size: Bytes::mib(10) });
     let content = fs::read(bench.path("file")).unwrap();
     for (piece, pieces) in sizes.into_iter().zip(pieces) {
         let into = format!("pieces-{piece}");
-        let deed = Deed::Split { file: spot("file"), piece: Bytes(piece), into: spot(&into) };
-        let result = bench.run(NATIVE, deed);
+        let operation = TaskOperation::Split {
+            file: task_path("file"),
+            piece: Bytes(piece),
+            into: task_path(&into),
+        };
+        let result = bench.run(NATIVE, operation);
         assert_eq!(counts(&result), (0, 10 << 20, pieces, 10 << 20));
         let all = bench.below(&into);
         assert_eq!(all.len() as u64, pieces);
@@ -237,13 +258,17 @@ fn a_file_is_cut_into_as_many_pieces_as_the_study_had() {
 }
 
 #[test]
-fn both_methods_cut_alike() {
+fn both_methods_split_identically() {
     for (size, piece) in [(100_000, 1000), (100_001, 1000), (999, 1000), (100_000, 30_000)] {
         let bench = Bench::new();
-        bench.run(NATIVE, Deed::Random { file: spot("file"), size: Bytes(size) });
-        let deed = |into| Deed::Split { file: spot("file"), piece: Bytes(piece), into: spot(into) };
-        let native = bench.run(NATIVE, deed("native"));
-        let programs = bench.run(PROGRAMS, deed("programs"));
+        bench.run(NATIVE, TaskOperation::Random { file: task_path("file"), size: Bytes(size) });
+        let operation = |into| TaskOperation::Split {
+            file: task_path("file"),
+            piece: Bytes(piece),
+            into: task_path(into),
+        };
+        let native = bench.run(NATIVE, operation("native"));
+        let programs = bench.run(PROGRAMS, operation("programs"));
         assert_eq!(counts(&native), (0, size, size.div_ceil(piece), size));
         assert_eq!(counts(&native), counts(&programs));
         assert!(bench.below("native") == bench.below("programs"), "{size} by {piece}");
@@ -251,7 +276,7 @@ fn both_methods_cut_alike() {
 }
 
 #[test]
-fn trees_are_packed_unpacked_and_copied_as_they_are() {
+fn trees_are_packed_unpacked_and_copied_unchanged() {
     let (names, bytes) = PLANTED;
     let bench = Bench::new();
     plant(&bench.path("planted"));
@@ -261,18 +286,22 @@ fn trees_are_packed_unpacked_and_copied_as_they_are() {
     for packing in [NATIVE, PROGRAMS] {
         for compression in [Compression::None, Compression::Gzip] {
             number += 1;
-            let archive = spot(&format!("archive{number}"));
-            let deed =
-                Deed::Pack { directory: spot("planted"), archive: archive.clone(), compression };
-            let result = bench.run(packing, deed);
+            let archive = task_path(&format!("archive{number}"));
+            let operation = TaskOperation::Pack {
+                directory: task_path("planted"),
+                archive: archive.clone(),
+                compression,
+            };
+            let result = bench.run(packing, operation);
             let length = fs::metadata(bench.path(&archive.name)).unwrap().len();
             assert_eq!(counts(&result), (0, bytes, names, length), "{packing:?}");
             let gzip = fs::read(bench.path(&archive.name)).unwrap().starts_with(&[0x1F, 0x8B]);
             assert_eq!(gzip, compression == Compression::Gzip);
             for unpacking in [NATIVE, PROGRAMS] {
                 let into = format!("{}-{unpacking:?}", archive.name);
-                let deed = Deed::Unpack { archive: archive.clone(), into: spot(&into) };
-                let result = bench.run(unpacking, deed);
+                let operation =
+                    TaskOperation::Unpack { archive: archive.clone(), into: task_path(&into) };
+                let result = bench.run(unpacking, operation);
                 assert_eq!(counts(&result), (0, length, names, bytes), "{unpacking:?}");
                 assert_eq!(bench.below(&into), planted, "{packing:?} {unpacking:?}");
                 assert_eq!(modified(&bench.path(&into), "none"), 1_000_000);
@@ -283,8 +312,8 @@ fn trees_are_packed_unpacked_and_copied_as_they_are() {
     }
     for method in [NATIVE, PROGRAMS] {
         let to = format!("copy-{method:?}");
-        let deed = Deed::CopyTree { from: spot("planted"), to: spot(&to) };
-        assert_eq!(counts(&bench.run(method, deed)), (0, bytes, names, bytes));
+        let operation = TaskOperation::CopyTree { from: task_path("planted"), to: task_path(&to) };
+        assert_eq!(counts(&bench.run(method, operation)), (0, bytes, names, bytes));
         assert_eq!(bench.below(&to), planted);
         assert_eq!(modified(&bench.path(&to), "none"), 1_000_000);
         assert_eq!(modified(&bench.path(&to), "a"), modified(&bench.path("planted"), "a"));
@@ -296,54 +325,61 @@ fn modified(root: &Path, name: &str) -> i64 {
 }
 
 #[test]
-fn a_name_that_is_there_is_not_overwritten() {
+fn an_existing_name_is_not_overwritten() {
     let bench = Bench::new();
     plant(&bench.path("planted"));
     fs::write(bench.path("file"), b"mine").unwrap();
-    let there = || spot("file");
+    let there = || task_path("file");
     let compression = Compression::None;
-    bench.run(NATIVE, Deed::Pack { directory: spot("planted"), archive: away("t"), compression });
+    bench.run(
+        NATIVE,
+        TaskOperation::Pack { directory: task_path("planted"), archive: away("t"), compression },
+    );
     for method in [NATIVE, PROGRAMS] {
-        for deed in [
-            Deed::Touch { directory: there(), count: 1 },
-            Deed::MakeDirectories { directory: there(), count: 1 },
-            Deed::Copy { from: away("t"), to: there(), times: 1 },
-            Deed::Unpack { archive: away("t"), into: there() },
-            Deed::Pack { directory: spot("planted"), archive: there(), compression },
-            Deed::CopyTree { from: spot("planted"), to: there() },
-            Deed::Zeros { file: there(), size: Bytes(1) },
-            Deed::Split { file: away("t"), piece: Bytes(1000), into: there() },
-            Deed::Random { file: there(), size: Bytes(1) },
-            Deed::Archive { archive: there(), files: 1, compression },
+        for operation in [
+            TaskOperation::Touch { directory: there(), count: 1 },
+            TaskOperation::MakeDirectories { directory: there(), count: 1 },
+            TaskOperation::Copy { from: away("t"), to: there(), times: 1 },
+            TaskOperation::Unpack { archive: away("t"), into: there() },
+            TaskOperation::Pack { directory: task_path("planted"), archive: there(), compression },
+            TaskOperation::CopyTree { from: task_path("planted"), to: there() },
+            TaskOperation::Zeros { file: there(), size: Bytes(1) },
+            TaskOperation::Split { file: away("t"), piece: Bytes(1000), into: there() },
+            TaskOperation::Random { file: there(), size: Bytes(1) },
+            TaskOperation::Archive { archive: there(), files: 1, compression },
         ] {
-            let text = bench.refusal(method, deed.clone());
-            let said = text.contains("is there already") || text.contains("File exists");
-            assert!(said, "{method:?} {deed:?}: {text}");
-            assert_eq!(fs::read(bench.path("file")).unwrap(), b"mine", "{deed:?}");
+            let text = bench.refusal(method, operation.clone());
+            let said = text.contains("already exists") || text.contains("File exists");
+            assert!(said, "{method:?} {operation:?}: {text}");
+            assert_eq!(fs::read(bench.path("file")).unwrap(), b"mine", "{operation:?}");
         }
     }
 }
 
 #[test]
-fn tasks_that_make_no_sense_are_refused_before_anything_is_touched() {
+fn invalid_tasks_are_rejected_before_any_change() {
     let bench = Bench::new();
     for name in ["", ".", "..", "a/../b", "/a", "a//b", "a/", "./a", "a\0b"] {
-        let text = bench.refusal(NATIVE, Deed::Zeros { file: spot(name), size: Bytes(1) });
-        assert!(text.contains("no name below a directory; use"), "{name:?}: {text}");
+        let text =
+            bench.refusal(NATIVE, TaskOperation::Zeros { file: task_path(name), size: Bytes(1) });
+        assert!(text.contains("not a valid relative path; use"), "{name:?}: {text}");
     }
-    let file = || spot("a");
-    for (deed, what) in [
-        (Deed::Copy { from: file(), to: spot("b"), times: 0 }, "has no copies"),
-        (Deed::Split { file: file(), piece: Bytes(0), into: spot("b") }, "no bytes in a piece"),
+    let file = || task_path("a");
+    for (operation, what) in [
+        (TaskOperation::Copy { from: file(), to: task_path("b"), times: 0 }, "copies is 0"),
         (
-            Deed::Archive { archive: file(), files: 0, compression: Compression::None },
-            "has no files",
+            TaskOperation::Split { file: file(), piece: Bytes(0), into: task_path("b") },
+            "split_file_size is 0",
+        ),
+        (
+            TaskOperation::Archive { archive: file(), files: 0, compression: Compression::None },
+            "files is 0",
         ),
     ] {
-        assert!(bench.refusal(NATIVE, deed).contains(what));
+        assert!(bench.refusal(NATIVE, operation).contains(what));
     }
-    let deed = Deed::Read { file: away("a") };
-    let task = Task { deed, method: NATIVE, buffer: Bytes(1), seed: 0 };
+    let operation = TaskOperation::Read { file: away("a") };
+    let task = Task { operation, method: NATIVE, block_size: Bytes(1), seed: 0 };
     let context = Context {
         directory: bench.target.path(),
         progress: &bench.progress,
@@ -352,30 +388,33 @@ fn tasks_that_make_no_sense_are_refused_before_anything_is_touched() {
         worker_command: &[],
     };
     let text = run_task(&task, None, &context).unwrap_err().to_string();
-    assert!(text.contains("a second place") && text.contains("elsewhere"), "{text}");
-    let nothing = Task { buffer: Bytes(0), ..task };
-    let text = run_task(&nothing, Some(bench.elsewhere.path()), &context).unwrap_err().to_string();
-    assert!(text.contains("no bytes in its buffer"), "{text}");
+    assert!(
+        text.contains("needs an external directory") && text.contains("external_directory"),
+        "{text}"
+    );
+    let nothing = Task { block_size: Bytes(0), ..task };
+    let text = run_task(&nothing, Some(bench.external.path()), &context).unwrap_err().to_string();
+    assert!(text.contains("block_size is 0"), "{text}");
     assert_eq!(bench.below("").len(), 0);
 }
 
 #[test]
-fn what_is_missing_is_named_with_a_cure() {
+fn missing_files_are_reported_with_a_hint() {
     let bench = Bench::new();
-    let text = bench.refusal(NATIVE, Deed::Read { file: spot("a") });
+    let text = bench.refusal(NATIVE, TaskOperation::Read { file: task_path("a") });
     assert!(text.contains("/a: the file or its directory is missing; run"), "{text}");
-    let text = bench.refusal(PROGRAMS, Deed::Read { file: spot("a") });
+    let text = bench.refusal(PROGRAMS, TaskOperation::Read { file: task_path("a") });
     assert!(text.contains("`cat ") && text.contains("No such file"), "{text}");
     assert!(text.contains("method native"), "{text}");
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named_with_a_cure() {
+fn a_missing_program_is_reported_with_a_hint() {
     let bench = Bench::new();
-    let board = Board::new(1).unwrap();
-    let mut hand = Hand::new(Bytes(1), &board).unwrap();
+    let control = ControlBlock::new(1).unwrap();
+    let mut context = TaskContext::new(Bytes(1), &control).unwrap();
     let missing = child::Program { name: "fslab-no-such-program", package: "coreutils" };
-    let error = child::run(missing, &[], bench.target.path(), &mut hand).unwrap_err();
+    let error = child::run(missing, &[], bench.target.path(), &mut context).unwrap_err();
     assert!(matches!(&error, EngineError::Program { source, .. }
         if source.kind() == std::io::ErrorKind::NotFound));
     let text = error.to_string();
@@ -384,26 +423,28 @@ fn a_program_that_is_not_there_is_named_with_a_cure() {
 }
 
 #[test]
-fn programs_are_billed_for_what_they_use() {
+fn resource_usage_of_programs_is_counted() {
     let bench = Bench::new();
-    bench.run(NATIVE, Deed::Random { file: spot("a"), size: Bytes::mib(8) });
+    bench.run(NATIVE, TaskOperation::Random { file: task_path("a"), size: Bytes::mib(8) });
     let compression = Compression::Gzip;
     fs::create_dir(bench.path("d")).unwrap();
     fs::rename(bench.path("a"), bench.path("d/a")).unwrap();
-    let deed = Deed::Pack { directory: spot("d"), archive: spot("t"), compression };
-    let result = bench.run(PROGRAMS, deed);
-    // gzip, which tar has started, takes some 200 ms for 8 MiB of noise.
+    let operation =
+        TaskOperation::Pack { directory: task_path("d"), archive: task_path("t"), compression };
+    let result = bench.run(PROGRAMS, operation);
+    // gzip, started by tar, takes about 200 ms for 8 MiB of random data.
     assert!(result.user_time > Nanos(1_000_000), "{:?}", result.user_time);
     assert!(result.voluntary_switches > 0);
 }
 
 #[test]
-fn tasks_stop_when_told_to() {
+fn tasks_can_be_interrupted() {
     for method in [NATIVE, PROGRAMS] {
         let bench = Bench::new();
-        // The task would take hours; it is told to stop as soon as it has begun.
-        let deed = Deed::Copy { from: spot("zeros"), to: spot("b"), times: 100_000 };
-        bench.run(NATIVE, Deed::Zeros { file: spot("zeros"), size: Bytes::mib(64) });
+        // The task would take hours and is interrupted as soon as it has started.
+        let operation =
+            TaskOperation::Copy { from: task_path("zeros"), to: task_path("b"), times: 100_000 };
+        bench.run(NATIVE, TaskOperation::Zeros { file: task_path("zeros"), size: Bytes::mib(64) });
         let answer = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !bench.path("b.1").exists() {
@@ -411,16 +452,16 @@ fn tasks_stop_when_told_to() {
                 }
                 bench.interrupt.store(true, Relaxed);
             });
-            bench.try_run(method, deed)
+            bench.try_run(method, operation)
         });
         assert!(matches!(answer, Err(EngineError::Interrupted)), "{method:?}: {answer:?}");
     }
 }
 
 #[test]
-fn progress_is_shown() {
+fn progress_is_published() {
     let bench = Bench::new();
-    bench.run(NATIVE, Deed::Zeros { file: spot("a"), size: Bytes(1000) });
+    bench.run(NATIVE, TaskOperation::Zeros { file: task_path("a"), size: Bytes(1000) });
     let seen = bench.progress.snapshot();
     assert_eq!((seen.done, seen.total, seen.ops), (Bytes(1000), Bytes(1000), Ops(1)));
 }

@@ -1,12 +1,12 @@
-//! Unpacking an archive, as `tar -x` does, and nowhere but into its directory.
+//! Unpacking of an archive, as by `tar -x`, confined to its directory.
 //!
-//! Every name is walked from the open directory with `O_NOFOLLOW`, component by component, so that
-//! no symbolic link is ever followed, whether the archive has brought it or not; `..`, absolute
-//! names, and links that leave by their names are refused before anything is made for them.
-//! Symbolic links themselves are made as they are.
+//! Every name is resolved from the open directory with `O_NOFOLLOW`, component by component, so
+//! that no symbolic link is followed, whether created by the archive or not. `..`, absolute names,
+//! and links whose names lead out are rejected before anything is created for them. Symbolic links
+//! are created unchanged.
 //!
-//! Directories on the way to the entry before stay open, since entries of one directory usually
-//! follow each other. Owners are not set; of modes only the permissions.
+//! The directories of the previous entry stay open, because entries of one directory usually are
+//! consecutive. Owners are not set; of modes only the permissions are.
 
 #[cfg(test)]
 mod tests;
@@ -31,49 +31,49 @@ use rustix::{
 use tar::{Entry, EntryType, Header};
 
 use super::{
-    Place,
+    ResolvedPath,
     archive::{Input, unreadable},
+    context::{TaskContext, again, below, close, failed},
     data,
     entries::{make_directory, modified},
-    hand::{Hand, again, below, close, failed},
 };
 use crate::{EngineError, error::Operation};
 
-/// What is asked for where the archive does not say; the umask applies.
+/// Default mode of directories; the umask applies.
 const DIRECTORY: Mode = Mode::from_raw_mode(0o777);
 
-/// Unpacks an archive into a directory that must not exist.
+/// Unpacks an archive to a directory that must not exist.
 pub(super) fn unpack(
-    archive: &Place,
-    into: &Place,
-    hand: &mut Hand<'_>,
+    archive: &ResolvedPath,
+    into: &ResolvedPath,
+    context: &mut TaskContext<'_>,
 ) -> Result<(), EngineError> {
-    let (content, reads) = Input::open(archive, hand)?.into_parts();
+    let (content, reads) = Input::open(archive, context)?.into_parts();
     let root = make_directory(&into.path)?;
     let mut work = Work { archive, into, root, chain: Vec::new(), directories: Vec::new() };
     let mut tape = tar::Archive::new(content);
     let wrong = |error: std::io::Error| unreadable(&archive.path, &error);
     for entry in tape.entries().map_err(wrong)? {
         let mut entry = entry.map_err(wrong)?;
-        work.entry(&mut entry, hand, |hand| reads.note(hand))?;
+        work.entry(&mut entry, context, |context| reads.note(context))?;
     }
-    // To the very end, as tar(1) reads it: what fills the last record, and the checksum of gzip.
+    // Reads to the end, as tar(1) does: padding of the last record, and the gzip checksum.
     let mut content = tape.into_inner();
-    while content.read(&mut hand.buffer).map_err(wrong)? > 0 {
-        reads.note(hand)?;
+    while content.read(&mut context.buffer).map_err(wrong)? > 0 {
+        reads.note(context)?;
     }
-    reads.note(hand)?;
+    reads.note(context)?;
     work.finish()
 }
 
-/// An archive on its way into a directory.
+/// Unpacking in progress.
 struct Work<'a> {
-    archive: &'a Place,
-    into: &'a Place,
+    archive: &'a ResolvedPath,
+    into: &'a ResolvedPath,
     root: OwnedFd,
-    /// Open directories on the way to the entry before, outermost first.
+    /// Open directories of the previous entry, outermost first.
     chain: Vec<(CString, OwnedFd)>,
-    /// What directories get when everything is in them.
+    /// Modes and times of directories, set after their contents are complete.
     directories: Vec<(Vec<CString>, u32, i64)>,
 }
 
@@ -81,8 +81,8 @@ impl Work<'_> {
     fn refused(&self, path: &[u8], why: &str) -> EngineError {
         EngineError::Archive {
             path: self.archive.path.clone(),
-            problem: format!("its entry `{}` {why}", path.escape_ascii()),
-            cure: "look at it with `tar -tvf`, and pack it anew without such entries".into(),
+            problem: format!("the entry `{}` {why}", path.escape_ascii()),
+            hint: "check it with `tar -tvf`, and create an archive without such entries".into(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Work<'_> {
         unreadable(&self.archive.path, error)
     }
 
-    /// The components of a name below the directory.
+    /// Components of a name below the directory.
     fn components(&self, path: &[u8]) -> Result<Vec<CString>, EngineError> {
         let mut parts = Vec::new();
         for component in Path::new(OsStr::from_bytes(path)).components() {
@@ -98,7 +98,7 @@ impl Work<'_> {
                 Component::CurDir => {}
                 Component::Normal(part) => match CString::new(part.as_bytes()) {
                     Ok(part) => parts.push(part),
-                    Err(_) => return Err(self.refused(path, "has a NUL in its name")),
+                    Err(_) => return Err(self.refused(path, "has a NUL byte in its name")),
                 },
                 Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
                     return Err(self.refused(path, "leads out of the directory"));
@@ -108,7 +108,7 @@ impl Work<'_> {
         Ok(parts)
     }
 
-    /// The open directory that these components lead to; what is missing is made.
+    /// Opens the directory with these components; missing ones are created.
     fn reach(&mut self, parts: &[CString], whole: &[u8]) -> Result<BorrowedFd<'_>, EngineError> {
         let same = self.chain.iter().zip(parts).take_while(|((name, _), part)| name == *part);
         let same = same.count();
@@ -124,7 +124,7 @@ impl Work<'_> {
             match opened {
                 Ok(open) => self.chain.push((part.clone(), open)),
                 Err(Errno::NOTDIR | Errno::LOOP) => {
-                    return Err(self.refused(whole, "leads through what is no directory"));
+                    return Err(self.refused(whole, "has a parent that is not a directory"));
                 }
                 Err(errno) => return Err(failed(Operation::Open, &self.path(parts), errno)),
             }
@@ -139,12 +139,12 @@ impl Work<'_> {
     fn entry(
         &mut self,
         entry: &mut Entry<'_, impl Read>,
-        hand: &mut Hand<'_>,
-        note: impl Fn(&mut Hand<'_>) -> Result<(), EngineError>,
+        context: &mut TaskContext<'_>,
+        note: impl Fn(&mut TaskContext<'_>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
-            return note(hand);
+            return note(context);
         }
         let path = entry.path_bytes().into_owned();
         let parts = self.components(&path)?;
@@ -155,18 +155,18 @@ impl Work<'_> {
                 return Err(self.refused(&path, "has no name"));
             };
             if matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse) {
-                self.file(entry, parents, name, &path, hand, &note)?;
+                self.file(entry, parents, name, &path, context, &note)?;
             } else if kind == EntryType::Symlink {
                 self.symbolic_link(entry, parents, name, &path)?;
             } else if kind == EntryType::Link {
                 self.hard_link(entry, parents, name, &path)?;
             } else {
-                return Err(self.refused(&path, "is a device, a pipe, or something unknown"));
+                return Err(self.refused(&path, "is a device, a pipe, or of an unknown type"));
             }
         }
-        // The directory itself, `./`, is no entry below it.
-        hand.done(u64::from(path.iter().any(|byte| !matches!(byte, b'.' | b'/'))))?;
-        note(hand)
+        // The directory itself, `./`, is not an entry below it.
+        context.done(u64::from(path.iter().any(|byte| !matches!(byte, b'.' | b'/'))))?;
+        note(context)
     }
 
     fn directory(
@@ -193,8 +193,8 @@ impl Work<'_> {
         parents: &[CString],
         name: &CString,
         path: &[u8],
-        hand: &mut Hand<'_>,
-        note: &impl Fn(&mut Hand<'_>) -> Result<(), EngineError>,
+        context: &mut TaskContext<'_>,
+        note: &impl Fn(&mut TaskContext<'_>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let (mode, mtime) = self.facts(entry.header())?;
         let at = self.into.at;
@@ -202,16 +202,16 @@ impl Work<'_> {
         let directory = self.reach(parents, path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let create = || openat(directory, name, flags, Mode::from_raw_mode(mode));
-        let file = anew(directory, name, create)
+        let file = replacing(directory, name, create)
             .map_err(|errno| failed(Operation::Open, &whole, errno))?;
         loop {
-            let len = match entry.read(&mut hand.buffer) {
+            let len = match entry.read(&mut context.buffer) {
                 Ok(0) => break,
                 Ok(len) => len,
                 Err(error) => return Err(self.damaged(&error)),
             };
-            note(hand)?;
-            data::put(&file, len, (at, &whole), hand)?;
+            note(context)?;
+            data::put(&file, len, (at, &whole), context)?;
         }
         futimens(&file, &modified(mtime, 0))
             .map_err(|errno| failed(Operation::SetTimes, &whole, errno))?;
@@ -231,7 +231,7 @@ impl Work<'_> {
         let (_, mtime) = self.facts(entry.header())?;
         let whole = below(&self.path(parents), name);
         let directory = self.reach(parents, path)?;
-        anew(directory, name, || symlinkat(&text, directory, name))
+        replacing(directory, name, || symlinkat(&text, directory, name))
             .map_err(|errno| failed(Operation::SymbolicLink, &whole, errno))?;
         utimensat(directory, name, &modified(mtime, 0), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| failed(Operation::SetTimes, &whole, errno))
@@ -241,11 +241,11 @@ impl Work<'_> {
         entry
             .link_name_bytes()
             .and_then(|text| CString::new(text.into_owned()).ok())
-            .ok_or_else(|| self.refused(path, "is a link that leads nowhere"))
+            .ok_or_else(|| self.refused(path, "is a link without a target"))
     }
 
-    /// Another name for a file that the archive has brought; what it leads to is walked as every
-    /// name is, and linkat(2) does not follow symbolic links.
+    /// Creates another name of a file of the archive. The target is resolved like every name, and
+    /// linkat(2) does not follow symbolic links.
     fn hard_link(
         &mut self,
         entry: &Entry<'_, impl Read>,
@@ -256,10 +256,10 @@ impl Work<'_> {
         let text = self.link(entry, path)?;
         let parts = self.components(text.to_bytes())?;
         let Some((old, old_parents)) = parts.split_last() else {
-            return Err(self.refused(path, "is a link that leads nowhere"));
+            return Err(self.refused(path, "is a link without a target"));
         };
         if old == name && old_parents == parents {
-            // It is there, under this very name.
+            // The file exists under this name.
             return Ok(());
         }
         let whole = below(&self.path(parents), name);
@@ -269,12 +269,12 @@ impl Work<'_> {
             .try_clone_to_owned()
             .map_err(|error| linked(Errno::from_io_error(&error).unwrap_or(Errno::MFILE)))?;
         let directory = self.reach(parents, path)?;
-        anew(directory, name, || linkat(&from, old, directory, name, AtFlags::empty()))
+        replacing(directory, name, || linkat(&from, old, directory, name, AtFlags::empty()))
             .map_err(linked)
     }
 
-    /// Gives the directories their modes and times, inner ones first, as what is made in a
-    /// directory changes its time.
+    /// Sets modes and times of the directories, inner ones first, because creating an entry changes
+    /// the time of its directory.
     fn finish(mut self) -> Result<(), EngineError> {
         let mut directories = std::mem::take(&mut self.directories);
         directories.sort_by(|a, b| b.0.cmp(&a.0));
@@ -290,9 +290,9 @@ impl Work<'_> {
     }
 }
 
-/// Makes a name; one that is there already goes first, as an archive may hold a name twice and the
-/// last one counts.
-fn anew<T>(
+/// Creates a name. An existing one is removed first, because an archive may contain a name twice,
+/// and the last one counts.
+fn replacing<T>(
     directory: BorrowedFd<'_>,
     name: &CString,
     make: impl Fn() -> Result<T, Errno>,

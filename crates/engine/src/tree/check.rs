@@ -1,16 +1,16 @@
-//! Refuses trees that contradict themselves, before anything is touched.
+//! Rejects invalid trees before anything is changed.
 
 use model::phase::{
-    Fill, Sharing, Sizes, Spread, Stonewall, Tree, TreeOrder, TreeStep, WorkerKind,
+    DataPattern, Sharing, Sizes, Spread, Stonewall, Tree, TreeOrder, TreeStep, WorkerKind,
 };
 
 use super::{ring, walk};
 use crate::{Context, EngineError};
 
-/// What contradicts what, and what to change.
+/// Problem and hint.
 type Problem = (&'static str, &'static str);
 
-/// Makes sure that the tree can be run.
+/// Checks that the tree can be run.
 pub(super) fn check(tree: &Tree, context: &Context<'_>) -> Result<(), EngineError> {
     let problem = numbers(tree)
         .or_else(|| workers(tree, context))
@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree, context: &Context<'_>) -> Result<(), EngineErro
         .or_else(|| ring::problem(tree));
     match problem {
         None => Ok(()),
-        Some((problem, cure)) => Err(EngineError::Tree { problem, cure }),
+        Some((problem, hint)) => Err(EngineError::Tree { problem, hint }),
     }
 }
 
@@ -33,79 +33,83 @@ fn has(tree: &Tree, steps: &[TreeStep]) -> bool {
 fn numbers(tree: &Tree) -> Option<Problem> {
     let set = &tree.set;
     if set.files == 0 || set.spread == (Spread::Directories { each: 0 }) {
-        return Some(("it has no files, or directories without", "use at least one"));
+        return Some(("files or files_per_directory is 0", "use at least 1"));
     }
     if tree.passes == 0 {
-        return Some(("its workers never go over its files", "use at least one pass"));
+        return Some(("passes is 0", "set it to at least 1"));
     }
     if tree.steps.is_empty() {
-        return Some(("nothing is done to its files", "give at least one step"));
+        return Some(("steps is empty", "use at least one step"));
     }
     let whole = [TreeStep::Append, TreeStep::Allocate, TreeStep::PunchHole];
-    if set.record.0 == 0 && (!set.sizes.are_empty() || has(tree, &whole)) {
-        return Some(("its record is empty", "give the size of a record"));
+    if set.block_size.0 == 0 && (!set.sizes.are_empty() || has(tree, &whole)) {
+        return Some(("block_size is 0", "set it to at least 1"));
     }
     match set.sizes {
         Sizes::Uniform { min, max } if min > max => {
-            return Some(("its least size is above its most", "exchange them"));
+            return Some(("the minimum file size exceeds the maximum", "swap them"));
         }
         Sizes::LogNormal { mean, sigma } if mean.0 == 0 || !(0.0..=4.0).contains(&sigma) => {
             return Some((
-                "its sizes have no such distribution",
-                "use a mean of at least 1 and a sigma within 0..=4",
+                "the file size distribution is invalid",
+                "use file_size_mean of at least 1 and file_size_sigma from 0 to 4",
             ));
         }
         Sizes::Fixed(_) | Sizes::Uniform { .. } | Sizes::LogNormal { .. } => {}
     }
     if set.name.is_empty() || set.name.contains('/') {
-        return Some(("its name is no file name", "use letters, digits, and dashes"));
+        return Some(("the name of the file set is invalid", "use letters, digits, and dashes"));
     }
     None
 }
 
 fn workers(tree: &Tree, context: &Context<'_>) -> Option<Problem> {
     if tree.workers.count == 0 {
-        return Some(("it has no workers", "use at least one"));
+        return Some(("workers is 0", "set it to at least 1"));
     }
     if tree.workers.kind == WorkerKind::Process && context.worker_command.is_empty() {
-        return Some(("it wants processes and has no command for them", "use threads"));
+        return Some(("worker processes are not available", "use worker_type thread"));
     }
     None
 }
 
 fn content(tree: &Tree) -> Option<Problem> {
-    let Fill::Random { entropy, duplicates } = tree.set.fill else { return None };
+    let DataPattern::Random { incompressible_fraction: entropy, duplicate_fraction: duplicates } =
+        tree.set.data
+    else {
+        return None;
+    };
     if !(0.0..=1.0).contains(&entropy) {
-        return Some(("its share of random bytes is not a share", "use a number within 0..=1"));
+        return Some(("incompressible_fraction is out of range", "use a number from 0 to 1"));
     }
     if duplicates != 0.0 {
-        return Some(("its files have no duplicates", "set duplicates to 0"));
+        return Some(("file sets do not support duplicates", "set duplicate_fraction to 0"));
     }
     None
 }
 
 fn order(tree: &Tree) -> Option<Problem> {
     let first = [TreeStep::LinkFirst, TreeStep::SymlinkFirst];
-    if has(tree, &first) && tree.order != TreeOrder::Created {
-        return Some(("entry 0 may come late in its order", "use the order created"));
+    if has(tree, &first) && tree.order != TreeOrder::Creation {
+        return Some(("entry 0 may not come first", "use order creation"));
     }
-    if has(tree, &[TreeStep::MakeParent]) && tree.order == TreeOrder::Shuffled {
+    if has(tree, &[TreeStep::MakeParent]) && tree.order == TreeOrder::Random {
         return Some((
-            "the first entry of a directory may come late in its order",
-            "use the order created or listed, or leave make-parent out",
+            "the first entry of a directory may not come first",
+            "use order creation or listed, or omit make-parent",
         ));
     }
     let bytes = walk::most_entries(tree).saturating_mul(8);
     if walk::lists_whole(tree) && bytes > walk::MOST {
         return Some((
-            "it makes entries in directories too large to be listed before",
-            "use at most 8388608 entries for each directory, or another order",
+            "entries are created in directories too large to be listed first",
+            "use at most 8388608 entries per directory, or another order",
         ));
     }
     None
 }
 
-/// Where workers have the same entries, only one of them can make, move, or remove one.
+/// Entries shared by the workers can be created, moved, or removed by one worker only.
 fn shared(tree: &Tree) -> Option<Problem> {
     let alone = [
         TreeStep::Create,
@@ -124,7 +128,7 @@ fn shared(tree: &Tree) -> Option<Problem> {
     ];
     if tree.set.sharing == Sharing::File && tree.workers.count > 1 && has(tree, &alone) {
         return Some((
-            "its workers make, move, or remove the same entries",
+            "several workers create, move, or remove the same entries",
             "use one worker, or sharing = directory",
         ));
     }
@@ -136,64 +140,61 @@ fn end(tree: &Tree) -> Option<Problem> {
         return None;
     }
     if has(tree, &[TreeStep::RenameAcross]) {
-        return Some((
-            "it removes the directory that it renames entries into",
-            "leave the directories",
-        ));
+        return Some(("the target directory of renames would be removed", "keep the directories"));
     }
     if tree.workers.stonewall == Stonewall::Stop {
         return Some((
-            "it removes directories in which workers that stop leave entries",
-            "let them finish, or leave the directories",
+            "workers stopped by stonewall leave entries in directories to be removed",
+            "let them finish, or keep the directories",
         ));
     }
     None
 }
 
-/// Goes through the steps that need an open file, or none.
+/// Checks the steps that need an open file, or none.
 fn steps(steps: &[TreeStep]) -> Option<Problem> {
     use TreeStep::{
         Allocate, Append, Close, Create, Fetch, Fsync, Open, OpenRead, PunchHole, Read, Stat, Write,
     };
-    // Of the open file, if any: how it was opened, and what was done to it.
+    // Mode of the open file, if any, and the operations on it.
     let mut open = None;
-    let (mut written, mut appended, mut told) = (false, false, false);
+    let (mut written, mut appended, mut stat_size) = (false, false, false);
     for step in steps {
         let step = *step;
         if matches!(step, Write | Append | Read | Fsync | Allocate | PunchHole | Close)
             && open.is_none()
         {
-            return Some(("it uses a file that is not open", "create or open it before"));
+            return Some(("a step uses a file that is not open", "create or open it first"));
         }
         if matches!(step, Write | Append | Allocate | PunchHole) && open == Some(OpenRead) {
-            return Some(("it changes a file that is open for reading", "use the step open"));
+            return Some(("a step changes a file opened for reading", "use the step open"));
         }
         let created = open == Some(Create);
         let opens = matches!(step, Create | Open | OpenRead);
         if opens && open.is_some() {
-            return Some(("it opens a second file", "close the first one before"));
+            return Some(("a step opens a second file", "close the first one"));
         }
         if step == Read && created {
-            return Some(("it reads a file that is open for writing", "open the file anew"));
+            return Some(("a step reads a file opened for writing", "close and reopen it"));
         }
-        // With O_APPEND, which holds for as long as a file is open, this would lengthen it.
+        // With O_APPEND, which applies while a file is open, this would extend it.
         if step == Write && appended {
-            return Some(("it overwrites a file that it appends to", "open the file anew"));
+            return Some(("the steps append to and overwrite a file", "close and reopen it"));
         }
         if step == Append && written && !created {
-            return Some(("it appends to a file that it overwrites", "open the file anew"));
+            return Some(("the steps overwrite and append to a file", "close and reopen it"));
         }
-        if step == Fetch && !told {
-            return Some(("it fetches what no stat told it of", "put the step stat before"));
+        if step == Fetch && !stat_size {
+            return Some(("fetch has no preceding stat", "add the step stat before it"));
         }
         if opens {
             (open, written, appended) = (Some(step), false, false);
         } else if step == Close {
             open = None;
         }
-        told |= step == Stat;
+        stat_size |= step == Stat;
         written |= step == Write;
         appended |= step == Append;
     }
-    open.is_some().then_some(("its steps leave the file open", "end with close"))
+    open.is_some().then_some(("the file is open after the last step", "end with close"))
 }

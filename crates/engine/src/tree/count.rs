@@ -1,4 +1,4 @@
-//! What a worker counts and times in its loop.
+//! Counters and times of a worker.
 
 use model::{
     Bytes, Histogram, Nanos, Ops,
@@ -10,10 +10,10 @@ use crate::{clock::Usage, series::Recorder};
 /// Counters and clock of the loop.
 pub(super) struct Count {
     changes: bool,
-    /// Whether the counting has ended, though the work may go on.
+    /// True if counting has ended, although the work may continue.
     pub(super) stopped: bool,
     started: Nanos,
-    /// The end of the last operation.
+    /// End of the last operation.
     pub(super) clock: Nanos,
     counted_until: Nanos,
     ops: u64,
@@ -26,7 +26,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Allocates everything.
+    /// Allocates all memory.
     pub(super) fn new(tree: &Tree) -> Self {
         let zero = Nanos(0);
         Self {
@@ -45,13 +45,13 @@ impl Count {
         }
     }
 
-    /// The loop begins.
+    /// Starts the loop.
     pub(super) fn start(&mut self, clock: Nanos) {
         (self.started, self.clock, self.counted_until) = (clock, clock, clock);
         self.border = self.recorder.start(clock);
     }
 
-    /// Counting ends with what was done before this instant.
+    /// Ends counting before this instant.
     pub(super) fn stop(&mut self, clock: Nanos) {
         if !self.stopped {
             self.stopped = true;
@@ -59,7 +59,7 @@ impl Count {
         }
     }
 
-    /// One entry was done that was begun at `begun`.
+    /// Counts one entry that started at `begun`.
     #[inline]
     pub(super) fn add(&mut self, begun: Nanos, clock: Nanos, read: u64, written: u64) {
         self.clock = clock;
@@ -77,7 +77,7 @@ impl Count {
         self.counted_until = clock;
     }
 
-    /// The result, if what followed the last operation was over at `ended`.
+    /// Result, if the work after the last operation ended at `ended`.
     pub(super) fn finish(self, worker: u32, ended: Nanos, usage: Usage) -> WorkerResult {
         let ops = |counts: bool| Ops(if counts { self.ops } else { 0 });
         let mut latencies = Latencies::default();
@@ -87,12 +87,12 @@ impl Count {
             started: self.started,
             loop_time: self.counted_until - self.started,
             uncounted_time: self.clock - self.counted_until,
-            flush_time: ended - self.clock,
+            end_sync_time: ended - self.clock,
             close_time: Nanos(0),
             read: Moved { ops: ops(!self.changes), bytes: Bytes(self.read) },
             written: Moved { ops: ops(self.changes), bytes: Bytes(self.written) },
             uncounted: Bytes(self.uncounted),
-            would_block: Ops(0),
+            eagain_reads: Ops(0),
             unexpected: Ops(0),
             ticked: None,
             user_time: usage.user,

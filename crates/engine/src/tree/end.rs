@@ -1,4 +1,4 @@
-//! What follows the last entry of a worker.
+//! Work after the last entry of a worker.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -8,32 +8,36 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Failure, hand::Hand};
+use super::{Failure, context::TreeContext};
 use crate::{
     barrier::ABORT,
     error::{Fault, Operation},
     set::{directories, each},
 };
 
-/// Removes directories, and brings everything to the devices, as the tree says.
+/// Removes directories and syncs, as requested by the tree.
 ///
-/// Where workers share directories, each of them tries all: what others still use, or have removed,
-/// is left to them. The last one finds all of them empty.
-pub(super) fn end(tree: &Tree, hand: &mut Hand<'_>, signal: &AtomicU32) -> Result<(), Failure> {
+/// If workers share directories, each of them tries to remove all: directories that others still
+/// use or have removed are skipped. The last worker finds all of them empty.
+pub(super) fn end(
+    tree: &Tree,
+    context: &mut TreeContext<'_>,
+    signal: &AtomicU32,
+) -> Result<(), Failure> {
     if tree.end.remove_directories {
         let shared = tree.set.sharing != Sharing::Private;
         let each = each(&tree.set);
         for directory in 0..directories(&tree.set) {
             if signal.load(Relaxed) & ABORT != 0 {
-                let path = hand.root().to_path_buf();
+                let path = context.root().to_path_buf();
                 return Err(Failure { fault: Fault::Aborted, path });
             }
-            hand.names.enter(directory.saturating_mul(each));
-            let answer = unlinkat(&hand.root, hand.names.directory(), AtFlags::REMOVEDIR);
-            removed(answer, shared).map_err(|fault| hand.at_directory(fault))?;
+            context.names.enter(directory.saturating_mul(each));
+            let answer = unlinkat(&context.root, context.names.directory(), AtFlags::REMOVEDIR);
+            removed(answer, shared).map_err(|fault| context.at_directory(fault))?;
         }
-        removed(rmdir(hand.root()), shared)
-            .map_err(|fault| Failure { fault, path: hand.root().to_path_buf() })?;
+        removed(rmdir(context.root()), shared)
+            .map_err(|fault| Failure { fault, path: context.root().to_path_buf() })?;
     }
     if tree.end.sync {
         sync();
@@ -44,7 +48,7 @@ pub(super) fn end(tree: &Tree, hand: &mut Hand<'_>, signal: &AtomicU32) -> Resul
 fn removed(answer: Result<(), Errno>, shared: bool) -> Result<(), Fault> {
     match answer {
         Ok(()) => Ok(()),
-        // rmdir(2): POSIX lets a filesystem choose between the first two.
+        // rmdir(2): POSIX allows either of the first two.
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) if shared => Ok(()),
         Err(errno) => Err(Fault::whole(Operation::RemoveDirectory, errno)),
     }

@@ -1,4 +1,4 @@
-//! Whether a filesystem has what the steps of a phase need, tried on a file of its own before
+//! Detection of filesystem features that the steps of a phase need, on a temporary file before
 //! anything is timed.
 
 use std::{
@@ -18,31 +18,31 @@ use rustix::{
 };
 
 use super::{
-    hand::{FILE, again},
+    context::{FILE, again},
     named::{ATTRIBUTE, CHANGED, NO_DEVICE, TARGET, VALUE},
 };
 use crate::EngineError;
 
-/// Bytes that are allocated, or given up.
+/// Bytes that are allocated or punched.
 const SOME: u64 = 4096;
 
-/// Tries each of `steps` that a filesystem may lack, on files in `directory` whose names begin with
-/// a dot and `name`, and that are removed again. Steps that all filesystems have make it touch
-/// nothing.
+/// Tries each of `steps` that a filesystem may not support, on files in `directory` whose names
+/// begin with a dot and `name`, and removes them. If all filesystems support the steps, nothing is
+/// changed.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] for the first step that the filesystem does not have. All other
-/// trouble is left to the phase.
+/// [`EngineError::Unsupported`] for the first unsupported step. All other errors are left to the
+/// phase.
 pub(crate) fn probe(directory: &Path, name: &str, steps: &[TreeStep]) -> Result<(), EngineError> {
-    if steps.iter().all(|step| lacking(*step).is_none()) {
+    if steps.iter().all(|step| missing_feature(*step).is_none()) {
         return Ok(());
     }
-    // What keeps the file from being made, the phase will meet itself, and name its own.
+    // The phase will get the same error and report it with its own path.
     let Ok(probe) = Probe::new(directory, format!(".{name}.probe")) else { return Ok(()) };
     for step in steps {
-        let Some(what) = lacking(*step) else { continue };
+        let Some(what) = missing_feature(*step) else { continue };
         match probe.attempt(*step) {
-            Err(errno) if lacks(errno) => {
+            Err(errno) if is_unsupported(errno) => {
                 let source = io::Error::from(errno);
                 return Err(EngineError::Unsupported { what, source });
             }
@@ -52,17 +52,17 @@ pub(crate) fn probe(directory: &Path, name: &str, steps: &[TreeStep]) -> Result<
     Ok(())
 }
 
-/// What a filesystem lacks that does not have a step; `None` if all have it.
-fn lacking(step: TreeStep) -> Option<&'static str> {
+/// Feature that is missing if a step is not supported; `None` for steps that are always supported.
+fn missing_feature(step: TreeStep) -> Option<&'static str> {
     Some(match step {
-        TreeStep::SetXattr | TreeStep::GetXattr => "extended attributes of users",
+        TreeStep::SetXattr | TreeStep::GetXattr => "user extended attributes",
         TreeStep::Link | TreeStep::UnlinkLink | TreeStep::LinkFirst => "hard links",
         TreeStep::Symlink | TreeStep::SymlinkFirst => "symbolic links",
-        TreeStep::Allocate => "allocation before writing (fallocate)",
-        TreeStep::PunchHole => "punching of holes (fallocate)",
-        TreeStep::Chmod => "modes of files",
-        TreeStep::Chown => "owners of files",
-        TreeStep::Mknod => "files made by mknod",
+        TreeStep::Allocate => "preallocation (fallocate)",
+        TreeStep::PunchHole => "hole punching (fallocate)",
+        TreeStep::Chmod => "file modes",
+        TreeStep::Chown => "file owners",
+        TreeStep::Mknod => "regular files by mknod",
         TreeStep::MakeParent
         | TreeStep::Create
         | TreeStep::Open
@@ -88,15 +88,15 @@ fn lacking(step: TreeStep) -> Option<&'static str> {
     })
 }
 
-/// Whether an answer says that the filesystem does not have the call at all. EPERM is what
-/// link(2), symlink(2), and mknod(2) document for that, and what vfat answers to modes and owners
-/// that it cannot store; the file is this process's own, so it is no lack of rights.
-fn lacks(errno: Errno) -> bool {
-    // ENOTSUP is the same number on Linux.
+/// True if an error means that the filesystem does not support the call. EPERM is documented for
+/// link(2), symlink(2), and mknod(2), and returned by vfat for modes and owners that it cannot
+/// store. The file belongs to this process, so EPERM is not a missing permission.
+fn is_unsupported(errno: Errno) -> bool {
+    // ENOTSUP has the same number on Linux.
     matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY | Errno::PERM)
 }
 
-/// The file that is tried, and the names that come and go with it.
+/// Test file, and its other names.
 struct Probe<'a> {
     root: OwnedFd,
     directory: &'a Path,
@@ -121,7 +121,7 @@ impl<'a> Probe<'a> {
         format!("{}.other", self.name)
     }
 
-    /// One step that [`lacking`] names.
+    /// Tries a step listed in [`missing_feature`].
     fn attempt(&self, step: TreeStep) -> Result<(), Errno> {
         let (at, name, other) = (self.at(), &self.name, self.other());
         let file = self.directory.join(name);
@@ -131,7 +131,7 @@ impl<'a> Probe<'a> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match step {
             TreeStep::SetXattr => setxattr(&file, ATTRIBUTE, VALUE, XattrFlags::empty()),
-            // That there is none is an answer of a filesystem that has them.
+            // A missing attribute shows that attributes are supported.
             TreeStep::GetXattr => match getxattr(&file, ATTRIBUTE, &mut [0; 64][..]) {
                 Ok(_) | Err(Errno::NODATA) => Ok(()),
                 Err(errno) => Err(errno),
@@ -175,7 +175,7 @@ impl<'a> Probe<'a> {
 
 impl Drop for Probe<'_> {
     fn drop(&mut self) {
-        // What cannot be removed lies in the directory under test, which its owner cleans up.
+        // A file that cannot be removed is in the directory under test, which its owner cleans up.
         let _ = unlinkat(self.at(), &self.name, AtFlags::empty());
         let _ = unlinkat(self.at(), self.other(), AtFlags::empty());
     }

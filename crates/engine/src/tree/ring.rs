@@ -1,24 +1,22 @@
-//! The steps of entries through io_uring(7): those of one entry are a chain of linked requests, and
-//! the chains of several entries are in flight.
+//! Steps by io_uring(7): the steps of one entry are a chain of linked requests, and the chains of
+//! several entries are in flight.
 //!
 //! An entry is loaded into a free slot: its names go to the memory of the slot, and its requests to
-//! the submission queue. When no slot is free, one io_uring_enter(2) submits all that was loaded
-//! and waits for an answer; all answers that have come are taken then. Each request has one answer,
-//! and a slot is free when those of its whole chain have come, as the kernel has done with its
-//! memory then. The fault of a chain is that of its first link that failed. Those behind it are
-//! canceled (`ECANCELED`, io_uring_enter(2)) if it was to open, close, read, or write; since Linux
-//! 6.0 the other calls do not fail a link whatever they answer (io_uring/fs.c, statx.c, sync.c, and
-//! xattr.c have no `req_set_fail`), so what is behind them is still done. A transfer that fell
-//! short, or a call that was interrupted, has canceled what is behind it, and the chain goes on
-//! from there.
+//! the submission queue. If no slot is free, one io_uring_enter(2) submits all loaded requests and
+//! waits for a completion; then all available completions are processed. Each request has one
+//! completion. A slot is free after all completions of its chain, when the kernel no longer uses
+//! its memory. The fault of a chain is that of its first failed link. A failed open, close, read,
+//! or write cancels the following links (`ECANCELED`, io_uring_enter(2)). Since Linux 6.0, other
+//! calls never fail a link (io_uring/fs.c, statx.c, sync.c, and xattr.c have no `req_set_fail`), so
+//! the links after them are still executed. A short transfer or an interrupted call cancels the
+//! following links, and the chain is resumed there.
 //!
 //! A file is opened as the direct descriptor of its slot, in a sparse table of registered files,
-//! since a linked request has to name its file before that is open; it is closed there. What is
-//! read and written goes by offset.
+//! because a linked request must name its file before it is open; it is closed there. Reads and
+//! writes use offsets.
 //!
-//! A file is read for as long as it should be, and one that is written twice is written the same.
-//! Beyond that what is left on disk is what
-//! plain calls leave.
+//! A file is read up to its expected size, and a file that is written twice gets the same data.
+//! Otherwise the state on disk is the same as after synchronous calls.
 #![expect(unsafe_code, reason = "the kernel gets addresses of names and buffers")]
 
 mod call;
@@ -39,7 +37,7 @@ use rustix::io::Errno;
 use self::{call::Call, memory::Memory};
 use super::{
     Failure,
-    hand::{Hand, short, uses},
+    context::{TreeContext, short, uses},
 };
 use crate::{
     EngineError,
@@ -49,45 +47,45 @@ use crate::{
     set::{Data, Lengths},
 };
 
-/// The most entries in flight.
+/// Maximum number of entries in flight.
 const DEEPEST: u32 = 4096;
 
-/// The most entries of a submission queue: `IORING_MAX_ENTRIES` (io_uring/io_uring.h).
+/// Maximum number of entries of a submission queue: `IORING_MAX_ENTRIES` (io_uring/io_uring.h).
 const LONGEST: usize = 32_768;
 
-/// The most bytes that one request moves (read(2)): `INT_MAX` cut to a whole page.
+/// Maximum bytes of one request (read(2)): `INT_MAX` rounded down to a whole page.
 const MOST: u64 = 0x7fff_f000;
 
-/// A request that came with Linux 5.19, as did tables of files that are registered empty; and what
-/// is missed before that, when a linked request looked for its file before that was open.
+/// Request that was added in Linux 5.19, together with sparse tables of registered files, and the
+/// name of the missing feature. Earlier, a linked request looked up its file before it was open.
 const LINKED_FILES: (u8, &str) = (opcode::GetXattr::CODE, "io_uring of Linux 5.19");
 
-/// Why a tree cannot be done in a ring, and what to change; none if it makes plain calls.
+/// Problem and hint if a tree cannot be run by io_uring; `None` for synchronous calls.
 pub(super) fn problem(tree: &Tree) -> Option<(&'static str, &'static str)> {
     let Calls::Ring { depth } = tree.calls else { return None };
     if !(1..=DEEPEST).contains(&depth) {
-        return Some(("its ring has no depth, or too much", "use a depth within 1..=4096"));
+        return Some(("queue_depth is out of range", "use a number from 1 to 4096"));
     }
     if tree.steps.len().saturating_mul(depth as usize) > LONGEST {
         return Some((
-            "its chains are more than a ring has entries, 32768",
-            "use a smaller depth, or calls = plain",
+            "the requests of all entries in flight exceed 32768",
+            "use a smaller queue_depth, or io_engine syscall",
         ));
     }
     if tree.order == TreeOrder::Listed {
         return Some((
-            "it lists directories between the calls of a ring",
-            "use the order created or shuffled, or calls = plain",
+            "order listed is not supported with io_uring",
+            "use order creation or random, or io_engine syscall",
         ));
     }
     if tree.steps.iter().any(|step| Call::of(*step).is_none()) {
-        return Some(("io_uring has no request for one of its steps", "use calls = plain"));
+        return Some(("io_uring does not support one of the steps", "use io_engine syscall"));
     }
     let moves = tree.steps.iter().any(|step| matches!(step, TreeStep::Write | TreeStep::Read));
-    if moves && largest(tree) > tree.set.record.0.min(MOST) {
+    if moves && largest(tree) > tree.set.block_size.0.min(MOST) {
         return Some((
-            "its files have more than one record, and a ring moves each in one call",
-            "use a record as large as the largest file, or calls = plain",
+            "files are larger than block_size, but io_uring transfers each in one call",
+            "set block_size to the largest file size, or use io_engine syscall",
         ));
     }
     None
@@ -101,11 +99,11 @@ fn largest(tree: &Tree) -> u64 {
     }
 }
 
-/// Makes sure that the kernel has every request of a tree (`IORING_REGISTER_PROBE`).
+/// Checks that the kernel supports every request of a tree (`IORING_REGISTER_PROBE`).
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] for the first that it lacks; [`EngineError::Io`] if there is no
-/// io_uring here.
+/// [`EngineError::Unsupported`] for the first unsupported request; [`EngineError::Io`] if io_uring
+/// is not available.
 pub(super) fn supported(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
     if !matches!(tree.calls, Calls::Ring { .. }) {
         return Ok(());
@@ -126,67 +124,67 @@ pub(super) fn supported(tree: &Tree, directory: &Path) -> Result<(), EngineError
     Ok(())
 }
 
-/// A ring with so many entries. A request that is refused at once must not end the submission of
-/// those behind it, or the rest of its chain would be a chain of its own (`SUBMIT_ALL`, Linux
-/// 5.18; [`supported`] asked for more).
+/// Creates a ring with this number of entries. A request that fails immediately must not end the
+/// submission of those after it, or the rest of its chain would become a separate chain
+/// (`SUBMIT_ALL`, Linux 5.18; [`supported`] requires a later version).
 fn build(entries: u32) -> Result<IoUring, Fault> {
     newest_ring(entries, false, |builder| {
         builder.setup_submit_all();
     })
 }
 
-/// What an entry came to.
+/// Result of an entry.
 pub(super) enum Over {
-    /// All is done; when it was submitted, and what was moved.
+    /// Complete, with the time of its submission and the bytes moved.
     Done { begun: Nanos, read: u64, written: u64 },
-    /// A step of it failed.
+    /// One of its steps failed.
     Failed { entry: u64, index: usize, fault: Fault },
 }
 
-/// The place of an entry in flight.
+/// State of an entry in flight.
 struct Slot {
     entry: u64,
     // Bytes of the file.
     len: u32,
     begun: Nanos,
-    // Answers that have yet to come.
+    // Outstanding completions.
     awaited: u32,
-    // The first link that did not go as it should, and its answer; and how many were canceled.
+    // First link that deviated, and its result.
     failed: Option<(u32, i32)>,
     canceled: usize,
-    // The step that was submitted anew, and what it had moved before.
+    // Step that was resubmitted, and the bytes it had moved before.
     resumed: (u32, u32),
     data: Data,
-    // What is written to the file, in `data`.
+    // Data written to the file, in `data`.
     bytes: *const u8,
 }
 
 impl Slot {
-    /// What a transfer has moved already.
+    /// Bytes already moved by a transfer.
     #[inline]
     fn moved(&self, index: u32) -> u32 {
         if index == self.resumed.0 { self.resumed.1 } else { 0 }
     }
 
-    /// What is left to be moved.
+    /// Bytes left to move.
     #[inline]
     fn rest(&self, index: u32) -> u32 {
         self.len - self.moved(index)
     }
 
-    /// Whether there is nothing to be done: an empty file is not written.
+    /// True if there is nothing to do: an empty file is not written.
     #[inline]
     fn skips(&self, call: Call) -> bool {
         call == Call::Write && self.len == 0
     }
 
-    /// From where.
+    /// Source address.
     #[inline]
     fn source(&self, index: u32) -> *const u8 {
         self.bytes.wrapping_add(self.moved(index) as usize)
     }
 
-    /// To where.
+    /// Target address.
     #[inline]
     fn target(&mut self, index: u32) -> *mut u8 {
         let moved = self.moved(index) as usize;
@@ -194,34 +192,34 @@ impl Slot {
     }
 }
 
-/// The ring of a worker, see the module. To be used by the thread that made it alone.
+/// Ring of a worker, see the module. For use by the creating thread only.
 pub(super) struct Chains {
-    // Dropped, with nothing in flight, before the memory that the kernel uses is given up.
+    // Dropped, with nothing in flight, before the memory that the kernel uses is released.
     uring: IoUring,
     memory: Memory,
     slots: Box<[Slot]>,
-    // The directory of the set.
+    // Directory of the set.
     root: OwnedFd,
     calls: Box<[Call]>,
-    // Slots without an entry, and those whose entry the kernel has not got yet.
+    // Free slots, and slots whose entry was not submitted yet.
     free: Vec<u32>,
     fresh: Vec<u32>,
-    // Answers that have yet to come to all slots.
+    // Outstanding completions of all slots.
     awaited: u64,
-    record: u64,
-    // Calls of an entry that read the file, and that write it.
+    block_size: u64,
+    // Calls per entry that read the file, and that write it.
     reads: u64,
     writes: u64,
     files: bool,
 }
 
 impl Chains {
-    /// For a worker, before the clock starts; `None` if it makes plain calls.
+    /// Prepares the ring of a worker before the clock starts; `None` for synchronous calls.
     pub(super) fn new(
         tree: &Tree,
         worker: u32,
         owner: u32,
-        hand: &Hand<'_>,
+        context: &TreeContext<'_>,
     ) -> Result<Option<Self>, Fault> {
         let Calls::Ring { depth } = tree.calls else { return Ok(None) };
         let calls: Box<[Call]> = tree.steps.iter().filter_map(|step| Call::of(*step)).collect();
@@ -245,8 +243,8 @@ impl Chains {
         };
         let slots: Option<Box<[Slot]>> = (0..depth).map(slot).collect();
         let slots = slots.ok_or(short(tree))?;
-        let memory = Memory::new(&calls, &hand.names, depth)?;
-        let root = hand.root.try_clone().map_err(|error| ring_fault(Operation::Open, &error))?;
+        let memory = Memory::new(&calls, &context.names, depth)?;
+        let root = context.root.try_clone().map_err(|error| ring_fault(Operation::Open, &error))?;
         let entries = (calls.len() * slots.len()).min(LONGEST);
         let uring = build(u32::try_from(entries).unwrap_or(u32::MAX))?;
         let files = calls.iter().any(|call| matches!(call, Call::Open(_)));
@@ -263,36 +261,35 @@ impl Chains {
             free: (0..depth).rev().collect(),
             fresh: Vec::with_capacity(depth as usize),
             awaited: 0,
-            record: tree.set.record.0,
+            block_size: tree.set.block_size.0,
             reads,
             writes,
             files,
         }))
     }
 
-    /// Whether no slot is free.
+    /// True if no slot is free.
     #[inline]
     pub(super) fn are_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Whether anything is in flight or to be submitted.
+    /// True if anything is in flight or queued.
     #[inline]
     pub(super) fn are_busy(&self) -> bool {
         self.awaited > 0
     }
 
-    /// Puts the chain of the entry that the hand was turned to into the queue. There must be a
-    /// free slot.
+    /// Queues the chain of the selected entry. There must be a free slot.
     #[inline]
-    pub(super) fn load(&mut self, hand: &mut Hand<'_>) {
-        let number = self.free.pop().expect("who loads has waited for a free slot");
+    pub(super) fn load(&mut self, context: &mut TreeContext<'_>) {
+        let number = self.free.pop().expect("the caller waited for a free slot");
         let slot = &mut self.slots[number as usize];
         debug_assert_eq!(slot.awaited, 0, "nothing of a free slot is in flight");
-        self.memory.write(number, &mut hand.names);
-        slot.entry = hand.names.number();
-        // Files that are neither read nor written may be of any size.
-        let len = if self.reads + self.writes > 0 { hand.size } else { 0 };
+        self.memory.write(number, &mut context.names);
+        slot.entry = context.names.number();
+        // Files that are neither read nor written may have any size.
+        let len = if self.reads + self.writes > 0 { context.size } else { 0 };
         slot.len = u32::try_from(len).expect("checked: it fits one call");
         slot.resumed = (0, 0);
         if self.writes > 0 {
@@ -302,7 +299,7 @@ impl Chains {
         self.push(number, 0);
     }
 
-    /// Writes the requests of a slot from a step on.
+    /// Writes the requests of a slot starting with a step.
     fn push(&mut self, number: u32, from: u32) {
         let at = types::Fd(self.root.as_raw_fd());
         let slot = &mut self.slots[number as usize];
@@ -311,29 +308,29 @@ impl Chains {
         slot.canceled = 0;
         for (index, call) in (from..).zip(&self.calls[from as usize..]) {
             left -= 1;
-            // The last step is none of these, as a file that is written is closed after that.
+            // The last step is none of these, because a written file is closed afterwards.
             if slot.skips(*call) {
                 continue;
             }
             let flags = if left == 0 { squeue::Flags::empty() } else { call.link() };
             let request = call
-                .request(at, (number, index), (&self.memory, slot), self.record)
+                .request(at, (number, index), (&self.memory, slot), self.block_size)
                 .flags(flags)
                 .user_data(u64::from(index) << 32 | u64::from(number));
-            // SAFETY: names and answers lie in the memory of the slot and transfers in its data,
-            // which are neither moved nor given up before this ring, and are long enough: names as
-            // `Memory` says, transfers as `check` made sure of one record. The rest is constant.
-            // They are not touched again before all answers of the chain have come: `load` takes
-            // free slots only, and `drop` waits for all.
+            // SAFETY: names and results are in the memory of the slot and transfers in its data,
+            // which are neither moved nor released before this ring, and are long enough: names by
+            // `Memory`, transfers because `check` ensures one block. The rest is constant. They are
+            // not accessed before all completions of the chain: `load` uses free slots only, and
+            // `drop` waits for all.
             let answer = unsafe { queue.push(&request) };
-            answer.expect("the queue has room for the whole chain of every slot");
+            answer.expect("the queue fits the whole chain of every slot");
             slot.awaited += 1;
             self.awaited += 1;
         }
     }
 
-    /// Submits all that is queued, and waits until there is an answer, or a signal has come. What
-    /// is submitted for the first time begins now by the clock of the loop.
+    /// Submits all queued requests, and waits for a completion or a signal. The time of new
+    /// requests starts now, by the clock of the loop.
     pub(super) fn enter(&mut self, time: &mut Clock) -> Result<(), Fault> {
         if !self.fresh.is_empty() {
             let clock = time.now();
@@ -347,7 +344,8 @@ impl Chains {
     fn exchange(&mut self) -> Result<(), Fault> {
         loop {
             match self.uring.submit_and_wait(1) {
-                // Who submits less than asked does not wait either (io_uring_enter(2)).
+                // A call that submits fewer entries than requested does not wait
+                // (io_uring_enter(2)).
                 Ok(_) if self.uring.submission().is_empty() => return Ok(()),
                 Ok(_) => {}
                 Err(error) => match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
@@ -358,7 +356,7 @@ impl Chains {
         }
     }
 
-    /// The next entry that is over, of those whose answers have come.
+    /// Next completed entry of those with available completions.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Over> {
         loop {
@@ -396,17 +394,17 @@ impl Chains {
 }
 
 impl Slot {
-    /// Makes ready to go on with a step that was answered so, the first of `calls`, if that can be.
+    /// Prepares the resumption of a step with this result, the first of `calls`, if possible.
     #[cold]
     fn resume(&mut self, calls: &[Call], index: u32, answer: i32) -> Result<(), Fault> {
         let call = calls[0];
         let (operation, moved) = (call.operation(), self.moved(index));
         let offset = u64::from(moved);
-        // What has been done once cannot be done again.
+        // An executed call cannot be repeated.
         let behind = calls[1..].iter().filter(|call| !self.skips(**call)).count();
         let stopped = self.canceled == behind;
         match u32::try_from(answer) {
-            // The name that should be missing is there.
+            // A name that should be missing exists.
             Ok(_) if !call.transfers() => Err(Fault::whole(operation, Errno::EXIST)),
             Ok(more) if more == 0 || !stopped => Err(Fault::Nothing { operation, offset }),
             Ok(more) => {
@@ -436,14 +434,14 @@ impl Drop for Chains {
                 self.awaited -= 1;
             }
             if self.awaited > 0 && self.exchange().is_err() {
-                // The kernel may write to memory that is about to be given up, and there is no way
-                // to find out when it is through.
+                // The kernel may write to memory that is about to be released, and the end of these
+                // writes cannot be detected.
                 std::process::abort();
             }
         }
         if self.files {
-            // What a chain left open when it failed is closed now and not when the kernel tears
-            // the ring down, some time later. Refused only where nothing is registered.
+            // Files left open by a failed chain are closed now, not some time later when the kernel
+            // destroys the ring. Fails only if nothing is registered.
             let _ = self.uring.submitter().unregister_files();
         }
     }
@@ -453,13 +451,13 @@ impl Drop for Chains {
 mod tests {
     use model::{
         Bytes,
-        phase::{Fill, Naming, Set, Sharing, Spread},
+        phase::{DataPattern, Naming, Set, Sharing, Spread},
     };
 
     use super::*;
     use crate::set::Uses;
 
-    /// A file of so many bytes in a slot, and how many calls behind were canceled.
+    /// Slot of a file of `len` bytes with a number of canceled calls.
     fn slot(len: u32, canceled: usize) -> Slot {
         let set = Set {
             name: "t".into(),
@@ -468,11 +466,11 @@ mod tests {
             spread: Spread::Flat,
             naming: Naming::Numbers,
             sizes: Sizes::Fixed(Bytes(0)),
-            record: Bytes(1),
-            fill: Fill::default(),
+            block_size: Bytes(1),
+            data: DataPattern::default(),
             seed: 1,
         };
-        let uses = Uses { record: 10, reads: true, writes: false, tag: 0 };
+        let uses = Uses { block_size: 10, reads: true, writes: false, tag: 0 };
         let data = Data::of_slot(&set, 0, uses, 0, 1).unwrap();
         let (begun, bytes) = (Nanos(0), std::ptr::null());
         let (failed, resumed) = (None, (0, 0));
@@ -480,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_transfer_goes_on_where_it_ended() {
+    fn a_short_transfer_is_resumed_at_its_end() {
         let calls = [Call::Read, Call::Write, Call::Close];
         let mut slot = slot(10, 2);
         assert_eq!((slot.moved(1), slot.rest(1)), (0, 10));
@@ -499,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_is_done_again_unless_what_follows_was_done() {
+    fn an_interrupted_call_is_repeated_unless_later_calls_were_executed() {
         let calls = [Call::Open(0), Call::Write, Call::Close];
         let again = |len, canceled| slot(len, canceled).resume(&calls, 0, -libc::EAGAIN).is_ok();
         assert!(again(10, 2));

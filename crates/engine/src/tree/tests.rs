@@ -8,8 +8,8 @@ use std::{
 use model::{
     Ops,
     phase::{
-        Calls, Fill, IoPriority, Naming, Pin, Set, Sharing, Sizes, Spread, Stonewall, TreeEnd,
-        TreeOrder, WorkerKind, Workers,
+        Calls, DataPattern, IoPriority, Naming, Pin, Set, Sharing, Sizes, Spread, Stonewall,
+        TreeEnd, TreeOrder, WorkerKind, Workers,
     },
 };
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ use crate::Progress;
 mod mounted;
 mod rings;
 
-/// A directory under test, and what a phase needs.
+/// Directory under test and context of a phase.
 struct Bench {
     directory: TempDir,
     progress: Progress,
@@ -61,7 +61,7 @@ impl Bench {
     }
 }
 
-/// Ten files of 10000 bytes in records of 4 KiB, four in a directory.
+/// Ten files of 10000 bytes in blocks of 4 KiB, four per directory.
 fn tree(steps: &[TreeStep]) -> Tree {
     let set = Set {
         name: "t".into(),
@@ -70,8 +70,8 @@ fn tree(steps: &[TreeStep]) -> Tree {
         spread: Spread::Directories { each: 4 },
         naming: Naming::Numbers,
         sizes: Sizes::Fixed(Bytes(10_000)),
-        record: Bytes::kib(4),
-        fill: Fill::default(),
+        block_size: Bytes::kib(4),
+        data: DataPattern::default(),
         seed: 7,
     };
     Tree::new(set, steps.to_vec())
@@ -79,7 +79,7 @@ fn tree(steps: &[TreeStep]) -> Tree {
 
 const EMPTY: Sizes = Sizes::Fixed(Bytes(0));
 
-/// More entries than can be handled, all in one directory.
+/// More entries than can be processed, all in one directory.
 fn endless(steps: Vec<TreeStep>) -> Tree {
     let mut endless = Tree { steps, ..tree(&[]) };
     endless.set.files = u64::MAX;
@@ -90,7 +90,7 @@ fn endless(steps: Vec<TreeStep>) -> Tree {
 const MAKE: [TreeStep; 3] = [TreeStep::Create, TreeStep::Write, TreeStep::Close];
 
 #[test]
-fn files_lie_where_the_contract_says_and_have_their_size() {
+fn files_are_at_the_documented_paths_and_have_their_size() {
     let bench = Bench::new();
     let result = bench.run(&tree(&MAKE)).unwrap();
     for file in 0..10 {
@@ -110,7 +110,7 @@ fn files_lie_where_the_contract_says_and_have_their_size() {
 }
 
 #[test]
-fn each_step_does_what_it_says() {
+fn each_step_has_its_documented_effect() {
     use TreeStep::{
         Append, Chmod, Close, Fsync, FsyncDirectory, Link, List, Open, Read, Rename, RenameBack,
         Stat, Unlink, UnlinkLink,
@@ -147,7 +147,7 @@ fn each_step_does_what_it_says() {
 }
 
 #[test]
-fn steps_may_come_again_and_empty_files_are_files() {
+fn steps_may_repeat_and_files_may_be_empty() {
     use TreeStep::{Append, Close, Create, Open, Read, Unlink, Write};
     let bench = Bench::new();
     let whole = [Create, Write, Append, Close, Open, Read, Close, Unlink, Create, Close];
@@ -157,12 +157,12 @@ fn steps_may_come_again_and_empty_files_are_files() {
     assert_eq!((worker.written.ops, worker.read.ops), (Ops(10), Ops(0)), "a file counts once");
     assert_eq!(bench.length("2/8"), Some(0));
     let mut empty = tree(&[Create, Close]);
-    (empty.set.sizes, empty.set.record, empty.set.name) = (EMPTY, Bytes(0), "e".into());
+    (empty.set.sizes, empty.set.block_size, empty.set.name) = (EMPTY, Bytes(0), "e".into());
     assert_eq!(bench.run(&empty).unwrap().ops(), Ops(10));
 }
 
 #[test]
-fn no_two_blocks_are_equal_and_none_can_be_compressed() {
+fn blocks_are_unique_and_incompressible() {
     let bench = Bench::new();
     let workers = Workers::threads(2);
     let mut plan = Tree { workers, ..tree(&MAKE) };
@@ -173,8 +173,8 @@ fn no_two_blocks_are_equal_and_none_can_be_compressed() {
         for file in 0..300 {
             let path = bench.directory.path().join(format!("{worker}/{}/{file}", file / 4));
             for block in fs::read(path).unwrap().chunks(4096) {
-                assert!(block.iter().filter(|byte| **byte == 0).count() < 64, "random all over");
-                assert!(blocks.insert(block.to_vec()), "a block came twice");
+                assert!(block.iter().filter(|byte| **byte == 0).count() < 64, "random data");
+                assert!(blocks.insert(block.to_vec()), "a block occurred twice");
             }
         }
     }
@@ -182,37 +182,37 @@ fn no_two_blocks_are_equal_and_none_can_be_compressed() {
 }
 
 #[test]
-fn entropy_is_the_share_of_random_bytes() {
+fn the_fraction_of_random_bytes_is_respected() {
     let bench = Bench::new();
-    let fill = Fill::Random { entropy: 0.25, duplicates: 0.0 };
+    let fill = DataPattern::Random { incompressible_fraction: 0.25, duplicate_fraction: 0.0 };
     let mut plan = tree(&MAKE);
-    plan.set.fill = fill;
+    plan.set.data = fill;
     bench.run(&plan).unwrap();
     let bytes = fs::read(bench.path("1/6")).unwrap();
     assert!(bytes[1024..4096].iter().all(|byte| *byte == 0));
     assert!(bytes[16..1024].iter().filter(|byte| **byte == 0).count() < 64);
-    (plan.set.fill, plan.set.name) = (Fill::PagePattern, "p".into());
+    (plan.set.data, plan.set.name) = (DataPattern::PagePattern, "p".into());
     bench.run(&plan).unwrap();
     let bytes = fs::read(bench.directory.path().join("p.0/0/0")).unwrap();
     assert_eq!((&bytes[..9], &bytes[4096..4105]), (&b"        \0"[..], &b"        \0"[..]));
 }
 
 #[test]
-fn a_shuffled_order_has_every_file_once() {
+fn a_random_order_has_every_file_once() {
     let bench = Bench::new();
     let mut make = tree(&[TreeStep::Create, TreeStep::Close]);
-    (make.order, make.set.files, make.set.sizes) = (TreeOrder::Shuffled, 500, EMPTY);
+    (make.order, make.set.files, make.set.sizes) = (TreeOrder::Random, 500, EMPTY);
     assert_eq!(bench.run(&make).unwrap().ops(), Ops(500));
     let inode =
         |file: u64| fs::metadata(bench.path(&format!("{}/{file}", file / 4))).unwrap().ino();
     let inodes: Vec<_> = (0..500).map(inode).collect();
-    assert!(!inodes.is_sorted(), "created in another order than numbered");
+    assert!(!inodes.is_sorted(), "not created in numeric order");
     let remove = Tree { steps: vec![TreeStep::Unlink], ..make };
     assert_eq!(bench.run(&remove).unwrap().ops(), Ops(500));
 }
 
 #[test]
-fn workers_have_directories_of_their_own() {
+fn workers_have_private_directories() {
     let bench = Bench::new();
     let workers =
         Workers { pin: Pin::Each, io_priority: Some(IoPriority::Idle), ..Workers::threads(3) };
@@ -224,7 +224,7 @@ fn workers_have_directories_of_their_own() {
 }
 
 #[test]
-fn a_stonewall_stops_the_counting_and_perhaps_the_work() {
+fn a_stonewall_stops_the_counting_and_optionally_the_work() {
     let bench = Bench::new();
     for stonewall in [Stonewall::Stop, Stonewall::Finish] {
         let workers = Workers { stonewall, ..Workers::threads(4) };
@@ -245,7 +245,7 @@ fn a_stonewall_stops_the_counting_and_perhaps_the_work() {
 }
 
 #[test]
-fn errors_name_operation_path_and_cure() {
+fn errors_have_operation_path_and_hint() {
     let bench = Bench::new();
     let nowhere = bench.refusal(&tree(&[TreeStep::Stat]));
     let root = bench.path("").display().to_string();
@@ -256,7 +256,7 @@ fn errors_name_operation_path_and_cure() {
             root.trim_end_matches('/')
         )
     );
-    assert!(!bench.path("").exists(), "looking makes nothing");
+    assert!(!bench.path("").exists(), "reading creates nothing");
     fs::create_dir(bench.path("")).unwrap();
     let missing = bench.refusal(&tree(&[TreeStep::Stat]));
     let path = bench.path("0/0").display().to_string();
@@ -266,7 +266,7 @@ fn errors_name_operation_path_and_cure() {
     );
     bench.run(&tree(&MAKE)).unwrap();
     let there = bench.refusal(&tree(&MAKE));
-    assert!(there.starts_with(&format!("opening {path}: something of that name")), "{there}");
+    assert!(there.starts_with(&format!("opening {path}: the name already exists")), "{there}");
     let mut longer = tree(&[TreeStep::OpenRead, TreeStep::Read, TreeStep::Close]);
     longer.set.sizes = Sizes::Fixed(Bytes(20_000));
     assert!(bench.refusal(&longer).contains("the file ends at offset 10000"));
@@ -280,11 +280,11 @@ fn errors_name_operation_path_and_cure() {
 }
 
 #[test]
-fn an_interruption_is_obeyed() {
+fn a_tree_can_be_interrupted() {
     let bench = Bench::new();
     bench.interrupt.store(true, Relaxed);
     assert!(matches!(bench.run(&tree(&MAKE)), Err(EngineError::Interrupted)));
-    assert!(!bench.path("").exists(), "nothing was touched");
+    assert!(!bench.path("").exists(), "nothing was created");
     bench.interrupt.store(false, Relaxed);
     let steps = vec![TreeStep::Create, TreeStep::Write, TreeStep::Close, TreeStep::Unlink];
     let endless = endless(steps);
@@ -300,7 +300,7 @@ fn an_interruption_is_obeyed() {
 }
 
 #[test]
-fn one_failure_ends_the_work_of_all_and_is_the_one_told() {
+fn one_failure_stops_all_workers_and_is_reported() {
     let bench = Bench::new();
     let directory = bench.directory.path().join("t.1/0");
     fs::create_dir_all(&directory).unwrap();
@@ -311,7 +311,7 @@ fn one_failure_ends_the_work_of_all_and_is_the_one_told() {
     assert!(refusal.contains("t.1/0/5"), "{refusal}");
 }
 
-/// A tree with something about it changed.
+/// Tree with a modification.
 fn with(steps: &[TreeStep], change: impl FnOnce(&mut Tree)) -> Tree {
     let mut tree = tree(steps);
     change(&mut tree);
@@ -319,7 +319,7 @@ fn with(steps: &[TreeStep], change: impl FnOnce(&mut Tree)) -> Tree {
 }
 
 #[test]
-fn trees_that_contradict_themselves_are_refused_before_anything_is_touched() {
+fn invalid_trees_are_rejected_before_any_change() {
     use TreeStep::{
         Append, Close, Create, Fetch, LinkFirst, MakeParent, Open, OpenRead, Read, RenameAcross,
         Stat, Unlink, Write,
@@ -333,9 +333,12 @@ fn trees_that_contradict_themselves_are_refused_before_anything_is_touched() {
         with(&MAKE, |tree| tree.passes = 0),
         with(&MAKE, |tree| tree.set.files = 0),
         with(&MAKE, |tree| tree.set.spread = Spread::Directories { each: 0 }),
-        with(&MAKE, |tree| tree.set.record = Bytes(0)),
+        with(&MAKE, |tree| tree.set.block_size = Bytes(0)),
         with(&MAKE, |tree| tree.set.name = "a/b".into()),
-        with(&MAKE, |tree| tree.set.fill = Fill::Random { entropy: 1.0, duplicates: 0.5 }),
+        with(&MAKE, |tree| {
+            tree.set.data =
+                DataPattern::Random { incompressible_fraction: 1.0, duplicate_fraction: 0.5 }
+        }),
         with(&MAKE, |tree| tree.set.sizes = Sizes::Uniform { min: Bytes(2), max: Bytes(1) }),
         with(&MAKE, |tree| tree.set.sizes = Sizes::LogNormal { mean: Bytes(1), sigma: 5.0 }),
         with(&MAKE, |tree| {
@@ -345,8 +348,8 @@ fn trees_that_contradict_themselves_are_refused_before_anything_is_touched() {
             (tree.end, tree.workers.stonewall) = (ends, Stonewall::Stop);
         }),
         with(&[RenameAcross], |tree| tree.end = ends),
-        with(&[LinkFirst], |tree| tree.order = TreeOrder::Shuffled),
-        with(&[MakeParent, Create, Close], |tree| tree.order = TreeOrder::Shuffled),
+        with(&[LinkFirst], |tree| tree.order = TreeOrder::Random),
+        with(&[MakeParent, Create, Close], |tree| tree.order = TreeOrder::Random),
         with(&[Unlink, Create, Close], |tree| {
             (tree.order, tree.set.spread) = (TreeOrder::Listed, Spread::Flat);
             tree.set.files = 8_388_609;
@@ -373,7 +376,7 @@ fn mode(path: &std::path::Path) -> u32 {
 }
 
 #[test]
-fn each_step_on_names_does_what_it_says() {
+fn each_step_on_names_has_its_documented_effect() {
     use TreeStep::{
         Chown, GetXattr, Mkdir, Mknod, RenameAcross, Rmdir, SetTimes, SetXattr, Stat, StatMissing,
         Symlink, Truncate, Unlink,
@@ -396,14 +399,14 @@ fn each_step_on_names_does_what_it_says() {
             assert_eq!(rustix::fs::getxattr(&path, "user.fslab", &mut value[..]), Ok(16));
         }
         Err(EngineError::Unsupported { what, .. }) => {
-            assert_eq!(what, "extended attributes of users");
+            assert_eq!(what, "user extended attributes");
         }
         Err(other) => panic!("{other}"),
     }
     fs::write(bench.path("1/4.none"), "").unwrap();
     let there = bench.refusal(&tree(&[StatMissing]));
     let path = bench.path("1/4.none").display().to_string();
-    assert!(there.starts_with(&format!("examining {path}: something of that name")), "{there}");
+    assert!(there.starts_with(&format!("examining {path}: the name already exists")), "{there}");
     bench.run(&tree(&[RenameAcross])).unwrap();
     assert_eq!((bench.length("across/9"), bench.length("2/9")), (Some(5000), None));
     bench.run(&tree(&[Mknod])).unwrap();
@@ -415,7 +418,7 @@ fn each_step_on_names_does_what_it_says() {
 }
 
 #[test]
-fn steps_of_open_files_do_what_they_say() {
+fn steps_on_open_files_have_their_documented_effects() {
     use TreeStep::{Allocate, Close, Create, Fetch, Open, PunchHole, Stat, Write};
     let bench = Bench::new();
     bench.run(&tree(&[Create, Allocate, Close])).unwrap();
@@ -440,7 +443,7 @@ fn steps_of_open_files_do_what_they_say() {
 }
 
 #[test]
-fn links_to_the_first_entry_lead_to_it() {
+fn links_point_to_the_first_entry() {
     let bench = Bench::new();
     for spread in [Spread::Flat, Spread::Directories { each: 4 }] {
         for step in [TreeStep::LinkFirst, TreeStep::SymlinkFirst] {
@@ -468,7 +471,7 @@ const NAMINGS: [Naming; 4] =
     [Naming::Numbers, Naming::Padded { length: 30 }, Naming::Ordered, Naming::Scrambled];
 
 #[test]
-fn a_listed_order_has_every_entry_once_in_the_order_of_the_directory() {
+fn order_listed_has_every_entry_once_in_directory_order() {
     let bench = Bench::new();
     for naming in NAMINGS {
         for spread in [Spread::Flat, Spread::Directories { each: 70 }] {
@@ -479,8 +482,8 @@ fn a_listed_order_has_every_entry_once_in_the_order_of_the_directory() {
             let made = bench.run(&base).unwrap();
             let foreign = if spread == Spread::Flat { "lost+found" } else { "00002/lost+found" };
             let foreign = bench.path(foreign);
-            let strange = foreign.parent().unwrap().exists();
-            if strange {
+            let unsupported_type = foreign.parent().unwrap().exists();
+            if unsupported_type {
                 fs::write(&foreign, "").unwrap();
             }
             let listed = |steps: &[TreeStep]| Tree {
@@ -488,7 +491,7 @@ fn a_listed_order_has_every_entry_once_in_the_order_of_the_directory() {
                 order: TreeOrder::Listed,
                 ..base.clone()
             };
-            // Sizes follow from the names that are found.
+            // Sizes follow from the names found.
             use TreeStep::{Close, Create, Fetch, OpenRead, Read, Stat, Unlink, Write};
             let read = bench.run(&listed(&[OpenRead, Read, Close])).unwrap();
             assert_eq!((read.ops(), read.bytes()), (Ops(300), made.bytes()), "{naming:?}");
@@ -496,23 +499,23 @@ fn a_listed_order_has_every_entry_once_in_the_order_of_the_directory() {
             assert_eq!((fetched.ops(), fetched.bytes()), (Ops(300), made.bytes()));
             let twice = Tree { passes: 2, ..listed(&[Stat]) };
             assert_eq!(bench.run(&twice).unwrap().ops(), Ops(600));
-            let anew = bench.run(&listed(&[Unlink, Create, Write, Close])).unwrap();
-            assert_eq!((anew.ops(), anew.bytes()), (Ops(300), made.bytes()));
-            if strange {
+            let rewritten = bench.run(&listed(&[Unlink, Create, Write, Close])).unwrap();
+            assert_eq!((rewritten.ops(), rewritten.bytes()), (Ops(300), made.bytes()));
+            if unsupported_type {
                 fs::remove_file(&foreign).unwrap();
             }
             let mut remove = listed(&[Unlink]);
             remove.end = TreeEnd { remove_directories: true, sync: false };
             let removed = bench.run(&remove).unwrap();
             assert_eq!(removed.ops(), Ops(300));
-            assert!(removed.workers[0].flush_time > model::Nanos(0));
+            assert!(removed.workers[0].end_sync_time > model::Nanos(0));
             assert!(!bench.path("").exists());
         }
     }
 }
 
 #[test]
-fn a_directory_that_lacks_entries_is_named_with_its_counts() {
+fn a_directory_with_missing_entries_is_reported_with_its_counts() {
     let bench = Bench::new();
     bench.run(&tree(&MAKE)).unwrap();
     fs::remove_file(bench.path("1/6")).unwrap();
@@ -520,24 +523,24 @@ fn a_directory_that_lacks_entries_is_named_with_its_counts() {
         let listed = Tree { order: TreeOrder::Listed, steps, ..tree(&[]) };
         let refusal = bench.refusal(&listed);
         let path = bench.path("1").display().to_string();
-        let expected = format!("the directory {path} holds 3 of 4 entries of this set; run ");
+        let expected = format!("the directory {path} has 3 of 4 entries of the file set; run ");
         assert!(refusal.starts_with(&expected), "{refusal}");
     }
 }
 
 #[test]
-fn parents_are_made_with_their_first_entry() {
+fn parents_are_created_with_their_first_entry() {
     use TreeStep::{Close, Create, MakeParent, Unlink, Write};
     let bench = Bench::new();
     let make = tree(&[MakeParent, Create, Write, Close]);
     bench.run(&make).unwrap();
     assert_eq!(bench.length("2/8"), Some(10_000));
-    let mut anew = tree(&[MakeParent, Unlink, Create, Write, Close]);
-    anew.order = TreeOrder::Listed;
-    assert_eq!(bench.run(&anew).unwrap().bytes(), Bytes(100_000));
+    let mut rewrite = tree(&[MakeParent, Unlink, Create, Write, Close]);
+    rewrite.order = TreeOrder::Listed;
+    assert_eq!(bench.run(&rewrite).unwrap().bytes(), Bytes(100_000));
     let refusal = bench.refusal(&make);
     let path = bench.path("0/0").display().to_string();
-    assert!(refusal.starts_with(&format!("opening {path}: something")), "{refusal}");
+    assert!(refusal.starts_with(&format!("opening {path}: the name already exists")), "{refusal}");
     let flat = with(&[MakeParent, Create, Close], |tree| {
         (tree.set.name, tree.set.spread) = ("f".into(), Spread::Flat);
     });
@@ -554,7 +557,7 @@ fn workers_share_a_directory_or_all_entries() {
     assert_eq!(bench.run(&make).unwrap().ops(), Ops(30));
     let path = |name: &str| bench.directory.path().join("t").join(name);
     assert_eq!(fs::metadata(path("2/1-9")).unwrap().len(), 10_000);
-    for order in [TreeOrder::Created, TreeOrder::Shuffled, TreeOrder::Listed] {
+    for order in [TreeOrder::Creation, TreeOrder::Random, TreeOrder::Listed] {
         let look = Tree { order, steps: vec![Stat], passes: 2, ..make.clone() };
         assert_eq!(bench.run(&look).unwrap().ops(), Ops(60), "{order:?}");
     }
@@ -567,7 +570,7 @@ fn workers_share_a_directory_or_all_entries() {
     remove.end.remove_directories = true;
     fs::write(path("else"), "").unwrap();
     let refusal = bench.refusal(&remove);
-    assert!(refusal.starts_with("removing the directory ") && refusal.contains("still in it"));
+    assert!(refusal.starts_with("removing the directory ") && refusal.contains("is not empty"));
     fs::remove_file(path("else")).unwrap();
     bench.run(&make).unwrap();
     bench.run(&remove).unwrap();
@@ -578,17 +581,17 @@ fn workers_share_a_directory_or_all_entries() {
     assert!(path("2/9").exists());
     let mut all = Tree { steps: vec![OpenRead, Read, Close], ..alone };
     all.workers = Workers::threads(3);
-    for order in [TreeOrder::Created, TreeOrder::Shuffled, TreeOrder::Listed] {
+    for order in [TreeOrder::Creation, TreeOrder::Random, TreeOrder::Listed] {
         all.order = order;
         assert_eq!(bench.run(&all).unwrap().bytes(), Bytes(300_000), "{order:?}");
     }
 }
 
 #[test]
-fn passes_go_over_all_entries_again() {
+fn each_pass_covers_all_entries() {
     use TreeStep::{Close, Create, Unlink};
     let bench = Bench::new();
-    for order in [TreeOrder::Created, TreeOrder::Shuffled] {
+    for order in [TreeOrder::Creation, TreeOrder::Random] {
         let again = Tree { passes: 3, order, ..tree(&[Create, Close, Unlink]) };
         let result = bench.run(&again).unwrap();
         assert_eq!((result.ops(), result.workers[0].latencies.write.count()), (Ops(30), 30));
@@ -596,35 +599,35 @@ fn passes_go_over_all_entries_again() {
 }
 
 #[test]
-fn what_follows_the_last_entry_is_the_flush_and_no_operation() {
+fn work_after_the_last_entry_counts_as_sync_time() {
     let bench = Bench::new();
     let mut make = tree(&MAKE);
     let plain = bench.run(&make).unwrap();
-    assert_eq!(plain.workers[0].flush_time, model::Nanos(0));
+    assert_eq!(plain.workers[0].end_sync_time, model::Nanos(0));
     (make.set.name, make.end.sync) = ("s".into(), true);
     let result = bench.run(&make).unwrap();
     let worker = &result.workers[0];
-    assert!(worker.flush_time > model::Nanos(0));
+    assert!(worker.end_sync_time > model::Nanos(0));
     assert_eq!(worker.latencies.write.count(), 10);
-    assert!(result.wall_time >= worker.loop_time + worker.flush_time);
+    assert!(result.wall_time >= worker.loop_time + worker.end_sync_time);
     fs::write(bench.directory.path().join("s.0/else"), "").unwrap();
     (make.steps, make.end) =
         (vec![TreeStep::Unlink], TreeEnd { remove_directories: true, sync: false });
     let refusal = bench.refusal(&make);
-    assert!(refusal.contains("s.0: something is still in it; "), "{refusal}");
+    assert!(refusal.contains("s.0: the directory is not empty; "), "{refusal}");
 }
 
 #[test]
-fn names_that_no_filesystem_has_are_refused_with_a_cure() {
+fn names_that_are_too_long_are_reported_with_a_hint() {
     let bench = Bench::new();
     let long = with(&MAKE, |tree| tree.set.naming = Naming::Padded { length: 300 });
     let refusal = bench.refusal(&long);
-    assert!(refusal.contains("no names so long") && refusal.contains("0/0____"), "{refusal}");
+    assert!(refusal.contains("the name is too long") && refusal.contains("0/0____"), "{refusal}");
     fs::remove_dir_all(bench.path("")).unwrap();
 }
 
 #[test]
-fn probing_leaves_nothing_behind() {
+fn probing_leaves_no_files() {
     let bench = Bench::new();
     let directory = bench.directory.path();
     match probe(directory, "t", &TreeStep::ALL) {

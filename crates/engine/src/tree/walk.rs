@@ -1,9 +1,9 @@
-//! The order in which a worker goes through its entries.
+//! Order in which a worker processes its entries.
 //!
-//! Nothing is kept of the entries: numbers are counted, or go through a permutation without a
-//! table, and names that readdir(3) answers are taken as they come. Only where the steps put names
-//! into the directory that is being listed, so that it might answer what was just made, are the
-//! numbers of one directory's entries kept.
+//! No state is kept per entry: numbers are counted, or permuted without a table, and names returned
+//! by readdir(3) are processed as they come. Only if the steps create names in the directory being
+//! listed, so that the listing might contain them, the numbers of one directory's entries are
+//! stored.
 
 use std::mem::MaybeUninit;
 
@@ -19,19 +19,19 @@ use crate::{
     set::{directories, each},
 };
 
-/// Room for the names that one getdents64(2) answers: what the C library takes for readdir(3).
+/// Buffer size for getdents64(2), as used by readdir(3) of the C library.
 pub(super) const LISTING: usize = 32 << 10;
 
-/// The most bytes for the numbers of the entries of a directory that is listed whole.
+/// Maximum bytes of the entry numbers of a directory that is listed completely.
 pub(super) const MOST: u64 = 64 << 20;
 
-/// Whether a directory has to be listed whole before its first entry is touched: names that appear
+/// True if a directory must be listed completely before its first entry is processed: names created
 /// during a listing may be part of it (readdir(3)).
 pub(super) fn lists_whole(tree: &Tree) -> bool {
     tree.order == TreeOrder::Listed && tree.steps.iter().any(|step| adds(*step))
 }
 
-/// Whether a step puts a name into the directory of the entry.
+/// True if a step creates a name in the directory of the entry.
 pub(super) fn adds(step: TreeStep) -> bool {
     matches!(
         step,
@@ -47,19 +47,19 @@ pub(super) fn adds(step: TreeStep) -> bool {
     )
 }
 
-/// Entries of a worker in one directory, at most.
+/// Maximum number of a worker's entries in one directory.
 pub(super) fn most_entries(tree: &Tree) -> u64 {
     each(&tree.set).min(tree.set.files)
 }
 
-/// Memory for listings, made before the clock starts.
+/// Memory for listings, allocated before the clock starts.
 pub(super) struct Room {
     names: Box<[MaybeUninit<u8>]>,
     numbers: Vec<u64>,
 }
 
 impl Room {
-    /// As much as the tree needs; none if it lists nothing.
+    /// Memory as needed by the tree; none if it lists nothing.
     pub(super) fn new(tree: &Tree) -> Result<Self, Fault> {
         let listing = if tree.order == TreeOrder::Listed { LISTING } else { 0 };
         let mut numbers = Vec::new();
@@ -77,16 +77,16 @@ impl Room {
     }
 }
 
-/// All passes over all entries; whether all of it counted.
+/// Runs all passes over all entries. Returns true if all operations counted.
 pub(super) fn walk(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
     for pass in 0..run.tree.passes {
         let on = match run.tree.order {
-            TreeOrder::Created => created(run)?,
-            TreeOrder::Shuffled => shuffled(run, pass)?,
+            TreeOrder::Creation => created(run)?,
+            TreeOrder::Random => shuffled(run, pass)?,
             TreeOrder::Listed => listed(run, room)?,
         };
-        // The entries of the next pass are those of this one.
-        run.settle()?;
+        // The next pass uses the same entries as this one.
+        run.drain()?;
         if !on {
             break;
         }
@@ -96,7 +96,7 @@ pub(super) fn walk(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> 
 
 fn created(run: &mut Run<'_>) -> Result<bool, Failure> {
     for entry in 0..run.tree.set.files {
-        run.hand.turn_to(entry);
+        run.context.select(entry);
         if !run.entry()? {
             return Ok(false);
         }
@@ -104,8 +104,8 @@ fn created(run: &mut Run<'_>) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// In an order of the worker, the pass, and the steps, so that two phases on the same set do not go
-/// the same way, as they do not in the classic tools, which shuffle anew.
+/// The order depends on worker, pass, and steps, so that two phases on the same set have different
+/// orders, as in bonnie++, which shuffles for each phase.
 fn shuffled(run: &mut Run<'_>, pass: u64) -> Result<bool, Failure> {
     let tree = run.tree;
     let steps = tree.steps.iter().fold(0x7265_6530, |sum: u64, step| {
@@ -116,7 +116,7 @@ fn shuffled(run: &mut Run<'_>, pass: u64) -> Result<bool, Failure> {
     let seed = tree.set.seed ^ steps ^ turn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let order = Bijection::new(tree.set.files, &mut Rng::with_seed(seed));
     for place in 0..tree.set.files {
-        run.hand.turn_to(order.at(place));
+        run.context.select(order.at(place));
         if !run.entry()? {
             return Ok(false);
         }
@@ -131,7 +131,7 @@ fn listed(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
     for directory in 0..count {
         let first = directory.saturating_mul(each);
         let span = Span { first, entries: each.min(tree.set.files - first) };
-        run.hand.names.enter(first);
+        run.context.names.enter(first);
         let on = match whole {
             true => list_whole(run, room, span)?,
             false => list_along(run, room, span)?,
@@ -143,7 +143,7 @@ fn listed(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The entries of one directory.
+/// Entries of one directory.
 #[derive(Clone, Copy)]
 struct Span {
     first: u64,
@@ -155,65 +155,67 @@ impl Span {
         entry.wrapping_sub(self.first) < self.entries
     }
 
-    /// Makes sure that all were found.
+    /// Checks that all entries were found.
     fn complete(self, found: u64, run: &mut Run<'_>) -> Result<(), Failure> {
         if found == self.entries {
             return Ok(());
         }
-        run.hand.names.enter(self.first);
-        Err(run.hand.at_directory(Fault::Entries { found, expected: self.entries }))
+        run.context.names.enter(self.first);
+        Err(run.context.at_directory(Fault::Entries { found, expected: self.entries }))
     }
 }
 
-/// Handles each entry as it is listed.
+/// Processes each entry as it is listed.
 fn list_along(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Failure> {
-    let directory = run.hand.open_directory().map_err(|fault| run.hand.at_directory(fault))?;
+    let directory =
+        run.context.open_directory().map_err(|fault| run.context.at_directory(fault))?;
     let mut names = RawDir::new(&directory, &mut room.names);
     let mut found = 0;
     while let Some(name) = names.next() {
         let name = match name {
             Ok(name) => name,
             Err(errno) => {
-                run.hand.names.enter(span.first);
-                return Err(run.hand.at_directory(Fault::whole(Operation::List, errno)));
+                run.context.names.enter(span.first);
+                return Err(run.context.at_directory(Fault::whole(Operation::List, errno)));
             }
         };
         let name = name.file_name().to_bytes();
-        let entry = run.hand.names.entry(name).filter(|entry| span.has(*entry));
+        let entry = run.context.names.entry(name).filter(|entry| span.has(*entry));
         let Some(entry) = entry else { continue };
-        run.hand.turn_to_found(entry, name, found == 0);
+        run.context.select_found(entry, name, found == 0);
         found += 1;
         if !run.entry()? {
             return Ok(false);
         }
     }
-    close(directory).map_err(|fault| run.hand.at_directory(fault))?;
+    close(directory).map_err(|fault| run.context.at_directory(fault))?;
     span.complete(found, run)?;
     Ok(true)
 }
 
-/// Lists everything, and then handles each entry in that order.
+/// Lists all entries, and then processes them in that order.
 fn list_whole(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Failure> {
-    let directory = run.hand.open_directory().map_err(|fault| run.hand.at_directory(fault))?;
+    let directory =
+        run.context.open_directory().map_err(|fault| run.context.at_directory(fault))?;
     let mut names = RawDir::new(&directory, &mut room.names);
     room.numbers.clear();
     let mut found = 0;
     while let Some(name) = names.next() {
         let name =
-            name.map_err(|errno| run.hand.at_directory(Fault::whole(Operation::List, errno)))?;
-        let entry = run.hand.names.entry(name.file_name().to_bytes());
+            name.map_err(|errno| run.context.at_directory(Fault::whole(Operation::List, errno)))?;
+        let entry = run.context.names.entry(name.file_name().to_bytes());
         if let Some(entry) = entry.filter(|entry| span.has(*entry)) {
             found += 1;
-            // More than there can be is a fault that is told below; the room is for these.
+            // An excess of entries is reported below; the memory is for the expected number.
             if room.numbers.len() < room.numbers.capacity() {
                 room.numbers.push(entry);
             }
         }
     }
-    close(directory).map_err(|fault| run.hand.at_directory(fault))?;
+    close(directory).map_err(|fault| run.context.at_directory(fault))?;
     span.complete(found, run)?;
     for (index, entry) in room.numbers.iter().enumerate() {
-        run.hand.turn_to_listed(*entry, index == 0);
+        run.context.select_listed(*entry, index == 0);
         if !run.entry()? {
             return Ok(false);
         }

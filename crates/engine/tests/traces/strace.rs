@@ -1,11 +1,10 @@
-//! Runs a phase in a process of its own under strace(1), and tells the system calls that it made on
-//! the files below a directory.
+//! Runs a phase in a separate process under strace(1), and returns its system calls on the files
+//! below a directory.
 //!
-//! In go a phase and its directory, out come [`Call`]s: those of each thread apart, in the order in
-//! which it made them. What a call moved is not looked at, nor what it answered, but for transfers
-//! that were short. `O_CLOEXEC` and `O_LARGEFILE` are left out, as they make no difference here.
-//! Calls for the same purpose have one name: `openat` is told as `open`, `newfstatat` as `stat`,
-//! and so on.
+//! The input are a phase and its directory, the output [`Call`]s: those of each thread separately,
+//! in order. Transferred data and results are ignored, except for short transfers. `O_CLOEXEC` and
+//! `O_LARGEFILE` are omitted, because they are irrelevant here. Calls for the same purpose have one
+//! name: `openat` is reported as `open`, `newfstatat` as `stat`, and so on.
 
 use std::{
     env,
@@ -20,11 +19,11 @@ use engine::{Context, Progress};
 use model::phase::Work;
 use tempfile::TempDir;
 
-/// The argument that makes the test binary do a phase: then come the directory and the phase.
+/// Argument that makes the test binary run a phase, followed by directory and phase.
 pub(crate) const ROLE: &str = "--role-phase";
 
-/// The calls that are looked at: all that take a file or its name. One that the processor at hand
-/// does not have is no error with the question mark.
+/// Traced calls: all that take a file or its name. The question mark permits calls that the
+/// architecture does not have.
 const CALLS: &str = "?open ?openat ?openat2 ?creat ?close ?read ?write ?pread64 ?pwrite64 ?readv \
     ?writev ?preadv ?pwritev ?preadv2 ?pwritev2 ?lseek ?fsync ?fdatasync ?sync_file_range ?sync \
     ?syncfs ?stat ?lstat ?fstat ?newfstatat ?statx ?access ?faccessat ?faccessat2 ?unlink ?unlinkat \
@@ -33,14 +32,14 @@ const CALLS: &str = "?open ?openat ?openat2 ?creat ?close ?read ?write ?pread64 
     ?mknod ?mknodat ?chdir ?fstatfs ?fcntl ?setxattr \
     ?fsetxattr ?getxattr ?fgetxattr ?listxattr ?flistxattr";
 
-/// A call on something below the directory.
+/// Call on a file below the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Its usual name: `open`, `read`, `stat`.
+    /// Usual name: `open`, `read`, `stat`.
     pub(crate) name: String,
-    /// What it was made on, the directory itself being empty; what sync(2) is made on, too.
+    /// Path of the file, empty for the directory itself and for sync(2).
     pub(crate) path: PathBuf,
-    /// What else it was told: flags and mode, a length, a distance and from where.
+    /// Other arguments: flags and mode, length, offset and origin.
     pub(crate) details: String,
 }
 
@@ -52,7 +51,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// Whether strace(1) is there and allowed to trace; says so if not.
+/// True if strace(1) is installed and may trace; prints a message if not.
 pub(crate) fn available() -> bool {
     let mut probe = Command::new("strace");
     probe.args(["-o", "/dev/null", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -63,7 +62,7 @@ pub(crate) fn available() -> bool {
     available
 }
 
-/// The calls of all threads that made any, each thread's apart, in the order of their start.
+/// Calls of all threads that made any, per thread, in the order of their start.
 pub(crate) fn threads(work: &Work, directory: &Path) -> Vec<Vec<Call>> {
     let directory = fs::canonicalize(directory).unwrap();
     let traces = TempDir::new().unwrap();
@@ -93,12 +92,12 @@ pub(crate) fn threads(work: &Work, directory: &Path) -> Vec<Vec<Call>> {
     files.iter().map(calls).filter(|calls| !calls.is_empty()).collect()
 }
 
-/// The calls of a phase one by one, one thread's after the other's: see [`Call`] for the form.
+/// Calls of a phase, one thread after the other; see [`Call`] for the format.
 pub(crate) fn traced(work: &Work, directory: &Path) -> Vec<String> {
     threads(work, directory).iter().flatten().map(Call::to_string).collect()
 }
 
-/// The life of the process that is traced: `arguments` are those after [`ROLE`].
+/// Entry point of the traced process: `arguments` are those after [`ROLE`].
 pub(crate) fn perform(arguments: &[OsString]) {
     let [directory, work] = arguments else { panic!("a directory and a phase") };
     let work: Work = serde_json::from_str(work.to_str().unwrap()).unwrap();
@@ -121,8 +120,8 @@ pub(crate) fn perform(arguments: &[OsString]) {
     result.unwrap();
 }
 
-/// The lines of a fixture, one for each call: without blank lines and what follows a `#`, and with
-/// `LINE xN` as N lines.
+/// Lines of a fixture, one per call: without blank lines and text after `#`, and with `LINE xN` as
+/// N lines.
 pub(crate) fn expected(fixture: &str) -> Vec<String> {
     let lines = fixture.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let times = |line: &str| {
@@ -138,13 +137,13 @@ pub(crate) fn expected(fixture: &str) -> Vec<String> {
         .collect()
 }
 
-/// A line of strace(1); `None` for what is not below the directory.
+/// Parses a line of strace(1); `None` for calls outside the directory.
 fn parse(line: &str, directory: &Path) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
-    let (told, answer) = rest.rsplit_once(" = ")?;
-    let mut arguments = split(told.trim_end().strip_suffix(')')?);
+    let (reported, answer) = rest.rsplit_once(" = ")?;
+    let mut arguments = split(reported.trim_end().strip_suffix(')')?);
     if name.starts_with("symlink") {
-        // What it refers to comes before the name that is made.
+        // The target precedes the new name.
         arguments.remove(0);
     }
     let removes_directory = arguments.last() == Some(&"AT_REMOVEDIR");
@@ -153,7 +152,8 @@ fn parse(line: &str, directory: &Path) -> Option<Call> {
     if name == "sync" {
         return Some(Call { name: name.into(), path: PathBuf::new(), details: String::new() });
     }
-    // `3</path>`, `AT_FDCWD</path>, "name"`, or `"/path"`: where it is, and what follows.
+    // `3</path>`, `AT_FDCWD</path>, "name"`, or `"/path"`: the path, and the index of the next
+    // argument.
     let (path, next) = match (opened(argument(0)), quoted(argument(0)), quoted(argument(1))) {
         (Some(at), _, Some(name)) if !moves(name_of(line)) => (Path::new(at).join(name), 2),
         (Some(file), _, _) => (file.into(), 1),
@@ -161,7 +161,7 @@ fn parse(line: &str, directory: &Path) -> Option<Call> {
         (None, None, _) if name == "mmap" => (opened(argument(4))?.into(), 2),
         (None, None, _) => return None,
     };
-    // The standard library looks whether a descriptor is open before it closes it, in debug builds.
+    // In debug builds, std checks a descriptor before it closes it.
     if name == "fcntl" && argument(next) == "F_GETFD" {
         return None;
     }
@@ -189,12 +189,12 @@ fn name_of(line: &str) -> &str {
     line.split('(').next().unwrap_or_default()
 }
 
-/// Whether the second argument is data, and no name.
+/// True if the second argument is data, not a name.
 fn moves(name: &str) -> bool {
     ["read", "write", "pread", "pwrite"].iter().any(|call| name.starts_with(call))
 }
 
-/// One name for the calls that do the same.
+/// Common name of calls with the same effect.
 fn usual(name: &str) -> &str {
     match name {
         "openat" | "openat2" | "creat" => "open",
@@ -213,17 +213,17 @@ fn usual(name: &str) -> &str {
     }
 }
 
-/// The file of `3</path>` or `AT_FDCWD</path>`, also where it was removed meanwhile.
+/// File of `3</path>` or `AT_FDCWD</path>`, also if it was removed.
 fn opened(argument: &str) -> Option<&str> {
     argument.trim_end_matches("(deleted)").strip_suffix('>')?.split_once('<').map(|(_, path)| path)
 }
 
-/// The text of `"text"`; strings that are data are cut to nothing and followed by dots.
+/// Text of `"text"`; data strings are truncated to zero length and followed by dots.
 fn quoted(argument: &str) -> Option<&str> {
     argument.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// The arguments, parted at the commas that are in no brackets, braces, or quotes.
+/// Arguments, separated at commas outside of brackets, braces, and quotes.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut depth, mut quotes) = (Vec::new(), 0, 0, false);
     for (index, byte) in text.bytes().enumerate() {

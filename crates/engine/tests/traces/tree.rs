@@ -1,15 +1,17 @@
-//! The calls of the phases on many files: those of bonnie++, and the five operations of the survey
-//! of small files, compared with fixtures.
+//! Calls of the phases on many files, compared with fixtures: those of bonnie++, and the five
+//! operations of the small-file study.
 //!
-//! A call is told with its path below the directory under test, which is what a tree is about. A
-//! fixture has `NAME` where the entry comes, and is unfolded for each entry that the trace has;
-//! which order that is, is the filesystem's business.
+//! A call is reported with its path relative to the directory under test. A fixture contains `NAME`
+//! in place of the entry, and is expanded for each entry of the trace; the order of entries depends
+//! on the filesystem.
 
 use std::path::Path;
 
 use model::{
     Bytes,
-    phase::{Fill, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder, TreeStep, Work},
+    phase::{
+        DataPattern, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder, TreeStep, Work,
+    },
 };
 use tempfile::TempDir;
 
@@ -19,9 +21,9 @@ use crate::strace::{expected, threads};
 const FILES: usize = 3;
 
 pub(crate) fn tests() {
-    the_classic_phases_make_the_calls_of_bonnie();
-    links_are_made_to_the_first_file();
-    small_files_are_handled_directory_by_directory();
+    bonnie_phases_make_the_calls_of_bonnie();
+    links_point_to_the_first_file();
+    small_files_are_processed_by_directory();
 }
 
 fn set(naming: Naming, size: u64) -> Set {
@@ -32,17 +34,17 @@ fn set(naming: Naming, size: u64) -> Set {
         spread: Spread::Flat,
         naming,
         sizes: Sizes::Fixed(Bytes(size)),
-        record: Bytes(8192),
-        fill: Fill::PagePattern,
+        block_size: Bytes(8192),
+        data: DataPattern::PagePattern,
         seed: 1,
     }
 }
 
-/// The calls of a tree with their paths below that of the set, `.` being its own; opening that
-/// directory once, which every phase does before the clock starts, is left out.
+/// Calls of a tree with paths relative to the set, `.` being the set itself. Opening that directory
+/// once, which every phase does before the clock starts, is omitted.
 fn calls(tree: Tree, directory: &Path) -> Vec<String> {
     let threads = threads(&Work::Tree(tree), directory);
-    // The thread that makes the probes and reads the clock is not the one that works.
+    // The thread that probes features and calibrates the clock is not the worker.
     let worker = threads.last().unwrap();
     let mut calls: Vec<String> = worker
         .iter()
@@ -62,14 +64,14 @@ fn calls(tree: Tree, directory: &Path) -> Vec<String> {
     calls
 }
 
-/// The part of a fixture between two lines `---`, for these names.
+/// Part of a fixture between two lines `---`, expanded for these names.
 fn unfolded(part: &str, names: &[String]) -> Vec<String> {
     let lines = expected(part);
     let each = |name: &String| lines.iter().map(|line| line.replace("NAME", name)).collect();
     names.iter().flat_map(|name| -> Vec<String> { each(name) }).collect()
 }
 
-/// The entries of a trace in their order: what is named by the calls `call`.
+/// Entries of a trace in order: the paths of the calls `call`.
 fn names(calls: &[String], call: &str) -> Vec<String> {
     let mut names: Vec<String> = calls
         .iter()
@@ -81,7 +83,7 @@ fn names(calls: &[String], call: &str) -> Vec<String> {
     names
 }
 
-/// Compares a trace with the head, the part for each entry, and the tail of a fixture.
+/// Compares a trace with the head, the part per entry, and the tail of a fixture.
 fn compare(phase: &str, calls: &[String], call: &str, fixture: &str) {
     let parts: Vec<&str> = fixture.split("---").collect();
     let [head, each, tail] = parts.try_into().unwrap();
@@ -90,7 +92,7 @@ fn compare(phase: &str, calls: &[String], call: &str, fixture: &str) {
     assert_eq!(calls, fixture, "{phase}");
 }
 
-fn the_classic_phases_make_the_calls_of_bonnie() {
+fn bonnie_phases_make_the_calls_of_bonnie() {
     use TreeStep::{Close, Create, Fetch, Fsync, FsyncDirectory, Stat, Unlink, Write};
     let directory = TempDir::new().unwrap();
     let sync = TreeEnd { remove_directories: false, sync: true };
@@ -108,7 +110,7 @@ fn the_classic_phases_make_the_calls_of_bonnie() {
         ),
         (
             Naming::Scrambled,
-            TreeOrder::Shuffled,
+            TreeOrder::Random,
             [
                 include_str!("create.txt"),
                 include_str!("stat-shuffled.txt"),
@@ -120,8 +122,8 @@ fn the_classic_phases_make_the_calls_of_bonnie() {
         let [create, stat, delete] = fixtures;
         let made = Tree { end: sync, ..plain(&set, &[Create, Write, Close]) };
         compare("create", &calls(made, directory.path()), "open", create);
-        let told = Tree { order, ..plain(&set, &[Stat, Fetch]) };
-        compare("stat", &calls(told, directory.path()), "stat", stat);
+        let reported = Tree { order, ..plain(&set, &[Stat, Fetch]) };
+        compare("stat", &calls(reported, directory.path()), "stat", stat);
         let gone = Tree { order, end: remove, ..plain(&set, &[Unlink]) };
         compare("delete", &calls(gone, directory.path()), "unlink", delete);
     }
@@ -130,16 +132,16 @@ fn the_classic_phases_make_the_calls_of_bonnie() {
     let flushed = Tree { end: sync, ..flushed };
     let fixture = include_str!("create-flushed.txt");
     compare("create -b", &calls(flushed, directory.path()), "open", fixture);
-    let told = Tree { order: TreeOrder::Listed, ..plain(&empty, &[Stat, Fetch]) };
+    let reported = Tree { order: TreeOrder::Listed, ..plain(&empty, &[Stat, Fetch]) };
     let fixture = include_str!("stat-empty.txt");
-    compare("stat", &calls(told, directory.path()), "stat", fixture);
+    compare("stat", &calls(reported, directory.path()), "stat", fixture);
     let gone = plain(&empty, &[Unlink, FsyncDirectory]);
     let gone = Tree { order: TreeOrder::Listed, end: remove, ..gone };
     let fixture = include_str!("delete-flushed.txt");
     compare("delete -b", &calls(gone, directory.path()), "unlink", fixture);
 }
 
-fn links_are_made_to_the_first_file() {
+fn links_point_to_the_first_file() {
     for (step, fixture) in [
         (TreeStep::LinkFirst, include_str!("links.txt")),
         (TreeStep::SymlinkFirst, include_str!("symlinks.txt")),
@@ -150,16 +152,16 @@ fn links_are_made_to_the_first_file() {
     }
 }
 
-fn small_files_are_handled_directory_by_directory() {
+fn small_files_are_processed_by_directory() {
     use TreeStep::{Chmod, Chown, Close, Create, MakeParent, OpenRead, Read, Stat, Unlink, Write};
     let directory = TempDir::new().unwrap();
     let mut set = set(Naming::Numbers, 5000);
     set.spread = Spread::Directories { each: FILES as u64 };
     let write = [MakeParent, Create, Write, Close, Chown, Chmod];
-    // It opens the old file and reads nothing of it.
+    // It opens the old file without reading it.
     let rewrite = [MakeParent, OpenRead, Close, Unlink, Create, Write, Close, Chown, Chmod];
     for (phase, steps, order, fixture) in [
-        ("write", &write[..], TreeOrder::Created, include_str!("small-write.txt")),
+        ("write", &write[..], TreeOrder::Creation, include_str!("small-write.txt")),
         ("rewrite", &rewrite, TreeOrder::Listed, include_str!("small-rewrite.txt")),
         ("read", &[OpenRead, Read, Close], TreeOrder::Listed, include_str!("small-read.txt")),
         ("stat", &[Stat], TreeOrder::Listed, include_str!("small-stat.txt")),

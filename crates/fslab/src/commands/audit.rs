@@ -1,6 +1,6 @@
-//! `fslab audit`: printed tables and what is said of them, held against each other.
+//! `fslab audit`: checks published tables and statements about them.
 //!
-//! What is found is decided in [`report::audit`]; here files are read.
+//! [`report::audit`] performs the checks; this module reads the files.
 
 use std::{io, path::Path};
 
@@ -16,10 +16,10 @@ use crate::{
     output,
 };
 
-/// In place of a file: stdin.
+/// File name for stdin.
 const STDIN: &str = "-";
 
-/// Columns of the text at most: it is mostly sentences.
+/// Maximum width of the output, which is mostly sentences.
 const WIDTH: usize = 80;
 
 pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
@@ -37,19 +37,19 @@ pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
             output::styled(&output::legible(audit.terminal(&options)))?;
         }
     }
-    Ok(if audit.found() { Exit::No } else { Exit::Done })
+    Ok(if audit.found() { Exit::DifferenceFound } else { Exit::Success })
 }
 
 fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
     if statements.is_some() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "{name} has its statements with it; leave --statements out"
+            "{name} includes its statements; remove --statements"
         )));
     }
     audit::published(name).ok_or_else(|| {
         let known: Vec<String> = AUDITED.iter().map(Audited::full_name).collect();
         Failure::usage(anyhow::anyhow!(
-            "no published results that can be audited are called `{name}`; there are {}",
+            "there are no published results `{name}` that can be audited; available: {}",
             known.join(", ")
         ))
     })
@@ -80,7 +80,7 @@ fn of_files(table: &Path, statements: Option<&Path>) -> Result<Audit, Failure> {
     audit.with_context(|| format!("reading the statements in {file}")).map_err(Failure::usage)
 }
 
-/// The bytes of a file or of stdin.
+/// Content of a file or of stdin.
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let most = csv::LIMITS.bytes as u64;
     let read = match path.to_str() {

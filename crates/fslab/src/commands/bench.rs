@@ -1,8 +1,8 @@
-//! `fslab bench`: one workload on one directory, now.
+//! `fslab bench`: one workload in one directory.
 //!
-//! The arguments become the text of a plan and settings on top of it, which run as any plan does;
-//! what is shown in the end is the sheet of [`report::bench`]. Nothing is formatted. A run that
-//! the user does not keep is a scratch run ([`super::scratch`]).
+//! The arguments become the text of a plan with overrides, which runs like any plan; the output is
+//! the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is temporary
+//! ([`super::scratch`]).
 
 use std::{
     fs,
@@ -12,20 +12,21 @@ use std::{
 
 use anyhow::Context;
 use engine::{CrashState, EngineError, Progress};
-use model::{Point, RunRecord, SuiteSpec, suggest::nearest};
+use model::{RunRecord, SuiteSpec, WorkloadParameters, suggest::nearest};
 use report::{Subject, TerminalOptions, View};
-use rig::{Catalogue, Host, RealHost};
+use rig::{Catalog, Host, RealHost};
 
 use super::{
-    keeping,
+    run_file,
+    run_setup::{self, RunControl, RunEnd, RunEnvironment},
     scratch::Scratch,
-    session::{self, Conducting, Ended, Surroundings},
+    signals,
 };
 use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
     output,
-    plans::Chosen,
+    plans::ResolvedPlan,
     screen::Screen,
 };
 
@@ -38,62 +39,62 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         }
         outside(state, &directory)?;
     }
-    let catalogue = Catalogue::embedded();
-    let chosen = chosen(arguments, &workload, &directory, &catalogue)?;
+    let catalog = Catalog::embedded();
+    let chosen = chosen(arguments, &workload, &directory, &catalog)?;
     let place = Kept::new(arguments.output.as_deref(), state, &directory)?;
-    session::free(&place.path())?;
+    run_setup::check_new_file(&place.path())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
-    let interrupt = session::listen()?;
-    let (catalogue, host, interrupt) = (&catalogue, &host, &interrupt);
-    let surroundings = Surroundings { catalogue, host, state, destroy: &[], interrupt };
-    // What was asked for is the plan: nothing about it is amended.
-    let prepared = session::begin(&chosen, &place.path(), Vec::new(), &surroundings)?;
+    let interrupt = signals::handle_signals()?;
+    let (catalog, host, interrupt) = (&catalog, &host, &interrupt);
+    let env = RunEnvironment { catalog, host, state, destroy: &[], interrupt };
+    // The arguments are the plan, so no override is reported.
+    let prepared = run_setup::begin(&chosen, &place.path(), Vec::new(), &env)?;
     let state = arguments.crash_state.as_deref().map(CrashState::create).transpose();
     let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
-    let conducting = Conducting {
-        catalogue,
+    let conducting = RunControl {
+        catalog,
         screen: &screen,
         progress: &progress,
         interrupt,
         fail_fast: false,
         crash_state: state.as_ref(),
-        without_reboot: false,
+        no_reboot: false,
         pilot: false,
     };
-    let ended = session::conduct(prepared, &conducting)?;
+    let ended = run_setup::execute(prepared, &conducting)?;
     if let Some(state) = &state {
-        // The files that it describes are removed by now: there was no crash.
-        state.remove().context("removing it after the run")?;
+        // There was no crash, and the files that the state describes are removed.
+        state.remove().context("removing the state after the run")?;
     }
     drop(screen);
     end(arguments, &workload, &ended, &place)
 }
 
-/// A workload that was found.
+/// Workload given on the command line.
 struct Workload<'a> {
     name: &'a str,
     title: &'static str,
     source: &'static str,
     suite: &'static SuiteSpec,
-    /// The point that the name stands for.
-    point: Point,
-    /// Whether the name is a recipe's, not a suite's.
-    recipe: bool,
+    /// Its parameters.
+    workload: WorkloadParameters,
+    /// True for a preset, false for a suite.
+    preset: bool,
 }
 
 impl<'a> Workload<'a> {
-    /// The workload that is asked for.
+    /// Finds the workload.
     ///
     /// # Errors
-    /// When none is named, or there is none of that name; the nearest ones are told.
+    /// If none is given or the name is unknown; the message suggests similar names.
     fn find(arguments: &'a Bench) -> Result<Self, Failure> {
-        let cure = "`fslab list workloads` shows them all";
+        let hint = "`fslab list workloads` lists all workloads";
         let Some(name) = arguments.workload.as_deref() else {
             return Err(wrong(format!(
-                "name a workload and a directory, as in `fslab bench {} /srv`; {cure}",
+                "workload and directory are missing; use for example `fslab bench {} /srv`; {hint}",
                 names().next().unwrap_or_default()
             )));
         };
@@ -102,7 +103,8 @@ impl<'a> Workload<'a> {
         }
         if arguments.directory.is_none() && Path::new(name).is_dir() {
             return Err(wrong(format!(
-                "name a workload before the directory, as in `fslab bench {} {name}`; {cure}",
+                "the workload is missing; put it before the directory, for example `fslab bench {} \
+                 {name}`; {hint}",
                 names().next().unwrap_or_default()
             )));
         }
@@ -111,30 +113,31 @@ impl<'a> Workload<'a> {
             [] => String::new(),
             _ => format!("did you mean {}? ", near.join(" or ")),
         };
-        Err(wrong(format!("there is no workload `{name}`; {near}{cure}")))
+        Err(wrong(format!("unknown workload `{name}`; {near}{hint}")))
     }
 
-    /// A setting that every workload of this kind has, under the name its suite gives it.
+    /// Suite parameter for an option that is common to workloads.
     ///
     /// # Errors
-    /// When this one has none.
+    /// If the suite has no such parameter.
     fn has(&self, parameter: &str, option: &str) -> Result<(), Failure> {
         match self.suite.parameter(parameter) {
             Ok(_) => Ok(()),
             Err(_) => Err(wrong(format!(
-                "{} takes no {option}, since its suite {} has no parameter `{parameter}`; \
-                 `fslab list suites` shows what --set can set",
+                "{} has no {option}: suite {} has no parameter `{parameter}`; `fslab list suites` \
+                 lists the parameters for --set",
                 self.name, self.suite.name,
             ))),
         }
     }
 
-    /// A workload that ends after so many operations has to be told otherwise first.
+    /// Rejects --runtime for a workload that ends after a number of operations.
     ///
     /// # Errors
-    /// When it does, and was not.
+    /// If that number is not overridden.
     fn is_bound_by_time(&self, arguments: &Bench) -> Result<(), Failure> {
-        let Some(model::Value::Count(operations @ 1..)) = self.point.parameters.get("operations")
+        let Some(model::Value::Count(operations @ 1..)) =
+            self.workload.parameters.get("operations")
         else {
             return Ok(());
         };
@@ -142,26 +145,27 @@ impl<'a> Workload<'a> {
             return Ok(());
         }
         Err(wrong(format!(
-            "{} takes no --time, since it ends after {operations} operations; say how many with \
+            "{} has no --runtime: it ends after {operations} operations; set their number with \
              --set operations=N",
             self.name
         )))
     }
 
-    /// The entry of the workload axis.
+    /// Entry of the workload axis.
     fn entry(&self) -> String {
-        let key = if self.recipe { "recipe" } else { "suite" };
+        let key = if self.preset { "preset" } else { "suite" };
         format!("{{ {key} = {} }}", quoted(self.name))
     }
 
-    /// The words for the sheet; parameters that differ from those the name stands for are told,
-    /// unless they are swept.
+    /// Description of the workload for the report: parameters that differ from the defaults, unless
+    /// they are swept.
     fn subject(&self, record: &RunRecord) -> Subject {
         let points: Vec<_> =
             record.cells.iter().map(|cell| &cell.cell.workload.parameters).collect();
-        // Parameters without effect are settled in the cells, and have to be here.
-        let settled = suites::refine(self.point.clone()).ok();
-        let settled = settled.as_ref().and_then(|points| points.first()).unwrap_or(&self.point);
+        // Cells have default values for parameters without effect, so the comparison needs them
+        // too.
+        let settled = suites::refine(self.workload.clone()).ok();
+        let settled = settled.as_ref().and_then(|points| points.first()).unwrap_or(&self.workload);
         let parameters = settled.parameters.iter().filter_map(|(name, default)| {
             let (first, others) = points.split_first()?;
             let value = first.get(name)?;
@@ -177,33 +181,33 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// The workload of that name: a recipe, or a suite with its defaults.
+/// Workload of this name: a preset, or a suite with its defaults.
 fn named(name: &str) -> Option<Workload<'_>> {
-    if let Some(recipe) = suites::recipe(name) {
-        let suite = suites::find(&recipe.point.suite)?.spec;
-        let (title, source) = (recipe.title.as_str(), recipe.source.as_str());
+    if let Some(preset) = suites::preset(name) {
+        let suite = suites::find(&preset.workload.suite)?.spec;
+        let (title, source) = (preset.title.as_str(), preset.source.as_str());
         return Some(Workload {
             name,
             title,
             source,
             suite,
-            point: recipe.point.clone(),
-            recipe: true,
+            workload: preset.workload.clone(),
+            preset: true,
         });
     }
     let suite = suites::find(name)?.spec;
     let (title, source, point) = (suite.title, suite.source, suite.defaults());
-    Some(Workload { name, title, source, suite, point, recipe: false })
+    Some(Workload { name, title, source, suite, workload: point, preset: false })
 }
 
-/// Every name that a workload has.
+/// Names of all presets and suites.
 fn names() -> impl Iterator<Item = &'static str> + Clone {
-    let recipes = suites::recipes().iter().map(|recipe| recipe.name.as_str());
-    recipes.chain(suites::ALL.iter().map(|suite| suite.spec.name))
+    let presets = suites::presets().iter().map(|preset| preset.name.as_str());
+    presets.chain(suites::ALL.iter().map(|suite| suite.spec.name))
 }
 
-/// Names that may have been meant: the nearest, and those that have the word in them or are part of
-/// it, five at most.
+/// Similar names: the nearest, and those that contain the word or are contained in it, at most
+/// five.
 fn near(name: &str) -> Vec<String> {
     let alike =
         names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));
@@ -216,108 +220,108 @@ fn near(name: &str) -> Vec<String> {
     near.into_iter().take(5).map(|known| format!("`{known}`")).collect()
 }
 
-/// The directory, as an absolute path.
+/// Absolute path of the directory.
 ///
 /// # Errors
-/// When none is named, or it is not there, or is something else, or cannot be written to.
+/// If it is missing, is not a directory, or is not writable.
 fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     let Some(path) = &arguments.directory else {
-        return Err(wrong("name the directory to measure after the workload".into()));
+        return Err(wrong("the directory to measure is missing; put it after the workload".into()));
     };
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|source| {
-        wrong(format!("cannot measure {shown}: {source}; name a directory that is there"))
+        wrong(format!("cannot measure {shown}: {source}; use an existing directory"))
     })?;
     if !metadata.is_dir() {
-        return Err(wrong(format!("{shown} is not a directory; name the one to measure in")));
+        return Err(wrong(format!("{shown} is not a directory; use the directory to measure in")));
     }
-    // Rights do not tell of a filesystem that is mounted read-only, or takes no directories.
+    // Permissions do not cover filesystems that are read-only or cannot create directories.
     let probe = path.join(format!(".fslab-probe-{}", std::process::id()));
     let written = fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe));
     written.map_err(|source| {
-        wrong(format!("cannot write to {shown}: {source}; name a directory that can be written to"))
+        wrong(format!("cannot write to {shown}: {source}; use a writable directory"))
     })?;
     let absolute = fs::canonicalize(path)?;
     match absolute.to_str() {
         Some(_) => Ok(absolute),
-        None => Err(wrong(format!("the path {shown} is not UTF-8, which plans are; rename it"))),
+        None => Err(wrong(format!("the path {shown} is not UTF-8, as plans require; rename it"))),
     }
 }
 
-/// Makes sure that a crash of the filesystem under test leaves the state alone.
+/// Checks that the crash state is on another filesystem than the one under test.
 ///
 /// # Errors
-/// When it lies there, or that cannot be told.
+/// If it is on the same one, or if that cannot be determined.
 fn outside(state: &Path, directory: &Path) -> Result<(), Failure> {
     let shown = state.display();
     rig::guard::store_outside(state, directory).map_err(|refusal| {
         if matches!(refusal, rig::guard::Refusal::StoreOnTarget { .. }) {
             return wrong(format!(
-                "--crash-state {shown} is on the filesystem under test, and would not survive its \
-                 crash; name a file on another one"
+                "--crash-state {shown} is on the filesystem under test and would not survive its \
+                 crash; use a file on another filesystem"
             ));
         }
         Failure::usage(refusal)
     })
 }
 
-/// The plan: its text says what and where, and the rest is set on top of it. It compares nothing,
-/// and needs no twin.
+/// Plan of the bench: its text sets storage and workload, overrides set the rest. It compares
+/// nothing, so it has no A/A control.
 fn chosen(
     arguments: &Bench,
     workload: &Workload<'_>,
     directory: &Path,
-    catalogue: &Catalogue,
-) -> Result<Chosen, Failure> {
+    catalog: &Catalog,
+) -> Result<ResolvedPlan, Failure> {
     let mut settings = Vec::new();
-    if let Some(time) = &arguments.time {
-        workload.has("time", "--time")?;
+    if let Some(time) = &arguments.runtime {
+        workload.has("runtime", "--runtime")?;
         workload.is_bound_by_time(arguments)?;
-        settings.push(("time".to_owned(), time.clone()));
+        settings.push(("runtime".to_owned(), time.clone()));
     }
-    if let Some(size) = &arguments.size {
-        workload.has("file", "--size")?;
-        settings.push(("file".to_owned(), size.clone()));
+    if let Some(size) = &arguments.file_size {
+        workload.has("file_size", "--file-size")?;
+        settings.push(("file_size".to_owned(), size.clone()));
     }
     settings.extend(arguments.set.iter().cloned());
     let text = format!(
-        "title = {}\nrepeats = {}\ntwins = \"none\"\n\n[storage]\ndirectory = {}\n\n[axes]\nworkload = [{}]\n",
+        "title = {}\nrepetitions = {}\naa_control = \"none\"\n\n[storage]\ndirectory = {}\n\n[axes]\nworkload = [{}]\n",
         quoted(&format!("{} on {}", workload.name, directory.display())),
-        arguments.repeats,
+        arguments.repetitions,
         quoted(&directory.display().to_string()),
         workload.entry(),
     );
     let name = format!("bench-{}", workload.name);
     let asked = settings.clone();
-    let origin = "the plan of this bench";
-    let chosen = Chosen::read(name, origin, text, settings, model::Scale::ONE, catalogue)?;
+    let origin = "the plan of this command";
+    let chosen = ResolvedPlan::read(name, origin, text, settings, model::Scale::ONE, catalog)?;
     asked.iter().try_for_each(|(key, value)| heeded(&chosen, workload.suite, key, value))?;
     Ok(chosen)
 }
 
-/// Makes sure that a parameter that was asked for has an effect beside the others: one that has
-/// none is given its default, and whoever set it would believe otherwise.
+/// Checks that a given parameter has an effect with the other parameters. A parameter without
+/// effect gets its default value, which would not be noticed otherwise.
 ///
 /// # Errors
-/// When no cell has it as it was asked for.
-fn heeded(chosen: &Chosen, suite: &SuiteSpec, key: &str, value: &str) -> Result<(), Failure> {
+/// If no cell has the given value.
+fn heeded(chosen: &ResolvedPlan, suite: &SuiteSpec, key: &str, value: &str) -> Result<(), Failure> {
     let Ok(parameter) = suite.parameter(key) else { return Ok(()) };
-    // Several values have cells of their own, and were read once already.
+    // Several values expand to several cells, and were parsed before.
     let Ok(asked) = parameter.kind.read(value) else { return Ok(()) };
     let cells = || chosen.cells.iter().map(|cell| &cell.cell.workload.parameters);
     let found = cells().find_map(|parameters| parameters.get(key));
     match found {
         Some(found) if cells().all(|parameters| parameters.get(key) != Some(&asked)) => {
             Err(wrong(format!(
-                "{key}={value} has no effect beside the other settings, which make it {found}; \
-                 `fslab list suites` says what it goes with"
+                "{key}={value} has no effect with the other parameters, which set it to {found}; \
+                 `fslab list suites` describes it"
             )))
         }
         _ => Ok(()),
     }
 }
 
-/// A text as TOML writes it.
+/// Text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -331,7 +335,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The run file: where it was asked for, or a scratch run that is removed when this is dropped.
+/// Run file: the given path, or a temporary file that is removed when this is dropped.
 enum Kept {
     Asked(PathBuf),
     Scratch(Scratch),
@@ -342,7 +346,7 @@ impl Kept {
         if let Some(path) = asked {
             return Ok(Self::Asked(path.into()));
         }
-        keeping::scratch(state, directory).map(Self::Scratch)
+        run_file::scratch(state, directory).map(Self::Scratch)
     }
 
     fn path(&self) -> PathBuf {
@@ -353,21 +357,21 @@ impl Kept {
     }
 }
 
-/// The sheet, and the ending it leads to.
+/// Prints the report and returns the exit status.
 fn end(
     arguments: &Bench,
     workload: &Workload<'_>,
-    ended: &Ended,
+    ended: &RunEnd,
     place: &Kept,
 ) -> Result<Exit, Failure> {
-    let Ended { tally, .. } = ended;
+    let RunEnd { tally, .. } = ended;
     if tally.interrupted {
         output::message(&match place {
             Kept::Asked(path) => format!(
-                "interrupted, and undone. Go on with: fslab run --resume {}",
+                "interrupted; changes were undone. Continue with: fslab run --resume {}",
                 path.display()
             ),
-            Kept::Scratch(..) => "interrupted, and undone".into(),
+            Kept::Scratch(..) => "interrupted; changes were undone".into(),
         });
         return Ok(Exit::Interrupted);
     }
@@ -389,8 +393,8 @@ fn end(
         }
     }
     match (tally.measured, tally.failed) {
-        (0, _) => Ok(Exit::Rig),
-        (_, 0) => Ok(Exit::Done),
+        (0, _) => Ok(Exit::Environment),
+        (_, 0) => Ok(Exit::Success),
         _ => Ok(Exit::Incomplete),
     }
 }
@@ -404,10 +408,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_quoted_so_that_toml_reads_it_back() {
+    fn quoted_text_survives_a_toml_round_trip() {
         let suites = suites::specs();
         let vocabulary =
-            model::Vocabulary { suites: &suites, recipes: &[], filesystems: &["directory"] };
+            model::KnownNames { suites: &suites, presets: &[], filesystems: &["directory"] };
         for text in ["/srv/data", "a \"quoted\" \\ path", "line\nbreak\u{7f}", "größe"] {
             let plan = format!(
                 "title = {}\n[storage]\ndirectory = \".\"\n[axes]\nworkload = [{{ suite = {} }}]",
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_and_a_part_of_a_name_are_recognized() {
+    fn misspelled_and_partial_names_are_recognized() {
         assert_eq!(near("iozon"), ["`iozone`"]);
         assert_eq!(near("oltp"), ["`oltp-8k`", "`oltp-log`"]);
         assert_eq!(near(""), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! `fslab clean`: undo what a killed run left behind.
+//! `fslab clean`: undoes the changes of a killed run.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ pub(super) fn run(state: &Path) -> Result<Exit, Failure> {
     let report = undo::clean(&RealHost, state)?;
     let mut lines = Vec::new();
     lines.extend(report.undone.iter().map(|what| format!("undone: {what}")));
-    lines.extend(report.left.iter().map(|it| format!("left alone: {}: {}", it.what, it.why)));
-    lines.extend(report.live.iter().map(|run| format!("left alone, still running: {run}")));
-    lines.extend(report.stuck.iter().map(|it| format!("could not undo {}: {}", it.what, it.why)));
-    if rig::resume::disarm(&RealHost, None)? {
-        lines.push("removed: the unit that would have gone on with a run after a boot".into());
+    lines.extend(report.skipped.iter().map(|it| format!("skipped: {}: {}", it.what, it.why)));
+    lines.extend(report.live.iter().map(|run| format!("skipped, still running: {run}")));
+    lines.extend(report.failed.iter().map(|it| format!("cannot undo {}: {}", it.what, it.why)));
+    if rig::resume::remove_unit(&RealHost, None)? {
+        lines.push("removed: the systemd unit that would have resumed a run after a reboot".into());
     }
-    lines.extend(super::keeping::clean(state));
+    lines.extend(super::run_file::clean(state));
     if lines.is_empty() {
         lines.push("nothing to undo".into());
     }
     output::lines(&lines)?;
-    match report.stuck.is_empty() {
-        true => Ok(Exit::Done),
+    match report.failed.is_empty() {
+        true => Ok(Exit::Success),
         false => Err(anyhow::anyhow!(
-            "some of it is still there; end the processes that use it and run `fslab clean` again"
+            "some changes remain; end the processes that use them and run `fslab clean` again"
         )
         .into()),
     }

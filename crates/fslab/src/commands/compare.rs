@@ -1,22 +1,22 @@
-//! `fslab compare`: what changed from one run to the next, and whether that may be said.
+//! `fslab compare`: compares runs test by test.
 //!
-//! Run files enter; [`analysis::runs`] compares them, [`report::comparison`] tells it, and the gate
-//! becomes the exit status. Published results stand beside a run, or beside each other, without a
-//! verdict ([`comparison::beside`]).
+//! Input: run files. [`analysis::runs`] compares them, [`report::comparison`] renders the result,
+//! and the gate sets the exit status. Published results are shown next to a run, or next to each
+//! other, without a test ([`comparison::side_by_side`]).
 
 use std::path::Path;
 
-use analysis::runs::{self, Chain, GateRule, GateVerdict, Metrics, Pairs};
+use analysis::runs::{self, Chain, CompareOptions, GateRule, GateVerdict, Metrics};
 use model::RunRecord;
 use report::{
     PUBLISHED_SUFFIX, TerminalOptions,
-    comparison::{self, beside::Source},
+    comparison::{self, side_by_side::Source},
 };
 
 use super::{
-    keeping::Keeping,
     published,
     report::{apart, read, write},
+    run_file::RunFilePath,
 };
 use crate::{
     cli::{Compare, ComparisonFormat},
@@ -26,18 +26,18 @@ use crate::{
 
 pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
     if compare.runs.len() < 2 {
-        return Err(Failure::usage(runs::Refused::One));
+        return Err(Failure::usage(runs::CompareError::One));
     }
     if compare.runs.iter().any(|path| is_published(path)) {
         return beside(compare);
     }
     if compare.html.is_some() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "--html is there where one side is published, such as tasks-2006@published; runs alone \
-             have --format md"
+            "--html requires published results, such as tasks-2006@published; for runs use \
+             --format md"
         )));
     }
-    let record = |path: &Path| read(&Keeping::find(path));
+    let record = |path: &Path| read(&RunFilePath::find(path));
     let records = compare.runs.iter().map(|path| record(path));
     let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
     let records: Vec<&RunRecord> = records.iter().collect();
@@ -55,31 +55,31 @@ pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
     Ok(exit(&chain))
 }
 
-/// Whether this names published results.
+/// Reports whether this is the name of published results.
 fn is_published(path: &Path) -> bool {
     path.to_str().is_some_and(|name| name.ends_with(PUBLISHED_SUFFIX))
 }
 
-/// A run beside published results, or two of these. Nothing decides, so the ending is that all is
-/// well.
+/// Side-by-side comparison of a run and published results, or of two published results. The exit
+/// status is success, because nothing is tested.
 ///
 /// # Errors
-/// When there are not two, something is asked for that needs a verdict, or nothing pairs.
+/// If there are not exactly two, an option requires a test, or no results can be paired.
 fn beside(compare: &Compare) -> Result<Exit, Failure> {
     let [first, second] = &compare.runs[..] else {
-        let text = "published results stand beside one other; give exactly two";
+        let text = "a side-by-side comparison needs exactly two arguments";
         return Err(Failure::usage(anyhow::anyhow!(text)));
     };
-    let judging = compare.gate.is_some() || compare.threshold.is_some() || compare.all;
-    if judging || compare.metric.is_some() || !compare.allow.is_empty() {
+    let judging = compare.gate.is_some() || compare.margin.is_some() || compare.all;
+    if judging || compare.metric.is_some() || !compare.allow_differences.is_empty() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "beside published results nothing is judged and the metrics are those that were \
-             printed; leave out --gate, --threshold, --metric, --all, and --allow"
+            "published results are compared without tests, by the metrics that were printed; \
+             remove --gate, --margin, --metric, --all, and --allow-differences"
         )));
     }
     let run = |path: &Path| match is_published(path) {
         true => Ok(None),
-        false => read(&Keeping::find(path)).map(Some),
+        false => read(&RunFilePath::find(path)).map(Some),
     };
     let records = [run(first)?, run(second)?];
     let source = |path: &Path, record: &'_ Option<RunRecord>| match record {
@@ -93,24 +93,24 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
     let side = |at: usize| match (&records[at], sets[at]) {
         (Some(record), _) => Ok(Source::Run(record)),
         (None, Some(set)) => Ok(Source::Published(set)),
-        (None, None) => Err(Failure::usage(runs::Refused::One)),
+        (None, None) => Err(Failure::usage(runs::CompareError::One)),
     };
-    let found = comparison::beside::beside(side(0)?, side(1)?, &compare.pair);
+    let found = comparison::side_by_side::side_by_side(side(0)?, side(1)?, &compare.pair);
     let found = found.map_err(Failure::usage)?;
     if let Some(path) = &compare.html {
         for run in compare.runs.iter().filter(|path| !is_published(path)) {
-            apart(path, &Keeping::find(run))?;
+            apart(path, &RunFilePath::find(run))?;
         }
         write(path, found.html().as_bytes())?;
         output::message(&format!("comparison {}", path.display()));
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     match compare.format {
         Some(ComparisonFormat::Md) => output::result(&found.markdown())?,
         Some(ComparisonFormat::Json) => output::json(&found.json())?,
         None => show(|options| found.terminal(options))?,
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
 /// Prints tables for the terminal.
@@ -119,29 +119,29 @@ fn show(tables: impl Fn(&TerminalOptions) -> String) -> std::io::Result<()> {
     output::styled(&output::legible(tables(&TerminalOptions { width, color, detail: false })))
 }
 
-/// What was asked for.
-fn pairs(compare: &Compare) -> Pairs {
+/// Options of the comparison.
+fn pairs(compare: &Compare) -> CompareOptions {
     let metrics = match compare.metric {
         Some(metric) => Metrics::One(metric),
         None if compare.all => Metrics::All,
         None => Metrics::Primary,
     };
-    let rule = |threshold| GateRule { threshold, strict: compare.strict };
-    Pairs {
+    let rule = |margin| GateRule { margin, strict: compare.strict };
+    CompareOptions {
         rename: compare.pair.clone(),
         metrics,
-        threshold: compare.threshold,
-        allow: compare.allow.clone(),
+        margin: compare.margin,
+        allow: compare.allow_differences.clone(),
         gate: compare.gate.map(rule),
     }
 }
 
-/// The ending that the gate leads to; without one all is well.
+/// Exit status of the gate; success without one.
 fn exit(chain: &Chain) -> Exit {
     match chain.gate.as_ref().map(|gate| gate.verdict) {
-        None | Some(GateVerdict::Passed) => Exit::Done,
-        Some(GateVerdict::Failed) => Exit::No,
-        Some(GateVerdict::Undecided) => Exit::Undecided,
-        Some(GateVerdict::Refused) => Exit::Usage,
+        None | Some(GateVerdict::Passed) => Exit::Success,
+        Some(GateVerdict::Failed) => Exit::DifferenceFound,
+        Some(GateVerdict::Inconclusive) => Exit::Inconclusive,
+        Some(GateVerdict::NotComparable) => Exit::Usage,
     }
 }

@@ -1,4 +1,4 @@
-//! `fslab demo`: the shortest way to a real result.
+//! `fslab demo`: benchmarks the filesystems of this machine.
 
 mod sizes;
 
@@ -15,7 +15,7 @@ use model::GuestKind;
 use super::{
     guest,
     run::{self, Finished, Measured},
-    session,
+    run_setup, signals,
 };
 use crate::{
     cli::{Changes, Demo, Run},
@@ -23,19 +23,20 @@ use crate::{
     output,
 };
 
-/// The filesystems of this kernel on image files.
+/// Filesystems of this kernel on image files.
 const NATIVE: &str = "demo";
-/// The filesystem of the current directory, as it is.
+/// Filesystem of the current directory.
 const DIRECTORY: &str = "demo-directory";
 /// Nine filesystems in a guest.
 const GUEST: &str = "demo-guest";
 
-/// Times of this machine, then instructions of a guest: numbers that are never in one table, so
-/// that there are two runs, on one page.
+/// Times on this machine, then instructions of a guest. The two are never in one table, so there
+/// are two runs on one page.
 pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
-    let interrupt = session::listen()?;
-    let kind = demo.guest.unwrap_or(GuestKind::Counted);
-    let possible = guest::possible(kind, demo.kernel.first().map(String::as_str), &interrupt);
+    let interrupt = signals::handle_signals()?;
+    let kind = demo.guest.unwrap_or(GuestKind::Icount);
+    let possible =
+        guest::check_available(kind, demo.kernel.first().map(String::as_str), &interrupt);
     if demo.guest.is_some() {
         possible?;
         let part = part(demo, GUEST, Some(kind), demo.output.clone());
@@ -46,13 +47,13 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     if !root {
         say(
             demo,
-            "not root: the filesystem of this directory is measured as it is, without emptying all \
-             caches and\nwithout the counters of its device; `sudo fslab demo` formats and mounts \
-             the filesystems of this kernel\non image files",
+            "not root: the filesystem of this directory is measured as mounted, without dropping \
+             all caches and\nwithout device counters; `sudo fslab demo` formats and mounts the \
+             filesystems of this kernel\non image files",
         );
     }
     let mut first = part(demo, native, None, demo.output.clone());
-    let place = if root { session::IMAGE_DIRECTORY } else { "." };
+    let place = if root { run_setup::IMAGE_DIRECTORY } else { "." };
     match sizes::Speed::measure(Path::new(place)) {
         Ok(speed) => first.changes.set = speed.settings(root),
         Err(error) => tracing::warn!("the demo has its default sizes: {place}: {error}"),
@@ -60,8 +61,8 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     let mut second = part(demo, GUEST, Some(kind), first.output.as_deref().map(beside));
     second.view.html = demo.view.html.as_deref().map(beside);
     if possible.is_ok() {
-        // Not found out after minutes.
-        second.output.as_deref().map_or(Ok(()), session::free)?;
+        // Checked first, not after minutes.
+        second.output.as_deref().map_or(Ok(()), run_setup::check_new_file)?;
     }
     let measured = run::measure(&interrupt, &first, state)?;
     let Measured::Run(native) = measured else { return ended(measured, None) };
@@ -69,13 +70,13 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         _ if interrupt.load(Ordering::Relaxed) => None,
         Ok(()) => in_guest(demo, &interrupt, &second, state),
         Err(why) => {
-            say(demo, &format!("nine filesystems are not measured in a guest:\n{}", why.text()));
+            say(demo, &format!("nine filesystems are not measured in a guest:\n{}", why.message()));
             None
         }
     };
     match in_guest {
         Some(measured @ Measured::Run(_)) => ended(measured, Some(*native)),
-        // What was measured before is kept, and shown.
+        // The results of the first part are stored and shown.
         Some(Measured::Early(exit)) => {
             run::show(&[&native])?;
             Ok(exit)
@@ -84,7 +85,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// The second part. If it fails, the first one counts alone.
+/// Second part. If it fails, the first one is reported alone.
 fn in_guest(
     demo: &Demo,
     interrupt: &Arc<AtomicBool>,
@@ -94,13 +95,13 @@ fn in_guest(
     match run::measure(interrupt, part, state) {
         Ok(measured) => Some(measured),
         Err(why) => {
-            say(demo, &format!("not measured in a guest: {}", why.text()));
+            say(demo, &format!("not measured in a guest: {}", why.message()));
             None
         }
     }
 }
 
-/// Shows what was measured, the earlier part first; the less good ending is that of the demo.
+/// Prints the results, those of the first part first, and returns the worse exit status.
 fn ended(measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
     let finished = match measured {
         Measured::Early(exit) => return Ok(exit),
@@ -111,10 +112,10 @@ fn ended(measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure>
         return Ok(finished.exit());
     };
     run::show(&[&earlier, &finished])?;
-    Ok(if earlier.exit() == Exit::Done { finished.exit() } else { earlier.exit() })
+    Ok(if earlier.exit() == Exit::Success { finished.exit() } else { earlier.exit() })
 }
 
-/// A run of a built-in plan as it is.
+/// Run of a built-in plan without overrides.
 fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBuf>) -> Run {
     let kernel = if guest.is_some() { demo.kernel.clone() } else { Vec::new() };
     Run {
@@ -125,20 +126,20 @@ fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBu
             set: Vec::new(),
             guest,
             kernel,
-            filesystems: None,
+            catalog: None,
         },
         output: Some(output.unwrap_or_else(|| run::free_name("fslab-demo"))),
         resume: None,
-        destroy: Vec::new(),
+        overwrite_device: Vec::new(),
         reboot: false,
-        without_reboot: false,
+        no_reboot: false,
         fail_fast: false,
         pilot: false,
         view: demo.view.clone(),
     }
 }
 
-/// The same file of what is measured in a guest: beside `demo.fslab` it is `demo-guest.fslab`.
+/// Path of the guest results: `demo-guest.fslab` next to `demo.fslab`.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_owned();
     name.push("-guest");
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_stand_beside_each_other() {
+    fn the_guest_file_is_next_to_the_run_file() {
         let named = |file: &str| beside(Path::new(file)).display().to_string();
         assert_eq!(
             named("fslab-demo-2026-11-22-101500.fslab"),

@@ -1,25 +1,25 @@
-//! `fslab docs`: the reference pages, from the tables the program itself reads.
+//! `fslab docs`: writes the reference pages from the tables that the program uses.
 
 use std::{fs, path::Path};
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use model::{metric, plan::KEYS, warning::Warning};
-use rig::Catalogue;
+use rig::Catalog;
 
 use crate::{
     cli::{Arguments, Docs},
     exit::{Exit, Failure},
     output,
-    plans::READY,
+    plans::BUILTIN_PLANS,
 };
 
-/// Every page: file name and text.
+/// All pages: file name and text.
 fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("commands.md", commands()),
         ("exit-status.md", exit_status()),
-        ("factors.md", factors()),
+        ("settings.md", settings()),
         ("filesystems.md", filesystems()),
         ("metrics.md", metrics()),
         ("plan.md", plan()),
@@ -43,11 +43,11 @@ pub(super) fn run(docs: &Docs) -> Result<Exit, Failure> {
         }
     }
     if stale.is_empty() {
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     let pages = stale.join(", ");
-    output::message(&format!("not in step with the program: {pages}; run `make docs`"));
-    Ok(Exit::No)
+    output::message(&format!("outdated: {pages}; run `make docs`"));
+    Ok(Exit::DifferenceFound)
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
@@ -80,7 +80,7 @@ fn commands() -> String {
     page("Commands", &body)
 }
 
-/// The section of a command, and those of its own commands.
+/// Section of a command, followed by its subcommands.
 fn sections(command: &mut Command, above: &str, body: &mut String) {
     let name = format!("{above} {}", command.get_name());
     body.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", plain(command)));
@@ -90,7 +90,7 @@ fn sections(command: &mut Command, above: &str, body: &mut String) {
     }
 }
 
-/// Help without trailing blanks, which clap leaves in wrapped lines.
+/// Help without the trailing spaces that clap leaves in wrapped lines.
 fn plain(command: &mut Command) -> String {
     let help = command.render_long_help().to_string();
     help.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -101,62 +101,57 @@ fn exit_status() -> String {
     for (_, status, meaning) in Exit::ALL {
         body.push_str(&row(&[&status.to_string(), meaning]));
     }
-    body.push_str(
-        "\nA reader of stdout that goes away (`fslab list metrics | head`) is no error.\n",
-    );
+    body.push_str("\nA closed stdout (`fslab list metrics | head`) is not an error.\n");
     page("Exit status", &body)
 }
 
-fn factors() -> String {
+fn settings() -> String {
     let mut body = String::from(
-        "Settings of the machine that a plan may vary, each a key of `[axes]` with a list of \
-         values, or of one workload. `fslab list factors` says which of them this machine has, and \
-         `fslab show PLAN` what a plan would write.\n\n\
-         Each is set before mkfs, read back, and undone after the check, so that every number of a \
-         trial, the times of mkfs and fsck included, was measured under it. A run that is killed \
-         leaves them to `fslab clean`. What the kernel refuses or rounds is a warning \
-         (`W-READBACK`), and what is brought about by other means is one, too (`W-STANDIN`). \
-         What a setting reads as is a fact of the trial: `factor.read_ahead.sda`. All need \
-         root.\n\n",
+        "System settings that a plan may vary. Each is a key of `[axes]` with a list of values, or \
+         of one workload. `fslab list settings` shows which of them this machine supports, and \
+         `fslab show PLAN` the values that a plan would write.\n\nEach setting is written before \
+         mkfs, read back, and undone after fsck, so that it applies to all results of a trial, \
+         including the times of mkfs and fsck. After a kill, `fslab clean` undoes it. fslab warns \
+         if the kernel rejects or rounds a value (`setting-not-applied`), and if it emulates a \
+         setting (`setting-emulated`). The value read back is a fact of the trial, such as \
+         `setting.read_ahead.sda`. All settings require root.\n\n",
     );
-    body.push_str(&header(&["factor", "takes", "what it does"]));
+    body.push_str(&header(&["setting", "takes", "meaning"]));
     for (name, takes, doc) in rig::settings() {
         body.push_str(&row(&[name, &takes, doc]));
     }
     body.push_str(
-        "\n## Devices\n\nThe stack of an image is its loop device and the disk that holds the \
-         file; that of a volume is the volume and the disks below. The scheduler, reading ahead, \
-         and the depth of queues are set on all of it, also on a disk that others use. A device \
-         that hands requests down without a queue of its own is left out. `write_cache` is set on \
-         the devices of the run only, not on a disk below an image or a partition: others rely on \
-         their flushes. A directory has no devices to set.\n\n\
-         `cfq`, `noop`, and `deadline` stand for `bfq`, `none`, and `mq-deadline` where the kernel \
-         has not got them.\n\n\
-         ## Speed\n\nWith cpufreq, the lowest and the highest frequency of each policy become the \
-         share of its `cpuinfo_max_freq`, or the nearest there is. Without it, a control group \
-         gives this process and its programs a share of the time: 5 ms of each 10 ms for `50%`, \
-         times the workers of the phase, up to the processors there are. Threads of the kernel \
-         are not held back, so filesystems that leave work to them look better than on a slow \
-         processor. `100%` then needs nothing.\n\n\
-         ## Processors\n\nThe highest numbers go offline first; many machines number the second \
-         threads of their cores last. Tasks and interrupts that were bound to a processor stay \
-         where they were moved when it comes back.\n",
+        "\n## Devices\n\nThe device stack of an image is its loop device and the disk with the \
+         image file; that of a volume is the volume and the disks below. The scheduler, \
+         read-ahead, and the request-queue size are set on all of them, even on a disk with other \
+         users. Devices without a request queue are skipped. `write_cache` is set on the devices \
+         of the run only, not on a disk below an image or a partition, because other users depend \
+         on its flushes. A directory has no devices to set.\n\n`cfq`, `noop`, and `deadline` mean \
+         `bfq`, `none`, and `mq-deadline` if the kernel does not have them.\n\n## CPU \
+         speed\n\nWith cpufreq, the minimum and maximum frequency of each policy are set to the \
+         percentage of its `cpuinfo_max_freq`, or to the nearest supported frequency. Without \
+         cpufreq, a control group limits the CPU time of this process and its programs: 5 ms of \
+         each 10 ms for `50%`, times the workers of the phase, up to the number of CPUs. Kernel \
+         threads are not limited, so filesystems that use them look better than on a slow CPU. \
+         `100%` then needs no write.\n\n## Online CPUs\n\nThe highest numbers go offline first; \
+         many machines number the second threads of their cores last. Tasks and interrupts bound \
+         to an offline CPU are moved, and are not moved back when it comes online.\n",
     );
-    page("Factors", &body)
+    page("Settings", &body)
 }
 
 fn filesystems() -> String {
     let mut body = String::from(
-        "`fslab list filesystems` says which of them can be measured here. `--filesystems FILE` \
-         adds others in the format of `crates/rig/filesystems.toml`.\n\n",
+        "`fslab list filesystems` shows which of them can be measured here. `--catalog FILE` adds \
+         others in the format of `crates/rig/filesystems.toml`.\n\n",
     );
-    body.push_str(&header(&["name", "what it is", "mkfs", "least size", "in mainline", "source"]));
-    let catalogue = Catalogue::embedded();
-    for filesystem in catalogue.all() {
+    body.push_str(&header(&["name", "title", "mkfs", "minimum size", "in mainline", "source"]));
+    let catalog = Catalog::embedded();
+    for filesystem in catalog.all() {
         let mkfs = format!("`{}`", filesystem.mkfs.join(" "));
         let mkfs = if filesystem.mkfs.is_empty() { "none" } else { &mkfs };
         let kernels = filesystem.kernel.describe();
-        let least = filesystem.min.to_string();
+        let least = filesystem.min_size.to_string();
         let (name, title, source) = (&filesystem.name, &filesystem.title, &filesystem.source);
         body.push_str(&row(&[name, title, mkfs, &least, &kernels, source]));
     }
@@ -166,7 +161,7 @@ fn filesystems() -> String {
 fn metrics() -> String {
     let mut body = header(&["name", "base unit", "direction", "meaning"]);
     for metric in metric::ALL {
-        let (unit, better) = (metric.unit.name(), metric.better.words());
+        let (unit, better) = (metric.unit.name(), metric.better.label());
         body.push_str(&row(&[metric.name, unit, better, metric.meaning]));
     }
     page("Metrics", &body)
@@ -174,9 +169,9 @@ fn metrics() -> String {
 
 fn plan() -> String {
     let mut body = String::from(
-        "A plan is TOML. Sizes are texts with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` \
-         means the same); `\"4KB\"` is refused, since people mean two things by it. A list of \
-         values of a suite's parameter is swept. A plan has at most 256 KiB and 10,000 cells.\n",
+        "A plan is TOML. Sizes are strings with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` is \
+         the same); `\"4KB\"` is rejected because it is ambiguous. A list of values for a suite \
+         parameter is swept. The maximum is 256 KiB and 10,000 cells.\n",
     );
     for (table, title) in [
         ("", "Top"),
@@ -191,8 +186,8 @@ fn plan() -> String {
             body.push_str(&row(&[key.key, key.takes, key.default, key.doc]));
         }
     }
-    body.push_str("\n## Ready plans\n");
-    for ready in READY {
+    body.push_str("\n## Built-in plans\n");
+    for ready in BUILTIN_PLANS {
         body.push_str(&format!("\n### {}\n\n```toml\n{}```\n", ready.name, ready.text));
     }
     page("Plans", &body)
@@ -200,18 +195,17 @@ fn plan() -> String {
 
 fn run_file() -> String {
     let body = format!(
-        "A run is one SQLite file. `sqlite3`, DuckDB and pandas open it:\n\n\
-         ```sh\nsqlite3 RUN.fslab \"SELECT filesystem, phase, avg(value) FROM result \
-         WHERE metric = 'throughput' GROUP BY 1, 2\"\n```\n\n\
-         ## Tables\n\n```sql\n{}```\n\n\
-         ## Histograms\n\n\
-         `histogram.counts` holds LEB128 varints: format (1), count, sum (low, then high 64 bits), \
-         min, max, then for each counter that is not zero the distance to the previous such index \
-         and its count. Values are nanoseconds. A value below 128 has an index of its own; above, \
-         with e = floor(log2 v) - 7, the index is ((e + 1) << 7) | ((v >> e) & 127).\n",
+        "A run file is one SQLite database. `sqlite3`, DuckDB, and pandas can read \
+         it:\n\n```sh\nsqlite3 RUN.fslab \"SELECT filesystem, phase, avg(value) FROM result WHERE \
+         metric = 'throughput' GROUP BY 1, 2\"\n```\n\n## Tables\n\n```sql\n{}```\n\n## \
+         Histograms\n\n`histogram.counts` contains LEB128 varints: format (1), count, sum (low, \
+         then high 64 bits), min, max, then for each nonzero counter the distance to the previous \
+         index and the count. Values are nanoseconds. A value below 128 is its own index; for \
+         larger values v, with e = floor(log2 v) - 7, the index is ((e + 1) << 7) | ((v >> e) & \
+         127).\n",
         store::SCHEMA_SQL
     );
-    page("The run file", &body)
+    page("Run file", &body)
 }
 
 fn suites() -> String {
@@ -234,18 +228,18 @@ fn suites() -> String {
 
 fn workloads() -> String {
     let mut body = String::from(
-        "A workload with a name is a point of a suite. A plan names it alone, or in a table that \
-         changes some of its parameters; lists of values are swept:\n\n\
-         ```toml\n[axes]\nworkload = [\"randread-4k\", { recipe = \"oltp-8k\", file = \"4GiB\", \
-         workers = [1, 4] }]\n```\n\n\
-         The name is a heading and no part of the work: the same parameters written out are the \
-         same cell. What differs from the recipe stands beside its name.\n",
+        "A preset is a named workload: a suite with parameters. A plan contains its name, or a \
+         table that overrides some of its parameters; lists of values are \
+         swept:\n\n```toml\n[axes]\nworkload = [\"randread-4k\", { preset = \"oltp-8k\", file_size \
+         = \"4GiB\", workers = [1, 4] }]\n```\n\nThe name is a heading and not part of the \
+         workload: the same parameters without the name define the same cell. Reports show \
+         overridden parameters next to the name.\n",
     );
-    for recipe in suites::recipes() {
-        let (name, point) = (&recipe.name, &recipe.point);
+    for preset in suites::presets() {
+        let (name, point) = (&preset.name, &preset.workload);
         body.push_str(&format!(
             "\n## {name}\n\n{}\n\nSource: {}.\n\n",
-            recipe.title, recipe.source
+            preset.title, preset.source
         ));
         let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
         let own = point.parameters.iter().filter(|(name, value)| {
@@ -259,13 +253,13 @@ fn workloads() -> String {
 
 fn warnings() -> String {
     let mut body = String::from(
-        "A warning stands at the number it qualifies. *No claim*: nothing is concluded from the \
-         number.\n\n",
+        "A warning is shown with the value it qualifies. No finding uses a value with a *blocking* \
+         warning.\n\n",
     );
-    body.push_str(&header(&["code", "effect", "for instance", "cure"]));
+    body.push_str(&header(&["code", "severity", "example", "hint"]));
     for warning in Warning::examples() {
         let message = warning.message();
-        body.push_str(&row(&[warning.code(), warning.level().name(), &message, warning.cure()]));
+        body.push_str(&row(&[warning.code(), warning.severity().name(), &message, warning.hint()]));
     }
     page("Warnings", &body)
 }

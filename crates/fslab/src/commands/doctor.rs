@@ -1,7 +1,7 @@
-//! `fslab doctor`: what this machine can measure, and what is in the way.
+//! `fslab doctor`: checks what this machine can measure and what is missing.
 
 use model::Bytes;
-use rig::{Availability, Catalogue, Host, RealHost, layers::abilities};
+use rig::{Availability, Catalog, Host, RealHost, layers::layer_support};
 
 use crate::{
     exit::{Exit, Failure},
@@ -11,52 +11,51 @@ use crate::{
 pub(super) fn run() -> Result<Exit, Failure> {
     let root = RealHost.is_root();
     let facts = rig::probe::machine(&RealHost);
-    let fact = |name: &str| facts.get(name).unwrap_or("not told").to_owned();
+    let fact = |name: &str| facts.get(name).unwrap_or("not available").to_owned();
     let clock = engine::clock();
-    let ceiling = engine::write_ceiling(Bytes::kib(4))?;
+    let ceiling = engine::write_generator_limit(Bytes::kib(4))?;
     let mut lines = vec![
         format!("program     {}", super::version::program()),
         format!("kernel      Linux {}", fact("kernel.release")),
-        format!("processor   {} × {}", fact("cpu.count"), fact("cpu.model")),
+        format!("CPU         {} × {}", fact("cpu.count"), fact("cpu.model")),
         format!(
-            "cgroups     {} (storage.memory needs one with the memory controller)",
+            "cgroups     {} (storage.memory_limit needs one with the memory controller)",
             fact("host.cgroup")
         ),
         match root {
-            true => "user        root: filesystems can be made and mounted".to_owned(),
+            true => "user        root: filesystems can be created and mounted".to_owned(),
             false => "user        not root: only directories can be measured; use sudo".to_owned(),
         },
         format!(
-            "clock       {}: {} ns to read, steps of {} ns",
+            "clock       {}: {} ns per read, resolution {} ns",
             fact("clock.source"),
             clock.cost.0,
             clock.resolution.0
         ),
         format!(
-            "generator   {:.0} ns per operation on the null engine, one worker; nothing can be \
-             measured faster",
+            "generator   {:.0} ns per operation on the null engine with one worker, the lower \
+             bound of all results",
             ceiling.nanos_per_op()
         ),
     ];
-    lines.extend(super::factors::missing(&RealHost));
+    lines.extend(super::settings::missing(&RealHost));
     lines.extend(layers());
     lines.extend(super::guest::summary());
     lines.push(String::new());
-    let filesystems = super::list::filesystems(&Catalogue::embedded());
+    let filesystems = super::list::filesystems(&Catalog::embedded());
     lines.extend(filesystems.lines().map(str::to_owned));
     output::lines(&lines)?;
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// What can stand between devices and a filesystem here, and what would help; kinds that lack the
-/// same share a line.
+/// Support of stacked block devices, with hints; kinds with the same reason share a line.
 fn layers() -> Vec<String> {
     let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<String>)>::new());
-    for (name, availability) in abilities(&RealHost) {
+    for (name, availability) in layer_support(&RealHost) {
         match availability {
             Availability::Usable { .. } => usable.push(name),
-            Availability::Missing { reason, cure } => {
-                let why = format!("{reason}; {cure}");
+            Availability::Missing { reason, hint, .. } => {
+                let why = format!("{reason}; {hint}");
                 match missing.iter_mut().find(|(known, _)| *known == why) {
                     Some((_, names)) => names.push(name),
                     None => missing.push((why, vec![name])),

@@ -1,11 +1,11 @@
-//! `fslab explain`: which questions a run answers, and what is missing for the others.
+//! `fslab explain`: lists findings of a run and the reasons for withheld findings.
 //!
-//! A run file and words enter; [`report::explain()`] finds and lays out the questions. A run that
-//! is still going on is read as it stands.
+//! Input: a run file and filter words; [`report::explain()`] selects and renders the questions.
+//! Unfinished runs are supported.
 
 use report::{TerminalOptions, View};
 
-use super::{keeping::Keeping, report::read};
+use super::{report::read, run_file::RunFilePath};
 use crate::{
     cli::{Explain, ExplanationFormat},
     exit::{Exit, Failure},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Explain) -> Result<Exit, Failure> {
-    let record = read(&Keeping::find(&arguments.run))?;
+    let record = read(&RunFilePath::find(&arguments.run))?;
     let view = View::new(&record);
     let explanation = report::explain(&view, &arguments.words).map_err(Failure::usage)?;
     match arguments.format {
@@ -24,5 +24,5 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Failure> {
             output::styled(&output::legible(explanation.terminal(&options)))?;
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }

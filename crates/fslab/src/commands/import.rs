@@ -1,6 +1,6 @@
-//! `fslab import`: records of another program become a run file.
+//! `fslab import`: converts results of another benchmark to a run file.
 //!
-//! What the records mean is decided in [`report::bonnie`]; here files are read and written.
+//! [`report::bonnie`] parses the records; this module reads and writes files.
 
 use std::{
     io,
@@ -15,15 +15,15 @@ use sys::whole::Fresh;
 
 use crate::{
     cli::Import,
-    conductor::now_unix,
     exit::{Exit, Failure},
     output,
+    runner::now_unix,
 };
 
-/// Bytes of the longest file, which has 3,000 records.
+/// Maximum file size; 3,000 records fit.
 const LONGEST: u64 = 1 << 20;
 
-/// In place of a file: stdin.
+/// File name for stdin.
 const STDIN: &str = "-";
 
 pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
@@ -54,11 +54,11 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
         path.display(),
         path.display()
     ));
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// The text of a file, or of stdin. Records are text in any of the encodings that agree with ASCII;
-/// what is none of it is kept out of the run by the reader.
+/// Text of a file, or of stdin, in any encoding that extends ASCII. The parser ignores all other
+/// bytes.
 fn text(file: &Path) -> Result<String, Failure> {
     let bytes = match file.to_str() {
         Some(STDIN) => sys::input::of(io::stdin().lock(), LONGEST),
@@ -74,26 +74,27 @@ fn shown(file: &Path) -> String {
     if file == Path::new(STDIN) { "stdin".into() } else { file.display().to_string() }
 }
 
-/// A mistake in a file, and what can be read.
+/// Parse error of a file, with the supported formats.
 fn refused(file: &Path, error: ReadError) -> Failure {
     let whole = matches!(error, ReadError::Line { .. } | ReadError::Empty);
-    let cure = match whole {
+    let hint = match whole {
         true => {
-            "; fslab imports CSV of bonnie++ 1.03, 1.96, 1.97, 1.98, and 2.00, one record a line"
+            "; fslab imports CSV of bonnie++ 1.03, 1.96, 1.97, 1.98, and 2.00, one record per line"
         }
         false => "",
     };
-    Failure::usage(anyhow::anyhow!("{}: {error}{cure}", shown(file)))
+    Failure::usage(anyhow::anyhow!("{}: {error}{hint}", shown(file)))
 }
 
-/// Gives records the names that were asked for.
+/// Assigns the given names to the records.
 fn name(records: &mut [Record], names: &[String]) -> Result<(), Failure> {
     if names.is_empty() {
         return Ok(());
     }
     if names.len() != records.len() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "there are {} records and {} names; give --names one for each, in their order",
+            "there are {} records, but {} names; use --names with one name per record, in their \
+             order",
             records.len(),
             names.len()
         )));
@@ -104,7 +105,7 @@ fn name(records: &mut [Record], names: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The run file: as asked for, or beside the first file.
+/// Run file: the given path, or next to the first file.
 fn place(arguments: &Import) -> PathBuf {
     match (&arguments.output, arguments.files.first()) {
         (Some(path), _) => path.clone(),
@@ -113,18 +114,18 @@ fn place(arguments: &Import) -> PathBuf {
     }
 }
 
-/// Writes the run, which gets its name when it is complete.
+/// Writes the run under a temporary name and renames it when it is complete.
 fn keep(path: &Path, run: &RunRecord, now: Nanos) -> Result<(), Failure> {
     let there = || {
         Failure::usage(anyhow::anyhow!(
-            "{} exists already; name another file with -o",
+            "{} already exists; use another file with -o",
             path.display()
         ))
     };
     if path.symlink_metadata().is_ok() {
         return Err(there());
     }
-    let making = || format!("making {}", path.display());
+    let making = || format!("creating {}", path.display());
     let part = Fresh::name(path).with_context(making)?;
     let mut store = Store::create(&part, &run.info, &run.cells, &run.environment, &run.warnings)?;
     let made = Fresh::adopt(part, path).with_context(making)?;

@@ -1,48 +1,48 @@
-//! `fslab list`: what there is.
+//! `fslab list`: lists everything that plans and commands can name.
 
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Table, presets};
 use model::{metric, warning::Warning, workload::ParameterSpec};
 use report::{ChartKind, PUBLISHED};
-use rig::{Availability, Catalogue, RealHost};
+use rig::{Availability, Catalog, RealHost};
 
 use crate::{
     cli::{List, Listed},
     exit::{Exit, Failure},
     output,
-    plans::READY,
+    plans::BUILTIN_PLANS,
 };
 
 pub(super) fn run(list: &List) -> Result<Exit, Failure> {
-    let catalogue = super::catalogue(list.filesystems.as_deref())?;
-    let text = match list.what {
-        Listed::Filesystems => filesystems(&catalogue),
+    let catalog = super::catalog(list.catalog.as_deref())?;
+    let text = match list.kind {
+        Listed::Filesystems => filesystems(&catalog),
         Listed::Suites => suites(),
         Listed::Workloads => workloads(),
         Listed::Plans => plans(),
-        Listed::Factors => super::factors::table(&RealHost),
+        Listed::Settings => super::settings::table(&RealHost),
         Listed::Metrics => metrics(),
         Listed::Warnings => warnings(),
         Listed::Published => published(),
         Listed::Charts => charts(),
-        Listed::Views => views(),
+        Listed::Studies => views(),
     };
     output::result(&text)?;
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Each filesystem: usable here, or why not and what would help.
-pub(super) fn filesystems(catalogue: &Catalogue) -> String {
+/// Filesystems: available here, or the reason and a hint.
+pub(super) fn filesystems(catalog: &Catalog) -> String {
     let host = RealHost;
-    let mut table = table(&["filesystem", "here", "least size", "what it is, or what would help"]);
-    for filesystem in catalogue.all() {
-        let (here, words) = match catalogue.availability(filesystem, &host) {
+    let mut table = table(&["filesystem", "here", "minimum size", "title, or hint"]);
+    for filesystem in catalog.all() {
+        let (here, words) = match catalog.availability(filesystem, &host) {
             Availability::Usable { version } => {
                 let version = version.map(|version| format!(" ({version})")).unwrap_or_default();
                 ("yes", format!("{}{version}", filesystem.title))
             }
-            Availability::Missing { reason, cure } => ("no", format!("{reason}; {cure}")),
+            Availability::Missing { reason, hint, .. } => ("no", format!("{reason}; {hint}")),
         };
-        let least = filesystem.min.to_string();
+        let least = filesystem.min_size.to_string();
         table.add_row([filesystem.name.as_str(), here, &least, &words].map(Cell::new));
     }
     table.to_string()
@@ -63,17 +63,17 @@ fn suites() -> String {
 }
 
 fn workloads() -> String {
-    let mut table = table(&["workload", "suite", "what it stands for", "source"]);
-    for recipe in suites::recipes() {
-        let (name, suite) = (recipe.name.as_str(), recipe.point.suite.as_str());
-        table.add_row([name, suite, &recipe.title, &recipe.source].map(Cell::new));
+    let mut table = table(&["workload", "suite", "title", "source"]);
+    for preset in suites::presets() {
+        let (name, suite) = (preset.name.as_str(), preset.workload.suite.as_str());
+        table.add_row([name, suite, &preset.title, &preset.source].map(Cell::new));
     }
     table.to_string()
 }
 
 fn plans() -> String {
-    let mut table = table(&["plan", "what it asks"]);
-    for ready in READY {
+    let mut table = table(&["plan", "question"]);
+    for ready in BUILTIN_PLANS {
         let title = ready.text.lines().find_map(|line| line.strip_prefix("title = "));
         let title = title.unwrap_or_default().trim_matches('"');
         table.add_row([ready.name, title].map(Cell::new));
@@ -84,33 +84,32 @@ fn plans() -> String {
 fn metrics() -> String {
     let mut table = table(&["metric", "unit", "direction", "meaning"]);
     for row in metric::ALL {
-        table.add_row([row.name, row.unit.name(), row.better.words(), row.meaning].map(Cell::new));
+        table.add_row([row.name, row.unit.name(), row.better.label(), row.meaning].map(Cell::new));
     }
     table.to_string()
 }
 
 fn warnings() -> String {
-    let mut table = table(&["code", "effect", "for instance", "cure"]);
+    let mut table = table(&["code", "severity", "example", "hint"]);
     for warning in Warning::examples() {
-        let (code, level) = (warning.code(), warning.level().name());
-        table.add_row([code, level, &warning.message(), warning.cure()].map(Cell::new));
+        let (code, severity) = (warning.code(), warning.severity().name());
+        table.add_row([code, severity, &warning.message(), warning.hint()].map(Cell::new));
     }
     table.to_string()
 }
 
-/// Each kind of chart with the question it answers.
+/// Chart kinds with the question that each answers.
 fn charts() -> String {
-    let mut table = table(&["chart", "the question it answers, and how"]);
+    let mut table = table(&["chart", "content"]);
     for kind in ChartKind::ALL {
-        table.add_row([kind.name(), kind.what()].map(Cell::new));
+        table.add_row([kind.name(), kind.description()].map(Cell::new));
     }
     table.to_string()
 }
 
-/// Each view with what it shows; ready plans have the names of their views.
+/// Studies with their content; built-in plans have the names of their studies.
 fn views() -> String {
-    let mut table =
-        table(&["view", "what the report then shows first, from the numbers of the run"]);
+    let mut table = table(&["study", "tables and charts that come first in the report"]);
     for (name, holds) in report::views() {
         table.add_row([name, holds].map(Cell::new));
     }
@@ -118,20 +117,18 @@ fn views() -> String {
 }
 
 fn published() -> String {
-    let mut table = table(&["name", "suite", "numbers", "article", "what each number is", "for"]);
+    let mut table = table(&["name", "suite", "numbers", "article", "content", "for"]);
     for set in PUBLISHED {
         let article = format!("{}, {}", set.article, set.author);
         let (name, numbers, uses) = (set.full_name(), set.numbers().to_string(), set.uses());
         let cells = [name.as_str(), set.suite, &numbers, &article, set.summary, &uses];
         table.add_row(cells.map(Cell::new));
     }
-    // Names are there to be copied.
-    if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::ContentWidth);
-    }
     table.to_string()
 }
 
+/// Table without borders. Its first column contains names, which are not wrapped so that they can
+/// be copied to the command line.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -139,5 +136,8 @@ pub(super) fn table(header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(output::width()).unwrap_or(100))
         .set_header(header);
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
     table
 }

@@ -1,5 +1,5 @@
-//! `fslab loadfile`: what a load file holds, and our own as a file. And the load files of a plan,
-//! looked at before anything is formatted for them.
+//! `fslab loadfile`: summarizes or writes a loadfile. Also checks the loadfiles of a plan before
+//! anything is formatted.
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
@@ -17,23 +17,24 @@ use crate::{
     cli::Loadfile,
     exit::{Exit, Failure},
     output,
-    plans::Chosen,
+    plans::ResolvedPlan,
 };
 
-/// What the load files of a plan hold, each once; our own is made for it with the seed 0.
+/// Environment facts about the distinct loadfiles of a plan. The built-in loadfile is generated
+/// with seed 0.
 ///
 /// # Errors
-/// When one cannot be read or replayed.
-pub(super) fn of(chosen: &Chosen) -> Result<Vec<Environment>, Failure> {
+/// If one cannot be read or replayed.
+pub(super) fn of(chosen: &ResolvedPlan) -> Result<Vec<Environment>, Failure> {
     let mut loads = Vec::new();
     for labelled in &chosen.cells {
         let point = &labelled.cell.workload;
         let phases = suites::find(&point.suite).map(|suite| (suite.phases)(point, 0));
         for phase in phases.unwrap_or_default() {
             if let Work::Replay(replay) = phase.work
-                && !loads.contains(&replay.load)
+                && !loads.contains(&replay.loadfile)
             {
-                loads.push(replay.load);
+                loads.push(replay.loadfile);
             }
         }
     }
@@ -43,7 +44,7 @@ pub(super) fn of(chosen: &Chosen) -> Result<Vec<Environment>, Failure> {
     loads.iter().map(inspect).collect()
 }
 
-/// In place of a file: stdout.
+/// File name for stdout.
 const STDOUT: &str = "-";
 
 pub(super) fn run(arguments: &Loadfile) -> Result<Exit, Failure> {
@@ -62,33 +63,33 @@ fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
         let lines: Vec<_> =
             facts.0.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
         output::lines(&lines)?;
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     };
     if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
         let mut text = Vec::new();
         engine::write_load(&load, &mut text, path)?;
         output::result(&String::from_utf8_lossy(&text))?;
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     if path.as_os_str() == STDOUT {
         let mut out = BufWriter::new(io::stdout().lock());
         engine::write_load(&load, &mut out, path)?;
         out.flush().context("stdout")?;
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     write(&load, path)?;
-    output::message(&format!("{} holds the load", path.display()));
-    Ok(Exit::Done)
+    output::message(&format!("wrote the loadfile {}", path.display()));
+    Ok(Exit::Success)
 }
 
-/// Writes a new file; one that is there already is left alone.
+/// Writes a new file; an existing file is not changed.
 fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
-    let there = || anyhow::anyhow!("{} is there already; name another file", path.display());
-    // Before the load is made, which can take seconds.
+    let there = || anyhow::anyhow!("{} already exists; use another file", path.display());
+    // Before the loadfile is generated, which can take seconds.
     if path.symlink_metadata().is_ok() {
         return Err(there());
     }
-    let making = || format!("making {}", path.display());
+    let making = || format!("creating {}", path.display());
     let fresh = Fresh::beside(path, 0o666).with_context(making)?;
     let mut out = BufWriter::new(fresh.file());
     let written = engine::write_load(load, &mut out, path).map_err(anyhow::Error::from);

@@ -1,4 +1,4 @@
-//! One file for each command; each turns arguments into calls and an ending.
+//! Commands: one module each, which maps arguments to calls and an exit status.
 
 mod audit;
 mod bench;
@@ -8,34 +8,35 @@ mod demo;
 mod docs;
 mod doctor;
 mod explain;
-mod factors;
 pub(crate) mod guest;
 mod import;
-mod keeping;
 mod list;
 mod loadfile;
 mod published;
 mod report;
 mod run;
+mod run_file;
+mod run_setup;
 mod scratch;
-mod session;
+mod settings;
 mod show;
+mod signals;
 mod verify;
 mod version;
 
 use std::path::{Path, PathBuf};
 
-use rig::{Catalogue, RealHost};
+use rig::{Catalog, RealHost};
 
 use crate::{
     cli::{Arguments, Command},
     exit::{Exit, Failure},
 };
 
-/// Does what was asked.
+/// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] with the ending it leads to.
+/// A [`Failure`] with its exit status.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let variable = std::env::var_os("FSLAB_STATE").map(PathBuf::from);
     let state = match arguments.state_directory.clone().or(variable) {
@@ -67,15 +68,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Docs(docs) => docs::run(docs),
         Command::Worker => {
             engine::worker_process()?;
-            Ok(Exit::Done)
+            Ok(Exit::Success)
         }
     }
 }
 
-/// The catalogue, with a user's own file on top.
-fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
+/// Filesystem catalog, with an additional file if given.
+fn catalog(file: Option<&Path>) -> Result<Catalog, Failure> {
     match file {
-        None => Ok(Catalogue::embedded()),
-        Some(path) => Catalogue::with_file(path).map_err(Failure::usage),
+        None => Ok(Catalog::embedded()),
+        Some(path) => Catalog::with_file(path).map_err(Failure::usage),
     }
 }

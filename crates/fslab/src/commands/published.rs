@@ -1,5 +1,5 @@
-//! Results that others have published, by their names in place of a run file: `fslab report`, and
-//! what other commands say of them.
+//! Published results, named in place of a run file: `fslab report`, and the messages of other
+//! commands about them.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::{
     output,
 };
 
-/// Shows results that others have published.
+/// Prints or exports published results.
 ///
 /// # Errors
-/// When none have this name, or the report cannot be written.
+/// If the name is unknown, or the report cannot be written.
 pub(super) fn run(name: &str, arguments: &Report) -> Result<Exit, Failure> {
     let Some(set) = report::published(name) else {
         return Err(unknown(name));
@@ -34,28 +34,27 @@ pub(super) fn run(name: &str, arguments: &Report) -> Result<Exit, Failure> {
     if let Some(directory) = &outputs.charts {
         charts::write(name, report::export::published(set), directory)?;
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Published results in a format; for a terminal without one.
+/// Published results in a format, or for the terminal.
 ///
 /// # Errors
-/// When they are not there in it, with what is.
+/// If the format is not available for them; the message lists those that are.
 fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result<String, Failure> {
     let name = set.full_name();
     let records = |layout| {
         set.bonnie(layout).ok_or_else(|| {
             Failure::usage(anyhow::anyhow!(
-                "{name} is no study of bonnie++, so there are no records of it; --format csv gives \
-                 its numbers, and bonnie-2012@published has records"
+                "{name} does not contain bonnie++ results; use --format csv for its numbers \
+                 (bonnie-2012@published has records)"
             ))
         })
     };
     let refused = |why: &str| {
         Failure::usage(anyhow::anyhow!(
-            "{name} is not there in this format: {why}; --format csv gives every number as rows \
-             that spreadsheets and data frames read, json and md its tables, --html a page, and \
-             --charts its charts"
+            "{name} is not available in this format: {why}; use --format csv for all numbers as \
+             rows, json or md for tables, --html for a page, or --charts for charts"
         ))
     };
     Ok(match format {
@@ -64,15 +63,17 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
         Some(Format::Md) => set.markdown(),
         Some(Format::Bonnie) => records(report::bonnie::Format::V198)?,
         Some(Format::Bonnie196) => records(report::bonnie::Format::V196)?,
-        Some(Format::Xlsx) => return Err(refused("workbooks are made of the repeats of a run")),
+        Some(Format::Xlsx) => return Err(refused("workbooks contain the repetitions of a run")),
         Some(Format::Parquet) => {
-            return Err(refused("its rows are the samples of a run, and none were published"));
+            return Err(refused("its rows are samples of a run, and none were published"));
         }
         Some(Format::Prometheus) => {
-            return Err(refused("it is for runs that are watched, and old numbers would alarm"));
+            return Err(refused("it is for monitoring, and old results would raise alarms"));
         }
         Some(Format::Iozone) => {
-            return Err(refused("a listing of IOzone is of single runs, and means were published"));
+            return Err(refused(
+                "an IOzone listing contains single runs, but means were published",
+            ));
         }
         None => {
             let (width, color) = (output::width(), output::color());
@@ -81,24 +82,24 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
     })
 }
 
-/// That there is no such set, with the name that may have been meant.
+/// Error about an unknown name, with a suggestion.
 pub(super) fn unknown(name: &str) -> Failure {
     let known: Vec<String> = PUBLISHED.iter().map(Published::full_name).collect();
     let near = model::suggest::nearest(name, known.iter().map(String::as_str));
     let near = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
     Failure::usage(anyhow::anyhow!(
-        "no published results are called `{name}`; there are {}.{near}",
+        "there are no published results `{name}`; available: {}.{near}",
         known.join(", ")
     ))
 }
 
-/// Whether published results of this name can be audited.
+/// Reports whether published results of this name can be audited.
 fn audited(name: &str) -> bool {
     AUDITED.iter().map(Audited::full_name).any(|known| known == name)
 }
 
-/// The refusal of a command that wants a run file and was given the name of published results;
-/// `None` for everything else.
+/// Error of a command that requires a run file but got the name of published results; `None` for
+/// all other arguments.
 pub(super) fn no_run_file(path: &Path) -> Option<Failure> {
     let name = path.to_str().filter(|name| !path.exists() && name.contains('@'))?;
     let shown = PUBLISHED.iter().any(|set| set.full_name() == name);
@@ -109,7 +110,8 @@ pub(super) fn no_run_file(path: &Path) -> Option<Failure> {
         .collect();
     (!commands.is_empty()).then(|| {
         Failure::usage(anyhow::anyhow!(
-            "{name} are published results and no run file; they are there for `fslab compare`, {} only",
+            "{name} are published results, not a run file; they can be used with `fslab compare`, \
+             {} only",
             commands.join(", and ")
         ))
     })

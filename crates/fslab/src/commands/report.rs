@@ -1,5 +1,4 @@
-//! `fslab report`: everything from the run file alone; or, by their names, results that others have
-//! published.
+//! `fslab report`: renders a run from its run file, or published results by name.
 
 pub(super) mod charts;
 mod outputs;
@@ -11,7 +10,7 @@ use model::RunRecord;
 use report::{PUBLISHED_SUFFIX, TerminalOptions, View};
 use store::StoreError;
 
-use super::{keeping::Keeping, published};
+use super::{published, run_file::RunFilePath};
 use crate::{
     cli::{Format, Report},
     exit::{Exit, Failure},
@@ -24,7 +23,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         return published::run(name, arguments);
     }
     let outputs = Outputs::of(arguments)?;
-    let record = read(&Keeping::find(&arguments.run))?;
+    let record = read(&RunFilePath::find(&arguments.run))?;
     outputs.apart_from(&arguments.run)?;
     // Samples and records of other programs need no statistics.
     let view = LazyCell::new(|| View::new(&record));
@@ -39,19 +38,19 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         }
     }
     for path in &outputs.html {
-        write(path, report::html(&view).as_bytes())?;
+        write(path, report::html(&view, &[]).as_bytes())?;
         output::message(&format!("report {}", path.display()));
     }
     if let Some(directory) = &outputs.charts {
         charts::write(view.run(), report::export::charts(&view), directory)?;
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// A run in a format.
+/// Run in a format.
 ///
 /// # Errors
-/// When the run is not of the suite that the format is for, or cannot be written in it.
+/// If the format requires another suite, or the run cannot be written in it.
 fn made<V: std::ops::Deref<Target = View>>(
     format: Format,
     record: &RunRecord,
@@ -83,15 +82,15 @@ fn parquet(record: &RunRecord) -> Result<Vec<u8>, Failure> {
 #[cfg(not(feature = "parquet"))]
 fn parquet(_record: &RunRecord) -> Result<Vec<u8>, Failure> {
     Err(Failure::usage(anyhow::anyhow!(
-        "this fslab was built without Parquet; --format csv gives the same rows, and cargo build \
-         --features parquet a program that writes it"
+        "this build has no Parquet support; use --format csv for the same rows, or build with \
+         cargo build --features parquet"
     )))
 }
 
-/// Writes what was made where it is wanted.
+/// Writes an output to its target.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn hand_over(bytes: &[u8], to: &To) -> Result<(), Failure> {
     match to {
         To::Stdout => output::bytes(bytes)?,
@@ -103,30 +102,30 @@ pub(super) fn hand_over(bytes: &[u8], to: &To) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a report that is there whole or not at all, over the one that was there.
+/// Writes a report atomically, replacing an existing one.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = sys::whole::write(path, bytes);
     Ok(written.with_context(|| format!("writing the report {}", path.display()))?)
 }
 
-/// Refuses to write a report over the run it is made from.
+/// Rejects writing a report over its run file.
 ///
 /// # Errors
-/// When both paths are one file.
+/// If both paths are one file.
 pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
     match same(output, run_file) {
         false => Ok(()),
         true => Err(Failure::usage(anyhow::anyhow!(
-            "{} is the run file itself; name another file for the report",
+            "{} is the run file itself; use another file for the report",
             output.display()
         ))),
     }
 }
 
-/// Whether two paths are one file, there or not, by whatever names and links.
+/// Reports whether two paths refer to one file, existing or not, by any names and links.
 fn same(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let file = |path| fs::metadata(path).ok().map(|own| (own.dev(), own.ino()));
@@ -139,7 +138,7 @@ fn same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Reads a run to show it: its texts are fit to be shown.
+/// Reads a run for display, with control characters in its texts escaped.
 ///
 /// # Errors
 /// As [`stored`].
@@ -149,7 +148,7 @@ pub(super) fn read(path: &Path) -> Result<RunRecord, Failure> {
     Ok(record)
 }
 
-/// Reads a run as it is; a file that is none, or not there, is wrong usage.
+/// Reads a run unchanged. A file that is missing or is not a run is a usage error.
 ///
 /// # Errors
 /// As [`store::read`].
@@ -160,8 +159,7 @@ pub(super) fn stored(path: &Path) -> Result<RunRecord, Failure> {
     store::read(path).map_err(|error| match error {
         StoreError::Open { .. } | StoreError::NotARun(..) => Failure::usage(error),
         StoreError::Exists(_)
-        | StoreError::Newer { .. }
-        | StoreError::Older { .. }
+        | StoreError::Schema { .. }
         | StoreError::Altered { .. }
         | StoreError::Side { .. }
         | StoreError::Busy(_)

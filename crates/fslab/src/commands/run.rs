@@ -1,4 +1,4 @@
-//! `fslab run`: a plan, or the rest of an interrupted run.
+//! `fslab run`: runs a plan, or continues an interrupted run.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,27 +7,28 @@ use std::{
 
 use anyhow::Context;
 use engine::Progress;
-use model::{Isolation, RunRecord, Warning, record::CellState, storage::Place};
-use report::{TerminalOptions, View};
-use rig::{Catalogue, Host, RealHost};
+use model::{Isolation, RunRecord, Warning, record::CellState, storage::StorageKind};
+use report::{Part, TerminalOptions, View};
+use rig::{Catalog, Host, RealHost};
 use store::Store;
 
 use super::{
     guest,
-    keeping::{self, Keeping},
-    session::{self, Conducting, Ended, Ground, Prepared, Surroundings},
+    run_file::{self, RunFilePath},
+    run_setup::{self, Backend, Prepared, RunControl, RunEnd, RunEnvironment},
+    signals,
 };
 use crate::{
     cli::Run,
-    conductor::{Tally, now_unix},
     exit::{Exit, Failure},
     output,
-    plans::Chosen,
+    plans::ResolvedPlan,
+    runner::{RunSummary, now_unix},
     screen::Screen,
 };
 
 pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
-    match measure(&session::listen()?, arguments, state)? {
+    match measure(&signals::handle_signals()?, arguments, state)? {
         Measured::Early(exit) => Ok(exit),
         Measured::Run(finished) => {
             show(&[&finished])?;
@@ -36,38 +37,48 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// How a session ended.
+/// End of a session.
 pub(super) enum Measured {
-    /// Without a report: nothing was left to do, it was interrupted, or it is to be resumed.
+    /// No report: nothing was left to do, the run was interrupted, or it has to be resumed.
     Early(Exit),
-    /// With one.
+    /// With a report.
     Run(Box<Finished>),
 }
 
-/// A run whose report is written as a page, and is yet to be shown on the terminal.
+/// Run whose HTML report is written and whose results are not yet printed.
 pub(super) struct Finished {
     view: View,
     run_file: PathBuf,
     html: PathBuf,
-    tally: Tally,
+    tally: RunSummary,
 }
 
 impl Finished {
-    /// The ending that the trials lead to.
+    /// Exit status of the session.
     pub(super) fn exit(&self) -> Exit {
         match (self.tally.measured, self.tally.failed) {
-            (0, _) => Exit::Rig,
-            (_, 0) => Exit::Done,
+            (0, _) => Exit::Environment,
+            (_, 0) => Exit::Success,
             _ => Exit::Incomplete,
         }
     }
 }
 
-/// Prints the first page of one or more runs, and where their files are.
+/// Prints the results of one or more runs, and the paths of their files.
 ///
 /// # Errors
-/// When nothing can be printed.
-pub(super) fn show(finished: &[&Finished]) -> anyhow::Result<()> {
+/// If nothing can be printed.
+pub(super) fn show(finished: &[&Finished]) -> Result<(), Failure> {
+    if let [first, others @ ..] = finished
+        && !others.is_empty()
+    {
+        let name =
+            |run: &Finished| run.html.file_name().map(|name| name.to_string_lossy().into_owned());
+        let pages: Vec<String> = others.iter().map(|run| name(run).unwrap_or_default()).collect();
+        let parts: Vec<Part<'_>> =
+            others.iter().zip(&pages).map(|(run, page)| Part { view: &run.view, page }).collect();
+        super::report::write(&first.html, report::html(&first.view, &parts).as_bytes())?;
+    }
     let views: Vec<&View> = finished.iter().map(|run| &run.view).collect();
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
     let mut text = output::legible(report::answer(&views, &options));
@@ -80,114 +91,117 @@ pub(super) fn show(finished: &[&Finished]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures a plan, or the rest of a run, until `interrupt` is set; writes the page of the report.
+/// Runs a plan, or continues a run, until it ends or `interrupt` is set; writes the HTML report.
 ///
 /// # Errors
-/// When something that it takes is missing or refused, or the report cannot be written.
+/// If a requirement is missing or rejected, or the report cannot be written.
 pub(super) fn measure(
     interrupt: &Arc<AtomicBool>,
     arguments: &Run,
     state: &Path,
 ) -> Result<Measured, Failure> {
-    let catalogue = super::catalogue(arguments.changes.filesystems.as_deref())?;
+    let catalog = super::catalog(arguments.changes.catalog.as_deref())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
-    let surroundings = Surroundings {
-        catalogue: &catalogue,
+    let env = RunEnvironment {
+        catalog: &catalog,
         host: &host,
         state,
-        destroy: &arguments.destroy,
+        destroy: &arguments.overwrite_device,
         interrupt,
     };
     if arguments.reboot {
         rig::resume::available(host.as_ref()).map_err(Failure::usage)?;
     }
-    // The unit that started this session has done its work; before anything else, so that a crash
-    // of the kernel starts nothing.
+    // The unit that started this session is removed before anything else, so that a kernel crash
+    // does not start it again.
     if let Some(path) = &arguments.resume {
         let path = std::path::absolute(path)?.display().to_string();
-        rig::resume::disarm(host.as_ref(), Some(&path))?;
+        rig::resume::remove_unit(host.as_ref(), Some(&path))?;
     }
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
             settle(path)?;
-            output::message(&format!("{} has ended; nothing is left to do", path.display()));
-            return Ok(Measured::Early(Exit::Done));
+            output::message(&format!("{} is complete; nothing is left to do", path.display()));
+            return Ok(Measured::Early(Exit::Success));
         }
-        Some(path) => resume(path, arguments, &surroundings)?,
-        None => start(arguments, &surroundings)?,
+        Some(path) => resume(path, arguments, &env)?,
+        None => start(arguments, &env)?,
     };
     let progress = Progress::default();
     let screen = Screen::new(&arguments.view, &progress);
-    let conducting = Conducting {
-        catalogue: &catalogue,
+    let conducting = RunControl {
+        catalog: &catalog,
         screen: &screen,
         progress: &progress,
         interrupt,
         fail_fast: arguments.fail_fast,
         crash_state: None,
-        without_reboot: arguments.without_reboot,
+        no_reboot: arguments.no_reboot,
         pilot: arguments.pilot,
     };
     bootable(&prepared, arguments)?;
-    let ended = session::conduct(prepared, &conducting)?;
+    let ended = run_setup::execute(prepared, &conducting)?;
     drop(screen);
-    if ended.tally.awaits_boot {
-        return awaits_boot(&ended, arguments, state, host.as_ref()).map(Measured::Early);
+    if ended.tally.reboot_required {
+        return reboot_required(&ended, arguments, state, host.as_ref()).map(Measured::Early);
     }
     if ended.tally.pilot {
         output::message(&format!(
-            "the pilot's {} trials are kept and count. Go on with: fslab run --resume {}{}",
+            "{} trials of the pilot are stored and count; continue with: fslab run --resume {}{}",
             ended.tally.measured,
             ended.keeping.place.display(),
             destroy_again(&ended.place)
         ));
-        return Ok(Measured::Early(Exit::Done));
+        return Ok(Measured::Early(Exit::Success));
     }
     end(&ended.keeping.place, &ended.place, arguments, ended.tally)
 }
 
-/// A new run. Nothing is changed on the machine before the plan, the storage and the run file are
-/// all known to be good.
-fn start(arguments: &Run, surroundings: &Surroundings<'_>) -> Result<Prepared, Failure> {
-    let catalogue = surroundings.catalogue;
-    let chosen =
-        Chosen::new(arguments.plan.as_deref().unwrap_or_default(), &arguments.changes, catalogue)?;
+/// Starts a new run. The machine is changed only after the plan, the storage, and the run file have
+/// been checked.
+fn start(arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure> {
+    let catalog = env.catalog;
+    let chosen = ResolvedPlan::new(
+        arguments.plan.as_deref().unwrap_or_default(),
+        &arguments.changes,
+        catalog,
+    )?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => free_name(&chosen.name),
     };
-    session::free(&path)?;
+    run_setup::check_new_file(&path)?;
     let html = arguments.html(&path)?;
     if arguments.view.html.is_none() && html.symlink_metadata().is_ok() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "{} exists already, which is where the report would go; name another place with --html",
+            "the report file {} already exists; use another path with --html",
             html.display()
         )));
     }
     let amended = amended(&chosen);
     match guest::kind(&chosen) {
-        None => session::begin(&chosen, &path, amended, surroundings),
+        None => run_setup::begin(&chosen, &path, amended, env),
         Some(kind) => {
-            let filesystems = own_catalogue(arguments)?;
-            guest::begin(&chosen, kind, &path, amended, filesystems, surroundings)
+            let filesystems = own_catalog(arguments)?;
+            guest::begin(&chosen, kind, &path, amended, filesystems, env)
         }
     }
 }
 
-/// The text of the user's own catalogue, for a guest, which does not have the file.
-fn own_catalogue(arguments: &Run) -> Result<Option<String>, Failure> {
-    let read = |file: &PathBuf| Catalogue::text_of(file).map_err(Failure::usage);
-    arguments.changes.filesystems.as_ref().map(read).transpose()
+/// Text of an additional catalog file, for a guest without access to the file.
+fn own_catalog(arguments: &Run) -> Result<Option<String>, Failure> {
+    let read = |file: &PathBuf| Catalog::text_of(file).map_err(Failure::usage);
+    arguments.changes.catalog.as_ref().map(read).transpose()
 }
 
 fn has_ended(path: &Path) -> Result<bool, Failure> {
-    let file = Keeping::find(path);
+    let file = RunFilePath::find(path);
     let record = super::report::stored(&file)?;
-    keeping::trusted(&file)?;
+    run_file::trusted(&file)?;
     if record.warnings.iter().any(|warning| matches!(warning, Warning::Imported { .. })) {
         return Err(Failure::usage(anyhow::anyhow!(
-            "{} was imported, and what another program measured cannot be gone on with; `fslab \
-             report {}` shows it, and a plan with suite bonnie measures anew",
+            "{} was imported and cannot be resumed; show it with `fslab report {}`, or measure \
+             with a plan of suite bonnie",
             path.display(),
             path.display()
         )));
@@ -195,17 +209,17 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
     Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
 }
 
-/// Completes what a kill after the last trial has left undone: the run gets its end, SQLite's log
-/// is written back, and a run file in memory gets to its place.
+/// Completes a run that was killed after its last trial: sets its end, writes back the SQLite log,
+/// and moves a run file from memory to its final path.
 fn settle(path: &Path) -> anyhow::Result<()> {
-    let working = Keeping::find(path);
+    let working = RunFilePath::find(path);
     let mut log = working.clone().into_os_string();
     log.push("-wal");
     let ended = store::read(&working).is_ok_and(|record| record.info.ended_unix.is_some());
     if ended && !Path::new(&log).exists() && working == path {
         return Ok(());
     }
-    // Closing the file writes the log back. What another process has open, that process closes.
+    // Closing the file writes the log back. If another process has it open, that process does so.
     if let Ok((store, record)) = Store::resume(&working)
         && record.info.ended_unix.is_none()
     {
@@ -215,70 +229,64 @@ fn settle(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let directory = std::path::absolute(path)?.parent().map(|it| it.display().to_string());
-    let storage = Place::Directory { path: directory.unwrap_or_default() };
-    let mut keeping = Keeping::choose(path, &storage)?;
+    let storage = StorageKind::Directory { path: directory.unwrap_or_default() };
+    let mut keeping = RunFilePath::choose(path, &storage)?;
     keeping.begin()?;
     keeping.end()
 }
 
-/// The rest of a run: its plan, seed and cells are those of the file.
-fn resume(
-    path: &Path,
-    arguments: &Run,
-    surroundings: &Surroundings<'_>,
-) -> Result<Prepared, Failure> {
+/// Continues a run with the plan, seed, and cells of its file.
+fn resume(path: &Path, arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure> {
     arguments.html(path)?;
-    let record = super::report::stored(&Keeping::find(path))?;
+    let record = super::report::stored(&RunFilePath::find(path))?;
     let planned = record.info.clone();
     let info = &record.info;
     let origin = format!("the plan in {}", path.display());
-    let chosen = Chosen::read(
+    let chosen = ResolvedPlan::read(
         info.plan_name.clone(),
         &origin,
         info.plan_text.clone(),
-        info.amendments.clone(),
+        info.overrides.clone(),
         info.scale,
-        surroundings.catalogue,
+        env.catalog,
     )?;
     let now = format!("{}-{:x}", info.id, fastrand::u16(..));
-    let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
+    let mut keeping = RunFilePath::choose(path, &chosen.storage.kind)?;
     keeping.begin()?;
-    // Takes the lock, and reads again what may have been kept since.
+    // Takes the lock and rereads trials stored in the meantime.
     let (mut store, record) = Store::resume(&keeping.working)?;
     if record.info != planned {
         return Err(anyhow::anyhow!("{} was replaced; resume it again", path.display()).into());
     }
     if let Some(kind) = guest::kind(&chosen) {
-        let own = own_catalogue(arguments)?;
-        let guests = guest::again(&chosen, kind, &record, &now, own, surroundings)?;
-        let ground = Ground::Guests(Box::new(guests));
-        return Ok(Prepared::new(ground, store, record, keeping, &chosen));
+        let own = own_catalog(arguments)?;
+        let guests = guest::resume(&chosen, kind, &record, &now, own, env)?;
+        let backend = Backend::Guests(Box::new(guests));
+        return Ok(Prepared::new(backend, store, record, keeping, &chosen));
     }
-    let mut rig = surroundings.rig(&chosen, &now, &keeping.working)?;
-    session::elsewhere(&mut rig, &record.cells, record.info.seed)?;
-    let fresh = resumed(&record, &surroundings.facts(&rig, &chosen))?;
+    let mut rig = env.rig(&chosen, &now, &keeping.working)?;
+    run_setup::external_directory(&mut rig, &record.cells, record.info.seed)?;
+    let fresh = resumed(&record, &env.facts(&rig, &chosen))?;
     let known = |warning: &Warning| record.warnings.contains(warning);
     let rigged: Vec<_> = rig.warnings().into_iter().filter(|warning| !known(warning)).collect();
     store.warn(&[rigged, fresh].concat())?;
-    Ok(Prepared::new(Ground::Here(Box::new(rig)), store, record, keeping, &chosen))
+    Ok(Prepared::new(Backend::Local(Box::new(rig)), store, record, keeping, &chosen))
 }
 
-/// What must be said of a run that goes on in a second session: whatever is wrong now and was not
-/// before, and the facts about the host that have changed.
+/// Warnings of a run that continues in another session: new problems, and host facts that changed.
 ///
-/// Another kernel, other tools or other commands are no change of conditions but another subject,
-/// and are refused.
+/// A different kernel, tool, or command is a different subject, and is rejected.
 fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>, Failure> {
     let beyond = now.beyond(&record.environment);
     let subject = |name: &str| name == "kernel.release" || name.starts_with("filesystem.");
     if let Some((name, found)) = beyond.0.iter().find(|(name, _)| subject(name)) {
-        let before = record.environment.get(name).unwrap_or("not told");
+        let before = record.environment.get(name).unwrap_or("not available");
         return Err(Failure::usage(anyhow::anyhow!(
-            "{name} was `{before}` when the run began and is `{found}`; one run speaks of one: \
-             go back to the old one, or start a new run"
+            "{name} was `{before}` at the start of the run and is now `{found}`; restore the \
+             previous one, or start a new run"
         )));
     }
-    // Facts that name the run's own loop device or image differ by design.
+    // Facts that contain the run's loop device or image differ by design.
     let of_the_host = |name: &str| {
         let measured = ["generator.", "clock.", "device.", "boot."];
         !measured.iter().any(|prefix| name.starts_with(prefix)) && name != "backing.usable_bytes"
@@ -289,51 +297,51 @@ fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>,
     Ok(if known(&resumed) { Vec::new() } else { vec![resumed] })
 }
 
-/// What was changed on the command line is said in every report.
-fn amended(chosen: &Chosen) -> Vec<Warning> {
+/// Overrides of the command line, which every report shows.
+fn amended(chosen: &ResolvedPlan) -> Vec<Warning> {
     let scale = (chosen.scale != model::Scale::ONE).then(|| format!("--scale {}", chosen.scale));
-    let settings = chosen.amendments.iter().map(|(key, value)| format!("{key} = {value}"));
-    scale.into_iter().chain(settings).map(|what| Warning::Amended { what }).collect()
+    let settings = chosen.overrides.iter().map(|(key, value)| format!("{key} = {value}"));
+    scale.into_iter().chain(settings).map(|what| Warning::PlanOverridden { what }).collect()
 }
 
-/// A run file's name that is not taken: the plan's name and the second.
+/// Unused run file name: the name of the plan and the time.
 pub(super) fn free_name(plan: &str) -> PathBuf {
     PathBuf::from(format!("{plan}-{}.fslab", report::stamp(now_unix())))
 }
 
-/// A device, or an image that is kept, now carries the run's own filesystem, and is named again.
-fn destroy_again(place: &Place) -> &'static str {
+/// A device or a kept image now contains the run's filesystem, and must be specified again.
+fn destroy_again(place: &StorageKind) -> &'static str {
     match place {
-        Place::Devices { .. } | Place::Image { file: Some(_), .. } => {
-            " --destroy MODEL-or-SERIAL (it carries the run's own filesystem now)"
+        StorageKind::Devices { .. } | StorageKind::Image { file: Some(_), .. } => {
+            " --overwrite-device ID (it carries the run's own filesystem now)"
         }
-        Place::Image { file: None, .. } | Place::Directory { .. } => "",
+        StorageKind::Image { file: None, .. } | StorageKind::Directory { .. } => "",
     }
 }
 
-/// Whether what is asked of boots goes with the plan.
+/// Checks that the reboot options match the plan.
 fn bootable(prepared: &Prepared, arguments: &Run) -> Result<(), Failure> {
     let reboots = prepared.isolation == Isolation::Reboot;
     let refuse = |why: &str| Err(Failure::usage(anyhow::anyhow!("{why}")));
-    if (arguments.reboot || arguments.without_reboot) && !reboots {
+    if (arguments.reboot || arguments.no_reboot) && !reboots {
         return refuse(
-            "the plan does not ask for boots; add isolation = \"reboot\", or leave --reboot and \
-             --without-reboot out",
+            "the plan does not request reboots; add isolation = \"reboot\", or remove --reboot and \
+             --no-reboot",
         );
     }
     let device = !destroy_again(&prepared.place).is_empty();
-    if arguments.reboot && device && arguments.destroy.is_empty() {
+    if arguments.reboot && device && arguments.overwrite_device.is_empty() {
         return refuse(
-            "after the first boot the device carries the run's own filesystem, and has to be named \
-             again: add --destroy MODEL-or-SERIAL",
+            "after the first reboot the device contains the run's filesystem and must be specified \
+             again; add --overwrite-device ID",
         );
     }
     Ok(())
 }
 
-/// A run that goes on after a boot: brings it about if asked to, else says how to go on.
-fn awaits_boot(
-    ended: &Ended,
+/// Ends a session before a reboot: reboots if requested, otherwise prints how to continue.
+fn reboot_required(
+    ended: &RunEnd,
     arguments: &Run,
     state: &Path,
     host: &dyn Host,
@@ -342,19 +350,24 @@ fn awaits_boot(
     let trials = ended.tally.measured;
     if !arguments.reboot {
         output::message(&format!(
-            "{trials} trials kept; the plan wants the machine booted before the next. Boot it, then \
-             go on with: fslab run --resume {}{} (or boot by itself with --reboot, or go on as it \
-             is with --without-reboot)",
+            "{trials} trials are stored; reboot before the next one, then continue with: fslab run \
+             --resume {}{} (or use --reboot to reboot automatically, or --no-reboot to continue \
+             without)",
             path.display(),
             destroy_again(&ended.place)
         ));
-        return Ok(Exit::Boot);
+        return Ok(Exit::RebootRequired);
     }
-    let program = std::env::current_exe().context("looking for this program")?;
+    let program = std::env::current_exe().context("locating the program")?;
     let mut argv = vec![program.display().to_string()];
     argv.extend(["run", "--quiet", "--reboot", "--resume"].map(String::from));
     argv.push(path.display().to_string());
-    argv.extend(arguments.destroy.iter().flat_map(|name| ["--destroy".to_owned(), name.clone()]));
+    argv.extend(
+        arguments
+            .overwrite_device
+            .iter()
+            .flat_map(|name| ["--overwrite-device".to_owned(), name.clone()]),
+    );
     argv.extend([
         "--state-directory".to_owned(),
         std::path::absolute(state)?.display().to_string(),
@@ -362,9 +375,9 @@ fn awaits_boot(
     if let Some(html) = &arguments.view.html {
         argv.extend(["--html".to_owned(), std::path::absolute(html)?.display().to_string()]);
     }
-    if let Some(file) = &arguments.changes.filesystems {
+    if let Some(file) = &arguments.changes.catalog {
         let file = std::path::absolute(file)?.display().to_string();
-        argv.extend(["--filesystems".to_owned(), file]);
+        argv.extend(["--catalog".to_owned(), file]);
     }
     if arguments.fail_fast {
         argv.push("--fail-fast".into());
@@ -373,29 +386,34 @@ fn awaits_boot(
         argv.push("--pilot".into());
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
-    rig::resume::arm(host, &argv, directory)?;
-    output::message(&format!("{trials} trials kept; booting the machine, then the run goes on"));
+    rig::resume::install_unit(host, &argv, directory)?;
+    output::message(&format!("{trials} trials are stored; rebooting, then the run continues"));
     rig::resume::reboot(host)?;
-    Ok(Exit::Boot)
+    Ok(Exit::RebootRequired)
 }
 
-/// The page of the report of a run that ended.
-fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Measured, Failure> {
+/// HTML report of a run that ended.
+fn end(
+    path: &Path,
+    place: &StorageKind,
+    arguments: &Run,
+    tally: RunSummary,
+) -> Result<Measured, Failure> {
     if tally.interrupted {
         output::message(&format!(
-            "interrupted, and undone. Go on with: fslab run --resume {}{}",
+            "interrupted; changes were undone. Continue with: fslab run --resume {}{}",
             path.display(),
             destroy_again(place)
         ));
         return Ok(Measured::Early(Exit::Interrupted));
     }
     let view = View::new(&super::report::read(path)?);
-    // Before anything is printed: a reader of stdout may have gone away.
+    // Before printing, because stdout may be closed.
     let html = arguments.html(path)?;
-    super::report::write(&html, report::html(&view).as_bytes())?;
+    super::report::write(&html, report::html(&view, &[]).as_bytes())?;
     if tally.stopped {
         output::message(&format!(
-            "stopped at the first failure. Go on with: fslab run --resume {}{}",
+            "stopped at the first failed cell. Continue with: fslab run --resume {}{}",
             path.display(),
             destroy_again(place)
         ));
@@ -404,10 +422,10 @@ fn end(path: &Path, place: &Place, arguments: &Run, tally: Tally) -> Result<Meas
 }
 
 impl Run {
-    /// Where the HTML report of a run file goes.
+    /// Path of the HTML report of a run file.
     ///
     /// # Errors
-    /// When that is the run file itself.
+    /// If it is the run file itself.
     fn html(&self, run_file: &Path) -> Result<PathBuf, Failure> {
         let html = self.view.html.clone().unwrap_or_else(|| run_file.with_extension("html"));
         super::report::apart(&html, run_file)?;

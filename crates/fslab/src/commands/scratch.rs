@@ -1,10 +1,9 @@
-//! Run files that only live as long as their process: those of `fslab bench` without `-o`.
+//! Temporary run files: those of `fslab bench` without `-o`.
 //!
-//! Each has a directory with a random name in a directory for scratch runs, and in it a record with
-//! the identity of that directory, made and locked (flock(2)) before anything else. [`clean`]
-//! removes a scratch run only if its record is valid and the lock is free, so that it removes
-//! neither files of a living process nor anything that fslab has not made; names alone decide
-//! nothing.
+//! Each has a directory with a random name in a directory for temporary runs. A record in it
+//! contains the identity of the directory; it is created and locked (flock(2)) before anything
+//! else. [`clean`] removes a temporary run only if its record is valid and its lock is free, so
+//! files of a running process and files not created by fslab are never removed.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -16,30 +15,30 @@ use std::{
 use rustix::fs::OFlags;
 use sys::whole::Fresh;
 
-/// The directory of scratch runs within the state directory, and in memory.
+/// Directory of temporary runs within the state directory, and in memory.
 pub(super) const DIRECTORY: &str = "scratch";
-/// The record in the directory of a scratch run.
+/// Record in the directory of a temporary run.
 const RECORD: &str = "owner";
-/// Begins a record.
+/// First words of a record.
 const FORMAT: &str = "fslab scratch run 1";
-/// The run file, and the files that SQLite makes for it.
+/// The run file, and the files that SQLite creates for it.
 const RUN: &str = "run.fslab";
 const FILES: [&str; 4] = [RUN, "run.fslab-wal", "run.fslab-shm", "run.fslab-journal"];
 
-/// Times that a cleaner may take a directory away that has no record yet.
+/// Number of times that `clean` may remove a directory before it has a record.
 const TRIES: u32 = 100;
 
-/// A scratch run of this process; dropping it removes it.
+/// Temporary run of this process, removed when dropped.
 pub(super) struct Scratch {
     directory: PathBuf,
     record: File,
 }
 
 impl Scratch {
-    /// Makes a directory for one scratch run below `within`/[`DIRECTORY`].
+    /// Creates a directory for a temporary run below `within`/[`DIRECTORY`].
     ///
     /// # Errors
-    /// When it cannot be made or locked.
+    /// If it cannot be created or locked.
     pub(super) fn new(within: &Path) -> io::Result<Self> {
         let all = within.join(DIRECTORY);
         let mut private = DirBuilder::new();
@@ -54,7 +53,7 @@ impl Scratch {
                 .and_then(|()| Self::record(&directory));
             match made {
                 Ok(record) => return Ok(Self { directory, record }),
-                // Directories without a record and empty ones are removed by cleaners.
+                // `clean` removes directories without a record, and empty ones.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
                     tries += 1;
                 }
@@ -63,7 +62,7 @@ impl Scratch {
         }
     }
 
-    /// Makes the record, which is locked before it has its name.
+    /// Creates the record, which is locked before it gets its name.
     fn record(directory: &Path) -> io::Result<File> {
         let fresh = Fresh::beside(&directory.join(RECORD), 0o600)?;
         fresh.file().try_lock()?;
@@ -71,7 +70,7 @@ impl Scratch {
         fresh.place_new()
     }
 
-    /// The run file, which is not made yet.
+    /// Path of the run file, which does not exist yet.
     pub(super) fn run_file(&self) -> PathBuf {
         self.directory.join(RUN)
     }
@@ -82,7 +81,7 @@ impl Drop for Scratch {
         if let Err(error) = remove(&self.directory, &self.record) {
             tracing::warn!("cannot remove {}: {error}", self.directory.display());
         }
-        // Only the last of several can.
+        // Succeeds only when the last temporary run is removed.
         let _others = self.directory.parent().map(fs::remove_dir);
     }
 }
@@ -91,7 +90,7 @@ fn record(directory: &fs::Metadata) -> String {
     format!("{FORMAT} {}:{}\n", directory.dev(), directory.ino())
 }
 
-/// Removes a scratch run whose lock is held, if its directory is still the one that was recorded.
+/// Removes a temporary run whose lock is held, if its directory is still the recorded one.
 fn remove(directory: &Path, held: &File) -> io::Result<()> {
     if !sys::whole::is(&directory.join(RECORD), held) {
         return Err(io::Error::other("it was replaced"));
@@ -99,7 +98,7 @@ fn remove(directory: &Path, held: &File) -> io::Result<()> {
     let entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     let names: Vec<_> = entries.iter().map(|entry| entry.file_name()).collect();
     if !names.iter().all(|name| name.to_str().is_some_and(ours)) {
-        return Err(io::Error::other("it holds files that fslab has not made"));
+        return Err(io::Error::other("it contains files not created by fslab"));
     }
     for name in names.iter().filter(|name| *name != RECORD) {
         fs::remove_file(directory.join(name))?;
@@ -108,22 +107,22 @@ fn remove(directory: &Path, held: &File) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// Reports if a name in the directory of a scratch run is one that fslab gives there.
+/// Reports whether fslab creates files of this name in the directory of a temporary run.
 fn ours(name: &str) -> bool {
     let temporary = name.starts_with(".run.fslab.") && name.ends_with(".part");
     name == RECORD || FILES.contains(&name) || temporary
 }
 
-/// Outcome of cleaning the scratch runs of a directory.
+/// Result of cleaning a directory of temporary runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Cleaned {
-    /// Directories of scratch runs that were removed.
+    /// Removed directories.
     pub(super) removed: Vec<PathBuf>,
-    /// Entries that stay, and why.
+    /// Remaining entries with reasons.
     pub(super) left: Vec<(PathBuf, String)>,
 }
 
-/// Removes the scratch runs below `within`/[`DIRECTORY`] that dead processes of this user left.
+/// Removes the temporary runs of this user below `within`/[`DIRECTORY`] whose processes died.
 pub(super) fn clean(within: &Path) -> Cleaned {
     let all = within.join(DIRECTORY);
     let mut cleaned = Cleaned::default();
@@ -143,7 +142,7 @@ pub(super) fn clean(within: &Path) -> Cleaned {
     cleaned
 }
 
-/// The locked record of a scratch run whose process is dead; `None` if it lives.
+/// Locked record of a temporary run whose process died; `None` if it runs.
 fn orphan(directory: &Path) -> io::Result<Option<File>> {
     let metadata = fs::symlink_metadata(directory)?;
     let user = rustix::process::geteuid().as_raw();
@@ -175,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of a killed process, without its lock.
+    /// Leaves the files of a killed process without its lock.
     fn killed(within: &Path) -> PathBuf {
         let scratch = Scratch::new(within).unwrap();
         fs::write(scratch.run_file(), "run").unwrap();
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_runs_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+    fn temporary_runs_of_dead_processes_are_removed() {
         let state = tempfile::tempdir_in("/var/tmp").unwrap();
         let living = Scratch::new(state.path()).unwrap();
         fs::write(living.run_file(), "run").unwrap();
@@ -204,7 +203,7 @@ mod tests {
         let state = tempfile::tempdir_in("/var/tmp").unwrap();
         let all = state.path().join(DIRECTORY);
         let (dead, other) = (killed(state.path()), killed(state.path()));
-        // A copy has another identity than the record has.
+        // A copy has a different identity than its record.
         let copy = all.join("0123456789abcdef");
         fs::create_dir(&copy).unwrap();
         for name in [RUN, RECORD] {
@@ -232,11 +231,11 @@ mod tests {
         kept.sort();
         assert_eq!(left, kept);
         assert!(copy.join(RUN).exists() && other.join("notes").exists());
-        assert!(other.join(RUN).exists(), "all of it stays");
+        assert!(other.join(RUN).exists(), "all files remain");
     }
 
     #[test]
-    fn a_scratch_run_that_was_replaced_is_not_removed() {
+    fn a_replaced_temporary_run_is_not_removed() {
         let state = tempfile::tempdir_in("/var/tmp").unwrap();
         let scratch = Scratch::new(state.path()).unwrap();
         let directory = scratch.directory.clone();

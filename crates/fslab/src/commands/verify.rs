@@ -1,8 +1,8 @@
-//! `fslab verify`: what a crash left of what was durable.
+//! `fslab verify`: checks which synced data survived a crash.
 
 use std::fmt::Write;
 
-use engine::Survival;
+use engine::CrashReport;
 
 use crate::{
     cli::Verify,
@@ -11,24 +11,21 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Verify) -> Result<Exit, Failure> {
-    let survival = engine::survival(&arguments.state).map_err(Failure::usage)?;
-    output::result(&text(&survival))?;
-    if survival.blocks == 0 {
-        output::message("nothing was durable yet, so there is nothing to judge");
+    let report = engine::crash_report(&arguments.state).map_err(Failure::usage)?;
+    output::result(&text(&report))?;
+    if report.blocks == 0 {
+        output::message("no data was synced before the crash, so there is nothing to check");
         return Ok(Exit::Incomplete);
     }
-    Ok(if survival.lost == 0 { Exit::Done } else { Exit::No })
+    Ok(if report.lost == 0 { Exit::Success } else { Exit::DifferenceFound })
 }
 
-fn text(survival: &Survival) -> String {
-    let Survival { done, durable, blocks, torn, lost, unreadable, losses } = survival;
+fn text(report: &CrashReport) -> String {
+    let CrashReport { done, durable, blocks, torn, lost, unreadable, losses } = report;
     let mut text = format!(
-        "operations done     {done}\n\
-         durable of these    {durable} (a flush after them had returned)\n\
-         blocks of these     {blocks}\n\
-         intact              {}\n\
-         torn                {torn} (were being overwritten; no promise is broken)\n\
-         lost                {lost}",
+        "operations done     {done}\ndurable of these    {durable} (before the last completed \
+         sync)\nblocks of these     {blocks}\nintact              {}\ntorn                {torn} \
+         (were being overwritten; allowed)\nlost                {lost}",
         blocks - torn - lost,
     );
     if *unreadable > 0 {
@@ -47,37 +44,37 @@ fn text(survival: &Survival) -> String {
 
 #[cfg(test)]
 mod tests {
-    use engine::{Difference, Loss};
+    use engine::{Difference, LostBlock};
     use expect_test::expect;
     use model::Bytes;
 
     use super::*;
 
     #[test]
-    fn losses_are_told_one_by_one() {
-        let survival = Survival {
+    fn each_lost_block_is_reported() {
+        let report = CrashReport {
             done: 120,
             durable: 100,
             blocks: 60,
             torn: 1,
             lost: 2,
             unreadable: 1,
-            losses: vec![Loss {
+            losses: vec![LostBlock {
                 path: "/srv/f".into(),
                 offset: Bytes(8192),
                 difference: Difference::Misplaced { belongs: 0 },
             }],
         };
-        expect![[r"
+        expect![[r#"
             operations done     120
-            durable of these    100 (a flush after them had returned)
+            durable of these    100 (before the last completed sync)
             blocks of these     60
             intact              57
-            torn                1 (were being overwritten; no promise is broken)
+            torn                1 (were being overwritten; allowed)
             lost                2 (1 of these cannot be read)
-              /srv/f at offset 8192: it was written for offset 0
+              /srv/f at offset 8192: written for offset 0
               and 1 more
-        "]]
-        .assert_eq(&text(&survival));
+        "#]]
+        .assert_eq(&text(&report));
     }
 }

@@ -1,11 +1,11 @@
-//! `fslab version`: which program this is. The same words stand in every run file.
+//! `fslab version`: version of the program, as stored in every run file.
 
 use crate::{
     exit::{Exit, Failure},
     output,
 };
 
-/// Name, version and commit of this program.
+/// Name, version, and commit of this program.
 pub(crate) fn program() -> String {
     match option_env!("FSLAB_COMMIT") {
         Some(commit) => format!("fslab {} ({commit})", env!("CARGO_PKG_VERSION")),
@@ -25,5 +25,5 @@ pub(super) fn run(verbose: bool) -> Result<Exit, Failure> {
         ));
     }
     output::result(&text)?;
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }

@@ -1,5 +1,4 @@
-//! A single workload as it goes: one line on a terminal with time, rates, and the last seconds as a
-//! row of small bars.
+//! Live line of a single workload: time, rates, and the last seconds as a row of small bars.
 
 use std::{
     collections::VecDeque,
@@ -16,12 +15,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{Metric, Nanos};
 
 use super::watcher::{INTERVAL, Reading, Watcher};
-use crate::{conductor::events::Event, output};
+use crate::{output, runner::events::Event};
 
-/// Looks that the small bars show: six seconds.
+/// Samples in the row of small bars: six seconds.
 const LOOKS: usize = 24;
 
-/// Bars from nothing to the most.
+/// Bar characters from zero to the maximum.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The line, and the thread that redraws it.
@@ -33,19 +32,19 @@ pub(super) struct Gauge {
     redraw: Option<JoinHandle<()>>,
 }
 
-/// The phase that was announced last.
+/// Phase announced last.
 #[derive(Clone, Debug, Default)]
 struct Current {
     name: String,
     time: Option<Nanos>,
-    /// Number of the phase before, whose counters are still shown until this one begins.
+    /// Number of the previous phase; its counters are shown until the next phase starts.
     before: u64,
-    /// When it was announced.
+    /// Time of the announcement.
     since: Option<Instant>,
 }
 
 impl Gauge {
-    /// Starts to draw.
+    /// Starts drawing.
     pub(super) fn start(progress: Progress, workload: &str) -> Self {
         let line = ProgressBar::new_spinner();
         let style = ProgressStyle::with_template("{msg}");
@@ -61,7 +60,7 @@ impl Gauge {
         Self { line, progress, current, stop, redraw: Some(redraw) }
     }
 
-    /// Takes note of an event, and prints its line above.
+    /// Processes an event and prints its line above the live line.
     pub(super) fn show(&self, event: &Event<'_>, line: Option<String>) {
         if let Event::PhaseStarted { name, time } = event {
             let before = self.progress.snapshot().phase;
@@ -102,7 +101,7 @@ fn redraw(
     current: &Mutex<Current>,
     workload: &str,
 ) {
-    let _not_the_workload = rig::Watcher::new();
+    let _not_the_workload = rig::MonitorThread::new();
     let mut watcher = Watcher::default();
     let mut history = VecDeque::with_capacity(LOOKS);
     loop {
@@ -111,7 +110,7 @@ fn redraw(
             return;
         }
         let snapshot = progress.snapshot();
-        let reading = watcher.look(Instant::now(), snapshot);
+        let reading = watcher.poll(Instant::now(), snapshot);
         let current = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let reading = reading.filter(|_| snapshot.phase > current.before);
         match reading {
@@ -128,8 +127,8 @@ fn redraw(
     }
 }
 
-/// The line, 80 columns at most for names of usual length. Without a reading, as where the work
-/// cannot be counted as it goes, it has the time since the phase was announced.
+/// Live line, at most 80 columns with names of usual length. Without a reading, which is the case
+/// if operations are not counted live, it shows the time since the announcement.
 fn words(
     workload: &str,
     current: &Current,
@@ -161,14 +160,14 @@ fn words(
     format!("{workload} · {name}  {far}{moved}  {ops}  {}", bars(history))
 }
 
-/// A bar for each value, as high as its part of the largest.
+/// Bar for each value, proportional to its fraction of the maximum.
 fn bars(history: &VecDeque<f64>) -> String {
     let most = history.iter().copied().fold(0.0, f64::max);
     let bar = |value: &f64| {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "within 0..=7: no value is negative or larger than the largest"
+            reason = "from 0 to 7: no value is negative or larger than the maximum"
         )]
         let at = if most > 0.0 { (value / most * 7.0).round() as usize } else { 0 };
         BARS[at.min(7)]
@@ -183,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_how_far_and_how_fast() {
+    fn the_line_shows_progress_and_rates() {
         let history = VecDeque::from([0.0, 50.0, 100.0]);
         let reading = Reading {
             elapsed: Duration::from_millis(3200),

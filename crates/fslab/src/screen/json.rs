@@ -1,23 +1,23 @@
-//! Events for programs: one JSON object for each, in base units.
+//! Events as JSON: one object per event, in base units.
 
 use model::Nanos;
 use serde_json::json;
 
-use crate::conductor::events::{Event, Forecast};
+use crate::runner::events::{Event, Forecast};
 
-/// An event as one JSON object; its kind is under `event`.
+/// Event as a JSON object; key `event` is its type.
 pub(super) fn line(event: &Event<'_>) -> serde_json::Value {
     match event {
         Event::RunStarted { run_file, storage, done } => json!({
             "event": "run_started", "run_file": run_file, "storage": storage, "done": done,
         }),
-        Event::Planned { trials } => json!({ "event": "planned", "trials_least": trials }),
+        Event::Planned { trials } => json!({ "event": "planned", "trials_min": trials }),
         Event::Skipped { filesystem, reason } => json!({
             "event": "skipped", "filesystem": filesystem, "reason": reason,
         }),
-        Event::TrialStarted { filesystem, label, twin, repeat } => json!({
+        Event::TrialStarted { filesystem, label, aa_duplicate, repetition } => json!({
             "event": "trial_started", "filesystem": filesystem, "workload": label,
-            "twin": twin, "repeat": repeat,
+            "aa_duplicate": aa_duplicate, "repetition": repetition,
         }),
         Event::PhaseStarted { name, time } => json!({
             "event": "phase_started", "phase": name, "time_ns": time,
@@ -26,13 +26,15 @@ pub(super) fn line(event: &Event<'_>) -> serde_json::Value {
             "event": "phase_ended", "phase": name, "metric": metric.name(),
             "unit": metric.spec().unit.name(), "value": value,
         }),
-        Event::TrialEnded { filesystem, label, twin, repeat, elapsed, outcome } => json!({
-            "event": "trial_ended", "filesystem": filesystem, "workload": label,
-            "twin": twin, "repeat": repeat, "elapsed_ns": elapsed, "outcome": outcome,
-        }),
-        Event::CellDone { filesystem, label, twin, rule } => json!({
+        Event::TrialEnded { filesystem, label, aa_duplicate, repetition, elapsed, outcome } => {
+            json!({
+                "event": "trial_ended", "filesystem": filesystem, "workload": label,
+                "aa_duplicate": aa_duplicate, "repetition": repetition, "elapsed_ns": elapsed, "outcome": outcome,
+            })
+        }
+        Event::CellDone { filesystem, label, aa_duplicate, reason } => json!({
             "event": "cell_done", "filesystem": filesystem, "workload": label,
-            "twin": twin, "rule": rule,
+            "aa_duplicate": aa_duplicate, "reason": reason,
         }),
         Event::Forecast(forecast) => self::forecast(forecast),
         Event::RunEnded { tally, elapsed } => json!({
@@ -49,13 +51,13 @@ fn forecast(forecast: &Forecast) -> serde_json::Value {
         .detectable
         .as_ref()
         .map(|told| json!({ "median": told.median, "worst": told.worst, "at": told.at }));
-    let cells = forecast.cells.iter().map(|(filesystem, label, repeats)| {
-        json!({ "filesystem": filesystem, "workload": label, "repeats_expected": repeats })
+    let cells = forecast.cells.iter().map(|(filesystem, label, repetitions)| {
+        json!({ "filesystem": filesystem, "workload": label, "repetitions_expected": repetitions })
     });
     json!({
-        "event": "forecast", "trials_least": forecast.least,
-        "trials_expected": forecast.expected, "trials_most": forecast.most,
-        "time_ns": forecast.time, "over_budget": forecast.over_budget,
+        "event": "forecast", "trials_min": forecast.least,
+        "trials_expected": forecast.expected, "trials_max": forecast.most,
+        "time_ns": forecast.time, "over_time_limit": forecast.over_time_limit,
         "detectable": detectable, "cells": cells.collect::<Vec<_>>(),
     })
 }

@@ -1,8 +1,9 @@
-//! Readers of untrusted input, each fed with damaged seeds for a share of five seconds.
+//! Readers of untrusted input, each run on damaged seeds for a part of five seconds.
 //!
-//! `FSLAB_FUZZ_SECONDS` sets the time for each target instead, `FSLAB_FUZZ_TARGET` selects one, and
-//! `FSLAB_FUZZ_SEED` the damage. A failure prints seed and case, and keeps the input. Run files are
-//! damaged in `damaged.rs`. `scripts/fuzz` runs the same readers, guided by coverage.
+//! `FSLAB_FUZZ_SECONDS` sets the time per target instead, `FSLAB_FUZZ_TARGET` selects one, and
+//! `FSLAB_FUZZ_SEED` sets the seed of the damage. A failure prints seed and case, and keeps the
+//! input. Run files are damaged in `damaged.rs`. `scripts/fuzz` runs the same readers with coverage
+//! guidance.
 
 use std::{
     env, fs,
@@ -14,7 +15,7 @@ use std::{
 use super::{Section, tries};
 use crate::support::{files, root};
 
-/// A reader, and where its seeds are: files below these paths of the repository.
+/// Reader with its seeds: files below these paths of the repository.
 struct Target {
     name: &'static str,
     read: fn(&[u8]),
@@ -42,10 +43,10 @@ const TARGETS: [Target; 14] = [
     target("journal", rig::fuzz::journal, &["fuzz/seeds/journal"]),
 ];
 
-/// The longest damaged input.
+/// Maximum size of a damaged input.
 const LONGEST: usize = 64 << 10;
 
-/// Pieces that are put into an input: limits of numbers, and what ends or begins things.
+/// Fragments inserted into an input: extreme numbers and delimiters.
 const PIECES: [&[u8]; 24] = [
     b"0",
     b"-1",
@@ -86,7 +87,7 @@ impl Target {
     }
 }
 
-/// An input: a seed, or parts of two, with damage in a few places.
+/// Input: a seed, or parts of two, with damage in a few places.
 fn damaged(seeds: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<u8> {
     let one = |random: &mut fastrand::Rng| seeds[random.usize(..seeds.len())].clone();
     let mut bytes = one(random);
@@ -140,7 +141,7 @@ fn readers_of_untrusted_input_do_not_panic() {
     };
     let only = env::var("FSLAB_FUZZ_TARGET").ok();
     let columns = ["target", "seeds", "inputs", "longest, ms", "failures"];
-    let intro = "Each reader is fed with seeds and damaged seeds.";
+    let intro = "Each reader gets seeds and damaged seeds.";
     let mut section = Section::new(6, "fuzz", "Damaged input", intro, &columns);
     let mut failures = Vec::new();
     if !Path::new("/dev/shm").is_dir() {

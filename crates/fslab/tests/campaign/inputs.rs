@@ -1,5 +1,5 @@
-//! Hostile inputs: files and plans that no sound program writes. Each ends in a typed error or a
-//! result, within bounds of memory that the kernel enforces.
+//! Hostile inputs: files and plans that no correct program writes. Each yields a typed error or a
+//! result, within a memory limit that the kernel enforces.
 
 use std::{
     fs,
@@ -12,14 +12,14 @@ use std::{
 use super::Section;
 use crate::support::Bench;
 
-/// KiB of private writable memory that a command may take (RLIMIT_DATA): beyond it allocations
-/// fail, and the command ends by a signal.
+/// Maximum private writable memory of a command in KiB (RLIMIT_DATA): beyond it allocations fail,
+/// and a signal ends the command.
 const MEMORY: u64 = 256 << 10;
 
-/// A command that has not ended by then waits for something.
+/// Time limit of a command; after it, the command hangs.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// An input, the command that reads it, and a part of the error; without it the command succeeds.
+/// Input, the command that reads it, and a part of the error; without it the command succeeds.
 struct Case {
     class: &'static str,
     name: &'static str,
@@ -27,7 +27,7 @@ struct Case {
     refused: Option<&'static str>,
 }
 
-/// What a command did with an input.
+/// Result of a command for an input.
 struct Ended {
     status: Option<i32>,
     stderr: String,
@@ -45,7 +45,7 @@ fn case(
     Case { class, name, arguments, refused: refused.into() }
 }
 
-/// Ends what a failed check leaves.
+/// Ends the process of a failed check.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -55,14 +55,14 @@ impl Drop for Killed {
     }
 }
 
-/// Runs a command under the limit of memory. The peak is its largest resident set as last seen.
+/// Runs a command with the memory limit. The peak is its largest resident set at the last poll.
 fn run(bench: &Bench, arguments: &[String]) -> Ended {
     let errors = bench.path("stderr");
     let mut command = Command::new("/bin/sh");
     let limited = format!("ulimit -d {MEMORY}; exec \"$0\" \"$@\"");
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_fslab")]).args(arguments);
     command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
-    // Backtraces of a panic would be most of its time.
+    // Panic backtraces would take most of its time.
     command.env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
     let mut child = Killed(command.stderr(fs::File::create(&errors).unwrap()).spawn().unwrap());
@@ -83,7 +83,7 @@ fn run(bench: &Bench, arguments: &[String]) -> Ended {
     Ended { status: status.code(), stderr, millis: started.elapsed().as_millis(), peak_kib }
 }
 
-/// Files of kinds that are not read: the name, and what the error says.
+/// Files of types that are rejected: the name, and the error.
 const KINDS: [(&str, &str); 4] = [
     ("fifo", "a FIFO, not a regular file"),
     ("directory", "a directory, not a regular file"),
@@ -91,11 +91,11 @@ const KINDS: [(&str, &str); 4] = [
     ("/dev/zero", "a device, not a regular file"),
 ];
 
-/// Commands that read a file, with the name of the input's class.
+/// Commands that read a file, with the class of the input.
 const READERS: [(&str, &[&str]); 7] = [
     ("plan", &["show"]),
-    ("filesystems", &["list", "filesystems", "--filesystems"]),
-    ("load file", &["loadfile"]),
+    ("catalog", &["list", "filesystems", "--catalog"]),
+    ("loadfile", &["loadfile"]),
     ("import", &["import"]),
     ("audit", &["audit"]),
     ("statements", &["audit", "bonnie.csv", "--statements"]),
@@ -112,7 +112,7 @@ fn inputs(bench: &Bench) {
     let fifo = Command::new("mkfifo").arg(bench.path("fifo")).status().unwrap();
     assert!(fifo.success());
     fs::create_dir(bench.path("directory")).unwrap();
-    // The name of the socket stays when nothing listens to it.
+    // The socket file remains when no process listens.
     drop(std::os::unix::net::UnixListener::bind(bench.path("socket")).unwrap());
     fs::File::create(bench.path("huge.toml")).unwrap().set_len(1 << 40).unwrap();
     write("bonnie.csv", b"filesystem,value\na,1\n");
@@ -133,7 +133,7 @@ fn inputs(bench: &Bench) {
 }
 
 fn plans(write: &dyn Fn(&str, &[u8])) {
-    let plan = |axes: &str| format!("[storage]\nimage = \"64MiB\"\n[axes]\n{axes}\n");
+    let plan = |axes: &str| format!("[storage]\nimage_size = \"64MiB\"\n[axes]\n{axes}\n");
     let workload = |parameters: &str| {
         plan(&format!(
             "filesystem = [\"ext2\"]\nworkload = [{{ suite = \"iozone\", {parameters} }}]"
@@ -144,35 +144,35 @@ fn plans(write: &dyn Fn(&str, &[u8])) {
     write("tables.toml", format!("x = {}", "{a=".repeat(80_000)).as_bytes());
     write("keys.toml", format!("{}a = 1", "a.".repeat(120_000)).as_bytes());
     write("long.toml", format!("title = \"{}\"", "x".repeat(100 << 20)).as_bytes());
-    let four = format!("file = [{}], record = [{}]", sizes(2000), sizes(2000));
+    let four = format!("file_size = [{}], block_size = [{}]", sizes(2000), sizes(2000));
     write("cells.toml", workload(&four).as_bytes());
-    let axes = ["file", "record", "stride", "think", "count"];
+    let axes = ["file_size", "block_size"];
     let five = list(|at| format!("{} = [{}]", axes[at], sizes(1 << 12)), 2);
     write("product.toml", workload(&five).as_bytes());
     let entries = list(|_| "{suite=\"iozone\"}".to_owned(), 14_000);
     let entries = plan(&format!("filesystem = [\"ext2\"]\nworkload = [{entries}]"));
     write("entries.toml", entries.as_bytes());
-    let levels = list(|at| format!("{{name=\"{at}\",base=\"xfs\"}}"), 10_001);
+    let levels = list(|at| format!("{{name=\"{at}\",type=\"xfs\"}}"), 10_001);
     let levels = plan(&format!("filesystem = [{levels}]\nworkload = [{{ suite = \"iozone\" }}]"));
     write("levels.toml", levels.as_bytes());
     let tests = list(|_| "\"read\"".to_owned(), 30_000);
     write("tests.toml", workload(&format!("tests = [{tests}]")).as_bytes());
-    write("number.toml", format!("repeats = {}", "9".repeat(1 << 17)).as_bytes());
+    write("number.toml", format!("repetitions = {}", "9".repeat(1 << 17)).as_bytes());
     write("nul.toml", b"title = \"a\0b\"\n");
     write("bytes.toml", b"title = \"\xff\xed\xa0\x80\"\n");
-    write("cr.toml", b"title = \"x\"\rrepeats = 1\r");
+    write("cr.toml", b"title = \"x\"\rrepetitions = 1\r");
     let level = |keys: &str| {
         plan(&format!(
-            "filesystem = [{{ name = \"a\", base = \"ext2\", {keys} }}]\n\
-             workload = [{{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }}]"
+            "filesystem = [{{ name = \"a\", type = \"ext2\", {keys} }}]\n\
+             workload = [{{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }}]"
         ))
     };
     write("dust.toml", level("layers = [{ dust = \"0-18446744073709551615\" }]").as_bytes());
     write(
         "setup.toml",
-        level("setup = [{ unmounted = [\"true\", \"a\\nb\", \"{device}\"] }]").as_bytes(),
+        level("setup = [{ run_unmounted = [\"true\", \"a\\nb\", \"{device}\"] }]").as_bytes(),
     );
-    let small = workload("file = \"1MiB\", tests = [\"write\"]");
+    let small = workload("file_size = \"1MiB\", tests = [\"write\"]");
     let dots = small.replace("64MiB\"\n", "64MiB\"\nimage_directory = \"/var/tmp/../../etc/..\"\n");
     write("dots.toml", dots.as_bytes());
 }
@@ -193,17 +193,17 @@ fn tables(write: &dyn Fn(&str, &[u8])) {
     write("number.csv", format!("filesystem,value\na,{}\n", "9".repeat(4000)).as_bytes());
 }
 
-/// Plans, their files, and a part of the message that refuses them.
+/// Plans, their files, and a part of the error message.
 const PLANS: [(&str, &str, &str); 14] = [
     ("200,000 nested lists", "nested.toml", "cannot recurse further"),
     ("80,000 nested tables", "tables.toml", "cannot recurse further"),
     ("a key of 120,000 parts", "keys.toml", ""),
-    ("a title of 100 MiB", "long.toml", "more than 256 KiB"),
-    ("4 million cells", "cells.toml", "at least 4000000 cells, the limit is 10000"),
+    ("a title of 100 MiB", "long.toml", "larger than 256 KiB"),
+    ("4 million cells", "cells.toml", "at least 4000000 cells; the maximum is 10000"),
     ("17 million cells", "product.toml", "at least 16777216 cells"),
     ("14,000 workloads", "entries.toml", "at least 14000 cells"),
     ("10,001 filesystems", "levels.toml", "at least 10001 cells"),
-    ("30,000 equal tests", "tests.toml", "listed twice"),
+    ("30,000 equal tests", "tests.toml", "duplicate value"),
     ("a number of 131,072 digits", "number.toml", ""),
     ("NUL", "nul.toml", ""),
     ("bytes that are not UTF-8", "bytes.toml", "it is not UTF-8"),
@@ -215,7 +215,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (class, command) in READERS {
         for (name, refused) in KINDS {
-            // Without a slash or an ending, it could be the name of a ready plan or a version.
+            // Without a slash or an extension, the name could be that of a built-in plan or a
+            // version.
             let path = if name.starts_with('/') { name.to_owned() } else { format!("./{name}") };
             let arguments = [command, &[&*path]].concat();
             let refused = match (class, name) {
@@ -226,8 +227,8 @@ fn cases() -> Vec<Case> {
         }
         let refused = match class {
             "kernel source" => "",
-            "load file" => "longer than 96MiB",
-            _ => "has more than",
+            "loadfile" => "longer than 96MiB",
+            _ => "is larger than",
         };
         cases.push(case(
             class,
@@ -247,7 +248,7 @@ fn cases() -> Vec<Case> {
         ("loops of loops", "loop.txt", ""),
         ("a name of 32 MiB", "names.txt", ""),
     ] {
-        cases.push(case("load file", name, &["loadfile", file], refused));
+        cases.push(case("loadfile", name, &["loadfile", file], refused));
     }
     for (name, file) in [
         ("15 million columns", "commas.csv"),
@@ -269,13 +270,13 @@ fn cases() -> Vec<Case> {
     for file in ["nested.toml", "tables.toml", "keys.toml", "long.toml", "nul.toml"] {
         let statements = ["audit", "bonnie.csv", "--statements", file];
         cases.push(case("statements", "as plan", &statements, ""));
-        let filesystems = ["list", "filesystems", "--filesystems", file];
-        cases.push(case("filesystems", "as plan", &filesystems, ""));
+        let filesystems = ["list", "filesystems", "--catalog", file];
+        cases.push(case("catalog", "as plan", &filesystems, ""));
     }
     cases
 }
 
-/// Why the end of a command is not what the case expects.
+/// Difference between the expected and the actual exit of a command.
 fn wrong(case: &Case, ended: &Ended) -> Option<String> {
     let first = ended.stderr.lines().next().unwrap_or_default();
     let first: String = first.chars().take(200).collect();
@@ -287,14 +288,14 @@ fn wrong(case: &Case, ended: &Ended) -> Option<String> {
 }
 
 #[test]
-fn every_hostile_input_ends_in_an_error_or_a_result_within_bounds() {
+fn hostile_input_yields_an_error_or_a_bounded_result() {
     let bench = Bench::new();
     inputs(&bench);
     let mut section = Section::new(
         4,
         "inputs",
         "Hostile inputs",
-        "Each input ends in an error with status 2 or in a result, with at most 256 MiB of \
+        "Each input yields an error with exit status 2, or a result, with at most 256 MiB of \
          private memory.",
         &["input", "case", "time, ms", "peak, MiB", "result"],
     );

@@ -1,7 +1,7 @@
-//! Campaign: fslab against failures of its surroundings, many tries per case.
+//! Campaign: fslab under failures of its environment, with many tries per case.
 //!
-//! Each section is a module with a table of cases. A try is drawn from a seed, so a failure is
-//! repeated with that seed. `make test` runs a share of the tries; `make campaign` sets
+//! Each section is a module with a table of cases. A try is drawn from a seed, so a failure can be
+//! reproduced with that seed. `make test` runs a part of the tries; `make campaign` sets
 //! `FSLAB_CAMPAIGN`, runs all of them, and writes the tables to `docs/method/campaign.md`.
 
 mod fuzz;
@@ -118,7 +118,7 @@ impl Section {
 }
 
 #[test]
-fn a_section_is_written_as_a_table_with_what_was_skipped() {
+fn a_section_is_a_table_with_skipped_rows() {
     let columns = ["case", "tries", "failures", "seed"];
     let mut section = Section::new(7, "example", "Example", "Text.", &columns);
     section.row(["run | image", "50", "0", "0x1"]);

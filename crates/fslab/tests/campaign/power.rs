@@ -1,9 +1,9 @@
-//! Power loss of the machine that runs fslab: its disk as it may be at any moment.
+//! Power loss of the machine that runs fslab: all states in which its disk may be.
 //!
-//! fslab runs as root in a virtual machine, on an image file and on a directory of the machine's
-//! only disk. QEMU's filter `blklogwrites` records each write and flush of that disk. The host then
-//! makes the states that a power loss could leave: everything before a flush, and a random part of
-//! the writes after it. Each is mounted here and has to contain every trial that was stored.
+//! fslab runs as root in a virtual machine, on an image file and on a directory of the only disk.
+//! The QEMU filter `blklogwrites` records each write and flush of that disk. The host then
+//! constructs states that a power loss could leave: everything before a flush, and random writes
+//! after it. Each state is mounted and must contain every stored trial.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use crate::support::{files, needs_root, skipped};
 
 const NAME: &str = "campaign::power::no_power_loss_loses_a_stored_trial";
 const SCRIPT: &str = include_str!("power.sh");
-/// Size of the filesystem; the marks come after it.
+/// Size of the filesystem; the marks follow it.
 const FILESYSTEM: u64 = 96 << 20;
 const BLOCK: u64 = 4096;
 const SECTOR: u64 = 512;
@@ -30,27 +30,27 @@ const PROGRAMS: [&str; 9] =
     ["mkfs.ext2", "e2fsck", "dumpe2fs", "tune2fs", "mkfs.ext4", "mount", "umount", "dd", "losetup"];
 const IMAGE: &str = r#"
 profile = "quick"
-repeats = 4
+repetitions = 4
 seed = 1
 fsck = false
 [storage]
-image = "8MiB"
+image_size = "8MiB"
 image_directory = "/data/images"
 [axes]
 filesystem = ["ext2"]
-workload = [{ suite = "stream", file = "1MiB", record = "64KiB" }]
+workload = [{ suite = "stream", file_size = "1MiB", block_size = "64KiB" }]
 "#;
 const DIRECTORY: &str = r#"
 profile = "quick"
-repeats = 4
+repetitions = 4
 seed = 1
 [storage]
 directory = "/data/work"
 [axes]
-workload = [{ suite = "stream", file = "1MiB", record = "64KiB" }]
+workload = [{ suite = "stream", file_size = "1MiB", block_size = "64KiB" }]
 "#;
 
-/// One request in a log (docs of dm-log-writes, `struct log_write_entry`).
+/// Request of a log (documentation of dm-log-writes, `struct log_write_entry`).
 struct Entry {
     sector: u64,
     sectors: u64,
@@ -63,7 +63,7 @@ const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 
-/// A log of QEMU's `blklogwrites`, whose integers are little-endian.
+/// Log of the QEMU filter `blklogwrites`; integers are little-endian.
 struct Log {
     file: File,
     entries: Vec<Entry>,
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// The number that an entry marks a place with.
+    /// Number of a mark at this place, if the entry is one.
     fn mark(&self, entry: &Entry, place: u64) -> Option<u32> {
         let at = (FILESYSTEM + place * BLOCK) / SECTOR;
         if entry.sector != at || entry.sectors == 0 || entry.flags & DISCARD != 0 {
@@ -139,7 +139,7 @@ fn no_power_loss_loses_a_stored_trial() {
         // The states are spread evenly over the flushes.
         let share = (number + 1) * wanted / flushes.len() - number * wanted / flushes.len();
         for state in 0..share {
-            // The writes since the last flush; the last ones may not even have been sent.
+            // The writes since the last flush; the last ones may not have been submitted.
             let cut = if state == 0 { *flush } else { random.usize(from..=*flush) };
             let kept = |entry: &&Entry| entry.flags & FUA != 0 || (state > 0 && random.bool());
             let later: Vec<_> = log.entries[from..cut].iter().filter(kept).collect();
@@ -157,7 +157,7 @@ fn no_power_loss_loses_a_stored_trial() {
         log.entries[from..*flush].iter().for_each(|entry| log.apply(entry, &durable));
         from = *flush;
     }
-    // Otherwise the run did not do what it is to be judged by.
+    // Otherwise the run did not do the tested work.
     let last = |place| log.entries.iter().rev().find_map(|entry| log.mark(entry, place));
     assert_eq!([0, 1].map(last), [Some(TRIALS); 2], "{}", machine.log);
     outcomes.report(section, &log, flushes.len(), seed);
@@ -168,15 +168,15 @@ fn section() -> Section {
         2,
         "power",
         "Power loss",
-        "fslab runs as root in a virtual machine whose disk writes are recorded: four trials \
-             on an image file, and four on a directory with an interruption and `--resume`. Each \
-             state that a power loss could leave has to contain every stored trial, and each file \
-             of fslab has to be named by a journal.",
+        "fslab runs as root in a virtual machine whose disk writes are recorded: four trials on an \
+         image file, and four on a directory with an interruption and `--resume`. Each state that \
+         a power loss could leave must contain every stored trial, and a journal must name each \
+         file of fslab.",
         &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
     )
 }
 
-/// Runs the machine; the disk before it, and the log of what it wrote, are in its directory.
+/// Runs the machine; its directory contains the disk before the run, and the log of its writes.
 fn record() -> (Vm, PathBuf) {
     let mut script = format!("MARKS={} TRIALS={TRIALS}\n", FILESYSTEM / BLOCK);
     for (name, plan) in [("image", IMAGE), ("directory", DIRECTORY)] {
@@ -234,14 +234,14 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// What a state lacks or has too much.
+/// Missing trials or unknown files of a state.
 #[derive(Debug, Default)]
 struct Found {
     lost: Vec<String>,
     orphans: Vec<String>,
 }
 
-/// Mounts a disk, and looks for `marks` trials in the run on an image and in that on a directory.
+/// Mounts a disk, and checks for `marks` trials in the run on an image and in that on a directory.
 fn judge(disk: &Path, place: &Path, marks: [u32; 2]) -> Found {
     let at = place.join("mounted");
     fs::create_dir_all(&at).unwrap();

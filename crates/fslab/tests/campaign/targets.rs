@@ -1,8 +1,8 @@
 //! Dangerous targets: devices that must not be formatted, on the disks of a virtual machine.
 //!
-//! The machine has device mapper, md, LVM, and bcache whatever this host's kernel has. Its script
-//! prepares the disks for a case and runs the real `fslab run` on the target. The host compares all
-//! disks before and after.
+//! The machine has device mapper, md, LVM, and bcache, regardless of the host kernel. Its script
+//! prepares the disks for a case and runs `fslab run` on the target. The host compares all disks
+//! before and after.
 
 use std::collections::BTreeSet;
 
@@ -50,14 +50,14 @@ const IF_THERE: [&str; 17] = [
     "essiv",
 ];
 const DISKS: [u64; 2] = [24 << 20; 2];
-/// Exit status of refusals: by the plan, which does not fit, and by the guard.
+/// Exit status of rejections: by the plan, which does not fit, and by the guard.
 const REFUSED: [&str; 2] = ["2", "3"];
 
 /// Outcome of one case.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
-    /// The machine's kernel or tools could not prepare the disks.
+    /// The kernel or tools of the machine could not prepare the disks.
     Unprepared(String),
     Failed(String),
 }
@@ -80,7 +80,7 @@ fn no_dangerous_target_is_written_to() {
         match outcome.map(|place| &outcomes[place]) {
             None => section.skipped(case.name, lacks(case).unwrap()),
             Some(Outcome::Unprepared(why)) => {
-                section.skipped(case.name, &format!("what its machine lacks ({why})"));
+                section.skipped(case.name, &format!("a feature of the virtual machine ({why})"));
             }
             Some(outcome) => {
                 let (expected, text) = match (case.expected, outcome) {
@@ -108,14 +108,14 @@ fn section() -> Section {
         "targets",
         "Dangerous targets",
         "Devices on the disks of a virtual machine, prepared with the tools of this host. A case \
-         passes if `fslab run` ends with exit status 2 or 3, its message contains the hint, and no byte \
-         of any disk has changed. With `--destroy`, the target was named by its serial. The cases \
-         that are measured are controls.",
-        &["target", "`--destroy`", "expected", "hint", "result"],
+         passes if `fslab run` ends with exit status 2 or 3, its message contains the hint, and no \
+         byte of any disk has changed. With `--overwrite-device`, the target was identified by its \
+         serial number. The measured cases are controls.",
+        &["target", "`--overwrite-device`", "expected", "hint", "result"],
     )
 }
 
-/// Runs the cases in one machine; an outcome for each.
+/// Runs the cases in one machine; returns one outcome per case.
 fn run(cases: &[&Case]) -> Vec<Outcome> {
     let programs: BTreeSet<&str> =
         cases.iter().flat_map(|case| case.programs).chain(&PROGRAMS).copied().collect();
@@ -144,7 +144,7 @@ fn run(cases: &[&Case]) -> Vec<Outcome> {
     outcomes
 }
 
-/// Follows the machine through one case.
+/// Reads the output of the machine for one case.
 fn outcome(machine: &mut Vm, case: &Case) -> Outcome {
     let (mut before, mut said) = (Vec::new(), String::new());
     loop {
@@ -191,7 +191,7 @@ fn judged(case: &Case, status: &str, changed: bool, said: &str) -> Outcome {
 }
 
 #[test]
-fn a_case_passes_only_if_it_is_refused_with_a_hint_and_nothing_is_written() {
+fn a_case_passes_if_it_is_rejected_with_a_hint_and_no_write() {
     let case = |expected| Case {
         name: "",
         short: true,

@@ -1,7 +1,7 @@
-//! A QEMU machine whose init process is a shell script: programs of this host, a kernel's package,
-//! and disks that are image files.
+//! QEMU machine whose init process is a shell script: programs of this host, a kernel package, and
+//! disks that are image files.
 //!
-//! The serial line carries the script's output, and lines from the test to the script.
+//! The serial line carries the output of the script, and lines from the test to the script.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use std::{
 };
 
 use guest::{
-    Architecture, Cache, Kernel, Named,
+    Architecture, Cache, Kernel, KernelQuery,
     initramfs::{self, Contents, Initramfs},
     kvm::{self, Verdict},
     modules::Index,
@@ -23,12 +23,12 @@ use tempfile::TempDir;
 
 use crate::{guest::package, support::on_path};
 
-/// Its applets are what the script has besides the programs that are asked for.
+/// Its applets are available to the script in addition to the listed programs.
 const BUSYBOX: &str = "/bin/busybox";
-/// What every script begins with.
+/// Start of every script.
 const PRELUDE: &str = include_str!("vm.sh");
 
-/// Longest time without a line.
+/// Maximum time without a line.
 const SILENCE: Duration = Duration::from_secs(180);
 
 /// Parts of a machine.
@@ -39,31 +39,31 @@ pub(crate) struct Wanted<'a> {
     pub(crate) modules: &'a [&'a str],
     /// Modules that are loaded if the kernel has them.
     pub(crate) if_there: &'a [&'a str],
-    /// Sizes of the disks `/dev/vda` and so on, whose serials are `disk-a` and so on.
+    /// Sizes of the disks `/dev/vda` and following, with serial numbers `disk-a` and following.
     pub(crate) disks: &'a [u64],
-    /// More of QEMU's arguments.
+    /// Additional QEMU arguments.
     pub(crate) arguments: &'a [String],
     /// The script.
     pub(crate) script: &'a str,
 }
 
-/// A running machine; dropping it kills it.
+/// Running machine, killed when dropped.
 pub(crate) struct Vm {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     directory: TempDir,
     disks: usize,
-    /// Everything that it wrote, for failures.
+    /// Its whole output, for failures.
     pub(crate) log: String,
-    /// Programs that this host lacks.
+    /// Programs missing on this host.
     pub(crate) missing: Vec<String>,
 }
 
-/// What a machine needs and this host lacks; `None` if it has everything.
+/// Missing requirement of a machine; `None` if there is none.
 pub(crate) fn missing() -> Option<&'static str> {
     let there = package().is_some() && on_path("qemu-system-x86_64") && Path::new(BUSYBOX).exists();
-    (!there).then_some("QEMU, a kernel's package, and busybox-static")
+    (!there).then_some("QEMU, a kernel package, and busybox-static")
 }
 
 /// Path of an image file of a machine in `directory`.
@@ -102,7 +102,7 @@ impl Vm {
         Self { child, input, output, directory, disks, log, missing }
     }
 
-    /// The next line that the machine writes; `None` at its end.
+    /// Next line of the machine; `None` at its end.
     pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         if self.output.buffer().is_empty() {
@@ -116,12 +116,12 @@ impl Vm {
         (!line.is_empty()).then(|| line.trim_end().to_owned())
     }
 
-    /// Lets the script go on, which waits for a line.
+    /// Sends a line, for which the script waits.
     pub(crate) fn go_on(&mut self) {
         self.input.write_all(b"\n").unwrap();
     }
 
-    /// SHA-256 of each disk, as the host sees it.
+    /// SHA-256 of each disk.
     pub(crate) fn hashes(&self) -> Vec<String> {
         let images = (0..self.disks).map(|number| image(self.directory.path(), number));
         let output = Command::new("sha256sum").args(images).output().unwrap();
@@ -135,7 +135,7 @@ impl Vm {
         self.directory.path()
     }
 
-    /// Waits for the end of a machine that powers off.
+    /// Waits until a machine has powered off.
     pub(crate) fn end(&mut self) {
         while self.line().is_some() {}
         self.child.wait().unwrap();
@@ -165,7 +165,7 @@ fn command(script: &Path) -> Command {
     command
 }
 
-/// The root file system: programs, modules, and the script under its own path.
+/// Root file system: programs, modules, and the script under its own path.
 fn archive(kernel: &Kernel, wanted: &Wanted<'_>, script: &Path) -> Initramfs {
     let index = kernel.modules.as_ref().map(|at| Index::read(at, Some(&cache())).unwrap());
     let index = index.unwrap_or_else(Index::empty);
@@ -180,7 +180,7 @@ fn archive(kernel: &Kernel, wanted: &Wanted<'_>, script: &Path) -> Initramfs {
         modules: &modules,
         at_start: &modules,
         on_demand: &index,
-        job: "",
+        config: "",
     })
     .unwrap()
 }
@@ -193,5 +193,5 @@ fn kernel() -> Kernel {
     let package = package().unwrap().display().to_string();
     let interrupt = AtomicBool::new(false);
     let cache = Cache::new(cache());
-    Kernel::find(Named::Text(&package), Architecture::Pc, &cache, &interrupt).unwrap()
+    Kernel::find(KernelQuery::Text(&package), Architecture::Pc, &cache, &interrupt).unwrap()
 }

@@ -1,4 +1,5 @@
-//! Both streams of every command, with hostile texts in all that a command reads and repeats.
+//! stdout and stderr of every command, with hostile text in everything that a command reads and
+//! repeats.
 
 use std::{
     fs,
@@ -13,7 +14,7 @@ use crate::{
     support::{Bench, Said, said},
 };
 
-/// A text as TOML writes it.
+/// Text as a TOML string.
 fn toml(text: &str) -> String {
     let letter = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -23,11 +24,11 @@ fn toml(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-/// Runs a command, whatever its ending, and checks both streams.
+/// Runs a command with any exit status, and checks both streams.
 #[track_caller]
 fn harmless(what: &str, command: &mut Command) -> Said {
     let said = said(command.stdin(Stdio::null()).output().unwrap());
-    // Our own styles are in color only; red is one of them, and in a hostile text.
+    // Styles of fslab are colors only; the hostile text contains red as well.
     let plain = |text: &str| {
         let text = text.replace("\x1b[31merror:", "error:");
         ["0", "1", "4", "32", "33", "1;32", "1;33"]
@@ -43,17 +44,17 @@ fn harmless(what: &str, command: &mut Command) -> Said {
     said
 }
 
-/// A plan with a text in one of its places.
+/// Plan with a text in one of its places.
 fn plans(text: &str) -> Vec<String> {
     let text = toml(text);
     let axes = |filesystem: &str, workload: &str| {
         format!("[axes]\nfilesystem = [{filesystem}]\nworkload = [{workload}]\n")
     };
-    let small = "{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }";
-    let image = "[storage]\nimage = \"64MiB\"\n";
+    let small = "{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }";
+    let image = "[storage]\nimage_size = \"64MiB\"\n";
     let plain = axes("\"ext2\"", small);
     let level = |keys: &str| {
-        let level = format!("{{ name = \"odd\", base = \"ext2\", {keys} }}");
+        let level = format!("{{ name = \"odd\", type = \"ext2\", {keys} }}");
         format!("{image}{}", axes(&level, small))
     };
     vec![
@@ -62,14 +63,14 @@ fn plans(text: &str) -> Vec<String> {
         format!("{text} = 1\n{image}{plain}"),
         format!("{image}image_directory = {text}\n{plain}"),
         format!("{image}image_file = {text}\n{plain}"),
-        format!("{image}elsewhere = {text}\n{plain}"),
+        format!("{image}external_directory = {text}\n{plain}"),
         format!("[storage]\ndevice = {text}\n{plain}"),
         format!("[storage]\ndevices = [{text}, \"/dev/null\"]\n{plain}"),
         format!("[storage]\ndirectory = {text}\n[axes]\nworkload = [{small}]\n"),
-        format!("{image}{}", axes(&format!("{{ name = {text}, base = \"ext2\" }}"), small)),
-        level(&format!("mkfs = [{text}]")),
-        level(&format!("mount = {text}")),
-        level(&format!("setup = [{{ unmounted = [\"true\", {text}, \"{{device}}\"] }}]")),
+        format!("{image}{}", axes(&format!("{{ name = {text}, type = \"ext2\" }}"), small)),
+        level(&format!("mkfs_options = [{text}]")),
+        level(&format!("mount_options = {text}")),
+        level(&format!("setup = [{{ run_unmounted = [\"true\", {text}, \"{{device}}\"] }}]")),
         level(&format!("layers = [{text}]")),
         format!("{image}{}", axes(&text, small)),
         format!("{image}{}", axes("\"ext2\"", &text)),
@@ -79,25 +80,29 @@ fn plans(text: &str) -> Vec<String> {
         format!("{image}{}kernel = [{text}]\n", plain),
         format!(
             "{image}{}",
-            axes("\"ext2\"", &format!("{{ suite = \"dbench\", load = {text}, clients = 1 }}"))
+            axes("\"ext2\"", &format!("{{ suite = \"dbench\", loadfile = {text}, clients = 1 }}"))
         ),
         format!("{image}{plain}[scales.{text}]\nscale = {text}\n"),
     ]
 }
 
 #[test]
-fn no_text_of_a_plan_reaches_the_terminal_as_a_command() {
+fn texts_of_a_plan_are_escaped_on_the_terminal() {
     let bench = Bench::new();
     let mut shown = 0;
     let all = all();
     for text in TEXTS.into_iter().chain([&*all]) {
-        // Each text in some places, and all of them in each.
+        // Each text in some places, and all of them together in each.
         let places = if text == all { usize::MAX } else { 4 };
         for (at, plan) in plans(text).iter().enumerate().take(places) {
             fs::write(bench.path("plan.toml"), plan).unwrap();
             let what = format!("place {at} of {text:?}");
             let said = harmless(&what, &mut bench.command(&["show", "plan.toml"]));
-            // Each argument, name, and path stays on its line.
+            // Only the places of keys: any other text is read, because its key is valid.
+            let unknown = ["has no key", "has no parameter"];
+            let unknown = unknown.iter().any(|message| said.stderr.contains(message));
+            assert_eq!(unknown, matches!(at, 2 | 17), "{what}: {}", said.stderr);
+            // Each argument, name, and path stays on one line.
             if said.status == Some(0) {
                 shown += 1;
                 assert!(!said.stdout.contains("\nbreak"), "{what}: {}", said.stdout);
@@ -110,10 +115,10 @@ fn no_text_of_a_plan_reaches_the_terminal_as_a_command() {
         harmless("color", bench.command(&[command, "plan.toml"]).env("CLICOLOR_FORCE", "1"));
     }
     assert!(shown > TEXTS.len(), "{shown} plans were shown");
-    // The text of a plan as it is, with the line ends of another system.
+    // The text of a plan unchanged, with CRLF line ends.
     let text = format!("# {}\r\n[storage]\r\n", "\u{9b}31m \u{202e}");
     let plan = format!(
-        "{text}image = \"64MiB\"\r\n[axes]\r\nfilesystem = [\"ext2\"]\r\nworkload = [\"oltp-8k\"]\r\n"
+        "{text}image_size = \"64MiB\"\r\n[axes]\r\nfilesystem = [\"ext2\"]\r\nworkload = [\"oltp-8k\"]\r\n"
     );
     fs::write(bench.path("plan.toml"), plan.replace("oltp-8k", "small-file-calls")).unwrap();
     let said = harmless("--text", &mut bench.command(&["show", "--text", "plan.toml"]));
@@ -121,7 +126,7 @@ fn no_text_of_a_plan_reaches_the_terminal_as_a_command() {
 }
 
 #[test]
-fn no_argument_and_no_variable_reaches_the_terminal_as_a_command() {
+fn arguments_and_variables_are_escaped_on_the_terminal() {
     let bench = Bench::new();
     let texts = TEXTS.map(|text| text.replace('\0', ""));
     let all = texts.join(" ");
@@ -140,7 +145,7 @@ fn no_argument_and_no_variable_reaches_the_terminal_as_a_command() {
         &["show", "demo", "--scale", text],
         &["show", "demo", "--guest", text],
         &["show", "demo", "--kernel", text],
-        &["show", "demo", "--filesystems", text],
+        &["show", "demo", "--catalog", text],
         &["run", "demo-directory", "--resume", text],
         &["bench", text],
         &["bench", "iozone", text],
@@ -170,7 +175,7 @@ fn no_argument_and_no_variable_reaches_the_terminal_as_a_command() {
 }
 
 #[test]
-fn no_name_in_a_file_reaches_the_terminal_as_a_command() {
+fn names_in_files_are_escaped_on_the_terminal() {
     let bench = Bench::new();
     let all = all();
     for text in TEXTS.into_iter().chain([&*all]) {
@@ -188,7 +193,7 @@ fn no_name_in_a_file_reaches_the_terminal_as_a_command() {
                  [filesystem.package]\ndebian = {package}\n"
             );
             fs::write(bench.path("more.toml"), entry).unwrap();
-            let list = ["list", "filesystems", "--filesystems", "more.toml"];
+            let list = ["list", "filesystems", "--catalog", "more.toml"];
             harmless(text, &mut bench.command(&list));
         }
         let load = format!("NTCreateX \"\\{text}\" 0x40 2 1 SUCCESS\nClose 1 SUCCESS\n");
@@ -206,16 +211,16 @@ fn no_name_in_a_file_reaches_the_terminal_as_a_command() {
     }
 }
 
-/// A directory, a run file, and names in it, all hostile: what a run says while it goes on.
+/// Hostile names of a directory, a run file, and files in it; messages during a run.
 #[test]
-fn no_path_of_a_run_reaches_the_terminal_as_a_command() {
+fn paths_of_runs_are_escaped_on_the_terminal() {
     let bench = Bench::new();
     let name = "\x1b[31m\u{9b}2J\r\n\u{202e}d \u{200b}";
     let directory = bench.path(name);
     fs::create_dir(&directory).unwrap();
     let plan = format!(
-        "title = {}\nrepeats = 1\ntwins = \"none\"\n[storage]\ndirectory = {}\n[axes]\n\
-         workload = [{{ suite = \"iozone\", file = \"1MiB\", tests = [\"write\"] }}]\n",
+        "title = {}\nrepetitions = 1\naa_control = \"none\"\n[storage]\ndirectory = {}\n[axes]\n\
+         workload = [{{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }}]\n",
         toml(&all()),
         toml(&directory.display().to_string())
     );
@@ -231,8 +236,17 @@ fn no_path_of_a_run_reaches_the_terminal_as_a_command() {
         &["report", &run, "--format", "md"],
         &["report", &run, "--charts", &inside("charts")],
         &["report", &run, "-o", &inside("report.json")],
-        &["bench", "iozone", &inside("."), "--set", "file=1MiB", "--set", "tests=write"],
-        &["bench", "iozone", &inside("."), "--set", "file=1MiB", "--set", "tests=write", "--json"],
+        &["bench", "iozone", &inside("."), "--set", "file_size=1MiB", "--set", "tests=write"],
+        &[
+            "bench",
+            "iozone",
+            &inside("."),
+            "--set",
+            "file_size=1MiB",
+            "--set",
+            "tests=write",
+            "--json",
+        ],
         &["verify", &run],
         &["import", &run],
         &["clean"],
@@ -247,11 +261,11 @@ fn no_path_of_a_run_reaches_the_terminal_as_a_command() {
         }
         assert!(!json || arguments[0] == "run" || is_json(&said.stdout), "{}", said.stderr);
     }
-    // A name that is not UTF-8.
+    // Name that is not UTF-8.
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\xc2\x9b.fslab"));
     fs::write(bench.path(".").join(odd), "no run").unwrap();
     harmless("bytes", bench.command(&["report"]).arg(odd));
-    // The measured directory has names as well.
+    // The measured directory contains hostile names as well.
     fs::write(directory.join("\x1b[2J"), "x").unwrap();
     made::measured(&bench);
     harmless("other", &mut bench.command(&["show", &plan]));

@@ -1,6 +1,5 @@
-//! The source of a kernel: where it is, and how it is told from others.
-//!
-//! What a user named enters, or nothing; an archive, a package, or a folder leaves ([`Found`]).
+//! Search for a kernel source: an archive, a package, or a directory ([`Found`]), by path, version,
+//! or default.
 
 use std::{
     ffi::OsStr,
@@ -15,47 +14,46 @@ use crate::{
     kernel::{
         archive::{AR, RPM},
         source::Source,
-        version::{is_meant, newness},
+        version::{matches_release, release_order},
     },
 };
 
-/// How such files begin: `linux-source-6.1.tar.xz` (packages `linux-source-VERSION` of Debian and
-/// Ubuntu).
+/// Prefix of source archives: `linux-source-6.1.tar.xz` (packages `linux-source-VERSION` of Debian
+/// and Ubuntu).
 const NAME: &str = "linux-source-";
-/// What they contain in their name.
+/// Part of the names of source archives.
 const TAR: &str = ".tar";
-/// How to get one.
-const CURE: &str = "get one, which needs no rights (apt-get download linux-source-6.1), and name the \
-                    file (fslab guest kernel build --source linux-source-6.1_*.deb), or install it \
-                    (apt-get install linux-source); a folder with an unpacked source will do as well";
+/// Hint for a missing source.
+const HINT: &str = "download one without root (apt-get download linux-source-6.1) and use the \
+                    file (fslab guest kernel build --source linux-source-6.1_*.deb), install one \
+                    (apt-get install linux-source), or use a directory with an unpacked source";
 
-/// A source that is there.
+/// Source that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A tar archive, however it is packed.
+    /// Tar archive with any supported compression.
     Archive(PathBuf),
-    /// A Debian package with such an archive in it.
+    /// Debian package that contains such an archive.
     Package(PathBuf),
-    /// An unpacked source.
-    Folder(PathBuf),
+    /// Directory with an unpacked source.
+    Directory(PathBuf),
 }
 
 impl Found {
-    /// The path.
+    /// Path of the source.
     pub(super) fn path(&self) -> &Path {
         match self {
-            Self::Archive(path) | Self::Package(path) | Self::Folder(path) => path,
+            Self::Archive(path) | Self::Package(path) | Self::Directory(path) => path,
         }
     }
 
-    /// What to call it, for people: the last part of its path.
+    /// Name for messages: the last component of the path.
     pub(super) fn name(&self) -> String {
         self.path().file_name().unwrap_or(self.path().as_os_str()).to_string_lossy().into_owned()
     }
 }
 
-/// Finds a source: what was named, by its path or the version of an installed one, or the newest
-/// that is installed below `root`.
+/// Finds a source by path or installed version, or the newest one installed below `root`.
 pub(super) fn find(named: Option<&OsStr>, root: &Path) -> Result<Found, GuestError> {
     let Some(named) = named else { return installed(None, root) };
     let path = Path::new(named);
@@ -68,17 +66,17 @@ pub(super) fn find(named: Option<&OsStr>, root: &Path) -> Result<Found, GuestErr
             return match version {
                 Some(version) => installed(Some(version), root),
                 None => {
-                    let what = format!("there is no {}", path.display());
-                    Err(GuestError::Missing { what, cure: CURE.to_owned() })
+                    let what = format!("{} does not exist", path.display());
+                    Err(GuestError::Missing { what, hint: HINT.to_owned() })
                 }
             };
         }
-        Err(error) => return Err(GuestError::io(format!("reading {}", path.display()))(error)),
+        Err(error) => return Err(GuestError::io(format!("cannot read {}", path.display()))(error)),
     };
-    let path =
-        fs::canonicalize(path).map_err(GuestError::io(format!("reading {}", path.display())))?;
+    let path = fs::canonicalize(path)
+        .map_err(GuestError::io(format!("cannot read {}", path.display())))?;
     if metadata.is_dir() {
-        return Ok(Found::Folder(path));
+        return Ok(Found::Directory(path));
     }
     let never = AtomicBool::new(false);
     let source = Source { path: &path, interrupt: &never };
@@ -86,38 +84,38 @@ pub(super) fn find(named: Option<&OsStr>, root: &Path) -> Result<Found, GuestErr
     let read = source.open()?.read_at(&mut first, 0).map_err(|error| source.failed(error))?;
     if first[..read].starts_with(RPM) {
         return Err(source.malformed(
-            "is an RPM package, which is not read; unpack it (rpm2cpio PACKAGE | cpio -idm) and \
-             name the archive linux-VERSION.tar.xz in it",
+            "is an RPM package, which is not supported; unpack it (rpm2cpio PACKAGE | cpio -idm) \
+             and use the archive linux-VERSION.tar.xz in it",
         ));
     }
     Ok(if first[..read] == *AR { Found::Package(path) } else { Found::Archive(path) })
 }
 
-/// The newest that is installed, of those that are meant.
+/// Newest installed source that matches the requested version.
 fn installed(wanted: Option<&str>, root: &Path) -> Result<Found, GuestError> {
-    let folder = root.join("usr/src");
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let directory = root.join("usr/src");
+    let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
     let archives = entries.map(|entry| entry.path()).filter_map(|path| {
         let version = version(&path)?.to_owned();
-        (path.is_file() && wanted.is_none_or(|wanted| is_meant(wanted, &version)))
+        (path.is_file() && wanted.is_none_or(|wanted| matches_release(wanted, &version)))
             .then_some((version, path))
     });
-    let newest = archives.max_by(|one, other| newness(&one.0).cmp(&newness(&other.0)));
+    let newest = archives.max_by(|one, other| release_order(&one.0).cmp(&release_order(&other.0)));
     newest.map(|(_, path)| Found::Archive(path)).ok_or_else(|| {
         let which = wanted.map_or_else(String::new, |wanted| format!(" {wanted}"));
         let what = format!(
-            "no source of a kernel{which} is installed ({}/{NAME}*.tar.xz)",
-            folder.display()
+            "no kernel source{which} is installed ({}/{NAME}*.tar.xz)",
+            directory.display()
         );
-        GuestError::Missing { what, cure: CURE.to_owned() }
+        GuestError::Missing { what, hint: HINT.to_owned() }
     })
 }
 
-/// The version of an archive of a source, by its name.
+/// Version of a source archive, from its name.
 pub(super) fn version(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?.strip_prefix(NAME)?;
     let (version, rest) = name.split_at(name.find(TAR)?);
-    // Not one of the files that stand beside archives, such as signatures.
+    // Excludes other files next to archives, such as signatures.
     (rest == TAR || rest[TAR.len()..].starts_with('.') && !rest.ends_with(".sign"))
         .then_some(version)
 }

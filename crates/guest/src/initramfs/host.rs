@@ -1,4 +1,4 @@
-//! Programs and files of the host, put into the archive where the guest finds them.
+//! Copies programs and files of the host to the paths where the guest finds them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,40 +15,40 @@ use crate::GuestError;
 
 /// Directories of the guest's `PATH`.
 const ON_PATH: [&str; 2] = ["usr/sbin", "usr/bin"];
-/// How many scripts may be each other's interpreters; the kernel follows five (execve(2)).
+/// Maximum nesting of interpreters that are scripts; the kernel follows five (execve(2)).
 const SCRIPTS_MAX: usize = 5;
 
-/// How it begins when not the script itself cannot be had.
+/// Prefix of an error that concerns an interpreter instead of the script.
 const INTERPRETER: &str = "its interpreter";
 
-/// An archive that files of the host are put into.
+/// Archive to which files of the host are added.
 pub(super) struct Host {
     archive: Archive,
     libraries: Libraries,
-    /// The machine of this binary, which those of programs must be.
+    /// ELF machine of this binary, which programs must match.
     machine: Option<u16>,
-    /// Where files are, by device and inode: hard links are put once, and linked.
+    /// Paths by device and inode, so that hard links are stored once.
     inodes: BTreeMap<(u64, u64), String>,
     hashes: BTreeMap<String, String>,
 }
 
 impl Host {
-    /// Goes on with an archive.
+    /// Continues an archive.
     pub(super) fn new(archive: Archive) -> Self {
         let libraries = Libraries::of_host();
         let (inodes, hashes) = Default::default();
         Self { archive, libraries, machine: None, inodes, hashes }
     }
 
-    /// The archive, and what is in it.
+    /// Returns the archive and the hashes of its files.
     pub(super) fn finish(self) -> (Archive, BTreeMap<String, String>) {
         (self.archive, self.hashes)
     }
 
-    /// Puts a program of the host, by name or absolute path, so that the guest finds its name.
+    /// Adds a program of the host, by name or absolute path, such that the guest finds it by name.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it is not available.
     pub(super) fn put_program(&mut self, name: &str) -> Result<(), String> {
         let path = find(OsStr::new(name))?;
         let mut parts = Vec::new();
@@ -56,7 +56,7 @@ impl Host {
         for path in &parts {
             self.put(path)?;
         }
-        // Other names in the guest's PATH, for a program that is elsewhere on the host.
+        // Link in the guest's PATH for a program outside of it.
         let Some(file_name) = path.file_name().and_then(OsStr::to_str) else { return Ok(()) };
         if !ON_PATH.iter().any(|place| self.archive.has(&format!("{place}/{file_name}"))) {
             let target = format!("/{}", self.put(&path)?);
@@ -65,7 +65,7 @@ impl Host {
         Ok(())
     }
 
-    /// Collects what a program consists of, so that nothing is put if a part is missing.
+    /// Collects the files of a program, so that none is added if one is missing.
     fn gather(
         &mut self,
         path: &Path,
@@ -76,20 +76,20 @@ impl Host {
         match kind(&read(&real)?)? {
             Kind::Elf(linkage) => self.gather_libraries(&real, &linkage, parts)?,
             Kind::Script(_, _) if scripts == 0 => {
-                return Err("it is a script of a script, and so on".to_owned());
+                return Err("scripts are nested too deeply".to_owned());
             }
             Kind::Script(interpreter, argument) => {
-                // Of interpreters of interpreters, the last one is told.
-                let whose = |why: String| {
+                // Of nested interpreters, the last one is reported.
+                let context = |why: String| {
                     let (path, last) = (interpreter.display(), why.starts_with(INTERPRETER));
                     if last { why } else { format!("{INTERPRETER} {path}: {why}") }
                 };
-                self.gather(&interpreter, parts, scripts - 1).map_err(whose)?;
+                self.gather(&interpreter, parts, scripts - 1).map_err(context)?;
                 let env = interpreter.file_name() == Some(OsStr::new("env"));
                 if let Some(name) = argument.as_ref().filter(|_| env).and_then(of_env) {
-                    let whose = |why| format!("{INTERPRETER} {}: {why}", name.display());
-                    let found = find(&name).map_err(whose)?;
-                    self.gather(&found, parts, scripts - 1).map_err(whose)?;
+                    let context = |why| format!("{INTERPRETER} {}: {why}", name.display());
+                    let found = find(&name).map_err(context)?;
+                    self.gather(&found, parts, scripts - 1).map_err(context)?;
                 }
             }
         }
@@ -105,11 +105,11 @@ impl Host {
         parts: &mut Vec<PathBuf>,
     ) -> Result<(), String> {
         if *self.machine.get_or_insert(linkage.machine) != linkage.machine {
-            return Err("it is for another kind of processor".to_owned());
+            return Err("it is for another CPU architecture".to_owned());
         }
         parts.extend(linkage.loader.clone());
         for library in self.libraries.closure(path, linkage)? {
-            if !library.by_itself {
+            if !library.on_default_path {
                 self.put_shared(&library.path)?;
             }
             parts.push(library.path);
@@ -117,17 +117,17 @@ impl Host {
         Ok(())
     }
 
-    /// Puts the loader and the libraries of a program.
+    /// Adds the loader and the libraries of a program.
     pub(super) fn put_libraries(&mut self, path: &Path, linkage: &Linkage) -> Result<(), String> {
-        // A program that was replaced while it runs has no path, and can be read all the same.
+        // A program that was replaced while it runs has no path, but can be read.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut parts = Vec::new();
         self.gather_libraries(&real, linkage, &mut parts)?;
         parts.iter().try_for_each(|part| self.put(part).map(drop))
     }
 
-    /// Makes a library known to loaders in directories where each looks by itself: the guest has no
-    /// `/etc/ld.so.cache`, which would name what the guest does not have.
+    /// Links a library into the default directories of loaders: the guest has no
+    /// `/etc/ld.so.cache`, which would list files that the guest lacks.
     fn put_shared(&mut self, path: &Path) -> Result<(), String> {
         let target = format!("/{}", self.put(path)?);
         let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Ok(()) };
@@ -140,8 +140,8 @@ impl Host {
         Ok(())
     }
 
-    /// Puts a file of the host by all its names: its own, and those of the links that led to it.
-    /// Returns where it is.
+    /// Adds a file of the host under all its names: its own, and those of the links that led to it.
+    /// Returns its path.
     fn put(&mut self, path: &Path) -> Result<String, String> {
         let failed = |error| format!("{} cannot be read: {error}", path.display());
         let real = fs::canonicalize(path).map_err(failed)?;
@@ -160,7 +160,7 @@ impl Host {
         };
         let parent = path.parent().and_then(|parent| fs::canonicalize(parent).ok());
         let through = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
-        // With `..` it is reached through directories that are there, and `through` is its name.
+        // A path with `..` leads through existing directories, and `through` is its name.
         let plain = path.components().all(|part| part != Component::ParentDir);
         let given = plain.then(|| path.components().collect());
         for name in [Some(real), through, given].into_iter().flatten() {
@@ -172,32 +172,32 @@ impl Host {
         Ok(at)
     }
 
-    /// Puts a file, and remembers its hash.
+    /// Adds a file and records its hash.
     pub(super) fn put_bytes(&mut self, name: &str, mode: u32, bytes: &[u8]) -> Result<(), String> {
         self.archive.file(name, mode, bytes)?;
         self.hashes.insert(format!("/{name}"), sha256(bytes));
         Ok(())
     }
 
-    /// Puts a file where it is, if it is there.
+    /// Adds a file at its path, if it exists.
     pub(super) fn put_file(&mut self, file: &str) -> Result<(), GuestError> {
         let path = Path::new(file);
         let malformed = |why: String| GuestError::Malformed { path: path.to_owned(), why };
         if !path.exists() {
             return Ok(());
         }
-        let there = place(path).map_err(malformed)?;
-        if there.starts_with(MOVED) {
+        let target = place(path).map_err(malformed)?;
+        if target.starts_with(MOVED) {
             return Err(GuestError::Missing {
-                what: format!("a guest mounts something over {file}"),
-                cure: "put the file elsewhere, such as below /etc".to_owned(),
+                what: format!("{file} is below a mount point of the guest"),
+                hint: "move the file to another directory, such as /etc".to_owned(),
             });
         }
         self.put(path).map(drop).map_err(malformed)
     }
 }
 
-/// Where a program is, by name or absolute path.
+/// Path of a program, by name or absolute path.
 fn find(name: &OsStr) -> Result<PathBuf, String> {
     let is_program = |path: &Path| {
         fs::metadata(path)
@@ -207,7 +207,7 @@ fn find(name: &OsStr) -> Result<PathBuf, String> {
     if path.is_absolute() {
         return Some(path.to_owned())
             .filter(|path| is_program(path))
-            .ok_or_else(|| "it is not there, or cannot be executed".to_owned());
+            .ok_or_else(|| "it does not exist or is not executable".to_owned());
     }
     if name.is_empty() || name.as_bytes().contains(&b'/') {
         return Err("it is neither a name nor an absolute path".to_owned());
@@ -219,17 +219,17 @@ fn find(name: &OsStr) -> Result<PathBuf, String> {
     })
 }
 
-/// Where the guest mounts something, so that what is there before cannot be seen.
+/// Mount points of the guest, which hide the files of the initramfs.
 const HIDDEN: [&str; 6] = ["dev", "mnt", "proc", "run", "sys", "tmp"];
 /// Directories that are links into `/usr` in the guest.
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
-/// Where things are that cannot be where they are on the host.
+/// Directory of files that cannot have their host path.
 const MOVED: &str = "usr/lib/fslab/host/";
 
-/// Where in the archive a file of the host is, without the leading slash.
+/// Path of a host file in the archive, without the leading slash.
 fn place(path: &Path) -> Result<String, String> {
-    let odd = || format!("{} is not absolute, or its name is no text", path.display());
-    let name = path.strip_prefix("/").ok().and_then(Path::to_str).ok_or_else(odd)?;
+    let invalid = || format!("{} is not absolute, or not UTF-8", path.display());
+    let name = path.strip_prefix("/").ok().and_then(Path::to_str).ok_or_else(invalid)?;
     let first = name.split('/').next().unwrap_or_default();
     if MERGED.contains(&first) {
         Ok(format!("usr/{name}"))

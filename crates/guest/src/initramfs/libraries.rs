@@ -1,4 +1,4 @@
-//! Where the libraries of a program are, as its loader would find them; ld.so(8).
+//! Search for the libraries of a program, as its loader finds them; ld.so(8).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -9,30 +9,30 @@ use std::path::{Path, PathBuf};
 use super::program::{Kind, Linkage, kind};
 use crate::modules::names::matches;
 
-/// How deep configuration files may include others; glibc's own do it once.
+/// Maximum nesting of included configuration files; glibc's own have one level.
 const INCLUDES_MAX: usize = 8;
-/// The longest file that is read whole, in bytes.
+/// Maximum size of a file that is read, in bytes.
 pub(super) const FILE_MAX: u64 = 1 << 30;
 
-/// Where libraries are looked for.
+/// Search directories of libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Libraries {
-    /// What the host's configuration says, then the directories that loaders are built with.
+    /// Directories of the host's configuration, then the built-in ones of loaders.
     directories: Vec<PathBuf>,
 }
 
-/// A library that was found.
+/// Library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
-    /// The path by which the loader opens it.
+    /// Path by which the loader opens it.
     pub(super) path: PathBuf,
-    /// Whether a loader without any configuration finds it too: it was named by a path, or by the
-    /// program that needs it, or lies where loaders look by themselves.
-    pub(super) by_itself: bool,
+    /// True if a loader without configuration finds it: it is referenced by path or by the search
+    /// path of the program, or is in a default directory.
+    pub(super) on_default_path: bool,
 }
 
 impl Libraries {
-    /// Those of this host.
+    /// Search directories of this host.
     pub(super) fn of_host() -> Self {
         let mut directories = configured(Path::new("/etc/ld.so.conf"));
         let musl = format!("/etc/ld-musl-{}.path", std::env::consts::ARCH);
@@ -41,14 +41,14 @@ impl Libraries {
         Self { directories }
     }
 
-    /// Finds what a file needs, and what its libraries need in turn.
+    /// Finds the libraries of a file, and recursively those of the libraries.
     ///
     /// # Errors
-    /// The name of a library that is not there.
+    /// The name of a missing library.
     pub(super) fn closure(&self, path: &Path, linkage: &Linkage) -> Result<Vec<Library>, String> {
         let mut found: Vec<Library> = Vec::new();
         let mut seen = BTreeSet::new();
-        // Of ancestors only the program's own RPATH is honored: libraries with one are rare.
+        // Only the RPATH of the program itself is inherited: libraries with one are rare.
         let inherited = expanded(&linkage.rpath, path);
         let mut next = vec![(path.to_owned(), linkage.clone())];
         while let Some((path, linkage)) = next.pop() {
@@ -58,7 +58,7 @@ impl Libraries {
                 }
                 let (library, its) = self
                     .find(name, &path, &linkage, &inherited)
-                    .ok_or_else(|| format!("its library {} is not there", name.display()))?;
+                    .ok_or_else(|| format!("its library {} is missing", name.display()))?;
                 next.push((library.path.clone(), its));
                 found.push(library);
             }
@@ -77,7 +77,7 @@ impl Libraries {
         if name.as_bytes().contains(&b'/') {
             let path = PathBuf::from(name);
             let linkage = fits(&path).filter(|_| path.is_absolute())?;
-            return Some((Library { path, by_itself: true }, linkage));
+            return Some((Library { path, on_default_path: true }, linkage));
         }
         let mut own = expanded(&linkage.rpath, by);
         if linkage.runpath.is_empty() {
@@ -85,17 +85,17 @@ impl Libraries {
         }
         own.extend(expanded(&linkage.runpath, by));
         let own = own.iter().map(|directory| (directory, true));
-        let alone = built_in();
+        let default = built_in();
         let shared =
-            self.directories.iter().map(|directory| (directory, alone.contains(directory)));
-        own.chain(shared).find_map(|(directory, by_itself)| {
+            self.directories.iter().map(|directory| (directory, default.contains(directory)));
+        own.chain(shared).find_map(|(directory, on_default_path)| {
             let path = directory.join(name);
-            fits(&path).map(|linkage| (Library { path, by_itself }, linkage))
+            fits(&path).map(|linkage| (Library { path, on_default_path }, linkage))
         })
     }
 }
 
-/// What the file says, if it is an ELF file.
+/// Linkage of a file, if it is an ELF file.
 fn library(path: &Path) -> Option<Linkage> {
     match kind(&read(path).ok()?).ok()? {
         Kind::Elf(linkage) => Some(linkage),
@@ -103,11 +103,11 @@ fn library(path: &Path) -> Option<Linkage> {
     }
 }
 
-/// The bytes of a regular file that is not absurdly long.
+/// Reads a regular file up to [`FILE_MAX`] bytes.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let facts = fs::metadata(path).map_err(|error| format!("it cannot be read: {error}"))?;
     if !facts.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     if facts.len() > FILE_MAX {
         return Err(format!("it is longer than {} MiB", FILE_MAX >> 20));
@@ -115,9 +115,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// The directories that a file names, with `$ORIGIN`, its own directory, put in; ld.so(8), "Dynamic
-/// string tokens". What `$LIB` and `$PLATFORM` stand for depends on the distribution: those of all
-/// are tried. A relative directory means where the program is started, which is nobody's intent.
+/// Expands the directories of a file; ld.so(8), "Dynamic string tokens". `$ORIGIN` is the file's
+/// own directory. Values of `$LIB` and `$PLATFORM` depend on the distribution, so all of them are
+/// tried. Relative directories are skipped, because they depend on the working directory.
 fn expanded(directories: &[OsString], path: &Path) -> Vec<PathBuf> {
     let origin = path.parent().unwrap_or(Path::new("/"));
     let arch = std::env::consts::ARCH;
@@ -155,15 +155,15 @@ fn replaced(text: &[u8], token: &[u8], value: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Where loaders look by themselves: of Debian's glibc the directories of the architecture, of
-/// others `lib64`, of musl `lib`, `local/lib`.
+/// Built-in directories of loaders: in Debian's glibc those of the architecture, in others `lib64`,
+/// in musl `lib` and `local/lib`.
 fn built_in() -> Vec<PathBuf> {
     let multiarch = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     let below = |root: &str| [&*multiarch, "lib64", "lib"].map(|lib| Path::new(root).join(lib));
     [below("/"), below("/usr")].concat()
 }
 
-/// The directories that a configuration of the loader names, with what it includes; ldconfig(8).
+/// Directories of a loader configuration and of the files that it includes; ldconfig(8).
 fn configured(file: &Path) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     read_configuration(file, 0, &mut directories);
@@ -178,9 +178,9 @@ fn read_configuration(file: &Path, depth: usize, directories: &mut Vec<PathBuf>)
         if let Some(patterns) = line.strip_prefix("include").filter(|p| p.starts_with([' ', '\t']))
         {
             for pattern in patterns.split_whitespace() {
-                // A name that is not absolute is meant from where this file is.
+                // A relative name refers to the directory of this file.
                 let pattern = file.parent().unwrap_or(Path::new("/")).join(pattern);
-                for included in fitting(&pattern) {
+                for included in glob(&pattern) {
                     if depth < INCLUDES_MAX {
                         read_configuration(&included, depth + 1, directories);
                     }
@@ -188,12 +188,12 @@ fn read_configuration(file: &Path, depth: usize, directories: &mut Vec<PathBuf>)
             }
             continue;
         }
-        // `hwcap` lines are of old versions of glibc and name no directory.
+        // `hwcap` lines are from old versions of glibc and contain no directory.
         if line.starts_with("hwcap") {
             continue;
         }
         for directory in line.split([':', ',', ' ', '\t']).filter(|d| d.starts_with('/')) {
-            // Older entries may say `DIRECTORY=TYPE`.
+            // Older entries may have the form `DIRECTORY=TYPE`.
             let directory = PathBuf::from(directory.split('=').next().unwrap_or_default());
             if !directories.contains(&directory) {
                 directories.push(directory);
@@ -202,8 +202,8 @@ fn read_configuration(file: &Path, depth: usize, directories: &mut Vec<PathBuf>)
     }
 }
 
-/// The files whose last part fits a pattern, sorted, as glob(3) gives them.
-fn fitting(pattern: &Path) -> Vec<PathBuf> {
+/// Files whose last component matches a pattern, sorted, as returned by glob(3).
+fn glob(pattern: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(last)) = (pattern.parent(), pattern.file_name()) else {
         return Vec::new();
     };

@@ -1,20 +1,19 @@
-//! What a filesystem, a layer, or a device needs in a guest beyond the program that makes it.
+//! Requirements of a filesystem, layer, or device in a guest, in addition to its mkfs program.
 
-/// What is to be taken along for one of them.
+/// Requirements of a filesystem, layer, or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Modules, by name or alias, without which it does not work.
+    /// Required modules, by name or alias.
     pub modules: &'static [&'static str],
-    /// Modules that are used if the kernel has them as such: what some versions have built in, or
-    /// no longer need.
-    pub if_there: &'static [&'static str],
-    /// Programs of the host that it starts by itself, or that are started to mount it, if there.
+    /// Optional modules: some kernel versions have them built in or no longer use them.
+    pub optional: &'static [&'static str],
+    /// Programs of the host that it runs itself or that mount it, if installed.
     pub programs: &'static [&'static str],
-    /// Files of the host that its programs read, if there.
+    /// Files of the host that its programs read, if they exist.
     pub files: &'static [&'static str],
 }
 
-/// A row: its name, then as in [`Needs`].
+/// Table row: name, then the fields of [`Needs`].
 type Row = (
     &'static str,
     &'static [&'static str],
@@ -23,28 +22,29 @@ type Row = (
     &'static [&'static str],
 );
 
-/// mke2fs.conf(5) decides which features a new filesystem has.
+/// mke2fs.conf(5) defines the features of a new filesystem.
 const MKE2FS: &[&str] = &["/etc/mke2fs.conf"];
-/// How names are stored, by default: `CONFIG_NLS_DEFAULT`, `CONFIG_FAT_DEFAULT_CODEPAGE`, and
-/// `CONFIG_FAT_DEFAULT_IOCHARSET` of distributions. The kernel asks for them at mount.
+/// Default character sets of names in distributions: `CONFIG_NLS_DEFAULT`,
+/// `CONFIG_FAT_DEFAULT_CODEPAGE`, and `CONFIG_FAT_DEFAULT_IOCHARSET`. The kernel requests them at
+/// mount.
 const FAT_NAMES: &[&str] = &["nls_cp437", "nls_ascii", "nls_iso8859-1", "nls_utf8"];
-/// The one of these that is asked for where names are kept in Unicode.
+/// Character set of filesystems that store names in Unicode.
 const NAMES: &[&str] = &["nls_utf8"];
 
-/// What each needs. Names of kernel filesystems are those of `/proc/filesystems`, those of layers
-/// are device mapper's targets with `dm-` before them, and those of devices are their drivers.
+/// Requirements by name. Names of filesystems are those of `/proc/filesystems`, names of layers are
+/// device-mapper targets with the prefix `dm-`, and names of devices are their drivers.
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // filesystem, modules, modules if there, programs, files
+    // filesystem, modules, optional modules, programs, files
     ("bcachefs",   &["bcachefs"],   &[],                       &[], &[]),
     ("btrfs",      &["btrfs"],      &["crypto-crc32c"],        &[], &[]),
     ("erofs",      &["erofs"],      &[],                       &[], &[]),
     ("exfat",      &["exfat"],      NAMES,                     &[], &[]),
-    // Where there is no driver ext2, ext4 serves it and has its alias (`fs/ext4/super.c`).
+    // In kernels without the ext2 driver, ext4 mounts it and has its alias (`fs/ext4/super.c`).
     ("ext2",       &["fs-ext2"],    &[],                       &[], MKE2FS),
     ("ext3",       &["fs-ext3"],    &["crypto-crc32c"],        &[], MKE2FS),
     ("ext4",       &["ext4"],       &["crypto-crc32c"],        &[], MKE2FS),
-    // It asks for the checksum at mount (`f2fs_fill_super`), up to Linux 6.13.
+    // It requests the checksum at mount (`f2fs_fill_super`), up to Linux 6.13.
     ("f2fs",       &["f2fs"],       &["crypto-crc32"],         &[], &[]),
     ("fuse",       &["fuse"],       &[],                       &[], &[]),
     ("gfs2",       &["gfs2"],       &[],                       &[], &[]),
@@ -52,7 +52,7 @@ const TABLE: &[Row] = &[
     ("jfs",        &["jfs"],        &[],                       &[], &[]),
     ("minix",      &["minix"],      &[],                       &[], &[]),
     ("msdos",      &["msdos"],      FAT_NAMES,                 &[], &[]),
-    // mount(2) starts no cleaner; mount.nilfs2(8) does, and looks for it in /sbin.
+    // mount(2) does not start a cleaner; mount.nilfs2(8) does, and expects it in /sbin.
     ("nilfs2",     &["nilfs2"],     &[],
         &["mount.nilfs2", "umount.nilfs2", "nilfs_cleanerd"], &["/etc/nilfs_cleanerd.conf"]),
     ("ntfs3",      &["ntfs3"],      NAMES,                     &[], &[]),
@@ -66,12 +66,12 @@ const TABLE: &[Row] = &[
     ("vfat",       &["vfat"],       FAT_NAMES,                 &[], &[]),
     ("xfs",        &["xfs"],        &["crypto-crc32c"],        &[], &[]),
     ("zonefs",     &["zonefs"],     &[],                       &[], &[]),
-    // layer, of the device mapper; the first are part of its core
+    // device-mapper layer; the first ones are part of its core
     ("dm-error",   &["dm_mod"],     &[],                       &[], &[]),
     ("dm-linear",  &["dm_mod"],     &[],                       &[], &[]),
     ("dm-striped", &["dm_mod"],     &[],                       &[], &[]),
     ("dm-cache",   &["dm_cache"],   &["dm_cache_smq"],         &[], &[]),
-    // `aes-xts-plain64` is cryptsetup(8)'s own choice.
+    // `aes-xts-plain64` is the default of cryptsetup(8).
     ("dm-crypt",   &["dm_crypt"],   &["crypto-aes", "crypto-xts", "crypto-ecb"], &[], &[]),
     ("dm-delay",   &["dm_delay"],   &[],                       &[], &[]),
     ("dm-dust",    &["dm_dust"],    &[],                       &[], &[]),
@@ -96,24 +96,24 @@ const TABLE: &[Row] = &[
     ("zram",       &["zram"],       &["lz4", "zstd"],          &[], &[]),
 ];
 
-/// What a filesystem needs by the kernel's name for it (`xfs`), a layer by that of its target
-/// (`dm-delay`), or a device by that of its driver (`null_blk`). `None` for one that is not in the
-/// table: of a filesystem the kernel then asks for the alias `fs-NAME`.
+/// Requirements of a filesystem by its kernel name (`xfs`), of a layer by its target (`dm-delay`),
+/// or of a device by its driver (`null_blk`). `None` if it is not in the table; the kernel then
+/// requests the alias `fs-NAME` of a filesystem.
 pub fn needs(name: &str) -> Option<Needs> {
     let row = TABLE.iter().find(|row| row.0 == name)?;
-    let (_, modules, if_there, programs, files) = *row;
-    Some(Needs { modules, if_there, programs, files })
+    let (_, modules, optional, programs, files) = *row;
+    Some(Needs { modules, optional, programs, files })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules::tests::{kernels, say};
-    use crate::modules::{Index, Presence};
+    use crate::modules::tests::{kernels, print_observation};
+    use crate::modules::{Index, ModuleState};
     use crate::support::skipped;
 
     #[test]
-    fn names_are_in_the_table_once_and_files_are_absolute() {
+    fn names_are_unique_and_files_are_absolute() {
         for (at, row) in TABLE.iter().enumerate() {
             assert!(TABLE[..at].iter().all(|other| other.0 != row.0), "{} twice", row.0);
             assert!(row.4.iter().all(|file| file.starts_with('/')), "{}", row.0);
@@ -123,26 +123,26 @@ mod tests {
         assert_eq!(needs("reiserfs9"), None);
     }
 
-    /// What a real kernel has of the table can be loaded; what one of them must have is there.
+    /// Modules of the table that a real kernel has can be loaded; required ones exist.
     #[test]
-    fn real_kernels_have_what_the_table_asks_for() {
+    fn real_kernels_have_the_modules_of_the_table() {
         let kernels = kernels();
         if kernels.is_empty() {
-            skipped("real_kernels_have_what_the_table_asks_for", "the modules of a kernel");
+            skipped("real_kernels_have_the_modules_of_the_table", "modules of a kernel");
         }
-        for folder in kernels {
-            let index = Index::read(&folder, None).unwrap();
+        for directory in kernels {
+            let index = Index::read(&directory, None).unwrap();
             let mut absent = Vec::new();
-            for (name, modules, if_there, ..) in TABLE {
-                if modules.iter().any(|module| index.has(module) == Presence::Absent) {
+            for (name, modules, optional, ..) in TABLE {
+                if modules.iter().any(|module| index.has(module) == ModuleState::Missing) {
                     absent.push(*name);
                     continue;
                 }
-                index.order_with(modules, if_there).unwrap_or_else(|error| {
-                    panic!("{}: {name}: {error:?}", folder.display());
+                index.order_with(modules, optional).unwrap_or_else(|error| {
+                    panic!("{}: {name}: {error:?}", directory.display());
                 });
             }
-            say(&format!("{}: absent: {}", folder.display(), absent.join(" ")));
+            print_observation(&format!("{}: absent: {}", directory.display(), absent.join(" ")));
             assert!(!absent.contains(&"ext4") && !absent.contains(&"loop"), "{absent:?}");
         }
     }

@@ -1,34 +1,34 @@
-//! The archive that the kernel unpacks into its first filesystem: entries in the `newc` format.
+//! Archive writer for an initramfs: entries in the `newc` format.
 //!
-//! `Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel. Owners are root and
-//! times are 0, so that the same entries give the same bytes.
+//! Format: `Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel. Owners are
+//! root and times are 0, so that the same entries produce the same bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Types of files, as in `st_mode`; inode(7).
+/// File types of `st_mode`; inode(7).
 const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const CHARACTER: u32 = 0o020_000;
-/// The longest name that the kernel takes, with its NUL (`PATH_MAX`, `init/initramfs.c`).
+/// Maximum length of a name, including its NUL (`PATH_MAX`, `init/initramfs.c`).
 const NAME_MAX: usize = 4096;
 
-/// An archive that grows. Names are without the leading slash.
+/// Archive under construction. Names have no leading slash.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
-    /// What there is, with the type.
+    /// Types of the entries by name.
     entries: BTreeMap<String, u32>,
 }
 
 impl Archive {
-    /// Whether there is something of this name.
+    /// True if an entry of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// A directory, and those above it.
+    /// Adds a directory and its parents.
     pub(super) fn directory(&mut self, name: &str, mode: u32) -> Result<(), String> {
         if self.entries.get(name) == Some(&DIRECTORY) {
             return Ok(());
@@ -36,17 +36,17 @@ impl Archive {
         self.add(name, DIRECTORY, mode, &[], (0, 0))
     }
 
-    /// A file, and the directories above it.
+    /// Adds a file and its parents.
     pub(super) fn file(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<(), String> {
         self.add(name, FILE, mode, content, (0, 0))
     }
 
-    /// A symbolic link, and the directories above it.
+    /// Adds a symbolic link and its parents.
     pub(super) fn link(&mut self, name: &str, target: &str) -> Result<(), String> {
         self.add(name, LINK, 0o777, target.as_bytes(), (0, 0))
     }
 
-    /// A character device.
+    /// Adds a character device.
     pub(super) fn character(
         &mut self,
         name: &str,
@@ -56,14 +56,14 @@ impl Archive {
         self.add(name, CHARACTER, mode, &[], device)
     }
 
-    /// The bytes.
+    /// Finishes the archive and returns its bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.write_header("TRAILER!!!", 0, 0, 0, (0, 0));
         self.bytes
     }
 
-    /// Adds an entry after the directories above it, which the kernel wants to see first. A name
-    /// that is taken, or is no name, is an error: the kernel would take the last one, or none.
+    /// Adds an entry after its parents, as the kernel requires. A duplicate or invalid name is an
+    /// error: the kernel would use the last entry, or none.
     fn add(
         &mut self,
         name: &str,
@@ -72,15 +72,15 @@ impl Archive {
         content: &[u8],
         device: (u32, u32),
     ) -> Result<(), String> {
-        let odd = |part: &str| part.is_empty() || part == "." || part == "..";
-        if name.split('/').any(odd) || name.contains('\0') || name.len() >= NAME_MAX {
-            return Err(format!("{name:?} cannot be the name of a file in an archive"));
+        let invalid = |part: &str| part.is_empty() || part == "." || part == "..";
+        if name.split('/').any(invalid) || name.contains('\0') || name.len() >= NAME_MAX {
+            return Err(format!("{name:?} is not a valid file name in an archive"));
         }
         if self.has(name) {
-            return Err(format!("/{name} is there already"));
+            return Err(format!("/{name} exists already"));
         }
         let length = u32::try_from(content.len())
-            .map_err(|_| format!("/{name} is longer than the 4 GiB that the format allows"))?;
+            .map_err(|_| format!("/{name} exceeds the maximum size of 4 GiB"))?;
         if let Some((above, _)) = name.rsplit_once('/') {
             self.directory(above, 0o755)?;
         }
@@ -91,7 +91,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Writes the header and the name, each padded to four bytes.
+    /// Writes the header and the name, together padded to four bytes.
     fn write_header(
         &mut self,
         name: &str,
@@ -104,7 +104,7 @@ impl Archive {
         let mut header = String::from("070701");
         let (major, minor) = device;
         let fields = [mode, 0, 0, links, 0, length, 0, 0, major, minor];
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _written = write!(header, "{number:08x}");
         for field in fields {
             let _written = write!(header, "{field:08x}");
@@ -121,11 +121,11 @@ impl Archive {
     }
 }
 
-/// One entry of an archive, for tests: name, `st_mode`, device, content.
+/// Archive entry for tests: name, `st_mode`, device, content.
 #[cfg(test)]
 pub(super) type Entry = (String, u32, (u32, u32), Vec<u8>);
 
-/// Reads an archive back, for tests, by the format's description.
+/// Parses an archive for tests, according to the format's documentation.
 #[cfg(test)]
 pub(super) fn entries(mut bytes: &[u8]) -> Vec<Entry> {
     let mut entries = Vec::new();
@@ -165,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_once_and_must_be_names() {
+    fn names_are_unique_and_valid() {
         let mut archive = Archive::default();
         archive.link("a", "b").unwrap();
-        assert_eq!(archive.file("a", 0o644, b""), Err("/a is there already".to_owned()));
-        assert_eq!(archive.file("a/b", 0o644, b""), Err("/a is there already".to_owned()));
+        assert_eq!(archive.file("a", 0o644, b""), Err("/a exists already".to_owned()));
+        assert_eq!(archive.file("a/b", 0o644, b""), Err("/a exists already".to_owned()));
         for odd in ["", "/a", "a//b", "a/", "..", "a/../b", "./a", "a\0b", &"a".repeat(4096)] {
             assert!(archive.file(odd, 0o644, b"").is_err(), "{odd:?}");
         }
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(files: BTreeMap<u8, Vec<u8>>) {
+        fn archives_round_trip(files: BTreeMap<u8, Vec<u8>>) {
             let mut archive = Archive::default();
             for (number, content) in &files {
                 let directory = "d".repeat(1 + usize::from(number % 5));

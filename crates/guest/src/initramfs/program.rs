@@ -1,4 +1,4 @@
-//! What a program says that it needs to run: its loader and its libraries, or its interpreter.
+//! Requirements of a program: its loader and libraries, or its interpreter.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,40 +8,39 @@ use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
-/// What the dynamic section and the program headers of an ELF file say; ld.so(8), and the System V
+/// Data of the dynamic section and the program headers of an ELF file; ld.so(8), and the System V
 /// ABI, chapter 5.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Linkage {
-    /// Which processors it is for: `e_machine`.
+    /// Architecture (`e_machine`).
     pub(super) machine: u16,
-    /// The program that loads it (`PT_INTERP`).
+    /// Loader (`PT_INTERP`).
     pub(super) loader: Option<PathBuf>,
-    /// The libraries that it needs (`DT_NEEDED`), by name or path.
+    /// Required libraries (`DT_NEEDED`), by name or path.
     pub(super) needed: Vec<OsString>,
-    /// Where its libraries and those of its libraries are (`DT_RPATH`), unless `runpath` is there.
+    /// Search path of its libraries and of theirs (`DT_RPATH`), unless `runpath` is set.
     pub(super) rpath: Vec<OsString>,
-    /// Where its own libraries are (`DT_RUNPATH`).
+    /// Search path of only its direct libraries (`DT_RUNPATH`).
     pub(super) runpath: Vec<OsString>,
-    /// Where in the file ends what is mapped into memory; behind it are symbols and debug
-    /// information.
+    /// End of the mapped part of the file, which is followed by symbols and debug information.
     mapped_end: u64,
 }
 
-/// What kind of file a program is.
+/// File type of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An ELF file of a 64-bit machine.
+    /// 64-bit ELF file.
     Elf(Linkage),
-    /// A script, with its interpreter and the one argument of that; execve(2).
+    /// Script, with its interpreter and the optional argument; execve(2).
     Script(PathBuf, Option<OsString>),
 }
 
-/// How much of a script's first line counts (`BINPRM_BUF_SIZE` of the kernel).
+/// Maximum length of a script's first line (`BINPRM_BUF_SIZE` of the kernel).
 const FIRST_LINE_MAX: usize = 256;
-/// How many libraries and directories are believed: no program has as many.
+/// Maximum number of libraries and directories, more than any program has.
 const ENTRIES_MAX: usize = 1000;
 
-/// Reads a program. The error says what it is not.
+/// Parses a program. The error describes the defect.
 pub(super) fn kind(bytes: &[u8]) -> Result<Kind, String> {
     if let Some(rest) = bytes.strip_prefix(b"#!") {
         let line = &rest[..rest.len().min(FIRST_LINE_MAX - 2)];
@@ -51,7 +50,7 @@ pub(super) fn kind(bytes: &[u8]) -> Result<Kind, String> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let argument = Some(argument.trim_ascii()).filter(|argument| !argument.is_empty());
         if !interpreter.starts_with(b"/") {
-            return Err("its first line names no interpreter".to_owned());
+            return Err("its first line has no absolute path of an interpreter".to_owned());
         }
         return Ok(Kind::Script(text(interpreter).into(), argument.map(text)));
     }
@@ -62,7 +61,7 @@ pub(super) fn kind(bytes: &[u8]) -> Result<Kind, String> {
 }
 
 fn linkage(bytes: &[u8]) -> Result<Linkage, String> {
-    let failed = |error: object::Error| format!("it is no ELF file of a 64-bit machine: {error}");
+    let failed = |error: object::Error| format!("it is not a 64-bit ELF file: {error}");
     let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
     let endian = header.endian().map_err(failed)?;
     let segments = header.program_headers(endian, bytes).map_err(failed)?;
@@ -87,13 +86,13 @@ fn linkage(bytes: &[u8]) -> Result<Linkage, String> {
         }
     }
     if linkage.needed.len() > ENTRIES_MAX {
-        return Err("it needs absurdly many libraries".to_owned());
+        return Err("it needs too many libraries".to_owned());
     }
     Ok(linkage)
 }
 
-/// Reads the dynamic section: entries of a tag and a value, which for names is where in the table
-/// of strings they are. The table is where addresses say, once the file is mapped (`mapped`).
+/// Parses the dynamic section: entries of a tag and a value, which for names is an offset into the
+/// string table. The table is specified by its address in the mapped file (`mapped`).
 fn read_dynamic<'data>(
     linkage: &mut Linkage,
     endian: Endianness,
@@ -116,7 +115,7 @@ fn read_dynamic<'data>(
         if ![elf::DT_NEEDED, elf::DT_RPATH, elf::DT_RUNPATH].contains(&tag) {
             continue;
         }
-        let text = text(entry.val(endian)).ok_or("its table of strings is damaged")?;
+        let text = text(entry.val(endian)).ok_or("its string table is damaged")?;
         let list = || {
             let parts = text.split(|&byte| byte == b':').filter(|part| !part.is_empty());
             parts.take(ENTRIES_MAX).map(|part| OsString::from_vec(part.to_vec()))
@@ -127,16 +126,16 @@ fn read_dynamic<'data>(
             _ => linkage.runpath.extend(list()),
         }
     }
-    // ld.so(8): RPATH is not looked at if there is a RUNPATH.
+    // ld.so(8): RPATH is ignored if RUNPATH is set.
     if !linkage.runpath.is_empty() {
         linkage.rpath.clear();
     }
     Ok(())
 }
 
-/// The program without what is not mapped into memory when it runs: symbols and debug information
-/// (strip(1)), which for a debug build is most of it. Sections are named by the ends of the header
-/// alone, so that these are cleared.
+/// Removes the unmapped parts of a program: symbols and debug information (strip(1)), which are
+/// most of a debug build. Only the ends of the header refer to sections, so these fields are
+/// cleared.
 pub(super) fn without_symbols(mut bytes: Vec<u8>, linkage: &Linkage) -> Vec<u8> {
     /// `e_shoff`, then `e_shnum` and `e_shstrndx`, in the header of 64-bit files.
     const SECTIONS: [std::ops::Range<usize>; 2] = [40..48, 60..64];
@@ -152,7 +151,7 @@ pub(super) fn without_symbols(mut bytes: Vec<u8>, linkage: &Linkage) -> Vec<u8> 
     bytes
 }
 
-/// The program that `env` is to find, of the argument in a script's first line; env(1).
+/// Program that `env` runs, from the argument in a script's first line; env(1).
 pub(super) fn of_env(argument: &OsString) -> Option<OsString> {
     let mut words = argument.as_bytes().split(|byte| b" \t".contains(byte));
     let word = words.find(|word| !word.is_empty() && word[0] != b'-' && !word.contains(&b'='))?;

@@ -1,4 +1,4 @@
-//! Archives that are read back, unpacked by another program, and entered.
+//! Tests of archives: parsed, unpacked by cpio, and entered with chroot.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use expect_test::expect;
 use super::newc::{Entry, entries};
 use super::program::tests::elf;
 use super::*;
-use crate::modules::tests::{folder, kernels, module, say};
+use crate::modules::tests::{kernels, module, modules_directory, print_observation};
 use crate::support::skipped;
 
 fn put(root: &Path, path: &str, bytes: &[u8], mode: u32) -> PathBuf {
@@ -22,7 +22,7 @@ fn put(root: &Path, path: &str, bytes: &[u8], mode: u32) -> PathBuf {
     path
 }
 
-/// A static program: needs nothing of the host.
+/// A static program without dependencies.
 fn init(root: &Path) -> PathBuf {
     let mut bytes = elf(62, &[], &[]);
     // PT_INTERP becomes PT_NULL.
@@ -39,7 +39,8 @@ fn content<'a>(entries: &'a [Entry], name: &str) -> &'a str {
     std::str::from_utf8(&entry.unwrap_or_else(|| panic!("no {name}")).3).unwrap()
 }
 
-/// A directory that no guest mounts over, as `/tmp` is; `None` where this user may make none.
+/// A directory that is not below a mount point of guests, unlike `/tmp`; `None` if this user cannot
+/// create one.
 fn visible() -> Option<tempfile::TempDir> {
     tempfile::tempdir_in("/var/tmp").ok()
 }
@@ -60,7 +61,7 @@ fn listing(entries: &[Entry]) -> String {
 #[test]
 fn the_layout_is_as_documented() {
     let root = tempfile::tempdir().unwrap();
-    let modules = folder(&[
+    let modules = modules_directory(&[
         ("fs/xfs.ko", "alias=fs-xfs\0depends=libcrc32c\0softdep=pre: other\0"),
         ("lib/libcrc32c.ko", "softdep=pre: crypto-crc32c\0"),
         ("crypto/crc32c_generic.ko", "alias=crypto-crc32c\0"),
@@ -77,7 +78,7 @@ fn the_layout_is_as_documented() {
         modules: &order,
         at_start: &order,
         on_demand: &index,
-        job: "a job\n",
+        config: "a config\n",
     };
     let built = build(&contents).unwrap();
     assert_eq!(built, build(&contents).unwrap());
@@ -115,7 +116,7 @@ fn the_layout_is_as_documented() {
         100644 etc/fslab/order 29 bytes
         100644 etc/fslab/aliases 40 bytes
         100644 etc/fslab/depends 54 bytes
-        100644 etc/fslab/job 6 bytes
+        100644 etc/fslab/config 9 bytes
     "#]]
     .assert_eq(&listing(&entries));
     check_tables(&entries);
@@ -128,11 +129,11 @@ fn check_tables(entries: &[Entry]) {
     assert_eq!(content(entries, "etc/fslab/aliases"), aliases);
     let depends = "libcrc32c\tcrc32c_generic\nxfs\tcrc32c_generic libcrc32c\n";
     assert_eq!(content(entries, "etc/fslab/depends"), depends);
-    assert_eq!(content(entries, "etc/fslab/job"), "a job\n");
+    assert_eq!(content(entries, "etc/fslab/config"), "a config\n");
 }
 
 #[test]
-fn programs_that_are_not_there_are_told() {
+fn missing_programs_are_reported() {
     let root = tempfile::tempdir().unwrap();
     let contents = Contents {
         program: &init(root.path()),
@@ -141,14 +142,14 @@ fn programs_that_are_not_there_are_told() {
         modules: &[],
         at_start: &[],
         on_demand: &Index::empty(),
-        job: "",
+        config: "",
     };
     let built = build(&contents).unwrap();
     let missing: Vec<_> =
         built.missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     expect![[r#"
         : it is neither a name nor an absolute path
-        /nowhere/x: it is not there, or cannot be executed
+        /nowhere/x: it does not exist or is not executable
         a/b: it is neither a name nor an absolute path
         no-such-program: it is not installed"#]]
     .assert_eq(&missing.join("\n"));
@@ -171,7 +172,7 @@ fn compressed_modules_are_unpacked() {
         modules,
         at_start: modules,
         on_demand: &index,
-        job: "",
+        config: "",
     };
     let twice = [found.clone(), found];
     let entries = entries(&build(&contents(&twice)).unwrap().bytes);
@@ -183,9 +184,9 @@ fn compressed_modules_are_unpacked() {
 }
 
 #[test]
-fn programs_keep_all_their_names_and_bring_their_parts() {
+fn programs_keep_their_names_and_include_dependencies() {
     let Some(root) = visible() else {
-        skipped("programs_keep_all_their_names_and_bring_their_parts", "to write to /var/tmp");
+        skipped("programs_keep_their_names_and_include_dependencies", "write access to /var/tmp");
         return;
     };
     let root = root.path();
@@ -215,12 +216,12 @@ fn programs_keep_all_their_names_and_bring_their_parts() {
         modules: &[],
         at_start: &[],
         on_demand: &index,
-        job: "",
+        config: "",
     })
     .unwrap();
     let whole = entries(&built.bytes);
     let below = root.to_str().unwrap().trim_start_matches('/').to_owned();
-    let told: Vec<_> = whole
+    let listed: Vec<_> = whole
         .iter()
         .filter(|entry| entry.0.contains("fslab-test") || entry.0.starts_with(&format!("{below}/")))
         .map(|(name, mode, _, content)| {
@@ -242,17 +243,17 @@ fn programs_keep_all_their_names_and_bring_their_parts() {
         120777 usr/bin/fslab-test-script /ROOT/bin/fslab-test-script
         040755 ROOT/etc
         100644 ROOT/etc/x.conf"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&listed.join("\n"));
     let missing: Vec<_> = built.missing.values().map(|why| why.replace(&below, "ROOT")).collect();
     expect![[r#"
-        its library libnone.so is not there
-        its interpreter /ROOT/bin/endless: it is a script of a script, and so on
-        it is for another kind of processor"#]]
+        its library libnone.so is missing
+        its interpreter /ROOT/bin/endless: scripts are nested too deeply
+        it is for another CPU architecture"#]]
     .assert_eq(&missing.join("\n"));
 }
 
 #[test]
-fn what_the_guest_hides_is_put_elsewhere_or_refused() {
+fn files_below_mount_points_are_moved_or_rejected() {
     let root = tempfile::tempdir_in("/tmp").unwrap();
     let mut bytes = elf(62, &[], &[]);
     bytes[64 + 56] = 0;
@@ -265,7 +266,7 @@ fn what_the_guest_hides_is_put_elsewhere_or_refused() {
         modules: &[],
         at_start: &[],
         on_demand: &index,
-        job: "",
+        config: "",
     };
     let built = entries(&build(&contents).unwrap().bytes);
     let place = format!("/usr/lib/fslab/host{}", tool.display());
@@ -273,20 +274,20 @@ fn what_the_guest_hides_is_put_elsewhere_or_refused() {
     let files = [tool.to_str().unwrap().to_owned()];
     contents.files = &files;
     let error = build(&contents).unwrap_err().to_string();
-    assert!(error.contains("mounts something over"), "{error}");
+    assert!(error.contains("below a mount point"), "{error}");
     let files = strings(&["relative"]);
     contents.files = &files;
-    assert!(build(&contents).is_ok(), "what is not there is left out");
+    assert!(build(&contents).is_ok(), "missing files are skipped");
     let files = strings(&["/etc"]);
     contents.files = &files;
-    assert!(build(&contents).unwrap_err().to_string().contains("no regular file"));
+    assert!(build(&contents).unwrap_err().to_string().contains("not a regular file"));
     contents.program = Path::new("/nowhere");
     assert!(build(&contents).is_err());
 }
 
-/// The tools of this host and this test's program as `/init`, unpacked by GNU cpio and entered.
+/// Tools of this host, and this test program as `/init`, unpacked by GNU cpio and entered.
 #[test]
-fn programs_run_where_the_archive_is_all_there_is() {
+fn programs_run_with_the_archive_only() {
     let programs = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "fsck.xfs", "sh", "mkfs.nilfs2"];
     let program = std::env::current_exe().unwrap();
     let index = Index::empty();
@@ -297,12 +298,12 @@ fn programs_run_where_the_archive_is_all_there_is() {
         modules: &[],
         at_start: &[],
         on_demand: &index,
-        job: "",
+        config: "",
     })
     .unwrap();
     let root = tempfile::tempdir().unwrap();
     if !unpacked(&built.bytes, root.path()) {
-        skipped("programs_run_where_the_archive_is_all_there_is", "root and GNU cpio");
+        skipped("programs_run_with_the_archive_only", "root and GNU cpio");
         return;
     }
     let enter = |arguments: &[&str]| {
@@ -313,7 +314,7 @@ fn programs_run_where_the_archive_is_all_there_is() {
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     };
     let (success, text) = enter(&["/init", "--list"]);
-    assert!(success && text.contains("programs_run_where_the_archive"), "{text}");
+    assert!(success && text.contains("programs_run_with_the_archive"), "{text}");
     let mut ran = 0;
     for program in programs.into_iter().filter(|name| !built.missing.contains_key(*name)) {
         let arguments = if program == "sh" { ["-c", "true"] } else { ["-V", "-V"] };
@@ -326,7 +327,7 @@ fn programs_run_where_the_archive_is_all_there_is() {
     assert!(ran > 0, "{:?}", built.missing);
 }
 
-/// Unpacks an archive; whether the program and the rights for it are here.
+/// Unpacks an archive; false if cpio or the privileges are missing.
 fn unpacked(archive: &[u8], root: &Path) -> bool {
     use std::io::Write;
     let cpio = Command::new("cpio")
@@ -338,30 +339,30 @@ fn unpacked(archive: &[u8], root: &Path) -> bool {
     let Ok(mut cpio) = cpio else { return false };
     let written = cpio.stdin.take().unwrap().write_all(archive);
     let output = cpio.wait_with_output().unwrap();
-    let refused = String::from_utf8_lossy(&output.stderr).contains("Operation not permitted");
-    assert!(refused || (output.status.success() && written.is_ok()), "{output:?}");
-    !refused && !String::from_utf8_lossy(&output.stderr).contains("mknod")
+    let denied = String::from_utf8_lossy(&output.stderr).contains("Operation not permitted");
+    assert!(denied || (output.status.success() && written.is_ok()), "{output:?}");
+    !denied && !String::from_utf8_lossy(&output.stderr).contains("mknod")
 }
 
-/// What an archive of many filesystems costs; printed, not judged.
+/// Cost of an archive of many filesystems; printed, not checked.
 #[test]
-fn an_archive_of_all_filesystems_can_be_made() {
+fn an_archive_of_all_filesystems_can_be_built() {
     let filesystems = ["ext2", "ext3", "ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs"];
     let program = std::env::current_exe().unwrap();
     let tools = filesystems.map(|name| format!("mkfs.{name}"));
     let kernels = kernels();
     if kernels.is_empty() {
-        skipped("an_archive_of_all_filesystems_can_be_made", "the modules of a kernel");
+        skipped("an_archive_of_all_filesystems_can_be_built", "modules of a kernel");
     }
-    for folder in kernels {
+    for directory in kernels {
         let start = Instant::now();
         let cache = tempfile::tempdir().unwrap();
-        let index = Index::read(&folder, Some(cache.path())).unwrap();
+        let index = Index::read(&directory, Some(cache.path())).unwrap();
         let read = start.elapsed();
         let start = Instant::now();
-        let again = Index::read(&folder, Some(cache.path())).unwrap();
-        let kept = start.elapsed();
-        assert_eq!(index, again);
+        let cached = Index::read(&directory, Some(cache.path())).unwrap();
+        let reread = start.elapsed();
+        assert_eq!(index, cached);
         let (mut modules, mut more, mut files) = (Vec::new(), Vec::new(), Vec::new());
         let mut programs = tools.to_vec();
         for needs in filesystems
@@ -370,9 +371,12 @@ fn an_archive_of_all_filesystems_can_be_made() {
             .filter_map(|name| needs(name))
         {
             modules.extend(
-                needs.modules.iter().filter(|m| index.has(m) != crate::modules::Presence::Absent),
+                needs
+                    .modules
+                    .iter()
+                    .filter(|m| index.has(m) != crate::modules::ModuleState::Missing),
             );
-            more.extend(needs.if_there);
+            more.extend(needs.optional);
             programs.extend(strings(needs.programs));
             files.extend(strings(needs.files));
         }
@@ -385,7 +389,7 @@ fn an_archive_of_all_filesystems_can_be_made() {
             modules: &modules,
             at_start: &modules,
             on_demand: &index,
-            job: "",
+            config: "",
         })
         .unwrap();
         let mib = |bytes: usize| bytes as f64 / 1_048_576.0;
@@ -393,10 +397,10 @@ fn an_archive_of_all_filesystems_can_be_made() {
         let size = |keep: &dyn Fn(&Entry) -> bool| {
             mib(all.iter().filter(|entry| keep(entry)).map(|entry| entry.3.len()).sum())
         };
-        say(&format!(
-            "{}: {} modules indexed in {read:?}, kept in {kept:?}; archive of {} modules in {:?}: \
-             {:.1} MiB, /init {:.1}, modules {:.1}, libraries and programs {:.1}; missing {:?}",
-            folder.display(),
+        print_observation(&format!(
+            "{}: {} modules indexed in {read:?}, from cache in {reread:?}; archive of {} \
+             modules in {:?}: {:.1} MiB, /init {:.1}, modules {:.1}, libraries and programs {:.1}; missing {:?}",
+            directory.display(),
             index.len(),
             modules.len(),
             start.elapsed(),

@@ -1,55 +1,56 @@
-//! Kernels that were built here ([`crate::build`]), as they lie in the cache.
-//!
-//! A cache and a version enter; the image and the modules of the newest kernel that is meant leave.
+//! Kernels in the cache that were built by fslab ([`crate::build`]).
 
 use std::path::PathBuf;
 
 use super::{
     Architecture,
     cache::Cache,
-    version::{is_meant, newness},
+    version::{matches_release, release_order},
 };
 
-/// One of them.
+/// Kernel built by fslab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Built {
-    /// What `uname -r` says in it.
+    /// Release (`uname -r`).
     pub(crate) release: String,
-    /// Where it came from, for people.
+    /// Description of its source.
     pub(crate) origin: String,
-    /// The program.
+    /// Path of the program.
     pub(crate) image: PathBuf,
-    /// The lists of what is built in.
+    /// Directory with the lists of built-in modules.
     pub(crate) modules: Option<PathBuf>,
 }
 
-/// All of them, newest first; of one release the one that was made last.
+/// All built kernels, newest first; builds of the same release by time, latest first.
 pub(crate) fn all(cache: &Cache) -> Vec<Built> {
     let mut found: Vec<_> = cache
-        .cards()
+        .manifests()
         .into_iter()
-        .filter(|(_, card)| card.is_built() && card.architecture == Architecture::Uml.name())
-        .map(|(folder, card)| {
-            let made = folder.metadata().and_then(|folder| folder.modified()).ok();
+        .filter(|(_, manifest)| {
+            manifest.is_built() && manifest.architecture == Architecture::Uml.name()
+        })
+        .map(|(directory, manifest)| {
+            let made = directory.metadata().and_then(|directory| directory.modified()).ok();
             let built = Built {
-                origin: format!("built here from {}", card.origin),
-                image: folder.join(&card.image),
-                modules: (!card.modules.is_empty()).then(|| folder.join(&card.modules)),
-                release: card.release,
+                origin: format!("built from {}", manifest.origin),
+                image: directory.join(&manifest.image),
+                modules: (!manifest.modules.is_empty()).then(|| directory.join(&manifest.modules)),
+                release: manifest.release,
             };
             (made, built)
         })
         .collect();
     found.sort_by(|(made, one), (other_made, other)| {
-        (newness(&other.release), other_made).cmp(&(newness(&one.release), made))
+        (release_order(&other.release), other_made).cmp(&(release_order(&one.release), made))
     });
     found.into_iter().map(|(_, built)| built).collect()
 }
 
-/// The newest of those that are meant; of all without a text.
+/// The newest kernel that matches `wanted`, or of all kernels.
 pub(crate) fn newest(cache: &Cache, wanted: Option<&str>) -> Option<Built> {
-    let mut meant = all(cache);
-    meant.retain(|built| wanted.is_none_or(|wanted| is_meant(wanted, &built.release)));
-    let exact = meant.iter().position(|built| wanted == Some(&built.release)).unwrap_or_default();
-    (exact < meant.len()).then(|| meant.swap_remove(exact))
+    let mut matching = all(cache);
+    matching.retain(|built| wanted.is_none_or(|wanted| matches_release(wanted, &built.release)));
+    let exact =
+        matching.iter().position(|built| wanted == Some(&built.release)).unwrap_or_default();
+    (exact < matching.len()).then(|| matching.swap_remove(exact))
 }

@@ -1,10 +1,10 @@
-//! What was unpacked is kept: one folder for each package or image, named by its SHA-256.
+//! Cache of unpacked kernels: one directory per package or image, named by its SHA-256.
 //!
-//! A folder is made under another name, written, synced, and renamed, so that it is whole or not
-//! there. Two processes may make the same one at once: the second finds the first's and removes its
-//! own. One that makes a folder holds an flock(2) on it, so that what the dead left can be told
-//! from it and is removed by the next one. Whole folders are never removed; users may, at any time
-//! when no guest runs.
+//! A directory is created under a temporary name, written, synced, and renamed, so that it is
+//! either complete or absent. If two processes create the same directory, the second one uses that
+//! of the first and removes its own. A process locks a directory that it creates with flock(2), so
+//! that other processes can detect and remove directories of processes that have ended. Complete
+//! directories are never removed by fslab; users may remove them when no guest runs.
 
 use std::{
     fs::{self, File},
@@ -20,32 +20,33 @@ use sha2::{Digest as _, Sha256};
 use super::source::Source;
 use crate::GuestError;
 
-/// The folder of this kind of contents. What is kept of a package, and how, is part of the name:
-/// another way needs another number.
-const FOLDER: &str = "kernels-1";
-/// Begins the names of folders that are not whole.
+/// Directory of this cache format. Increase the number if the selection or layout of the files
+/// changes.
+const DIRECTORY: &str = "kernels-1";
+/// Name prefix of incomplete directories.
 const UNFINISHED: &str = ".unfinished-";
-/// The file that shows that an unfinished folder was made here: the folder's device and inode.
-const MADE: &str = ".made";
-/// The file in a folder that says what is in it.
-const CARD: &str = "card";
-/// Bytes of it that are read.
-const CARD_MAX: u64 = 4096;
+/// File that identifies an incomplete directory as created by fslab: it contains the directory's
+/// device and inode.
+const MARKER: &str = ".made";
+/// File with the manifest of a directory.
+const MANIFEST: &str = "manifest";
+/// Maximum size of a manifest.
+const MANIFEST_MAX: u64 = 4096;
 
-/// Where unpacked kernels are kept, by the SHA-256 of what they came from.
+/// Cache of unpacked kernels by the SHA-256 of their source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     directory: PathBuf,
 }
 
 impl Cache {
-    /// One in a directory, which need not be there yet.
+    /// Creates a cache in a directory, which need not exist yet.
     pub fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// Where caches of this user belong (XDG Base Directory Specification): `fslab` below
-    /// `$XDG_CACHE_HOME` or `~/.cache`; `/var/cache/fslab` for whoever has no home.
+    /// Default cache directory of this user (XDG Base Directory Specification): `fslab` below
+    /// `$XDG_CACHE_HOME` or `~/.cache`; `/var/cache/fslab` for users without a home directory.
     pub fn default_directory() -> PathBuf {
         let absolute = |name| {
             std::env::var_os(name).map(PathBuf::from).filter(|directory| directory.is_absolute())
@@ -53,45 +54,47 @@ impl Cache {
         default_directory(absolute("XDG_CACHE_HOME"), absolute("HOME"))
     }
 
-    /// The directory.
+    /// Directory of the cache.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Gives the folder of a hash and its card, and makes them first if they are not there.
-    /// `make` writes into the empty folder that it is given, and returns the card.
-    pub(crate) fn folder(
+    /// Returns the directory of a hash and its manifest, and creates them if necessary. `make`
+    /// writes into the empty directory and returns the manifest.
+    pub(crate) fn get_or_create(
         &self,
         hash: &str,
-        make: impl FnOnce(&Path) -> Result<Card, GuestError>,
-    ) -> Result<(PathBuf, Card), GuestError> {
-        let kernels = self.directory.join(FOLDER);
+        make: impl FnOnce(&Path) -> Result<CacheManifest, GuestError>,
+    ) -> Result<(PathBuf, CacheManifest), GuestError> {
+        let kernels = self.directory.join(DIRECTORY);
         let whole = kernels.join(hash);
         if whole.exists() {
-            return Card::read(&whole).map(|card| (whole, card));
+            return CacheManifest::read(&whole).map(|manifest| (whole, manifest));
         }
         fs::create_dir_all(&kernels).map_err(GuestError::io(format!(
-            "making the cache {} (XDG_CACHE_HOME may name another directory)",
+            "cannot create the cache {} (set XDG_CACHE_HOME to use another directory)",
             kernels.display()
         )))?;
         remove_unfinished(&kernels);
         let unfinished = Unfinished::new(&kernels)?;
-        let card = make(&unfinished.path)?;
-        unfinished.finish(&card, &whole)?;
-        Card::read(&whole).map(|card| (whole, card))
+        let manifest = make(&unfinished.path)?;
+        unfinished.finish(&manifest, &whole)?;
+        CacheManifest::read(&whole).map(|manifest| (whole, manifest))
     }
 
-    /// All whole folders with their cards, in the order of their names. What cannot be read, or is
-    /// not what it was, is left out: whoever needs it is told.
-    pub(crate) fn cards(&self) -> Vec<(PathBuf, Card)> {
-        let entries = fs::read_dir(self.directory.join(FOLDER)).into_iter().flatten().flatten();
-        let mut folders: Vec<PathBuf> = entries
+    /// All complete directories with their manifests, in the order of their names. Damaged ones are
+    /// skipped; a process that uses one reports it.
+    pub(crate) fn manifests(&self) -> Vec<(PathBuf, CacheManifest)> {
+        let entries = fs::read_dir(self.directory.join(DIRECTORY)).into_iter().flatten().flatten();
+        let mut directories: Vec<PathBuf> = entries
             .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
             .map(|entry| entry.path())
             .collect();
-        folders.sort();
-        let read = |folder: PathBuf| Card::read(&folder).ok().map(|card| (folder, card));
-        folders.into_iter().filter_map(read).collect()
+        directories.sort();
+        let read = |directory: PathBuf| {
+            CacheManifest::read(&directory).ok().map(|manifest| (directory, manifest))
+        };
+        directories.into_iter().filter_map(read).collect()
     }
 }
 
@@ -102,34 +105,34 @@ fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf 
         .join("fslab")
 }
 
-/// What is in a folder of the cache: lines `key=value`, in this order; those from `origin` on only
-/// where there is something to say.
+/// Manifest of a cache directory: lines `key=value` in this order; the keys from `origin` on are
+/// present only if they have a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Card {
-    /// The release of the kernel, or of the modules if there is no kernel.
+pub(crate) struct CacheManifest {
+    /// Release of the kernel, or of the modules if there is no kernel.
     pub(crate) release: String,
-    /// What the kernel was built for, [`super::Architecture::name`]; empty without one.
+    /// Architecture of the kernel, [`super::Architecture::name`]; empty without a kernel.
     pub(crate) architecture: String,
-    /// The file that is booted, by its name in the folder; empty without one.
+    /// Name of the boot file in the directory; empty without a kernel.
     pub(crate) image: String,
-    /// The folder of the modules, by its name in the folder; empty without any.
+    /// Name of the modules directory in the directory; empty without modules.
     pub(crate) modules: String,
-    /// The name of the file that it came from, for people.
+    /// Name of the source file, for messages.
     pub(crate) origin: String,
-    /// Of a kernel that was built here: the SHA-256 of its source, in hexadecimal.
+    /// SHA-256 of the source of a kernel built by fslab, in hexadecimal.
     pub(crate) source: String,
-    /// Of a kernel that was built here: the SHA-256 of how it was to be built.
+    /// SHA-256 of the build configuration of a kernel built by fslab.
     pub(crate) config: String,
 }
 
-impl Card {
-    /// Whether the kernel was built here.
+impl CacheManifest {
+    /// True if fslab built the kernel.
     pub(crate) fn is_built(&self) -> bool {
         !self.source.is_empty()
     }
 
-    /// Whether it holds a kernel from a package. A kernel that was built here has an entry too, and
-    /// so has the unpacked image of an installed kernel, which has no origin.
+    /// True if the directory contains a kernel from a package. Kernels built by fslab and extracted
+    /// images of installed kernels, which have no origin, are other entries.
     pub(crate) fn is_package(&self) -> bool {
         !self.is_built() && !self.image.is_empty() && !self.origin.is_empty()
     }
@@ -141,7 +144,7 @@ impl Card {
         );
         for (key, value) in [("origin", origin), ("source", source), ("config", config)] {
             if !value.is_empty() {
-                // Names of files may have line feeds.
+                // File names may contain line feeds.
                 let plain = value.replace(char::is_control, "?");
                 text.push_str(&format!("{key}={plain}\n"));
             }
@@ -156,7 +159,7 @@ impl Card {
                 |line: &&str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with('='));
             lines.next_if(own).map(|line| line[key.len() + 1..].to_owned())
         };
-        let card = Self {
+        let manifest = Self {
             release: value("release")?,
             architecture: value("architecture")?,
             image: value("image")?,
@@ -165,28 +168,30 @@ impl Card {
             source: value("source").unwrap_or_default(),
             config: value("config").unwrap_or_default(),
         };
-        lines.next().is_none().then_some(card)
+        lines.next().is_none().then_some(manifest)
     }
 
-    /// Reads that of a folder, and looks whether all it names is there.
-    fn read(folder: &Path) -> Result<Self, GuestError> {
+    /// Reads the manifest of a directory and checks that its files exist.
+    fn read(directory: &Path) -> Result<Self, GuestError> {
         let mut text = String::new();
-        let read = File::open(folder.join(CARD))
-            .and_then(|file| file.take(CARD_MAX).read_to_string(&mut text));
-        let there = |name: &str| name.is_empty() || folder.join(name).exists();
-        let card = read.ok().and_then(|_| Self::of_text(&text));
-        card.filter(|card| there(&card.image) && there(&card.modules)).ok_or_else(|| {
-            let why = "is not what was unpacked there any more; remove it, and it is made anew";
-            GuestError::Malformed { path: folder.to_owned(), why: why.to_owned() }
-        })
+        let read = File::open(directory.join(MANIFEST))
+            .and_then(|file| file.take(MANIFEST_MAX).read_to_string(&mut text));
+        let exists = |name: &str| name.is_empty() || directory.join(name).exists();
+        let manifest = read.ok().and_then(|_| Self::of_text(&text));
+        manifest.filter(|manifest| exists(&manifest.image) && exists(&manifest.modules)).ok_or_else(
+            || {
+                let why = "was modified after it was unpacked; remove it, fslab then recreates it";
+                GuestError::Malformed { path: directory.to_owned(), why: why.to_owned() }
+            },
+        )
     }
 }
 
-/// A folder that is being made. Dropping it removes it.
+/// Directory under construction. Dropping it removes it.
 struct Unfinished {
     path: PathBuf,
-    /// Locked as long as it is open.
-    folder: File,
+    /// Locked while open.
+    directory: File,
     finished: bool,
 }
 
@@ -198,35 +203,37 @@ impl Unfinished {
             let random = fastrand::u64(..);
             let name = format!("{UNFINISHED}{}-{number}-{random:x}", std::process::id());
             let path = kernels.join(name);
-            let making = || GuestError::io(format!("making {}", path.display()));
-            fs::create_dir(&path).map_err(making())?;
-            let Ok(folder) = File::open(&path) else { continue };
-            // Whoever removes what the dead left may hold the lock already; then there is a next
-            // name. A filesystem without locks cannot tell the dead, so nothing is removed there.
-            let lock = flock(&folder, FlockOperation::NonBlockingLockExclusive);
+            let context = || GuestError::io(format!("cannot create {}", path.display()));
+            fs::create_dir(&path).map_err(context())?;
+            let Ok(directory) = File::open(&path) else { continue };
+            // A process that removes abandoned directories may hold the lock; another name is then
+            // used. On a filesystem without locks, abandoned directories cannot be detected and are
+            // not removed.
+            let lock = flock(&directory, FlockOperation::NonBlockingLockExclusive);
             if lock != Err(rustix::io::Errno::WOULDBLOCK) && path.exists() {
-                identity(&folder)
-                    .and_then(|identity| fs::write(path.join(MADE), identity))
-                    .map_err(making())?;
-                return Ok(Self { path, folder, finished: false });
+                identity(&directory)
+                    .and_then(|identity| fs::write(path.join(MARKER), identity))
+                    .map_err(context())?;
+                return Ok(Self { path, directory, finished: false });
             }
         }
     }
 
-    /// Makes it what it was made for, unless another one was quicker.
-    fn finish(mut self, card: &Card, whole: &Path) -> Result<(), GuestError> {
-        let path = self.path.join(CARD);
-        fs::write(&path, card.to_text())
-            .and_then(|()| fs::remove_file(self.path.join(MADE)))
-            .map_err(GuestError::io(format!("writing {}", path.display())))?;
-        // A name must not outlive a power failure that its contents did not.
-        rustix::fs::syncfs(&self.folder)
-            .map_err(|error| GuestError::io(format!("syncing {}", path.display()))(error.into()))?;
+    /// Completes the directory, unless another process was faster.
+    fn finish(mut self, manifest: &CacheManifest, whole: &Path) -> Result<(), GuestError> {
+        let path = self.path.join(MANIFEST);
+        fs::write(&path, manifest.to_text())
+            .and_then(|()| fs::remove_file(self.path.join(MARKER)))
+            .map_err(GuestError::io(format!("cannot write {}", path.display())))?;
+        // After a power failure, the name must not exist without its contents.
+        rustix::fs::syncfs(&self.directory).map_err(|error| {
+            GuestError::io(format!("cannot sync {}", path.display()))(error.into())
+        })?;
         match fs::rename(&self.path, whole) {
             Ok(()) => self.finished = true,
             Err(_) if whole.exists() => {}
             Err(error) => {
-                return Err(GuestError::io(format!("making {}", whole.display()))(error));
+                return Err(GuestError::io(format!("cannot create {}", whole.display()))(error));
             }
         }
         Ok(())
@@ -243,8 +250,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes the folders of processes that are no more. A name proves nothing: the folder has to be
-/// unlocked and to hold the record of its own making, or nothing.
+/// Removes directories of processes that have ended. The name is not sufficient: the directory must
+/// be unlocked and either contain its marker or be empty.
 fn remove_unfinished(kernels: &Path) {
     let Ok(entries) = fs::read_dir(kernels) else { return };
     for entry in entries.flatten() {
@@ -252,12 +259,12 @@ fn remove_unfinished(kernels: &Path) {
             continue;
         }
         let path = entry.path();
-        let Ok(folder) = File::open(&path) else { continue };
-        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let Ok(directory) = File::open(&path) else { continue };
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        let made = fs::read_to_string(path.join(MADE)).ok();
-        let ours = made.is_some() && made == identity(&folder).ok();
+        let made = fs::read_to_string(path.join(MARKER)).ok();
+        let ours = made.is_some() && made == identity(&directory).ok();
         let removed = if ours { fs::remove_dir_all(&path) } else { fs::remove_dir(&path) };
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
@@ -267,12 +274,12 @@ fn remove_unfinished(kernels: &Path) {
     }
 }
 
-/// Device and inode of a folder.
-fn identity(folder: &File) -> io::Result<String> {
-    folder.metadata().map(|facts| format!("{}:{}", facts.dev(), facts.ino()))
+/// Device and inode of a directory.
+fn identity(directory: &File) -> io::Result<String> {
+    directory.metadata().map(|facts| format!("{}:{}", facts.dev(), facts.ino()))
 }
 
-/// The SHA-256 of a file, in hexadecimal.
+/// SHA-256 of a file, in hexadecimal.
 pub(crate) fn hash(source: Source<'_>, file: &File) -> Result<String, GuestError> {
     let mut hasher = Sha256::new();
     let mut stream = source.watched(file, u64::MAX);

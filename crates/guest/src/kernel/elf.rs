@@ -1,8 +1,7 @@
-//! What an ELF file is: the kernel of a PC, a program of user-mode Linux, or neither.
+//! Classification of ELF files: the kernel of a PC, a user-mode Linux program, or neither.
 //!
-//! An open file enters; what it was built for leaves. Only headers, notes and names of sections are
-//! read, each up to a fixed length, and one number is never trusted because of another. Formats:
-//! elf(5).
+//! Only headers, notes, and section names are read, each up to a fixed length, and no value is
+//! trusted because of another. Format: elf(5).
 
 use std::{
     fs::File,
@@ -10,7 +9,7 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
-/// First bytes of an ELF file.
+/// Magic of an ELF file.
 pub(super) const MAGIC: [u8; 4] = *b"\x7fELF";
 /// 64 bits, little endian: bytes 4 and 5.
 const CLASS: [u8; 2] = [2, 1];
@@ -20,47 +19,46 @@ const MACHINE: u16 = 62;
 const TYPES: [u16; 2] = [2, 3];
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
-/// Bytes of a program header.
+/// Size of a program header.
 const PROGRAM: usize = 56;
-/// Bytes of a section header.
+/// Size of a section header.
 const SECTION: usize = 64;
-/// Where the kernel of a PC is mapped (`__START_KERNEL_map` in
-/// `arch/x86/include/asm/page_64_types.h`); no program of a user can be there.
+/// Address of a PC kernel (`__START_KERNEL_map` in `arch/x86/include/asm/page_64_types.h`); no user
+/// program can be there.
 const KERNEL_TEXT: u64 = 0xffff_ffff_8000_0000;
-/// A section that each user-mode Linux has, stripped or not: the switches of its own command line
+/// Section of every user-mode Linux program, stripped or not: its command-line options
 /// (`arch/um/include/asm/common.lds.S`).
 const UML_SECTION: &[u8] = b".uml.setup.init";
-/// The note in which a kernel says where a virtual machine may enter it (`XEN_ELFNOTE_PHYS32_ENTRY`
-/// in `include/xen/interface/elfnote.h`), and its owner.
+/// Note with the entry for virtual machines (`XEN_ELFNOTE_PHYS32_ENTRY` in
+/// `include/xen/interface/elfnote.h`), and its owner.
 const PVH_NOTE: (u32, &[u8]) = (18, b"Xen\0");
-/// Bytes of a table, or of all note segments, beyond which a file is not read: no kernel comes
-/// near.
+/// Maximum size of a table, and of all note segments; kernels are far below.
 const TABLE_MAX: u64 = 1 << 20;
-/// What a kernel says of itself, before its release (`linux_banner` in `init/version.c`).
+/// Text before the release in a kernel (`linux_banner` in `init/version.c`).
 const BANNER: &[u8] = b"Linux version ";
-/// Characters of a release (`__NEW_UTS_LEN` in `include/uapi/linux/utsname.h`).
+/// Maximum length of a release (`__NEW_UTS_LEN` in `include/uapi/linux/utsname.h`).
 const RELEASE_MAX: usize = 64;
 
-/// What an ELF file is.
+/// Type of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Built {
-    /// The kernel of a PC, and whether a virtual machine can enter it as it is.
+pub(crate) enum ElfKind {
+    /// Kernel of a PC.
     Pc {
-        /// Whether it has the note that QEMU asks for.
+        /// True if it has the note that QEMU requires to boot it directly.
         pvh: bool,
     },
-    /// A program of user-mode Linux.
+    /// User-mode Linux program.
     Uml,
 }
 
-/// Tells what a file is; the error says why it is neither.
-pub(crate) fn examine(file: &File) -> Result<Built, String> {
-    let header: [u8; 64] = bytes(file, 0, 64)?.try_into().map_err(|_| CUT.to_owned())?;
+/// Classifies a file; the error states why it is neither.
+pub(crate) fn examine(file: &File) -> Result<ElfKind, String> {
+    let header: [u8; 64] = bytes(file, 0, 64)?.try_into().map_err(|_| TRUNCATED.to_owned())?;
     if header[..4] != MAGIC || header[4..6] != CLASS || number16(&header, 18) != MACHINE {
-        return Err("is not for x86-64; other processors are not emulated".to_owned());
+        return Err("is not for x86-64; other architectures are not supported".to_owned());
     }
     if !TYPES.contains(&number16(&header, 16)) {
-        return Err("is an ELF file, but no kernel: it is not linked".to_owned());
+        return Err("is an ELF file, but not a kernel: it is not linked".to_owned());
     }
     let programs = table(file, &header, (32, 54, 56), PROGRAM)?;
     let programs = programs.chunks_exact(PROGRAM);
@@ -68,43 +66,43 @@ pub(crate) fn examine(file: &File) -> Result<Built, String> {
     if segments(PT_LOAD).any(|entry| number64(entry, 16) >= KERNEL_TEXT) {
         let (mut pvh, mut left) = (false, TABLE_MAX);
         for entry in segments(PT_NOTE) {
-            // Segments may overlap: together they may be larger than the file.
+            // Segments may overlap, so their total size can exceed the file size.
             let length = number64(entry, 32);
             left = left
                 .checked_sub(length)
-                .ok_or("is an ELF file with more notes than a kernel has")?;
+                .ok_or("is an ELF file with too many notes for a kernel")?;
             let notes = bytes(file, number64(entry, 8), length)?;
             pvh |= has_note(&notes, PVH_NOTE);
         }
-        return Ok(Built::Pc { pvh });
+        return Ok(ElfKind::Pc { pvh });
     }
     let sections = table(file, &header, (40, 58, 60), SECTION)?;
     let names = usize::from(number16(&header, 62));
     let names = sections.chunks_exact(SECTION).nth(names).ok_or(NEITHER)?;
     let names = bytes(file, number64(names, 24), number64(names, 32))?;
     if names.split(|byte| *byte == 0).any(|name| name == UML_SECTION) {
-        return Ok(Built::Uml);
+        return Ok(ElfKind::Uml);
     }
     Err(NEITHER.to_owned())
 }
 
-const CUT: &str = "is cut short";
-const NEITHER: &str = "is a program, but neither a vmlinux (nothing in it is at a kernel's address) nor a user-mode \
-     Linux (it has no section .uml.setup.init)";
+const TRUNCATED: &str = "is truncated";
+const NEITHER: &str = "is a program, but neither a vmlinux (no segment is at a kernel address) \
+                       nor user-mode Linux (it has no section .uml.setup.init)";
 
-/// Looks for the release in the text that a kernel prints first; `None` without one.
+/// Searches for the release in the kernel banner; `None` if it is not found.
 pub(crate) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
-    let most = BANNER.len() + RELEASE_MAX + 1;
+    let max = BANNER.len() + RELEASE_MAX + 1;
     let finder = memchr::memmem::Finder::new(BANNER);
-    let mut window = Vec::with_capacity((1 << 20) + most);
+    let mut window = Vec::with_capacity((1 << 20) + max);
     loop {
         let before = window.len();
         file.by_ref().take(1 << 20).read_to_end(&mut window)?;
         for at in finder.find_iter(&window) {
-            let text = &window[at + BANNER.len()..window.len().min(at + most)];
-            let end = text.iter().position(|byte| !in_release(*byte)).unwrap_or(text.len());
+            let text = &window[at + BANNER.len()..window.len().min(at + max)];
+            let end = text.iter().position(|byte| !is_release_byte(*byte)).unwrap_or(text.len());
             let text = String::from_utf8_lossy(&text[..end]);
-            // The same words occur without a number, in whatever prints or looks for them.
+            // The same text also occurs without a number, in code that prints or searches for it.
             if text.starts_with(|first: char| first.is_ascii_digit()) && is_release(&text) {
                 return Ok(Some(text.into_owned()));
             }
@@ -112,24 +110,23 @@ pub(crate) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
         if window.len() == before {
             return Ok(None);
         }
-        // What begins at the end of this window is found whole in the next one.
-        window.drain(..window.len().saturating_sub(most));
+        // A match at the end of this window is complete in the next one.
+        window.drain(..window.len().saturating_sub(max));
     }
 }
 
-/// Whether a text can be what `uname -r` says, and so the name of a folder.
+/// True if a text can be a release, and therefore a directory name.
 pub(super) fn is_release(text: &str) -> bool {
     (1..=RELEASE_MAX).contains(&text.len())
-        && text.bytes().all(in_release)
+        && text.bytes().all(is_release_byte)
         && !text.starts_with('.')
 }
 
-fn in_release(byte: u8) -> bool {
+fn is_release_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".-+_~".contains(&byte)
 }
 
-/// A table of the file: where it begins, how long an entry is, and how many there are stand at
-/// `places` of the header.
+/// Reads a table of the file. `places` are the header offsets of its offset, entry size, and count.
 fn table(
     file: &File,
     header: &[u8; 64],
@@ -139,7 +136,7 @@ fn table(
     let (offset, length, count) = places;
     let count = number16(header, count);
     if count > 0 && usize::from(number16(header, length)) != entry {
-        return Err("is an ELF file with tables of an unknown kind".to_owned());
+        return Err("is an ELF file with tables of an unknown format".to_owned());
     }
     bytes(file, number64(header, offset), u64::from(count) * entry as u64)
 }
@@ -161,15 +158,17 @@ fn has_note(mut notes: &[u8], (wanted, owner): (u32, &[u8])) -> bool {
 /// Reads a part of the file.
 fn bytes(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, String> {
     if length > TABLE_MAX {
-        return Err(format!("is an ELF file with a table of {length} bytes, which no kernel has"));
+        return Err(format!(
+            "is an ELF file with a table of {length} bytes, too long for a kernel"
+        ));
     }
     let length = usize::try_from(length).map_err(|error| error.to_string())?;
     let mut bytes = vec![0; length];
     match file.read_exact_at(&mut bytes, offset) {
         Ok(()) => Ok(bytes),
-        // An offset beyond what a file can have is refused by the system, not met by an end.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(CUT.to_owned()),
-        Err(error) => Err(format!("cannot be read at {offset}: {error}")),
+        // The system rejects an offset beyond the maximum file size.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(TRUNCATED.to_owned()),
+        Err(error) => Err(format!("cannot be read at offset {offset}: {error}")),
     }
 }
 

@@ -1,15 +1,15 @@
-//! Which files of a kernel's package are kept: what boots, and the modules that filesystems and
-//! storage need. That is a sixth of it; the rest is drivers of hardware that no guest has.
+//! Selection of the files of a kernel package to unpack: the boot file, and modules for filesystems
+//! and storage. These are a sixth of a package; the rest is drivers of hardware that no guest has.
 //!
-//! The name of a file in the package enters; what becomes of it leaves. A name is a stranger's: one
-//! that leads out of the package is an error, even if the file would not be kept.
+//! Names are untrusted: a name outside the package is an error, even if the file would not be
+//! unpacked.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::elf::is_release;
 
-/// Folders of `kernel/` in a folder of modules that are kept, with everything below.
-const FOLDERS: &[&str] = &[
+/// Directories of `kernel/` whose modules are unpacked, including subdirectories.
+const KEPT_DIRECTORIES: &[&str] = &[
     "arch/x86/crypto",
     "arch/x86/lib",
     "block",
@@ -36,88 +36,88 @@ const FOLDERS: &[&str] = &[
     "zfs",
 ];
 
-/// Folders of which modules with such beginnings are kept: disks, not their adapters.
-const SOME: &[(&str, &[&str])] =
+/// Directories of which only modules with these prefixes are unpacked: disks, not their adapters.
+const KEPT_PREFIXES: &[(&str, &[&str])] =
     &[("drivers/scsi", &["scsi_", "sd_mod", "sg", "sr_mod", "virtio_scsi"])];
 
-/// Endings of modules.
+/// Extensions of modules.
 const MODULES: &[&str] = &[".ko", ".ko.gz", ".ko.xz", ".ko.zst"];
 
-/// What becomes of a file of a package.
+/// Handling of a file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It may be the image for a PC. Packages made from the kernel's own tree have the `vmlinux`
-    /// beside the packed one, which is not taken then.
+pub(super) enum FileAction {
+    /// Candidate for the boot image of a PC. Packages built from the kernel tree contain the
+    /// `vmlinux` next to the compressed image; the `vmlinux` is then not used.
     Image {
-        /// Whether it is the packed one.
+        /// True for the compressed image.
         packed: bool,
     },
-    /// It may be the program of user-mode Linux.
+    /// Candidate for the user-mode Linux program.
     Program,
-    /// It belongs to the modules.
+    /// File of the modules.
     Module {
-        /// The release that it is for.
+        /// Release of the modules.
         release: String,
-        /// Its name below `lib/modules/RELEASE`.
+        /// Path below `lib/modules/RELEASE`.
         name: PathBuf,
     },
-    /// Nobody needs it.
-    Leave,
+    /// Not unpacked.
+    Skip,
 }
 
-/// Decides about a file by its name; the error says what is wrong with the name.
-pub(super) fn fate(name: &Path) -> Result<Fate, &'static str> {
+/// Selects the handling of a file by its name; the error describes the defect of the name.
+pub(super) fn file_action(name: &Path) -> Result<FileAction, &'static str> {
     let mut parts = Vec::new();
     for part in name.components() {
         match part {
-            // A name that is no text is not one of those that are looked for.
+            // A name that is not UTF-8 does not match any file.
             Component::Normal(part) => parts.push(part.to_str().unwrap_or_default()),
             Component::CurDir => {}
-            Component::ParentDir => return Err("leads upwards"),
-            Component::RootDir | Component::Prefix(_) => return Err("is absolute"),
+            Component::ParentDir => return Err("has `..` in its path"),
+            Component::RootDir | Component::Prefix(_) => return Err("has an absolute path"),
         }
     }
     if parts.iter().any(|part| part.contains('\0')) {
-        return Err("has a zero byte");
+        return Err("has a NUL in its path");
     }
     let parts = parts.strip_prefix(&["usr"]).unwrap_or(&parts);
     Ok(match parts {
-        ["boot", file] if file.starts_with("vmlinuz") => Fate::Image { packed: true },
-        ["boot", file] if file.starts_with("vmlinux") => Fate::Image { packed: false },
-        ["lib", "modules", _, "vmlinuz"] => Fate::Image { packed: true },
-        ["bin", file] if file.starts_with("linux") => Fate::Program,
+        ["boot", file] if file.starts_with("vmlinuz") => FileAction::Image { packed: true },
+        ["boot", file] if file.starts_with("vmlinux") => FileAction::Image { packed: false },
+        ["lib", "modules", _, "vmlinuz"] => FileAction::Image { packed: true },
+        ["bin", file] if file.starts_with("linux") => FileAction::Program,
         ["lib", "modules", release, rest @ ..] | ["lib", "uml", "modules", release, rest @ ..]
-            if is_release(release) && is_wanted(rest) =>
+            if is_release(release) && is_kept(rest) =>
         {
-            Fate::Module { release: (*release).to_owned(), name: rest.iter().collect() }
+            FileAction::Module { release: (*release).to_owned(), name: rest.iter().collect() }
         }
-        _ => Fate::Leave,
+        _ => FileAction::Skip,
     })
 }
 
-/// Whether a file of a folder of modules is kept, by its name below that folder.
-pub(crate) fn is_wanted(parts: &[&str]) -> bool {
-    let Some((file, folders)) = parts.split_last() else { return false };
-    if folders.is_empty() {
+/// True if a file in a modules directory is unpacked, by its path below that directory.
+pub(crate) fn is_kept(parts: &[&str]) -> bool {
+    let Some((file, directories)) = parts.split_last() else { return false };
+    if directories.is_empty() {
         return file.starts_with("modules.");
     }
     if !MODULES.iter().any(|ending| file.ends_with(ending)) {
         return false;
     }
-    match folders[0] {
+    match directories[0] {
         "kernel" => {
-            let folder = folders[1..].join("/");
+            let directory = directories[1..].join("/");
             let within = |kept: &&str| {
-                folder
+                directory
                     .strip_prefix(*kept)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            FOLDERS.iter().any(within)
-                || SOME.iter().any(|(kept, beginnings)| {
-                    *kept == folder && beginnings.iter().any(|begin| file.starts_with(begin))
+            KEPT_DIRECTORIES.iter().any(within)
+                || KEPT_PREFIXES.iter().any(|(kept, beginnings)| {
+                    *kept == directory && beginnings.iter().any(|begin| file.starts_with(begin))
                 })
         }
-        // Modules that were not built with the kernel, such as another filesystem.
+        // Modules that were not built with the kernel, such as additional filesystems.
         "extra" | "updates" => true,
         _ => false,
     }
@@ -129,17 +129,20 @@ mod tests {
 
     use super::*;
 
-    fn module(release: &str, name: &str) -> Result<Fate, &'static str> {
-        Ok(Fate::Module { release: release.to_owned(), name: name.into() })
+    fn module(release: &str, name: &str) -> Result<FileAction, &'static str> {
+        Ok(FileAction::Module { release: release.to_owned(), name: name.into() })
     }
 
     #[test]
-    fn what_boots_and_what_storage_needs_is_kept() {
-        let of = |name: &str| fate(Path::new(name));
-        assert_eq!(of("./boot/vmlinuz-6.1.0-50-amd64"), Ok(Fate::Image { packed: true }));
-        assert_eq!(of("boot/vmlinux-6.12.0"), Ok(Fate::Image { packed: false }));
-        assert_eq!(of("usr/lib/modules/6.17.1-arch1/vmlinuz"), Ok(Fate::Image { packed: true }));
-        assert_eq!(of("./usr/bin/linux.uml"), Ok(Fate::Program));
+    fn boot_files_and_storage_modules_are_kept() {
+        let of = |name: &str| file_action(Path::new(name));
+        assert_eq!(of("./boot/vmlinuz-6.1.0-50-amd64"), Ok(FileAction::Image { packed: true }));
+        assert_eq!(of("boot/vmlinux-6.12.0"), Ok(FileAction::Image { packed: false }));
+        assert_eq!(
+            of("usr/lib/modules/6.17.1-arch1/vmlinuz"),
+            Ok(FileAction::Image { packed: true })
+        );
+        assert_eq!(of("./usr/bin/linux.uml"), Ok(FileAction::Program));
         for (name, release, kept) in [
             ("lib/modules/6.1/kernel/fs/xfs/xfs.ko", "6.1", "kernel/fs/xfs/xfs.ko"),
             ("./usr/lib/modules/6.12/kernel/fs/x.ko.xz", "6.12", "kernel/fs/x.ko.xz"),
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_left() {
+    fn other_files_are_skipped() {
         for name in [
             "./",
             "./boot/System.map-6.1.0-50-amd64",
@@ -171,21 +174,21 @@ mod tests {
             "lib/modules/6 1/kernel/fs/xfs/xfs.ko",
             "usr/bin/linux/x",
         ] {
-            assert_eq!(fate(Path::new(name)), Ok(Fate::Leave), "{name}");
+            assert_eq!(file_action(Path::new(name)), Ok(FileAction::Skip), "{name}");
         }
     }
 
     #[test]
-    fn names_that_lead_out_are_refused() {
+    fn names_outside_the_package_are_rejected() {
         for name in ["/boot/vmlinuz", "../boot/vmlinuz", "lib/modules/6.1/../../x", "a/.."] {
-            assert!(fate(Path::new(name)).is_err(), "{name}");
+            assert!(file_action(Path::new(name)).is_err(), "{name}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_kept_stays_below_its_folder(name in "(usr/|\\./|/)?(lib/modules/|lib/uml/modules/|boot/)?[a-z0-9./]{0,8}(/kernel/fs/)?[a-z./\\x00]{0,8}(\\.ko)?") {
-            if let Ok(Fate::Module { release, name }) = fate(Path::new(&name)) {
+        fn kept_files_stay_below_their_directory(name in "(usr/|\\./|/)?(lib/modules/|lib/uml/modules/|boot/)?[a-z0-9./]{0,8}(/kernel/fs/)?[a-z./\\x00]{0,8}(\\.ko)?") {
+            if let Ok(FileAction::Module { release, name }) = file_action(Path::new(&name)) {
                 prop_assert!(is_release(&release));
                 prop_assert!(name.components().all(|part| matches!(part, Component::Normal(_))));
             }

@@ -1,7 +1,5 @@
-//! Which kernels there are to be named.
-//!
-//! What is installed, what was built here, and what of packages is kept enters; a list leaves, for
-//! people and for those who want to look into each.
+//! List of the kernels that can be selected by version: installed, built by fslab, and from
+//! unpacked packages.
 
 use std::{
     cmp::Reverse,
@@ -13,64 +11,64 @@ use model::Bytes;
 
 use super::{
     Architecture, boot, built,
-    finder::{Finder, beside, examine},
+    finder::{Finder, examine, modules_next_to},
     source::Source,
-    version::newness,
+    version::release_order,
 };
 
-/// Where a kernel comes from.
+/// Origin of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It is installed, and this is its image.
+    /// Installed, with the path of its image.
     Installed(PathBuf),
-    /// It was built here; of what, says the text.
+    /// Built by fslab, with a description of its source.
     Built(String),
-    /// It is of a package that was unpacked before, of this name. Whoever names the package again
-    /// does not wait.
+    /// From an unpacked package of this name. Selecting the package again takes no time.
     Package(String),
 }
 
-/// A kernel that can be named.
+/// Kernel that can be selected by version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// What `uname -r` says in it.
+pub struct KnownKernel {
+    /// Release (`uname -r`).
     pub release: String,
-    /// What it was built for.
+    /// Architecture.
     pub architecture: Architecture,
-    /// Where it comes from.
+    /// Origin.
     pub origin: Origin,
-    /// Its modules, or lists of what is built in.
+    /// Directory with its modules, or with the lists of built-in modules.
     pub modules: Option<PathBuf>,
-    /// Bytes of the image, and of the modules.
+    /// Size of the image and the modules.
     pub size: Bytes,
 }
 
 /// See [`super::Kernel::known`].
-pub(super) fn all(finder: Finder<'_>) -> Vec<Known> {
+pub(super) fn all(finder: Finder<'_>) -> Vec<KnownKernel> {
     let mut all = installed(finder);
-    all.extend(user_mode(finder));
-    all.extend(kept(finder));
+    all.extend(user_mode_linux(finder));
+    all.extend(packaged(finder));
     all.sort_by(|one, other| {
-        let key = |known: &Known| known.architecture == Architecture::Pc;
-        let newest = Reverse(newness(&one.release)).cmp(&Reverse(newness(&other.release)));
+        let key = |known: &KnownKernel| known.architecture == Architecture::Pc;
+        let newest =
+            Reverse(release_order(&one.release)).cmp(&Reverse(release_order(&other.release)));
         key(one).cmp(&key(other)).then(newest)
     });
     all
 }
 
-/// Kernels for PCs that are installed and may be read.
-fn installed(finder: Finder<'_>) -> Vec<Known> {
+/// Readable installed kernels for PCs.
+fn installed(finder: Finder<'_>) -> Vec<KnownKernel> {
     let known = |image: PathBuf| {
         let source = Source { path: &image, interrupt: finder.interrupt };
         let file = source.open().ok()?;
         let release = boot::Header::read(source, &file).ok()?.release;
         let real = fs::canonicalize(&image).ok()?;
-        let modules = beside(&real, &release);
+        let modules = modules_next_to(&real, &release);
         let size = size(&real, modules.as_deref());
         let architecture = Architecture::Pc;
-        Some(Known { release, architecture, origin: Origin::Installed(image), modules, size })
+        Some(KnownKernel { release, architecture, origin: Origin::Installed(image), modules, size })
     };
-    // Where folders are links to each other, an image is found twice.
+    // If directories are links to each other, an image is found twice.
     let mut seen = Vec::new();
     let first = |image: &PathBuf| {
         let real = fs::canonicalize(image).unwrap_or_else(|_| image.clone());
@@ -81,12 +79,12 @@ fn installed(finder: Finder<'_>) -> Vec<Known> {
     finder.images().into_iter().filter(first).filter_map(known).collect()
 }
 
-/// User-mode Linux: what was built here, and what is installed.
-fn user_mode(finder: Finder<'_>) -> Vec<Known> {
+/// User-mode Linux kernels: built by fslab, and installed.
+fn user_mode_linux(finder: Finder<'_>) -> Vec<KnownKernel> {
     let architecture = Architecture::Uml;
-    let mut all: Vec<Known> = built::all(finder.cache)
+    let mut all: Vec<KnownKernel> = built::all(finder.cache)
         .into_iter()
-        .map(|built| Known {
+        .map(|built| KnownKernel {
             size: size(&built.image, built.modules.as_deref()),
             release: built.release,
             architecture,
@@ -98,45 +96,51 @@ fn user_mode(finder: Finder<'_>) -> Vec<Known> {
         let real = fs::canonicalize(&program).ok()?;
         let source = Source { path: &real, interrupt: finder.interrupt };
         let (found, release) = examine(source, &source.open().ok()?).ok()?;
-        let modules = beside(&real, &release);
+        let modules = modules_next_to(&real, &release);
         let size = size(&real, modules.as_deref());
         let origin = Origin::Installed(program);
-        (found == architecture).then_some(Known { release, architecture, origin, modules, size })
+        (found == architecture).then_some(KnownKernel {
+            release,
+            architecture,
+            origin,
+            modules,
+            size,
+        })
     }));
     all
 }
 
-/// Kernels of packages that were unpacked before.
-fn kept(finder: Finder<'_>) -> Vec<Known> {
-    let known = |(folder, card): (PathBuf, super::cache::Card)| {
+/// Kernels of unpacked packages.
+fn packaged(finder: Finder<'_>) -> Vec<KnownKernel> {
+    let known = |(directory, manifest): (PathBuf, super::cache::CacheManifest)| {
         let architecture = [Architecture::Pc, Architecture::Uml]
             .into_iter()
-            .find(|architecture| architecture.name() == card.architecture)?;
-        if !card.is_package() {
+            .find(|architecture| architecture.name() == manifest.architecture)?;
+        if !manifest.is_package() {
             return None;
         }
-        let modules = (!card.modules.is_empty()).then(|| folder.join(&card.modules));
-        Some(Known {
-            size: size(&folder.join(&card.image), modules.as_deref()),
-            release: card.release,
+        let modules = (!manifest.modules.is_empty()).then(|| directory.join(&manifest.modules));
+        Some(KnownKernel {
+            size: size(&directory.join(&manifest.image), modules.as_deref()),
+            release: manifest.release,
             architecture,
-            origin: Origin::Package(card.origin),
+            origin: Origin::Package(manifest.origin),
             modules,
         })
     };
-    finder.cache.cards().into_iter().filter_map(known).collect()
+    finder.cache.manifests().into_iter().filter_map(known).collect()
 }
 
-/// Bytes of an image, and of the files in a folder of modules.
+/// Size of an image and of the files in a modules directory.
 fn size(image: &Path, modules: Option<&Path>) -> Bytes {
     let mut bytes = fs::metadata(image).map(|image| image.len()).unwrap_or_default();
-    let mut folders: Vec<PathBuf> = modules.map(Path::to_owned).into_iter().collect();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Links lead to headers, and are not followed.
+    let mut directories: Vec<PathBuf> = modules.map(Path::to_owned).into_iter().collect();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            // Links, which point to headers, are not followed.
             let Ok(facts) = entry.metadata() else { continue };
             if facts.is_dir() {
-                folders.push(entry.path());
+                directories.push(entry.path());
             } else if facts.is_file() {
                 bytes = bytes.saturating_add(facts.len());
             }
@@ -149,43 +153,45 @@ fn size(image: &Path, modules: Option<&Path>) -> Bytes {
 mod tests {
     use super::{
         super::{
-            cache::Card,
-            testing::{By, Place, RELEASE, boot_image, deb, files, packed, tar_of, uml, vmlinux},
+            cache::CacheManifest,
+            testing::{
+                By, RELEASE, TestRoot, boot_image, deb, files, packed, tar_of, uml, vmlinux,
+            },
         },
         *,
     };
 
     #[test]
-    fn what_can_be_named_is_listed_newest_first() {
-        let place = Place::new();
+    fn known_kernels_are_listed_newest_first() {
+        let place = TestRoot::new();
         assert_eq!(place.known(), []);
         place.write("usr/bin/linux.uml", &uml("6.1.176"));
         let installed = vmlinux("6.9.1", true);
         place.write("boot/vmlinuz-6.9.1", &boot_image("6.9.1", &installed, By::Xz));
         place.write("boot/vmlinuz-notes", b"no kernel");
         place.write("lib/modules/6.9.1/modules.builtin", b"12345");
-        // A package is known once it was unpacked; the image of an installed kernel, which is
-        // unpacked too, is not listed twice.
+        // A package is listed after it was unpacked. The extracted image of an installed kernel is
+        // not listed twice.
         let package = place.write("linux-image.deb", &deb(&packed(&tar_of(&files()), By::Xz)));
         place.pc(&package).unwrap();
         place.pc("6.9.1").unwrap();
-        let built = place.cache.folder("key", |folder| {
-            fs::write(folder.join("linux"), uml("6.12.9-fslab")).unwrap();
+        let built = place.cache.get_or_create("key", |directory| {
+            fs::write(directory.join("linux"), uml("6.12.9-fslab")).unwrap();
             let [release, image] = ["6.12.9-fslab", "linux"].map(str::to_owned);
             let architecture = Architecture::Uml.name().to_owned();
             let [origin, source, config] = ["x.deb", "aa", "bb"].map(str::to_owned);
             let modules = String::new();
-            Ok(Card { release, architecture, image, modules, origin, source, config })
+            Ok(CacheManifest { release, architecture, image, modules, origin, source, config })
         });
         built.unwrap();
         let known = place.known();
-        let of = |known: &Known| (known.release.clone(), known.origin.clone());
+        let of = |known: &KnownKernel| (known.release.clone(), known.origin.clone());
         let listed: Vec<_> = known.iter().map(of).collect();
         let path = |name: &str| Origin::Installed(place.path(name));
         assert_eq!(
             listed,
             [
-                ("6.12.9-fslab".to_owned(), Origin::Built("built here from x.deb".to_owned())),
+                ("6.12.9-fslab".to_owned(), Origin::Built("built from x.deb".to_owned())),
                 ("6.1.176".to_owned(), path("usr/bin/linux.uml")),
                 ("6.9.1".to_owned(), path("boot/vmlinuz-6.9.1")),
                 (RELEASE.to_owned(), Origin::Package("linux-image.deb".to_owned())),

@@ -1,12 +1,11 @@
-//! Packages of distributions: what of them boots, and its modules, unpacked into a folder.
+//! Unpacks the boot file and modules of a distribution package into a directory.
 //!
-//! An open file enters, a Debian package (deb(5)) or a tar archive; the files that
-//! [`super::keep`] wants are written below a folder, and a list of them leaves ([`Contents`]). The
-//! package is a stranger's: only regular files are made, never a link, so that nothing can lead out
-//! of the folder; any other kind among those wanted, a name that leads out, or an absurd length is
-//! an error.
+//! The input is a Debian package (deb(5)) or a tar archive; [`super::keep`] selects the files. The
+//! result is a list of them ([`Contents`]). Packages are untrusted: only regular files are created,
+//! never links, so that no path leaves the directory. Other file types among the selected files,
+//! names outside the directory, and excessive sizes are errors.
 //!
-//! Deliberately not here: scripts of packages, their signatures, and what they depend on.
+//! Out of scope: scripts, signatures, and dependencies of packages.
 
 use std::{
     fs::{self, File},
@@ -16,91 +15,91 @@ use std::{
 
 use super::{
     archive,
-    keep::{Fate, fate},
+    keep::{FileAction, file_action},
     source::Source,
 };
 use crate::GuestError;
 
-/// Bytes of the files that are kept, all of them. A full kernel has 70 MiB of them.
+/// Maximum total size of the unpacked files; those of a full kernel have 70 MiB.
 const KEPT_MAX: u64 = 2 << 30;
-/// Images or programs of one package that are looked at.
+/// Maximum number of images and programs in a package.
 const IMAGES_MAX: usize = 4;
 
-/// What was unpacked.
+/// Unpacked files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// Images for a PC, packed ones first.
+    /// Images for a PC, compressed ones first.
     pub(super) images: Vec<PathBuf>,
-    /// What may be programs of user-mode Linux.
+    /// Candidates for user-mode Linux programs.
     pub(super) programs: Vec<PathBuf>,
-    /// The releases that there are modules of, in `lib/modules/RELEASE` of the folder.
+    /// Releases with modules, in `lib/modules/RELEASE` of the directory.
     pub(super) releases: Vec<String>,
-    /// Files that were kept.
+    /// Number of files.
     pub(super) files: usize,
-    /// Their length in bytes.
+    /// Total size in bytes.
     pub(super) bytes: u64,
 }
 
-/// Unpacks what is wanted of a package into a folder, which is there and empty.
+/// Unpacks the selected files of a package into an existing, empty directory.
 pub(super) fn unpack(
     source: Source<'_>,
     file: &mut File,
     into: &Path,
 ) -> Result<Contents, GuestError> {
     let mut stream = archive::open(source, file)?;
-    let mut keep = Keep { source, into, contents: Contents::default() };
-    archive::walk(source, &mut stream, &mut |entry, bytes| keep.take(entry, bytes))?;
-    Ok(keep.contents)
+    let mut unpacker = Unpacker { source, into, contents: Contents::default() };
+    archive::walk(source, &mut stream, &mut |entry, bytes| unpacker.take(entry, bytes))?;
+    Ok(unpacker.contents)
 }
 
-/// Keeping what is wanted of an archive.
-struct Keep<'a> {
+/// State of unpacking an archive.
+struct Unpacker<'a> {
     source: Source<'a>,
     into: &'a Path,
     contents: Contents,
 }
 
-impl Keep<'_> {
-    /// Keeps a file, or does not.
+impl Unpacker<'_> {
+    /// Unpacks or skips a file.
     fn take(&mut self, entry: &archive::Entry<'_>, bytes: &mut dyn Read) -> Result<(), GuestError> {
         let (source, archive::Entry { name, kind, .. }) = (self.source, *entry);
-        let refuse = |why: &str| source.malformed(format!("is refused: {name:?} in it {why}"));
-        let fate = fate(name).map_err(refuse)?;
-        if kind.is_dir() || kind.is_symlink() || fate == Fate::Leave {
+        let reject = |why: &str| source.malformed(format!("is rejected: its file {name:?} {why}"));
+        let action = file_action(name).map_err(reject)?;
+        if kind.is_dir() || kind.is_symlink() || action == FileAction::Skip {
             return Ok(());
         }
         if !kind.is_file() && !kind.is_contiguous() {
-            return Err(refuse("is not a regular file"));
+            return Err(reject("is not a regular file"));
         }
-        let (to, mode) = match fate {
-            Fate::Image { packed } => {
+        let (to, mode) = match action {
+            FileAction::Image { packed } => {
                 let to = self.into.join(format!("image-{}", self.contents.images.len()));
                 let at = if packed { 0 } else { self.contents.images.len() };
                 self.contents.images.insert(at, to.clone());
                 (to, 0o644)
             }
-            Fate::Program => {
+            FileAction::Program => {
                 let to = self.into.join(format!("program-{}", self.contents.programs.len()));
                 self.contents.programs.push(to.clone());
                 (to, 0o755)
             }
-            Fate::Module { release, name } => {
+            FileAction::Module { release, name } => {
                 let to = self.into.join("lib/modules").join(&release).join(name);
-                let folder = to.parent().unwrap_or(self.into);
-                let making = format!("making {}", folder.display());
-                fs::create_dir_all(folder).map_err(GuestError::io(making))?;
+                let directory = to.parent().unwrap_or(self.into);
+                let context = format!("cannot create {}", directory.display());
+                fs::create_dir_all(directory).map_err(GuestError::io(context))?;
                 if !self.contents.releases.contains(&release) {
                     self.contents.releases.push(release);
                 }
                 (to, 0o644)
             }
-            Fate::Leave => return Ok(()),
+            FileAction::Skip => return Ok(()),
         };
         if self.contents.images.len() + self.contents.programs.len() > IMAGES_MAX {
-            return Err(refuse("is one kernel too many for a package"));
+            return Err(reject("exceeds the maximum number of kernels"));
         }
         let left = KEPT_MAX - self.contents.bytes;
-        let length = source.pour(&mut source.watched(bytes, left), &to, mode)?;
+        let length = source.write_to(&mut source.watched(bytes, left), &to, mode)?;
         self.contents.bytes += length;
         self.contents.files += 1;
         Ok(())

@@ -1,8 +1,5 @@
-//! Reading a file from a stranger: unpacking it, with an eye on the signal that ends us and on how
-//! much comes out.
-//!
-//! A stream of bytes enters and leaves; whatever is wrong with it becomes a [`GuestError`] that
-//! names the file.
+//! Reads and decompresses untrusted files, with support for interruption and a limit of the output
+//! size. Errors become a [`GuestError`] with the path of the file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,28 +11,28 @@ use std::{
 
 use crate::GuestError;
 
-/// Bytes of a file that is read: some are hashed as a whole before anything is unpacked. The
-/// source of Linux has 1.5 GiB as a tar archive, packages have less than 1 GiB.
+/// Maximum size of a file, because some are hashed completely before they are unpacked. The source
+/// of Linux has 1.5 GiB as a tar archive, packages have less than 1 GiB.
 const FILE_MAX: u64 = 2 << 30;
-/// Memory for the dictionary of an xz stream, in KiB. The kernel's own `scripts/xz_wrap.sh` asks
-/// for up to 128 MiB; the format allows 4 GiB.
+/// Memory limit of an xz dictionary, in KiB. The kernel's `scripts/xz_wrap.sh` uses up to 128 MiB;
+/// the format allows 4 GiB.
 const XZ_MEMORY_KIB: u32 = 160 << 10;
-/// Memory for the window of a zstd stream, in bytes: what `zstd -22 --ultra` asks for at most, by
-/// which kernels are packed (`scripts/Makefile.lib`).
+/// Memory limit of a zstd window, in bytes: the maximum of `zstd -22 --ultra`, which compresses
+/// kernels (`scripts/Makefile.lib`).
 const ZSTD_WINDOW: u64 = 128 << 20;
-/// Bytes of a block of the legacy lz4 format, unpacked (`doc/lz4_Frame_format.md` of lz4).
+/// Decompressed size of a block of the legacy lz4 format (`doc/lz4_Frame_format.md` of lz4).
 const LZ4_BLOCK: usize = 8 << 20;
-/// The longest such block, packed: what does not shrink grows by 1/255 and 16 bytes
+/// Maximum compressed size of such a block: incompressible data grows by 1/255 and 16 bytes
 /// (`LZ4_compressBound` in `lz4.h`).
 const LZ4_PACKED_MAX: usize = LZ4_BLOCK + LZ4_BLOCK / 255 + 16;
 
-/// Characters of a message that somebody else wrote.
+/// Maximum length of a message of a library.
 const MESSAGE_MAX: usize = 120;
 
-/// How a stream is packed, by its first bytes.
+/// Compression of a stream, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
-    /// Not at all, or in no way that is known here.
+pub(super) enum Compression {
+    /// None or unknown.
     None,
     /// Gzip, RFC 1952.
     Gzip,
@@ -43,38 +40,38 @@ pub(super) enum Packing {
     Xz,
     /// Zstandard, RFC 8878.
     Zstd,
-    /// The legacy frame of lz4, as `lz4 -l` writes it.
+    /// The legacy frame of lz4, as written by `lz4 -l`.
     Lz4,
-    /// One that is known but not read, by its name.
-    Unread(&'static str),
+    /// Known but unsupported compression of this name.
+    Unsupported(&'static str),
 }
 
-impl Packing {
-    /// Bytes that tell.
+impl Compression {
+    /// Size of the magic numbers.
     pub(super) const MAGIC: usize = 6;
 
-    /// That of a stream. Kernels are packed by one of these (`init/Kconfig`, "Kernel compression
-    /// mode"); the marks are those of `lib/decompress.c`.
+    /// Detects the compression of a stream. Kernels use one of these (`init/Kconfig`, "Kernel
+    /// compression mode"); the magic numbers are those of `lib/decompress.c`.
     pub(crate) fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Self::Gzip,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
             [0x02, 0x21, 0x4c, 0x18, ..] => Self::Lz4,
-            [b'B', b'Z', b'h', ..] => Self::Unread("bzip2"),
-            [0x5d, 0, 0, ..] => Self::Unread("lzma"),
-            [0x89, b'L', b'Z', b'O', ..] => Self::Unread("lzo"),
+            [b'B', b'Z', b'h', ..] => Self::Unsupported("bzip2"),
+            [0x5d, 0, 0, ..] => Self::Unsupported("lzma"),
+            [0x89, b'L', b'Z', b'O', ..] => Self::Unsupported("lzo"),
             _ => Self::None,
         }
     }
 }
 
-/// A file that is read, and what may end the reading.
+/// File to read, with its interrupt flag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    /// The file, for messages.
+    /// Path of the file, for messages.
     pub(crate) path: &'a Path,
-    /// Set by whoever wants to stop.
+    /// Flag that interrupts reading.
     pub(crate) interrupt: &'a AtomicBool,
 }
 
@@ -85,81 +82,81 @@ impl<'a> Source<'a> {
         let length = file.metadata().map_err(|error| self.failed(error))?.len();
         match length > FILE_MAX {
             false => Ok(file),
-            true => Err(self.malformed(format!("is longer than {} GiB", FILE_MAX >> 30))),
+            true => Err(self.malformed(format!("is larger than {} GiB", FILE_MAX >> 30))),
         }
     }
 
-    /// Says that something is wrong with the file.
+    /// Creates an error about the contents of the file.
     pub(crate) fn malformed(self, why: impl Into<String>) -> GuestError {
         GuestError::Malformed { path: self.path.to_owned(), why: why.into() }
     }
 
-    /// What a failed read means. Errors of the system have a number; what has none was found by
-    /// whoever unpacks.
+    /// Converts a read error. Errors of the system have a number; others come from a decompressor.
     pub(crate) fn failed(self, error: io::Error) -> GuestError {
         if self.interrupt.load(Ordering::Relaxed) {
             GuestError::Interrupted
         } else if error.raw_os_error().is_some() {
-            GuestError::io(format!("reading {}", self.path.display()))(error)
+            GuestError::io(format!("cannot read {}", self.path.display()))(error)
         } else if error.kind() == io::ErrorKind::UnexpectedEof {
-            self.malformed("ends too early; copy it anew")
+            self.malformed("is truncated; copy it again")
         } else if error.kind() == io::ErrorKind::OutOfMemory {
-            self.malformed("wants more memory to be unpacked than a kernel can need")
+            self.malformed("requires too much memory to be decompressed")
         } else {
-            // Some of them quote what they read.
+            // Some of them quote the input.
             let text = error.to_string();
-            let plain = |one: char| if one.is_control() { '?' } else { one };
-            let text: String = text.chars().map(plain).take(MESSAGE_MAX).collect();
+            let printable = |one: char| if one.is_control() { '?' } else { one };
+            let text: String = text.chars().map(printable).take(MESSAGE_MAX).collect();
             self.malformed(format!("cannot be unpacked: {text}"))
         }
     }
 
-    /// Ends the work if that is wanted.
+    /// Fails if the work was interrupted.
     pub(crate) fn check(self) -> Result<(), GuestError> {
         if self.interrupt.load(Ordering::Relaxed) { Err(GuestError::Interrupted) } else { Ok(()) }
     }
 
-    /// Reads `stream` unpacked, however it is packed, but not more than `limit` bytes.
+    /// Reads `stream` decompressed, at most `limit` bytes.
     pub(crate) fn unpacked<R: Read + 'a>(
         self,
         mut stream: R,
         limit: u64,
     ) -> Result<Watched<'a, Box<dyn Read + 'a>>, GuestError> {
-        let mut first = Vec::with_capacity(Packing::MAGIC);
-        let magic = Packing::MAGIC as u64;
+        let mut first = Vec::with_capacity(Compression::MAGIC);
+        let magic = Compression::MAGIC as u64;
         stream.by_ref().take(magic).read_to_end(&mut first).map_err(|error| self.failed(error))?;
-        let packing = Packing::of(&first);
+        let compression = Compression::of(&first);
         let whole = io::Cursor::new(first).chain(BufReader::with_capacity(1 << 16, stream));
-        let inner: Box<dyn Read + 'a> = match packing {
-            Packing::None => Box::new(whole),
-            Packing::Gzip => Box::new(flate2::bufread::GzDecoder::new(whole)),
-            Packing::Xz => Box::new(Xz::new(whole)),
-            Packing::Zstd => Box::new(
+        let inner: Box<dyn Read + 'a> = match compression {
+            Compression::None => Box::new(whole),
+            Compression::Gzip => Box::new(flate2::bufread::GzDecoder::new(whole)),
+            Compression::Xz => Box::new(Xz::new(whole)),
+            Compression::Zstd => Box::new(
                 ruzstd::decoding::StreamingDecoder::new_with_max_window_size(whole, ZSTD_WINDOW)
                     .map_err(|error| self.failed(io::Error::other(error)))?,
             ),
-            Packing::Lz4 => Box::new(Lz4::new(whole).map_err(|error| self.failed(error))?),
-            Packing::Unread(name) => {
-                let why = format!("is packed by {name}, which is not read; unpack it first");
+            Compression::Lz4 => Box::new(Lz4::new(whole).map_err(|error| self.failed(error))?),
+            Compression::Unsupported(name) => {
+                let why =
+                    format!("is compressed by {name}, which is not supported; decompress it first");
                 return Err(self.malformed(why));
             }
         };
         Ok(self.watched(inner, limit))
     }
 
-    /// Reads `stream` up to `limit` bytes, more of which are an error, until someone wants to stop.
+    /// Reads `stream` until interrupted; more than `limit` bytes are an error.
     pub(crate) fn watched<R: Read>(self, stream: R, limit: u64) -> Watched<'a, R> {
         Watched { stream, left: limit, interrupt: self.interrupt }
     }
 
-    /// Writes a stream into a new file and tells its length in bytes.
-    pub(crate) fn pour(
+    /// Writes a stream into a new file and returns its length in bytes.
+    pub(crate) fn write_to(
         self,
         stream: &mut dyn Read,
         to: &Path,
         mode: u32,
     ) -> Result<u64, GuestError> {
-        let write = || GuestError::io(format!("writing {}", to.display()));
+        let write = || GuestError::io(format!("cannot write {}", to.display()));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(mode);
         let mut file = options.open(to).map_err(write())?;
@@ -180,7 +177,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A stream that ends early: with an error when it is too long or nobody waits for it any more.
+/// Stream that fails if it is too long or interrupted.
 #[derive(Debug)]
 pub(crate) struct Watched<'a, R> {
     stream: R,
@@ -190,21 +187,21 @@ pub(crate) struct Watched<'a, R> {
 
 impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Not `ErrorKind::Interrupted`, after which callers read on.
+        // Not `ErrorKind::Interrupted`, after which callers continue.
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(io::Error::other("interrupted"));
         }
         let read = self.stream.read(buffer)?;
         match self.left.checked_sub(read as u64) {
             Some(left) => self.left = left,
-            None => return Err(io::Error::other("more comes out of it than a kernel can be")),
+            None => return Err(io::Error::other("its decompressed size exceeds the limit")),
         }
         Ok(read)
     }
 }
 
-/// Unpacks xz, one stream. The library has a reader as well; compiled with its source it would be
-/// part of this crate, and slow in tests.
+/// Decompressor of one xz stream. The library's own reader would be compiled as part of this crate
+/// and be slow in tests.
 struct Xz<R> {
     stream: R,
     decoder: lzma_rust2::XzStream,
@@ -237,13 +234,14 @@ impl<R: BufRead> Read for Xz<R> {
     }
 }
 
-/// Unpacks the legacy frame of lz4: a magic number, and blocks that each have their packed length
-/// before them and unpack to 8 MiB, the last one to less (`doc/lz4_Frame_format.md` of lz4).
+/// Decompressor of the legacy frame of lz4: a magic number, then blocks that are preceded by their
+/// compressed length and have 8 MiB decompressed, the last one less (`doc/lz4_Frame_format.md` of
+/// lz4).
 struct Lz4<R> {
     stream: R,
     packed: Vec<u8>,
     block: Vec<u8>,
-    /// How far `block` was read, and where it ends.
+    /// Read position in `block`, and its end.
     at: usize,
     end: usize,
 }
@@ -254,7 +252,7 @@ impl<R: Read> Lz4<R> {
         Ok(Self { stream, packed: Vec::new(), block: vec![0; LZ4_BLOCK], at: 0, end: 0 })
     }
 
-    /// Unpacks the next block; an empty one is the end.
+    /// Decompresses the next block; an empty one is the end.
     fn next(&mut self) -> io::Result<()> {
         (self.at, self.end) = (0, 0);
         let mut length = Vec::with_capacity(4);
@@ -266,7 +264,7 @@ impl<R: Read> Lz4<R> {
             length.try_into().map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let length = u32::from_le_bytes(length);
         if length as usize > LZ4_PACKED_MAX {
-            return Err(io::Error::other("a block of lz4 is too long"));
+            return Err(io::Error::other("an lz4 block is too long"));
         }
         self.packed.clear();
         self.stream.by_ref().take(length.into()).read_to_end(&mut self.packed)?;
@@ -275,7 +273,7 @@ impl<R: Read> Lz4<R> {
         }
         self.end = lz4_flex::block::decompress_into(&self.packed, &mut self.block)
             .map_err(io::Error::other)?;
-        if self.end == 0 { Err(io::Error::other("a block of lz4 is empty")) } else { Ok(()) }
+        if self.end == 0 { Err(io::Error::other("an lz4 block is empty")) } else { Ok(()) }
     }
 }
 

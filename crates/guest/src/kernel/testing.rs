@@ -1,4 +1,4 @@
-//! Small kernels and packages of our own making, for tests.
+//! Small generated kernels and packages for tests.
 
 use std::{
     fs,
@@ -7,14 +7,16 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use super::{Architecture, Cache, Kernel, Known, Named, finder::Finder, known, source::Source};
+use super::{
+    Architecture, Cache, Kernel, KernelQuery, KnownKernel, finder::Finder, known, source::Source,
+};
 use crate::GuestError;
 
 pub(crate) const RELEASE: &str = "6.1.0-50-amd64";
-/// One that never comes.
+/// Interrupt flag that is never set.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How a kernel is packed.
+/// Compression of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Gzip,
@@ -53,7 +55,7 @@ pub(crate) fn packed(bytes: &[u8], by: By) -> Vec<u8> {
     }
 }
 
-/// An ELF file: one segment at an address, notes, sections of these names, and a text.
+/// ELF file with one segment at an address, notes, sections of these names, and a text.
 pub(crate) fn elf(address: u64, notes: &[u8], sections: &[&str], text: &str) -> Vec<u8> {
     let names = format!("\0{}\0", sections.join("\0"));
     let note_at = 64 + 2 * 56;
@@ -90,7 +92,7 @@ pub(crate) fn elf(address: u64, notes: &[u8], sections: &[&str], text: &str) -> 
     file
 }
 
-/// A note: an owner with its zero, a kind, a content.
+/// ELF note: an owner with its NUL, a type, and contents.
 pub(crate) fn note(owner: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
     let mut note = Vec::new();
     for number in [owner.len(), content.len()] {
@@ -105,7 +107,7 @@ pub(crate) fn note(owner: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
 }
 
 fn banner(release: &str) -> String {
-    format!("Linux version %s\0Linux version {release} (somebody) #1 SMP\n\0")
+    format!("Linux version %s\0Linux version {release} (compiler) #1 SMP\n\0")
 }
 
 /// A `vmlinux`.
@@ -117,12 +119,12 @@ pub(crate) fn vmlinux(release: &str, pvh: bool) -> Vec<u8> {
     elf(0xffff_ffff_8100_0000, &notes, &[".text"], &banner(release))
 }
 
-/// A program of user-mode Linux.
+/// A user-mode Linux program.
 pub(crate) fn uml(release: &str) -> Vec<u8> {
     elf(0x6000_0000, &[], &[".text", ".uml.setup.init"], &banner(release))
 }
 
-/// A boot image around a `vmlinux`.
+/// A boot image with a `vmlinux`.
 pub(crate) fn boot_image(release: &str, vmlinux: &[u8], by: By) -> Vec<u8> {
     let mut payload = packed(vmlinux, by);
     if by != By::Gzip {
@@ -134,7 +136,7 @@ pub(crate) fn boot_image(release: &str, vmlinux: &[u8], by: By) -> Vec<u8> {
     image[0x202..0x206].copy_from_slice(b"HdrS");
     image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
     image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-    let text = format!("{release} (somebody) #1 SMP\0");
+    let text = format!("{release} (compiler) #1 SMP\0");
     image[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
     image[0x248..0x24c].copy_from_slice(&512_u32.to_le_bytes());
     image[0x24c..0x250].copy_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
@@ -154,7 +156,7 @@ pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// A Debian package around a packed tar archive.
+/// A Debian package with a compressed tar archive.
 pub(crate) fn deb(data: &[u8]) -> Vec<u8> {
     let mut deb = b"!<arch>\n".to_vec();
     for (name, bytes) in
@@ -168,7 +170,7 @@ pub(crate) fn deb(data: &[u8]) -> Vec<u8> {
     deb
 }
 
-/// The files of a kernel's package.
+/// Files of a kernel package.
 pub(crate) fn files() -> Vec<(String, Vec<u8>)> {
     let image = boot_image(RELEASE, &vmlinux(RELEASE, true), By::Xz);
     let module = |name: &str| (format!("./lib/modules/{RELEASE}/{name}"), name.as_bytes().to_vec());
@@ -181,29 +183,29 @@ pub(crate) fn files() -> Vec<(String, Vec<u8>)> {
     ]
 }
 
-/// A tar archive of such files.
+/// A tar archive of these files.
 pub(crate) fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     tar(&files.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect::<Vec<_>>())
 }
 
-/// A root with a cache in it.
-pub(crate) struct Place {
-    folder: tempfile::TempDir,
+/// A root directory with a cache.
+pub(crate) struct TestRoot {
+    directory: tempfile::TempDir,
     pub(crate) cache: Cache,
 }
 
-impl Place {
+impl TestRoot {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let cache = Cache::new(folder.path().join("cache"));
-        Self { folder, cache }
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let cache = Cache::new(directory.path().join("cache"));
+        Self { directory, cache }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// Writes a file and tells its path.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -213,46 +215,46 @@ impl Place {
 
     pub(crate) fn find(
         &self,
-        named: Named<'_>,
+        query: KernelQuery<'_>,
         architecture: Architecture,
     ) -> Result<Kernel, GuestError> {
-        self.find_until(named, architecture, &NEVER)
+        self.find_until(query, architecture, &NEVER)
     }
 
     pub(crate) fn find_until(
         &self,
-        named: Named<'_>,
+        query: KernelQuery<'_>,
         architecture: Architecture,
         interrupt: &AtomicBool,
     ) -> Result<Kernel, GuestError> {
         let programs = self.path("usr/bin");
-        let (root, path) = (self.folder.path(), programs.as_os_str());
-        Finder { root, path, architecture, cache: &self.cache, interrupt }.find(named)
+        let (root, path) = (self.directory.path(), programs.as_os_str());
+        Finder { root, path, architecture, cache: &self.cache, interrupt }.find(query)
     }
 
-    /// What there is to be named.
-    pub(crate) fn known(&self) -> Vec<Known> {
+    /// Known kernels.
+    pub(crate) fn known(&self) -> Vec<KnownKernel> {
         let programs = self.path("usr/bin");
-        let (root, path, cache) = (self.folder.path(), programs.as_os_str(), &self.cache);
+        let (root, path, cache) = (self.directory.path(), programs.as_os_str(), &self.cache);
         let architecture = Architecture::Pc;
         known::all(Finder { root, path, architecture, cache, interrupt: &NEVER })
     }
 
     pub(crate) fn pc(&self, text: &str) -> Result<Kernel, GuestError> {
-        self.find(Named::Text(text), Architecture::Pc)
+        self.find(KernelQuery::Text(text), Architecture::Pc)
     }
 
-    /// All files below a folder, by their names in it.
-    pub(crate) fn list(&self, folder: &Path) -> Vec<String> {
+    /// All files below a directory, by their relative paths.
+    pub(crate) fn list(&self, directory: &Path) -> Vec<String> {
         let mut files = Vec::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
+        let mut directories = vec![directory.to_owned()];
+        while let Some(next) = directories.pop() {
             for entry in fs::read_dir(next).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                 } else {
-                    files.push(path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned());
+                    files.push(path.strip_prefix(directory).unwrap().to_str().unwrap().to_owned());
                 }
             }
         }
@@ -260,18 +262,18 @@ impl Place {
         files
     }
 
-    /// An error without the folder of this test in it.
-    pub(crate) fn told(&self, error: &GuestError) -> String {
-        error.to_string().replace(self.folder.path().to_str().unwrap(), "")
+    /// Error text without the directory of this test.
+    pub(crate) fn describe(&self, error: &GuestError) -> String {
+        error.to_string().replace(self.directory.path().to_str().unwrap(), "")
     }
 }
 
-/// A source that nobody interrupts.
+/// A source that is never interrupted.
 pub(crate) fn source(path: &Path) -> Source<'_> {
     Source { path, interrupt: &NEVER }
 }
 
-/// What a stream unpacks to.
+/// Decompresses a stream.
 pub(crate) fn unpacked(bytes: &[u8], limit: u64) -> Result<Vec<u8>, GuestError> {
     let source = source(Path::new("stream"));
     let mut all = Vec::new();

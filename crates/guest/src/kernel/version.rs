@@ -1,31 +1,31 @@
-//! Which of two releases is newer, and whether a release is one that a user means.
+//! Order of kernel releases, and matching of a release by a prefix.
 //!
-//! Texts enter and an order leaves. Releases are what `uname -r` says: the version of the kernel
-//! (`6.1.0`, `6.12-rc3`), and behind it what each distribution likes.
+//! A release is the output of `uname -r`: the kernel version (`6.1.0`, `6.12-rc3`) and a suffix of
+//! the distribution.
 
 use std::cmp::Reverse;
 
-/// A release in the order of newness. Of equal numbers the shorter one is taken for newer: variants
-/// (`-rt`, `-cloud`, `-debug`) have longer names than the kernel that they are a variant of.
+/// A release, ordered by age. With equal numbers, the shorter one is treated as newer: variants
+/// (`-rt`, `-cloud`, `-debug`) have longer names than their kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Newness<'a> {
+pub(crate) struct ReleaseOrder<'a> {
     version: Vec<u64>,
-    /// A candidate is older than its release.
+    /// Number of a release candidate, which is older than its release.
     candidate: u64,
-    /// All further numbers: builds and patches of the distribution.
+    /// All other numbers: builds and patches of the distribution.
     builds: Vec<u64>,
     length: Reverse<usize>,
     text: &'a str,
 }
 
-/// How new a release is.
-pub(crate) fn newness(text: &str) -> Newness<'_> {
+/// Sort key of a release by age.
+pub(crate) fn release_order(text: &str) -> ReleaseOrder<'_> {
     let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
     let mut version: Vec<u64> = numbers(&text[..end]).collect();
     while version.pop_if(|last| *last == 0).is_some() {}
     let rest = &text[end..];
     let candidate = rest.strip_prefix("-rc").and_then(|rest| numbers(rest).next());
-    Newness {
+    ReleaseOrder {
         version,
         candidate: candidate.unwrap_or(u64::MAX),
         builds: numbers(rest).collect(),
@@ -34,15 +34,15 @@ pub(crate) fn newness(text: &str) -> Newness<'_> {
     }
 }
 
-/// The numbers in a text; one of more than 64 bits is as good as infinite.
+/// Numbers in a text; one of more than 64 bits is treated as infinite.
 fn numbers(text: &str) -> impl Iterator<Item = u64> {
     let numbers = text.split(|one: char| !one.is_ascii_digit()).filter(|part| !part.is_empty());
     numbers.map(|digits| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Whether a user who says `wanted` means `release`: it is that, or begins with it, where no number
-/// is cut (`6.1` is no beginning of `6.12`).
-pub(crate) fn is_meant(wanted: &str, release: &str) -> bool {
+/// True if `release` is `wanted` or begins with it at a number boundary (`6.1` does not match
+/// `6.12`).
+pub(crate) fn matches_release(wanted: &str, release: &str) -> bool {
     let digit = |one: Option<char>| one.is_some_and(|one| one.is_ascii_digit());
     release
         .strip_prefix(wanted)
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_ordered_by_their_numbers() {
+    fn releases_are_ordered_by_number() {
         let ascending = [
             "5.10.0-9-amd64",
             "5.10.0-28-amd64",
@@ -74,25 +74,25 @@ mod tests {
             "99999999999999999999999.1",
         ];
         for pair in ascending.windows(2) {
-            assert!(newness(pair[0]) < newness(pair[1]), "{pair:?}");
+            assert!(release_order(pair[0]) < release_order(pair[1]), "{pair:?}");
         }
     }
 
     #[test]
-    fn a_beginning_cuts_no_number() {
-        assert!(is_meant("6.1", "6.1.0-50-amd64"));
-        assert!(is_meant("6.1.0-5", "6.1.0-5-amd64"));
-        assert!(is_meant("6.1.0-50-amd64", "6.1.0-50-amd64"));
-        assert!(!is_meant("6.1", "6.12.117+deb12-amd64"));
-        assert!(!is_meant("6.1.0-5", "6.1.0-50-amd64"));
-        assert!(!is_meant("6.1.0-50-amd64", "6.1.0-50"));
+    fn a_prefix_ends_at_a_number_boundary() {
+        assert!(matches_release("6.1", "6.1.0-50-amd64"));
+        assert!(matches_release("6.1.0-5", "6.1.0-5-amd64"));
+        assert!(matches_release("6.1.0-50-amd64", "6.1.0-50-amd64"));
+        assert!(!matches_release("6.1", "6.12.117+deb12-amd64"));
+        assert!(!matches_release("6.1.0-5", "6.1.0-50-amd64"));
+        assert!(!matches_release("6.1.0-50-amd64", "6.1.0-50"));
     }
 
     proptest! {
         #[test]
-        fn any_text_has_its_place(one: String, other: String) {
-            prop_assert_eq!(newness(&one) == newness(&other), one == other);
-            prop_assert!(is_meant(&one, &one));
+        fn the_order_of_any_texts_is_total(one: String, other: String) {
+            prop_assert_eq!(release_order(&one) == release_order(&other), one == other);
+            prop_assert!(matches_release(&one, &one));
         }
     }
 }

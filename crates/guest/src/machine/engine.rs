@@ -1,4 +1,4 @@
-//! What there is to say of each engine.
+//! Properties of the engines.
 
 use std::time::Duration;
 
@@ -6,69 +6,69 @@ use super::Engine;
 use crate::kernel::Architecture;
 
 impl Engine {
-    /// All of them, best for measuring first.
-    pub const ALL: [Self; 4] = [Self::Kvm, Self::Counted, Self::Uml, Self::Tcg];
+    /// All engines, most suitable for measurements first.
+    pub const ALL: [Self; 4] = [Self::Kvm, Self::Icount, Self::Uml, Self::Tcg];
 
-    /// Its name, as users write it.
+    /// Name in `--guest` and plans.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
             Self::Tcg => "tcg",
-            Self::Counted => "counted",
+            Self::Icount => "icount",
             Self::Uml => "uml",
         }
     }
 
-    /// The kernels that it boots.
+    /// Architecture of the kernels that the engine boots.
     #[must_use]
     pub const fn architecture(self) -> Architecture {
         match self {
-            Self::Kvm | Self::Tcg | Self::Counted => Architecture::Pc,
+            Self::Kvm | Self::Tcg | Self::Icount => Architecture::Pc,
             Self::Uml => Architecture::Uml,
         }
     }
 
-    /// The unit of what a clock shows in it. Only with KVM is that time.
+    /// Unit of the guest's clock. Only KVM guests measure time.
     #[must_use]
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Kvm => "ns",
-            Self::Counted => "guest instructions",
-            Self::Uml | Self::Tcg => "emulated ns, not performance",
+            Self::Icount => "guest instructions",
+            Self::Uml | Self::Tcg => "emulated ns, not performance results",
         }
     }
 
-    /// Whether it has more than one processor to give: Debian's user-mode Linux is built for one
-    /// (`NR_CPUS`), and QEMU counts those of one.
+    /// True if the engine supports only one CPU: Debian's user-mode Linux is built for one
+    /// (`NR_CPUS`), and QEMU counts instructions of one.
     pub(super) const fn is_single(self) -> bool {
         match self {
-            Self::Counted | Self::Uml => true,
+            Self::Icount | Self::Uml => true,
             Self::Kvm | Self::Tcg => false,
         }
     }
 
-    /// How long its kernel may take to the first heartbeat. Measured on a machine with two
-    /// processors and twice as much to do: user-mode Linux 1.7 s, `tcg` 3 to 4 s, and 9 s for a
-    /// kernel that unpacks itself; `counted` 9 to 18 s, of which half is the calibration of timers;
-    /// with all modules loaded 6 s more. So these are several times what is ever seen.
+    /// Time limit for the first heartbeat. Measured on an overcommitted machine with two CPUs:
+    /// user-mode Linux 1.7 s; `tcg` 3 to 4 s, and 9 s for a self-extracting kernel; `icount` 9 to
+    /// 18 s, half of it for the calibration of timers; 6 s more with all modules loaded. The limits
+    /// are several times these values.
     pub(super) const fn boot_limit(self) -> Duration {
         match self {
             Self::Uml => Duration::from_secs(15),
             Self::Kvm => Duration::from_secs(20),
             Self::Tcg => Duration::from_secs(60),
-            Self::Counted => Duration::from_secs(120),
+            Self::Icount => Duration::from_secs(120),
         }
     }
 
-    /// QEMU's name of the processor. `max` has all that the emulator can do, but for what makes
-    /// guests slow: fast string operations (`erms`, `fsrm`) are those it does byte by byte, and
-    /// page tables of five levels (`la57`) are one level more to walk.
-    pub(super) const fn processor(self) -> &'static str {
+    /// QEMU's name of the CPU model. `max` has all features of the emulator. Excluded are features
+    /// that slow down guests: fast string operations (`erms`, `fsrm`), which the emulator does byte
+    /// by byte, and five-level page tables (`la57`), which add a level to each walk.
+    pub(super) const fn cpu_model(self) -> &'static str {
         match self {
             Self::Kvm => "host",
-            Self::Tcg | Self::Counted => "max,la57=off,erms=off,fsrm=off",
-            Self::Uml => "the host's",
+            Self::Tcg | Self::Icount => "max,la57=off,erms=off,fsrm=off",
+            Self::Uml => "host CPU",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an engine can run here, found out before anything is made.
+//! Preflight check of an engine on this host, before any file is created.
 
 pub(super) mod uml;
 
@@ -11,43 +11,42 @@ use std::{
 use model::Bytes;
 
 use super::Engine;
-use crate::{GuestError, Kernel, cage::Order, kvm};
+use crate::{GuestError, Kernel, kvm, supervisor::SupervisorSpec};
 pub(super) use uml::check_registers;
 
-/// Names the kinds of guests that are not used, divided by commas. Tests see with it what happens
-/// on machines that lack them.
+/// Environment variable that lists kinds of guests to exclude, separated by commas. Tests use it to
+/// simulate machines without them.
 const WITHOUT: &str = "FSLAB_WITHOUT_GUESTS";
 
-/// Where the memory of a guest is.
+/// Backing of the guest memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// In the emulator, as that of any program.
+    /// Anonymous memory of the emulator.
     Anonymous,
-    /// In files of this memory file system.
+    /// Files of this memory filesystem.
     Tmpfs(PathBuf),
-    /// In files of a memory file system that is made for the guest.
+    /// Files of a memory filesystem that is mounted for the guest.
     Private,
-    /// In files in its directory, since no memory file system has enough room. That is slow, and
-    /// the `guest.memory_on` of its facts says so.
+    /// Files in the guest's directory, because no memory filesystem has enough space. That is slow
+    /// and is recorded as the fact `guest.memory_backing`.
     Disk,
 }
 
-/// An engine that can run here.
+/// Engine that can run on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Which one.
+    /// Engine.
     pub engine: Engine,
-    /// The program of the emulator. User-mode Linux is its own, and this is the one that is booted
-    /// unless another one is named; empty without any.
+    /// Program of the emulator. For user-mode Linux, the default kernel; empty if there is none.
     pub program: PathBuf,
-    /// What the program says that its version is.
+    /// Version reported by the program.
     pub version: String,
-    /// Where the guest's memory is going to be.
+    /// Backing of the guest memory.
     pub memory: Memory,
 }
 
 impl Engine {
-    /// Checks that a kernel runs on this CPU. Only user-mode Linux depends on the size of its
+    /// Checks that a kernel runs on this CPU. Only user-mode Linux depends on the size of the CPU's
     /// registers.
     ///
     /// # Errors
@@ -56,12 +55,12 @@ impl Engine {
         check_registers(self, &kernel.release)
     }
 
-    /// Whether it can run here with this memory, and with what. `cache_directory` remembers what
-    /// takes long to find out, and has the kernels that were built here.
+    /// Checks that the engine can run on this host with this amount of memory. `cache_directory`
+    /// caches slow checks and contains the kernels built on this host.
     ///
     /// # Errors
     /// [`GuestError::Missing`] if a program or memory is missing, [`GuestError::Unusable`] if this
-    /// host does not let it run; both say what to do.
+    /// host does not allow it; both include a hint.
     pub fn preflight(
         self,
         memory: Bytes,
@@ -72,10 +71,10 @@ impl Engine {
             return Err(GuestError::Unusable {
                 engine: self.name(),
                 why: format!("the environment variable {WITHOUT} excludes it"),
-                cure: "remove it from the variable, or take another kind of guest".into(),
+                hint: "remove it from the variable, or use another kind of guest".into(),
             });
         }
-        check_room(memory)?;
+        check_memory(memory)?;
         match self {
             Self::Uml => uml::preflight(memory, cache_directory),
             Self::Kvm => {
@@ -83,80 +82,82 @@ impl Engine {
                 kvm::group()?;
                 emulator(self)
             }
-            Self::Tcg | Self::Counted => emulator(self),
+            Self::Tcg | Self::Icount => emulator(self),
         }
     }
 }
 
 impl Ready {
-    /// Tells the cage where the memory of a guest goes.
-    pub(super) fn place_memory(&self, order: &mut Order, memory: Bytes) {
+    /// Sets the backing of the guest memory in the supervisor's specification.
+    pub(super) fn place_memory(&self, spec: &mut SupervisorSpec, memory: Bytes) {
         match &self.memory {
             Memory::Anonymous => {}
-            Memory::Tmpfs(at) => order.temporary = Some(own_directory(at)),
+            Memory::Tmpfs(at) => spec.temporary = Some(unique_directory(at)),
             Memory::Private => {
-                order.temporary = Some("memory".into());
-                order.memory = Some(uml::room(memory));
+                spec.temporary = Some("memory".into());
+                spec.memory = Some(uml::backing_size(memory));
             }
-            Memory::Disk => order.temporary = Some("memory".into()),
+            Memory::Disk => spec.temporary = Some("memory".into()),
         }
     }
 }
 
-/// A name for a directory that nobody else has.
-fn own_directory(at: &Path) -> PathBuf {
+/// Unique directory path.
+fn unique_directory(at: &Path) -> PathBuf {
     at.join(format!("fslab-{}-{:08x}", std::process::id(), fastrand::u32(..)))
 }
 
-/// QEMU, if it is there and can do that.
+/// Finds QEMU and checks that it supports the engine.
 fn emulator(engine: Engine) -> Result<Ready, GuestError> {
     const NAME: &str = "qemu-system-x86_64";
     let missing = |what: String| GuestError::Missing {
         what,
-        cure: "install QEMU for x86-64 (package qemu-system-x86 of Debian and Ubuntu, \
-               qemu-system-x86-core of Fedora, qemu-system-x86 of Arch), or take another kind of \
+        hint: "install QEMU for x86-64 (package qemu-system-x86 of Debian and Ubuntu, \
+               qemu-system-x86-core of Fedora, qemu-system-x86 of Arch), or use another kind of \
                guest"
             .into(),
     };
     let program = sys::program::find(NAME).map_err(|error| missing(format!("{NAME}: {error}")))?;
-    let version = words(&program, &["--version"])?;
+    let version = output_of(&program, &["--version"])?;
     let version = version.lines().next().unwrap_or_default().trim().to_owned();
-    // What it lists is what it was built with (qemu(1), -accel).
-    let accelerators = words(&program, &["-accel", "help"])?;
-    let wanted = if engine == Engine::Kvm { "kvm" } else { "tcg" };
-    if !accelerators.lines().any(|line| line.trim() == wanted) {
-        return Err(missing(format!("{} was built without {wanted}", program.display())));
+    // It lists the accelerators that it was built with (qemu(1), -accel).
+    let accelerators = output_of(&program, &["-accel", "help"])?;
+    let accelerator = if engine == Engine::Kvm { "kvm" } else { "tcg" };
+    if !accelerators.lines().any(|line| line.trim() == accelerator) {
+        return Err(missing(format!("{} was built without {accelerator}", program.display())));
     }
     Ok(Ready { engine, program, version, memory: Memory::Anonymous })
 }
 
-/// What a program says of itself, in the empty environment in which it is going to run.
-fn words(program: &Path, arguments: &[&str]) -> Result<String, GuestError> {
+/// Output of a program, run with the empty environment that it has later.
+fn output_of(program: &Path, arguments: &[&str]) -> Result<String, GuestError> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
-    let what = format!("asking {} {}", program.display(), arguments.join(" "));
+    let what = format!("cannot run {} {}", program.display(), arguments.join(" "));
     let output = command.output().map_err(GuestError::io(what))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The memory that the host has to give: the kernel's estimate of what programs can have without
-/// swapping (`MemAvailable`, proc_meminfo(5)). `None` if it does not tell.
+/// Available memory of the host: the kernel's estimate of what programs can allocate without
+/// swapping (`MemAvailable`, proc_meminfo(5)). `None` if the kernel does not report it.
 pub fn memory_available() -> Option<Bytes> {
     available(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
 }
 
-/// Whether the host has this memory to give.
-fn check_room(memory: Bytes) -> Result<(), GuestError> {
+/// Checks that the host has this much memory.
+fn check_memory(memory: Bytes) -> Result<(), GuestError> {
     match memory_available() {
-        Some(room) if room < memory => Err(GuestError::Missing {
-            what: format!("the guest wants {memory} of memory, and the host has {room} left"),
-            cure: "give it less, or end what uses memory".into(),
+        Some(free) if free < memory => Err(GuestError::Missing {
+            what: format!(
+                "the guest needs {memory} of memory, but the host has only {free} available"
+            ),
+            hint: "use a smaller guest, or stop other processes".into(),
         }),
         Some(_) | None => Ok(()),
     }
 }
 
-/// What a text like `/proc/meminfo` says is available; `None` if it does not.
+/// Parses `MemAvailable` of a text such as `/proc/meminfo`; `None` if it is missing.
 pub(super) fn available(meminfo: &str) -> Option<Bytes> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;

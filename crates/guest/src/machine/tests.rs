@@ -10,12 +10,12 @@ use proptest::{collection::vec, prelude::*};
 use tempfile::TempDir;
 
 use super::{
-    Disk, Engine, Memory, Ready, Wanted,
-    launch::{Launch, keeps_code_whole},
-    link::Link,
+    Disk, Engine, GuestSpec, Memory, Ready,
+    channel::HostChannel,
+    launch::{Launch, has_safe_multithreaded_tcg},
     preflight::{
         available,
-        uml::{checked, fits, is_fit},
+        uml::{checked, fits, is_suitable},
     },
     stacks::request,
 };
@@ -39,12 +39,12 @@ fn kernel(place: &Path, architecture: Architecture) -> Kernel {
 fn ready(engine: Engine) -> Ready {
     let memory = match engine {
         Engine::Uml => Memory::Tmpfs("/dev/shm".into()),
-        Engine::Kvm | Engine::Tcg | Engine::Counted => Memory::Anonymous,
+        Engine::Kvm | Engine::Tcg | Engine::Icount => Memory::Anonymous,
     };
     Ready { engine, program: "/usr/bin/qemu-system-x86_64".into(), version: "7.2".into(), memory }
 }
 
-/// A place with a kernel, a directory for a machine, and images in both.
+/// Creates a directory with a kernel, a directory for a machine, and images in both.
 fn place() -> TempDir {
     let place = TempDir::new().unwrap();
     fs::create_dir(place.path().join("machine")).unwrap();
@@ -54,10 +54,10 @@ fn place() -> TempDir {
     place
 }
 
-fn wanted<'a>(place: &Path, kernel: &'a Kernel, engine: Engine) -> Wanted<'a> {
+fn guest<'a>(place: &Path, kernel: &'a Kernel, engine: Engine) -> GuestSpec<'a> {
     let disk = |file: &str, synced, discards| Disk { file: place.join(file), synced, discards };
     let disks = match engine {
-        Engine::Counted => Vec::new(),
+        Engine::Icount => Vec::new(),
         Engine::Kvm => vec![disk("a, b", false, false)],
         Engine::Tcg | Engine::Uml => vec![
             disk("machine/inner", false, false),
@@ -66,12 +66,12 @@ fn wanted<'a>(place: &Path, kernel: &'a Kernel, engine: Engine) -> Wanted<'a> {
             disk("image", false, true),
         ],
     };
-    Wanted {
+    GuestSpec {
         engine,
         kernel,
         initramfs: &[],
         memory: Bytes(Bytes::MIB * 512 + 1),
-        processors: if engine == Engine::Tcg { 2 } else { 1 },
+        cpus: if engine == Engine::Tcg { 2 } else { 1 },
         disks,
         append: vec!["brd.rd_size=393216".into(), "fslab.test".into()],
         directory: place.join("machine"),
@@ -81,7 +81,7 @@ fn wanted<'a>(place: &Path, kernel: &'a Kernel, engine: Engine) -> Wanted<'a> {
 fn launch(engine: Engine) -> String {
     let place = place();
     let kernel = kernel(place.path(), engine.architecture());
-    let launch = Launch::of(&wanted(place.path(), &kernel, engine), &ready(engine)).unwrap();
+    let launch = Launch::of(&guest(place.path(), &kernel, engine), &ready(engine)).unwrap();
     let facts = launch.facts.0.iter().map(|(key, value)| format!("{key}: {value}\n"));
     let text: String = facts.collect();
     text.replace(&place.path().display().to_string(), "PLACE")
@@ -92,28 +92,28 @@ fn check(engine: Engine, expected: &Expect) {
 }
 
 #[test]
-fn kvm_is_started_like_this() {
+fn kvm_arguments_and_facts() {
     check(
         Engine::Kvm,
         &expect![[r#"
-        guest.arguments: /usr/bin/qemu-system-x86_64 -nodefaults -no-user-config -display none -monitor none -no-reboot -serial stdio -M q35 -accel kvm -smp 1 -m 512 -cpu host -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -initrd initramfs -kernel PLACE/vmlinux -drive 'file=PLACE/a,, b,if=none,id=fslab0,format=raw,cache=writeback,discard=ignore' -device virtio-blk-pci,drive=fslab0,serial=fslab0,discard=off,write-zeroes=off -drive file=mailbox,if=none,id=fslabbox,format=raw,cache=writeback,discard=ignore -device virtio-blk-pci,drive=fslabbox,serial=fslabbox,discard=off,write-zeroes=off -append 'console=ttyS0 quiet panic=-1 rdinit=/init nokaslr apparmor=0 audit=0 cryptomgr.notests fslab.mailbox=/dev/vdb brd.rd_size=393216 fslab.test'
-        guest.disk: virtio-blk, cache=writeback, discard=ignore
-        guest.engine: kvm
-        guest.engine_version: 7.2
-        guest.host_flush: yes
-        guest.kernel: 6.13.1-test
-        guest.kernel_hash: 0123
-        guest.memory_bytes: 536870912
-        guest.memory_on: memory
-        guest.processor: host
-        guest.processors: 1
-        guest.unit: ns
-    "#]],
+            guest.arguments: /usr/bin/qemu-system-x86_64 -nodefaults -no-user-config -display none -monitor none -no-reboot -serial stdio -M q35 -accel kvm -smp 1 -m 512 -cpu host -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -initrd initramfs -kernel PLACE/vmlinux -drive 'file=PLACE/a,, b,if=none,id=fslab0,format=raw,cache=writeback,discard=ignore' -device virtio-blk-pci,drive=fslab0,serial=fslab0,discard=off,write-zeroes=off -drive file=mailbox,if=none,id=fslabbox,format=raw,cache=writeback,discard=ignore -device virtio-blk-pci,drive=fslabbox,serial=fslabbox,discard=off,write-zeroes=off -append 'console=ttyS0 quiet panic=-1 rdinit=/init nokaslr apparmor=0 audit=0 cryptomgr.notests fslab.mailbox=/dev/vdb brd.rd_size=393216 fslab.test'
+            guest.disk: virtio-blk, cache=writeback, discard=ignore
+            guest.engine: kvm
+            guest.engine_version: 7.2
+            guest.host_flush: yes
+            guest.kernel: 6.13.1-test
+            guest.kernel_hash: 0123
+            guest.memory_backing: memory
+            guest.memory_bytes: 536870912
+            guest.processor: host
+            guest.processors: 1
+            guest.unit: ns
+        "#]],
     );
 }
 
 #[test]
-fn tcg_is_started_like_this() {
+fn tcg_arguments_and_facts() {
     check(
         Engine::Tcg,
         &expect![[r#"
@@ -124,37 +124,37 @@ fn tcg_is_started_like_this() {
             guest.host_flush: yes
             guest.kernel: 6.13.1-test
             guest.kernel_hash: 0123
+            guest.memory_backing: memory
             guest.memory_bytes: 536870912
-            guest.memory_on: memory
             guest.processor: max,la57=off,erms=off,fsrm=off
             guest.processors: 2
-            guest.unit: emulated ns, not performance
+            guest.unit: emulated ns, not performance results
         "#]],
     );
 }
 
 #[test]
-fn counted_is_started_like_this() {
+fn icount_arguments_and_facts() {
     check(
-        Engine::Counted,
+        Engine::Icount,
         &expect![[r#"
-        guest.arguments: /usr/bin/qemu-system-x86_64 -nodefaults -no-user-config -display none -monitor none -no-reboot -serial stdio -M q35 -accel tcg,thread=single -smp 1 -icount shift=0,sleep=off -seed 42 -rtc base=2026-01-01T00:00:00,clock=vm -m 512 -cpu max,la57=off,erms=off,fsrm=off -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -initrd initramfs -kernel PLACE/vmlinux -drive file=mailbox,if=none,id=fslabbox,format=raw,cache=writeback,discard=ignore -device virtio-blk-pci,drive=fslabbox,serial=fslabbox,discard=off,write-zeroes=off -append 'console=ttyS0 quiet panic=-1 rdinit=/init nokaslr apparmor=0 audit=0 cryptomgr.notests mitigations=off tsc=reliable no_timer_check norandmaps noapictimer tsc_early_khz=1000000 fslab.mailbox=/dev/vda brd.rd_size=393216 fslab.test'
-        guest.engine: counted
-        guest.engine_version: 7.2
-        guest.host_flush: no
-        guest.kernel: 6.13.1-test
-        guest.kernel_hash: 0123
-        guest.memory_bytes: 536870912
-        guest.memory_on: memory
-        guest.processor: max,la57=off,erms=off,fsrm=off
-        guest.processors: 1
-        guest.unit: guest instructions
-    "#]],
+            guest.arguments: /usr/bin/qemu-system-x86_64 -nodefaults -no-user-config -display none -monitor none -no-reboot -serial stdio -M q35 -accel tcg,thread=single -smp 1 -icount shift=0,sleep=off -seed 42 -rtc base=2026-01-01T00:00:00,clock=vm -m 512 -cpu max,la57=off,erms=off,fsrm=off -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -initrd initramfs -kernel PLACE/vmlinux -drive file=mailbox,if=none,id=fslabbox,format=raw,cache=writeback,discard=ignore -device virtio-blk-pci,drive=fslabbox,serial=fslabbox,discard=off,write-zeroes=off -append 'console=ttyS0 quiet panic=-1 rdinit=/init nokaslr apparmor=0 audit=0 cryptomgr.notests mitigations=off tsc=reliable no_timer_check norandmaps noapictimer tsc_early_khz=1000000 fslab.mailbox=/dev/vda brd.rd_size=393216 fslab.test'
+            guest.engine: icount
+            guest.engine_version: 7.2
+            guest.host_flush: no
+            guest.kernel: 6.13.1-test
+            guest.kernel_hash: 0123
+            guest.memory_backing: memory
+            guest.memory_bytes: 536870912
+            guest.processor: max,la57=off,erms=off,fsrm=off
+            guest.processors: 1
+            guest.unit: guest instructions
+        "#]],
     );
 }
 
 #[test]
-fn uml_is_started_like_this() {
+fn uml_arguments_and_facts() {
     check(
         Engine::Uml,
         &expect![[r#"
@@ -165,56 +165,56 @@ fn uml_is_started_like_this() {
             guest.host_flush: no
             guest.kernel: 6.13.1-test
             guest.kernel_hash: 0123
+            guest.memory_backing: tmpfs
             guest.memory_bytes: 536870912
-            guest.memory_on: tmpfs
-            guest.processor: the host's
+            guest.processor: host CPU
             guest.processors: 1
-            guest.unit: emulated ns, not performance
+            guest.unit: emulated ns, not performance results
         "#]],
     );
 }
 
 #[test]
-fn what_an_engine_cannot_be_is_refused_with_a_cure() {
+fn unsupported_specifications_are_rejected_with_a_hint() {
     let place = place();
     let (pc, uml) =
         (kernel(place.path(), Architecture::Pc), kernel(place.path(), Architecture::Uml));
-    let mut told = String::new();
-    let mut refused = |engine, kernel, change: &dyn Fn(&mut Wanted<'_>)| {
-        let mut wanted = wanted(place.path(), kernel, engine);
-        change(&mut wanted);
-        let error = Launch::of(&wanted, &ready(engine)).unwrap_err().to_string();
-        told += &error.replace(&place.path().display().to_string(), "PLACE");
-        told += "\n";
+    let mut errors = String::new();
+    let mut check_error = |engine, kernel, change: &dyn Fn(&mut GuestSpec<'_>)| {
+        let mut guest = guest(place.path(), kernel, engine);
+        change(&mut guest);
+        let error = Launch::of(&guest, &ready(engine)).unwrap_err().to_string();
+        errors += &error.replace(&place.path().display().to_string(), "PLACE");
+        errors += "\n";
     };
     let image = |file: &str| Disk { file: file.into(), synced: false, discards: false };
-    refused(Engine::Tcg, &uml, &|_| {});
-    refused(Engine::Tcg, &pc, &|wanted| wanted.processors = 0);
-    refused(Engine::Uml, &uml, &|wanted| wanted.processors = 2);
-    refused(Engine::Counted, &pc, &|wanted| wanted.disks = vec![image("/image")]);
-    refused(Engine::Tcg, &pc, &|wanted| wanted.disks = vec![image("/image"); 16]);
-    refused(Engine::Tcg, &pc, &|wanted| wanted.disks = vec![image("/nowhere/image")]);
-    refused(Engine::Tcg, &pc, &|wanted| wanted.disks = vec![image("image")]);
-    refused(Engine::Uml, &uml, &|wanted| {
-        wanted.disks = vec![image(place.path().join("a, b").to_str().unwrap())];
+    check_error(Engine::Tcg, &uml, &|_| {});
+    check_error(Engine::Tcg, &pc, &|guest| guest.cpus = 0);
+    check_error(Engine::Uml, &uml, &|guest| guest.cpus = 2);
+    check_error(Engine::Icount, &pc, &|guest| guest.disks = vec![image("/image")]);
+    check_error(Engine::Tcg, &pc, &|guest| guest.disks = vec![image("/image"); 16]);
+    check_error(Engine::Tcg, &pc, &|guest| guest.disks = vec![image("/nowhere/image")]);
+    check_error(Engine::Tcg, &pc, &|guest| guest.disks = vec![image("image")]);
+    check_error(Engine::Uml, &uml, &|guest| {
+        guest.disks = vec![image(place.path().join("a, b").to_str().unwrap())];
     });
-    refused(Engine::Tcg, &pc, &|wanted| wanted.memory = Bytes(1000));
+    check_error(Engine::Tcg, &pc, &|guest| guest.memory = Bytes(1000));
     expect![[r#"
-        tcg cannot run here: the kernel is for another machine; name a kernel that it can boot
-        tcg cannot run here: it was asked to have no processor; ask for one or more
-        uml cannot run here: it has exactly one processor; ask for one
-        counted cannot run here: disks of the host answer at uncounted times; make the disk inside
-        tcg cannot run here: it has at most 15 disks; take fewer
-        /nowhere/image is not the absolute path of a file; name one that is
-        image is not the absolute path of a file; name one that is
-        uml cannot run here: a blank, comma, or colon is in PLACE/a, b; take a path without
-        tcg cannot run here: it has no memory; give it 256 MiB or more
+        tcg cannot run here: the kernel has another architecture; use a kernel that it can boot
+        tcg cannot run here: the number of CPUs is 0; use at least 1
+        uml cannot run here: it supports one CPU only; use 1 CPU
+        icount cannot run here: the latency of host disks is not counted; use a disk in the guest
+        tcg cannot run here: it supports at most 15 disks; use fewer disks
+        /nowhere/image is not the absolute path of a file; use an existing file
+        image is not the absolute path of a file; use an existing file
+        uml cannot run here: PLACE/a, b contains a space, comma, or colon; use another path
+        tcg cannot run here: it has less than 1 MiB of memory; use at least 256 MiB
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&errors);
 }
 
 #[test]
-fn registers_that_do_not_fit_are_known() {
+fn large_registers_require_a_suitable_kernel() {
     // AVX, AVX-512, and AMX.
     for (release, bytes, expected) in [
         ("6.1.176", 832, true),
@@ -235,7 +235,7 @@ fn registers_that_do_not_fit_are_known() {
 }
 
 #[test]
-fn checks_of_user_mode_linux_are_understood() {
+fn checks_of_user_mode_linux_are_parsed() {
     let tracing = "Checking that ptrace can change system call numbers...OK\n";
     assert_eq!(checked(tracing, false), None);
     let passed = format!("{tracing}Checking PROT_EXEC mmap in /dev/shm/x...OK\nAdding");
@@ -245,13 +245,13 @@ fn checks_of_user_mode_linux_are_understood() {
         "{tracing}Checking PROT_EXEC mmap in /x...Operation not permitted\n\
          /x must be not mounted noexec\n\n"
     );
-    let why = "it says: /x must be not mounted noexec";
+    let why = "it reports: /x must be not mounted noexec";
     assert_eq!(checked(&failed, true), Some(Err(why.into())));
-    assert_eq!(checked("", true), Some(Err("it says: nothing".into())));
+    assert_eq!(checked("", true), Some(Err("it reports: nothing".into())));
 }
 
 #[test]
-fn available_memory_is_read() {
+fn available_memory_is_parsed() {
     let text = "MemTotal:       24683000 kB\nMemAvailable:   23375416 kB\n";
     assert_eq!(available(text), Some(Bytes::kib(23_375_416)));
     assert_eq!(available("MemTotal: 7 kB\n"), None);
@@ -259,20 +259,20 @@ fn available_memory_is_read() {
 }
 
 #[test]
-fn only_memory_file_systems_with_room_are_fit() {
-    assert!(!is_fit(Path::new("/proc"), Bytes(0)));
-    assert!(!is_fit(Path::new("/nowhere"), Bytes(0)));
-    assert!(!is_fit(Path::new("/dev/shm"), Bytes(u64::MAX)));
+fn only_memory_filesystems_with_space_are_suitable() {
+    assert!(!is_suitable(Path::new("/proc"), Bytes(0)));
+    assert!(!is_suitable(Path::new("/nowhere"), Bytes(0)));
+    assert!(!is_suitable(Path::new("/dev/shm"), Bytes(u64::MAX)));
 }
 
-/// A mailbox and its file, to play the guest.
-fn mailbox() -> (Link, File) {
+/// A mailbox and its file, through which the test acts as the guest.
+fn mailbox() -> (HostChannel, File) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(SIZE).unwrap();
-    (Link::new(file.try_clone().unwrap()), file)
+    (HostChannel::new(file.try_clone().unwrap()), file)
 }
 
-/// What the guest does: reads the request, and answers it with its own bytes reversed.
+/// Acts as the guest: reads the request and replies with its bytes in reverse order.
 fn reverse(file: &File) {
     let mut sector = [0; crate::mailbox::SECTOR];
     file.read_exact_at(&mut sector, From::Host.header()).unwrap();
@@ -288,75 +288,75 @@ fn reverse(file: &File) {
 
 proptest! {
     #[test]
-    fn each_request_has_its_own_answer(requests in vec(vec(any::<u8>(), 0..10_000), 1..5)) {
-        let (mut link, file) = mailbox();
+    fn each_request_has_its_own_reply(requests in vec(vec(any::<u8>(), 0..10_000), 1..5)) {
+        let (mut channel, file) = mailbox();
         for request in requests {
-            link.send(&request).unwrap();
-            // That of the request before is none.
-            prop_assert!(link.answer().unwrap().is_none());
+            channel.send(&request).unwrap();
+            // The reply to the previous request does not count.
+            prop_assert!(channel.reply().unwrap().is_none());
             reverse(&file);
-            let mut answer = link.answer().unwrap().unwrap();
-            answer.reverse();
-            prop_assert_eq!(answer, request);
+            let mut reply = channel.reply().unwrap().unwrap();
+            reply.reverse();
+            prop_assert_eq!(reply, request);
         }
     }
 
     #[test]
-    fn whatever_a_guest_writes_is_no_surprise(
+    fn a_damaged_mailbox_does_not_panic(
         bytes in vec(any::<u8>(), 1..200), at in 0..100_u64, good: bool,
     ) {
-        let (mut link, file) = mailbox();
-        link.send(b"request").unwrap();
+        let (mut channel, file) = mailbox();
+        channel.send(b"request").unwrap();
         if good {
             reverse(&file);
         }
         file.write_all_at(&bytes, From::Guest.header() + at).unwrap();
         file.write_all_at(&bytes, HEARTBEAT + at).unwrap();
-        let _ = (link.answer(), link.heartbeat());
+        let _ = (channel.reply(), channel.heartbeat());
     }
 }
 
 #[test]
-fn a_payload_that_is_not_what_its_header_says_is_damaged() {
-    let (mut link, file) = mailbox();
-    link.send(b"request").unwrap();
+fn a_payload_that_does_not_match_its_header_is_damaged() {
+    let (mut channel, file) = mailbox();
+    channel.send(b"request").unwrap();
     reverse(&file);
     file.write_all_at(b"x", From::Guest.payload()).unwrap();
-    assert!(matches!(link.answer(), Err(GuestError::Damaged(_))));
+    assert!(matches!(channel.reply(), Err(GuestError::Damaged(_))));
 }
 
 #[test]
-fn too_long_a_request_is_not_sent() {
-    let (mut link, _file) = mailbox();
-    let sent = link.send(&vec![0; PAYLOAD_MAX + 1]);
+fn a_too_long_request_is_not_sent() {
+    let (mut channel, _file) = mailbox();
+    let sent = channel.send(&vec![0; PAYLOAD_MAX + 1]);
     assert!(matches!(sent, Err(GuestError::Damaged(_))));
 }
 
 #[test]
-fn heartbeats_are_heard() {
-    let (link, file) = mailbox();
-    assert_eq!(link.heartbeat().unwrap(), None);
+fn heartbeats_are_received() {
+    let (channel, file) = mailbox();
+    assert_eq!(channel.heartbeat().unwrap(), None);
     let beat = Heartbeat { count: 7, text: "writing".into() };
     file.write_all_at(&beat.to_sector(), HEARTBEAT).unwrap();
-    assert_eq!(link.heartbeat().unwrap(), Some(beat));
+    assert_eq!(channel.heartbeat().unwrap(), Some(beat));
 }
 
 #[test]
-fn memory_goes_where_there_is_room() {
-    let mut order = crate::cage::Order::default();
+fn guest_memory_is_placed_in_memory_filesystems() {
+    let mut spec = crate::supervisor::SupervisorSpec::default();
     let uml = |memory| Ready { memory, ..ready(Engine::Uml) };
-    uml(Memory::Private).place_memory(&mut order, Bytes::mib(100));
-    assert_eq!(order.temporary, Some(PathBuf::from("memory")));
-    assert_eq!(order.memory, Some(Bytes::mib(110)));
-    order = crate::cage::Order::default();
-    uml(Memory::Tmpfs("/dev/shm".into())).place_memory(&mut order, Bytes::mib(100));
-    assert!(order.temporary.unwrap().starts_with("/dev/shm"));
-    assert_eq!(order.memory, None);
+    uml(Memory::Private).place_memory(&mut spec, Bytes::mib(100));
+    assert_eq!(spec.temporary, Some(PathBuf::from("memory")));
+    assert_eq!(spec.memory, Some(Bytes::mib(110)));
+    spec = crate::supervisor::SupervisorSpec::default();
+    uml(Memory::Tmpfs("/dev/shm".into())).place_memory(&mut spec, Bytes::mib(100));
+    assert!(spec.temporary.unwrap().starts_with("/dev/shm"));
+    assert_eq!(spec.memory, None);
 }
 
 #[test]
-fn old_emulators_run_processors_in_turn() {
-    for (version, whole) in [
+fn old_emulators_use_a_single_thread() {
+    for (version, expected) in [
         ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", false),
         ("QEMU emulator version 8.0.5", false),
         ("QEMU emulator version 8.1.0", true),
@@ -365,12 +365,12 @@ fn old_emulators_run_processors_in_turn() {
         ("8", false),
         ("", false),
     ] {
-        assert_eq!(keeps_code_whole(version), whole, "{version}");
+        assert_eq!(has_safe_multithreaded_tcg(version), expected, "{version}");
     }
 }
 
 #[test]
-fn requests_to_the_control_socket_have_their_form() {
+fn control_requests_have_the_kernel_format() {
     let bytes = request("sysrq t");
     assert_eq!(bytes.len(), 524);
     assert_eq!(bytes[..4], 0xcafe_babe_u32.to_ne_bytes());

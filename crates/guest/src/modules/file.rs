@@ -1,4 +1,4 @@
-//! A file of a module: its bytes, whatever it is compressed with, and what it says about itself.
+//! Module file: decompression and metadata.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,35 +8,35 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadCache, ReadRef};
 
-use super::names::normal;
+use super::names::normalized;
 use crate::GuestError;
 
-/// The longest module that is read, in bytes: the largest ones with their debug information are of
-/// this order, and a file from strangers may say that it is any size.
+/// Maximum size of a module in bytes. The largest ones, with debug information, are of this order.
+/// Files are untrusted and can claim any size.
 const MODULE_MAX: u64 = 512 << 20;
-/// The memory that a decompressor may use for its window, in KiB. The kernel's own build packs with
-/// windows of 2 MiB and less (`scripts/Makefile.modinst`).
+/// Memory limit of a decompressor window, in KiB. The kernel build uses windows of at most 2 MiB
+/// (`scripts/Makefile.modinst`).
 const WINDOW_KIB: u32 = 64 << 10;
-/// The longest `.modinfo` section that is believed, in bytes: it is text that people wrote.
+/// Maximum size of a `.modinfo` section in bytes; it contains text written by people.
 const MODINFO_MAX: u64 = 16 << 20;
 
-/// What a module says about itself in its section `.modinfo`, names normalized.
+/// Metadata in the section `.modinfo` of a module, names normalized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Info {
-    /// The modules without which it cannot be loaded; modpost writes them (`depends=`).
+    /// Required modules, written by modpost (`depends=`).
     pub(super) depends: Vec<String>,
-    /// Names and aliases to be loaded before it if they are there (`softdep=pre:`).
+    /// Optional modules and aliases to load before it (`softdep=pre:`).
     pub(super) pre: Vec<String>,
-    /// The same, after it (`softdep=post:`).
+    /// Optional modules and aliases to load after it (`softdep=post:`).
     pub(super) post: Vec<String>,
-    /// The names and patterns by which the kernel may ask for it, but those of buses.
+    /// Aliases except those of buses.
     pub(super) aliases: Vec<String>,
 }
 
 impl Info {
-    /// Reads what `.modinfo` holds: texts `key=value`, each ended by a NUL. modinfo(8),
+    /// Parses `.modinfo`: strings `key=value`, each ended by a NUL. modinfo(8),
     /// `include/linux/moduleinfo.h` of the kernel; softdep as in modprobe.d(5), where words before
-    /// the first `pre:` or `post:` mean nothing.
+    /// the first `pre:` or `post:` have no meaning.
     fn of_section(section: &[u8]) -> Self {
         let mut info = Self::default();
         for text in section.split(|&byte| byte == 0) {
@@ -46,9 +46,9 @@ impl Info {
             };
             match key {
                 "depends" => {
-                    info.depends.extend(value.split(',').filter(|n| !n.is_empty()).map(normal));
+                    info.depends.extend(value.split(',').filter(|n| !n.is_empty()).map(normalized));
                 }
-                "alias" if is_asked_for(value) => info.aliases.push(normal(value)),
+                "alias" if is_requestable(value) => info.aliases.push(normalized(value)),
                 "softdep" => info.add_soft(value),
                 _ => {}
             }
@@ -64,7 +64,7 @@ impl Info {
                 "post:" => list = Some(&mut self.post),
                 _ => {
                     if let Some(list) = &mut list {
-                        list.push(normal(word));
+                        list.push(normalized(word));
                     }
                 }
             }
@@ -72,15 +72,15 @@ impl Info {
     }
 }
 
-/// Whether the kernel or a person may ask for a module by this alias. Those with a colon are how
-/// udev finds drivers of hardware (`pci:...`), and are most of all aliases; those with spaces could
-/// not be asked for.
-pub(super) fn is_asked_for(alias: &str) -> bool {
-    let odd = |letter: char| letter == ':' || letter.is_whitespace() || letter.is_control();
-    !alias.is_empty() && !alias.contains(odd)
+/// True if the kernel or a user can request a module by this alias. Aliases with a colon are for
+/// udev to find hardware drivers (`pci:...`), and are most of all aliases; aliases with spaces
+/// cannot be requested.
+pub(super) fn is_requestable(alias: &str) -> bool {
+    let excluded = |letter: char| letter == ':' || letter.is_whitespace() || letter.is_control();
+    !alias.is_empty() && !alias.contains(excluded)
 }
 
-/// Reads what a module says about itself. Of one that is not compressed little more is read.
+/// Reads the metadata of a module. Little more is read of an uncompressed file.
 pub(super) fn info(path: &Path) -> Result<Info, GuestError> {
     let malformed = |why: String| GuestError::Malformed { path: path.to_owned(), why };
     let section = if path.extension().is_some_and(|ending| ending == "ko") {
@@ -93,9 +93,9 @@ pub(super) fn info(path: &Path) -> Result<Info, GuestError> {
     Ok(Info::of_section(&section.map_err(malformed)?))
 }
 
-/// The section `.modinfo` of a module; empty if it has none.
+/// Section `.modinfo` of a module; empty if it has none.
 fn modinfo<'data, R: ReadRef<'data>>(data: R) -> Result<Vec<u8>, String> {
-    let failed = |error: object::Error| format!("it is no module of a 64-bit machine: {error}");
+    let failed = |error: object::Error| format!("it is not a 64-bit module: {error}");
     let header = FileHeader64::<Endianness>::parse(data).map_err(failed)?;
     let endian = header.endian().map_err(failed)?;
     let sections = header.sections(endian, data).map_err(failed)?;
@@ -103,12 +103,12 @@ fn modinfo<'data, R: ReadRef<'data>>(data: R) -> Result<Vec<u8>, String> {
         return Ok(Vec::new());
     };
     if section.sh_size(endian) > MODINFO_MAX {
-        return Err("its section .modinfo is absurdly long".to_owned());
+        return Err("its section .modinfo is too long".to_owned());
     }
     Ok(section.data(endian, data).map_err(failed)?.to_vec())
 }
 
-/// The bytes of a module, decompressed.
+/// Reads and decompresses a module.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
     let malformed = |why: String| GuestError::Malformed { path: path.to_owned(), why };
     let file = BufReader::new(open(path)?);
@@ -126,14 +126,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
     reader
         .take(MODULE_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| malformed(format!("it cannot be read to its end: {error}")))?;
+        .map_err(|error| malformed(format!("it cannot be read completely: {error}")))?;
     if bytes.len() as u64 > MODULE_MAX {
         return Err(too_long(path));
     }
     Ok(bytes)
 }
 
-/// Opens it, unless it is too long to be one: what is not compressed is read by its own offsets.
+/// Opens a module, unless it is too long: an uncompressed file is read at its own offsets.
 fn open(path: &Path) -> Result<File, GuestError> {
     let failed = || GuestError::io(format!("cannot open the module {}", path.display()));
     let file = File::open(path).map_err(failed())?;

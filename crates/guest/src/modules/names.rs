@@ -1,9 +1,9 @@
-//! Names of modules, as the kernel and its loader compare them.
+//! Comparison of module names and aliases, as in modprobe.
 
-/// The name with each `-` made a `_`, as modprobe compares names; what stands in brackets stays,
-/// for it is a range of a pattern. modprobe(8): "there is no difference between _ and - in module
-/// names"; of brackets: `alias_normalize` of kmod's `libkmod/libkmod-util.c`.
-pub(crate) fn normal(name: &str) -> String {
+/// Replaces each `-` of a name by `_`, except in brackets, which contain ranges of a pattern.
+/// modprobe(8): "there is no difference between _ and - in module names"; brackets:
+/// `alias_normalize` of kmod's `libkmod/libkmod-util.c`.
+pub(crate) fn normalized(name: &str) -> String {
     let mut bracket = false;
     let mut normal = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -17,24 +17,23 @@ pub(crate) fn normal(name: &str) -> String {
     normal
 }
 
-/// The name of the module in a file: what stands before `.ko`, normalized. `None` for other files,
-/// and for names that no build gives, such as those with spaces, which lists of names cannot hold.
+/// Name of the module in a file: the part before `.ko`, normalized. `None` for other files, and for
+/// names that no build produces, such as those with spaces, which lists of names cannot represent.
 pub(crate) fn of_file(file_name: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
         .find_map(|ending| file_name.strip_suffix(ending))?;
-    let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte);
-    (!stem.is_empty() && stem.bytes().all(usual)).then(|| normal(stem))
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte);
+    (!stem.is_empty() && stem.bytes().all(allowed)).then(|| normalized(stem))
 }
 
-/// Whether a name fits the pattern of an alias, both normalized: `*` stands for any letters, `?`
-/// for one, `[0-9a]` for one of these, `[!0-9a]` for one of the others, and `\` takes the special
-/// meaning from the next letter; fnmatch(3) without flags, which is how modprobe compares them. A
-/// bracket that is not closed stands for itself.
+/// True if a name matches the pattern of an alias, both normalized: `*` matches any characters, `?`
+/// one character, `[0-9a]` one of these, `[!0-9a]` one of the others, and `\` escapes the next
+/// character. This is fnmatch(3) without flags, as in modprobe. An unclosed bracket matches itself.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut read) = (0, 0);
-    // Where to go on when what follows the last `*` does not fit: one letter later.
+    // Position to retry from if the part after the last `*` does not match: one character later.
     let mut retry: Option<(usize, usize)> = None;
     while read < name.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -60,7 +59,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|&letter| letter == b'*')
 }
 
-/// How much of the pattern's beginning stands for this letter; `None` if it stands for others.
+/// Length of the first element of the pattern if it matches this character, otherwise `None`.
 fn one(pattern: &[u8], letter: u8) -> Option<usize> {
     match *pattern.first()? {
         b'?' => Some(1),
@@ -69,7 +68,7 @@ fn one(pattern: &[u8], letter: u8) -> Option<usize> {
             None => (letter == b'\\').then_some(1),
         },
         b'[' => {
-            // The first letter of a bracket may be `]` itself.
+            // The first character of a bracket may be `]` itself.
             let inverted = matches!(pattern.get(1), Some(b'!' | b'^'));
             let start = if inverted { 2 } else { 1 };
             let Some(end) = (start + 1..pattern.len()).find(|&at| pattern[at] == b']') else {
@@ -77,11 +76,11 @@ fn one(pattern: &[u8], letter: u8) -> Option<usize> {
             };
             (in_set(&pattern[start..end], letter) != inverted).then_some(end + 1)
         }
-        plain => (plain == letter).then_some(1),
+        other => (other == letter).then_some(1),
     }
 }
 
-/// Whether a letter is in what stands between brackets.
+/// True if a character is in the set between brackets.
 fn in_set(mut set: &[u8], letter: u8) -> bool {
     while let [first, rest @ ..] = set {
         if let [b'-', last, after @ ..] = rest {
@@ -106,9 +105,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dashes_and_underscores_are_alike_but_in_brackets() {
-        assert_eq!(normal("dm-log-writes"), "dm_log_writes");
-        assert_eq!(normal("x-[0-9]-y"), "x_[0-9]_y");
+    fn dashes_equal_underscores_outside_of_brackets() {
+        assert_eq!(normalized("dm-log-writes"), "dm_log_writes");
+        assert_eq!(normalized("x-[0-9]-y"), "x_[0-9]_y");
         assert_eq!(of_file("crc32c-intel.ko.xz").unwrap(), "crc32c_intel");
         assert_eq!(of_file("nls_utf8.ko").unwrap(), "nls_utf8");
         for other in ["modules.dep", ".ko", "x.ko.bz2", "ko", "x.ko.xz.sig", "a b.ko", "a\tb.ko"] {
@@ -117,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn patterns_stand_for_what_fnmatch_says() {
-        for (pattern, name, fits) in [
+    fn patterns_match_like_fnmatch() {
+        for (pattern, name, expected) in [
             ("fs_xfs", "fs_xfs", true),
             ("fs_xfs", "fs_xf", false),
             ("block_major_7_*", "block_major_7_0", true),
@@ -140,21 +139,21 @@ mod tests {
             ("", "", true),
             ("", "a", false),
         ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_pattern_is_judged(
+        fn any_pattern_can_be_matched(
             pattern in "[a-c*?\\[\\]!\\\\-]{0,30}",
             name in "[a-c\\[\\]-]{0,60}",
         ) {
-            let _judged = matches(&pattern, &name);
+            let _matches = matches(&pattern, &name);
         }
 
         #[test]
-        fn a_name_fits_itself_and_its_prefix_with_a_star(name in "[a-z_0-9]{0,20}", cut: usize) {
+        fn a_name_matches_itself_and_its_prefix_with_a_star(name in "[a-z_0-9]{0,20}", cut: usize) {
             prop_assert!(matches(&name, &name));
             let cut = cut % (name.len() + 1);
             let pattern = format!("{}*", &name[..cut]);
@@ -164,8 +163,8 @@ mod tests {
         }
 
         #[test]
-        fn many_stars_take_no_longer_than_their_product(stars in 1..40_usize) {
-            // Exponential search would not end before the sun does.
+        fn many_stars_take_polynomial_time(stars in 1..40_usize) {
+            // An exponential search would not finish.
             let pattern = "*a".repeat(stars) + "b";
             prop_assert!(!matches(&pattern, &"a".repeat(400)));
         }

@@ -1,4 +1,4 @@
-//! Folders of modules made here, and those of kernels where there are some.
+//! Tests with generated directories of modules and with those of installed kernels.
 
 use std::fs;
 use std::process::Command;
@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::support::skipped;
 
-/// An ELF file with a section `.modinfo` that holds this, as small as one can be: the header, three
-/// section headers, the section, and the names of sections. System V ABI, chapter 4.
+/// Minimal ELF file with this section `.modinfo`: the header, three section headers, the section,
+/// and the section names. System V ABI, chapter 4.
 pub(crate) fn module(info: &str) -> Vec<u8> {
     let names = b"\0.modinfo\0.shstrtab\0";
     let info_at = 64 + 3 * 64;
@@ -38,8 +38,8 @@ pub(crate) fn module(info: &str) -> Vec<u8> {
     bytes
 }
 
-/// A folder with these modules (path, `.modinfo`) and lists of what is built in.
-pub(crate) fn folder(modules: &[(&str, &str)]) -> tempfile::TempDir {
+/// Directory with these modules (path, `.modinfo`) and lists of built-in modules.
+pub(crate) fn modules_directory(modules: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (path, info) in modules {
         let path = directory.path().join(path);
@@ -56,9 +56,9 @@ fn names(found: &[Found]) -> Vec<&str> {
     found.iter().map(|found| found.name.as_str()).collect()
 }
 
-/// The shapes of real filesystems' modules.
+/// Modules like those of real filesystems.
 fn example() -> tempfile::TempDir {
-    folder(&[
+    modules_directory(&[
         ("kernel/fs/xfs.ko", "alias=fs-xfs\0depends=libcrc32c\0"),
         (
             "kernel/fs/btrfs.ko",
@@ -80,23 +80,23 @@ fn names_and_aliases_are_found() {
     let index = Index::read(directory.path(), None).unwrap();
     assert_eq!(index.len(), 8);
     for (name, presence) in [
-        ("xfs", Presence::Module),
-        ("fs-xfs", Presence::Module),
-        ("crc32c_intel", Presence::Module),
-        ("crc32c-intel", Presence::Module),
-        ("block-major-7-3", Presence::Module),
-        ("ext4", Presence::BuiltIn),
-        ("fs-ext2", Presence::BuiltIn),
-        ("reiserfs", Presence::Absent),
-        ("snd", Presence::Absent),
-        ("", Presence::Absent),
+        ("xfs", ModuleState::Module),
+        ("fs-xfs", ModuleState::Module),
+        ("crc32c_intel", ModuleState::Module),
+        ("crc32c-intel", ModuleState::Module),
+        ("block-major-7-3", ModuleState::Module),
+        ("ext4", ModuleState::BuiltIn),
+        ("fs-ext2", ModuleState::BuiltIn),
+        ("reiserfs", ModuleState::Missing),
+        ("snd", ModuleState::Missing),
+        ("", ModuleState::Missing),
     ] {
         assert_eq!(index.has(name), presence, "{name}");
     }
 }
 
 #[test]
-fn what_is_needed_comes_first_and_once() {
+fn dependencies_come_first_and_once() {
     let directory = example();
     let index = Index::read(directory.path(), None).unwrap();
     let order = index.order(&["fs-xfs", "btrfs", "ext4", "xfs"]).unwrap();
@@ -116,34 +116,34 @@ fn what_is_needed_comes_first_and_once() {
 }
 
 #[test]
-fn what_is_absent_is_told_by_whom_it_is_needed() {
+fn missing_modules_are_reported_with_their_dependents() {
     let directory = example();
     let index = Index::read(directory.path(), None).unwrap();
     let absent = index.order(&["broken", "reiserfs", "xfs"]).unwrap_err();
-    assert_eq!(absent, ["nowhere, which broken needs", "reiserfs"]);
+    assert_eq!(absent, ["nowhere, required by broken", "reiserfs"]);
     assert_eq!(names(&index.order_with(&[], &["reiserfs", "xor"]).unwrap()), ["xor"]);
 }
 
 #[test]
-fn a_kernel_without_lists_may_have_anything_built_in() {
+fn without_lists_any_module_may_be_built_in() {
     let empty = Index::empty();
-    assert_eq!(empty.has("xfs"), Presence::Unknown);
+    assert_eq!(empty.has("xfs"), ModuleState::Unknown);
     assert_eq!(empty.order(&["xfs"]), Ok(Vec::new()));
     assert!(empty.is_empty());
 }
 
 #[test]
-fn updates_go_before_what_came_with_the_kernel() {
+fn updates_precede_modules_of_the_kernel() {
     let directory =
-        folder(&[("kernel/fs/x.ko", ""), ("updates/dkms/x.ko", ""), ("extra/y.ko", "")]);
+        modules_directory(&[("kernel/fs/x.ko", ""), ("updates/dkms/x.ko", ""), ("extra/y.ko", "")]);
     let index = Index::read(directory.path(), None).unwrap();
     let order = index.order(&["x", "y"]).unwrap();
     assert_eq!(order[0].file, directory.path().join("updates/dkms/x.ko"));
 }
 
 #[test]
-fn wishes_may_form_cycles() {
-    let directory = folder(&[
+fn optional_dependencies_may_form_cycles() {
+    let directory = modules_directory(&[
         ("a.ko", "softdep=pre: b post: c\0"),
         ("b.ko", "depends=a\0"),
         ("c.ko", "depends=a\0softdep=pre: a b\0"),
@@ -156,40 +156,41 @@ fn wishes_may_form_cycles() {
 }
 
 #[test]
-fn needs_that_form_a_cycle_come_to_an_end() {
-    let directory = folder(&[("a.ko", "depends=b\0"), ("b.ko", "depends=a\0")]);
+fn cyclic_dependencies_terminate() {
+    let directory = modules_directory(&[("a.ko", "depends=b\0"), ("b.ko", "depends=a\0")]);
     let index = Index::read(directory.path(), None).unwrap();
     assert_eq!(names(&index.order(&["a"]).unwrap()), ["b", "a"]);
 }
 
 #[test]
-fn a_damaged_module_is_named() {
+fn a_damaged_module_is_reported_with_its_path() {
     let directory = example();
     fs::write(directory.path().join("kernel/fs/xfs.ko"), b"").unwrap();
     let error = Index::read(directory.path(), None).unwrap_err().to_string();
-    assert!(error.contains("kernel/fs/xfs.ko: it is no module"), "{error}");
+    assert!(error.contains("kernel/fs/xfs.ko: it is not a 64-bit module"), "{error}");
     assert!(Index::read(Path::new("/nowhere"), None).is_err());
 }
 
 #[test]
-fn an_index_is_kept_while_the_folder_is_the_same() {
+fn an_index_is_cached_until_the_directory_changes() {
     let directory = example();
     let cache = tempfile::tempdir().unwrap();
-    let kept = cache.path().join("new/folder");
+    let kept = cache.path().join("new/directory");
     let read = || Index::read(directory.path(), Some(&kept)).unwrap();
     let first = read();
     let file = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     assert_eq!(first, read());
     let text = fs::read_to_string(&file).unwrap();
 
-    // Taken from the file: a module is damaged so that its size and time are as before.
+    // Read from the cache: a module is damaged without a change of its size and time.
     let xfs = directory.path().join("kernel/fs/xfs.ko");
     let (whole, time) = (fs::read(&xfs).unwrap(), fs::metadata(&xfs).unwrap().modified().unwrap());
     fs::write(&xfs, vec![0; whole.len()]).unwrap();
     fs::File::options().append(true).open(&xfs).unwrap().set_modified(time).unwrap();
     assert_eq!(first, read());
 
-    // A damaged file is not believed, wherever the damage is; the damaged module is seen then.
+    // A damaged cache file is not used, regardless of the position; the damaged module is then
+    // detected.
     let last = text.len() - 1;
     for damaged in [&text[..last], &text.replace("libcrc32c", "libcrc32d"), "", "\n"] {
         fs::write(&file, damaged).unwrap();
@@ -198,10 +199,10 @@ fn an_index_is_kept_while_the_folder_is_the_same() {
     fs::write(&file, &text).unwrap();
     assert_eq!(first, read());
 
-    // Nor is it after a change.
+    // It is not used after a change, either.
     fs::write(directory.path().join("kernel/fs/new.ko"), module("")).unwrap();
     fs::write(&xfs, &whole).unwrap();
-    assert_eq!(read().has("new"), Presence::Module);
+    assert_eq!(read().has("new"), ModuleState::Module);
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
 }
 
@@ -213,12 +214,12 @@ fn a_long_chain_does_not_exhaust_the_stack() {
         let (pre, post) = (Vec::new(), Vec::new());
         index.modules.insert(format!("m{number}"), Module { file, depends, pre, post });
     }
-    assert_eq!(index.order(&["m0"]), Err(vec!["m30000, which m29999 needs".to_owned()]));
+    assert_eq!(index.order(&["m0"]), Err(vec!["m30000, required by m29999".to_owned()]));
     index.built_in = None;
     assert_eq!(index.order(&["m0"]).unwrap().len(), 30_000);
 }
 
-/// Modules `m0`, `m1`, ... that need only those of higher numbers, and wish for any.
+/// Modules `m0`, `m1`, ... that require only modules of higher numbers, and optionally any.
 fn graphs() -> impl Strategy<Value = Index> {
     let lists = || prop::collection::vec(0..12_usize, 0..4);
     prop::collection::vec((lists(), lists(), lists()), 1..12).prop_map(|all| {
@@ -255,24 +256,24 @@ proptest! {
     }
 }
 
-/// Says what a test saw that is not judged.
-#[expect(clippy::print_stderr, reason = "what was seen on this machine")]
-pub(crate) fn say(text: &str) {
+/// Prints an observation of a test that is not checked.
+#[expect(clippy::print_stderr, reason = "observations on this machine")]
+pub(crate) fn print_observation(text: &str) {
     eprintln!("{text}");
 }
 
-/// The folders of modules of the kernels that are here: installed ones, and unpacked packages where
-/// `FSLAB_TEST_MODULES` names folders, with `:` between them.
+/// Directories of modules on this machine: those of installed kernels, and those of unpacked
+/// packages listed in `FSLAB_TEST_MODULES`, separated by `:`.
 pub(crate) fn kernels() -> Vec<PathBuf> {
     let mut roots = vec![PathBuf::from("/usr/lib/modules"), PathBuf::from("/usr/lib/uml/modules")];
     let named = std::env::var("FSLAB_TEST_MODULES").unwrap_or_default();
     roots.extend(named.split(':').filter(|root| !root.is_empty()).map(PathBuf::from));
-    let folders = |root: &PathBuf| fs::read_dir(root).into_iter().flatten().flatten();
-    let folders = roots.iter().flat_map(folders).map(|entry| entry.path());
-    folders.filter(|folder| folder.join("modules.builtin").exists()).collect()
+    let directories = |root: &PathBuf| fs::read_dir(root).into_iter().flatten().flatten();
+    let directories = roots.iter().flat_map(directories).map(|entry| entry.path());
+    directories.filter(|directory| directory.join("modules.builtin").exists()).collect()
 }
 
-/// What modprobe would load for a name, by the index that depmod made; `None` if it knows none.
+/// Modules that modprobe loads for a name, by the index of depmod; `None` for an unknown name.
 fn modprobe(root: &Path, release: &str, name: &str) -> Option<Vec<String>> {
     let output = Command::new("modprobe")
         .args(["--show-depends", "-C", "/dev/null", "-S", release, "-d"])
@@ -289,25 +290,25 @@ fn modprobe(root: &Path, release: &str, name: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn real_kernels_are_ordered_as_modprobe_orders_them() {
+fn the_order_for_real_kernels_equals_modprobe() {
     let kernels = kernels();
     let depmod = ["/usr/sbin/depmod", "/sbin/depmod"].into_iter().find(|p| Path::new(p).exists());
     let (Some(depmod), false) = (depmod, kernels.is_empty()) else {
         skipped(
-            "real_kernels_are_ordered_as_modprobe_orders_them",
+            "the_order_for_real_kernels_equals_modprobe",
             "depmod and modprobe (package kmod), and the modules of a kernel",
         );
         return;
     };
-    for folder in kernels {
-        let release = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        let index = Index::read(&folder, None).unwrap();
-        // depmod writes beside the modules, so it is given a folder of links to them.
+    for directory in kernels {
+        let release = directory.file_name().unwrap().to_str().unwrap().to_owned();
+        let index = Index::read(&directory, None).unwrap();
+        // depmod writes next to the modules, so it gets a directory of links to them.
         let root = tempfile::tempdir().unwrap();
-        let twin = root.path().join("lib/modules").join(&release);
-        fs::create_dir_all(&twin).unwrap();
+        let links = root.path().join("lib/modules").join(&release);
+        fs::create_dir_all(&links).unwrap();
         for name in ["kernel", "modules.builtin", "modules.builtin.modinfo", "modules.order"] {
-            std::os::unix::fs::symlink(folder.join(name), twin.join(name)).unwrap();
+            std::os::unix::fs::symlink(directory.join(name), links.join(name)).unwrap();
         }
         compare(&index, depmod, root.path(), &release);
     }
@@ -323,23 +324,23 @@ fn compare(index: &Index, depmod: &str, root: &Path, release: &str) {
     };
     for (name, _) in index.modules.iter().filter(|(_, module)| of_guests(module)) {
         let Some(expected) = modprobe(root, release, name) else { continue };
-        // Some need drivers of hardware that no guest has.
+        // Some require drivers of hardware that no guest has.
         if !expected.iter().all(|module| index.modules.contains_key(module)) {
             continue;
         }
         let order = index.order(&[name]).unwrap_or_else(|absent| panic!("{name}: {absent:?}"));
         let mut order = names(&order).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        // What does not depend on each other may come in any order; the rest is a property above.
+        // Independent modules may come in any order; the required order is tested above.
         order.sort();
         let wishes = |m: &String| index.modules[m].pre.iter().chain(&index.modules[m].post);
-        // By names of buses, which are not kept.
+        // Aliases of buses, which are not stored.
         if order.iter().flat_map(wishes).any(|wish| wish.contains(':')) {
             continue;
         }
         let extra = |module: &&String| !expected.contains(module);
         let more: Vec<_> = order.iter().filter(extra).collect();
         assert!(expected.iter().all(|m| order.contains(m)), "{release} {name}: {order:?}");
-        // Of a module with several lines of wishes kmod takes one (`kmod_module_get_softdeps`).
+        // kmod uses one of several softdep lines of a module (`kmod_module_get_softdeps`).
         if order.iter().all(|module| wishes(module).count() <= 1) {
             assert_eq!(more, Vec::<&String>::new(), "{release} {name}");
             equal += 1;
@@ -347,7 +348,7 @@ fn compare(index: &Index, depmod: &str, root: &Path, release: &str) {
         compared += 1;
     }
     assert!(equal > 0, "{release}: nothing was compared");
-    say(&format!(
-        "{release}: of {compared} modules {equal} are as modprobe says, others have more"
+    print_observation(&format!(
+        "{release}: {equal} of {compared} modules equal modprobe, the others have more"
     ));
 }

@@ -1,15 +1,15 @@
-//! Where tests find packages of kernels.
+//! Kernel packages for tests.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-/// What to do about packages that are missing.
+/// Requirement of tests without a kernel package.
 pub(crate) const NO_PACKAGE: &str =
-    "a package of a kernel in $FSLAB_KERNELS or target/kernels; scripts/prepare --guest gets one";
+    "a kernel package in $FSLAB_KERNELS or target/kernels; scripts/prepare --kernel downloads one";
 
-/// Packages of kernels: `$FSLAB_KERNELS` is one, or a folder of them; otherwise they are those in
+/// Kernel packages: `$FSLAB_KERNELS` is a package or a directory of packages; default:
 /// `target/kernels`.
 pub(crate) fn packages() -> Vec<PathBuf> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels");

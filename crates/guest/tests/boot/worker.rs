@@ -1,4 +1,4 @@
-//! What the worker of the test does inside: one short text asks, another answers.
+//! Worker of the test in the guest: each request and each reply is a short text.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use guest::inside::Door;
+use guest::in_guest::GuestChannel;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// A filesystem, and the program that makes it with arguments that keep it from asking.
+/// Filesystems, with their mkfs programs and arguments for non-interactive use.
 pub(crate) const FILESYSTEMS: [(&str, &str, &str); 9] = [
     ("ext2", "mkfs.ext2", "-F -q"),
     ("ext3", "mkfs.ext3", "-F -q"),
@@ -28,16 +28,16 @@ pub(crate) const FILESYSTEMS: [(&str, &str, &str); 9] = [
 const MOUNT_POINT: &str = "/mnt";
 
 /// Serves requests until there are no more.
-pub(crate) fn work(mut door: Door) -> ExitCode {
+pub(crate) fn work(mut channel: GuestChannel) -> ExitCode {
     loop {
-        let request = match door.wait() {
+        let request = match channel.wait() {
             Ok(Some(request)) => String::from_utf8_lossy(&request).into_owned(),
             Ok(None) => return ExitCode::SUCCESS,
             Err(error) => panic!("no request: {error}"),
         };
         let (verb, of) = request.split_once(' ').unwrap_or((&request, ""));
-        door.doing(&request);
-        let answer = match verb {
+        channel.set_step(&request);
+        let reply = match verb {
             "echo" => of.to_owned(),
             "long" => "x".repeat(of.parse().unwrap()),
             "try" => {
@@ -49,35 +49,35 @@ pub(crate) fn work(mut door: Door) -> ExitCode {
             "try-unknown" => {
                 let mounted = mount(of, MOUNT_POINT, of, MountFlags::empty(), None);
                 assert_eq!(mounted, Err(rustix::io::Errno::NODEV));
-                assert_eq!(door.modules_asked_for(), door.refused());
-                format!("{of}: {} refused", door.refused().join(" "))
+                assert_eq!(channel.requested_modules(), channel.rejected_modules());
+                format!("{of}: {} rejected", channel.rejected_modules().join(" "))
             }
             "booted" => fs::read_to_string("/run/fslab-booted").unwrap(),
             "latency" => latency(of).map_or_else(|error| error.to_string(), |ns| ns.to_string()),
-            "panic" => panic!("as asked: {of}"),
+            "panic" => panic!("as requested: {of}"),
             "crash" => {
                 let written = fs::write("/proc/sysrq-trigger", "c");
-                format!("the kernel lives on: {written:?}")
+                format!("the kernel did not crash: {written:?}")
             }
-            _ => format!("{request:?} is not understood"),
+            _ => format!("unknown request {request:?}"),
         };
-        door.answer(answer.as_bytes()).unwrap();
+        channel.reply(reply.as_bytes()).unwrap();
     }
 }
 
-/// Formats a device, mounts it, writes a file and reads it back, and tells its space.
+/// Formats and mounts a device, writes a file, reads it back, and returns the space.
 fn attempt(name: &str, device: &str) -> io::Result<String> {
     let (_, program, arguments) = FILESYSTEMS.into_iter().find(|(n, ..)| *n == name).unwrap();
     let made = Command::new(program).args(arguments.split(' ')).arg(device).output()?;
     if !made.status.success() {
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        return Err(io::Error::other(format!("{program}: {}: {said}", made.status)));
+        let stderr = String::from_utf8_lossy(&made.stderr).into_owned();
+        return Err(io::Error::other(format!("{program}: {}: {stderr}", made.status)));
     }
     let below = fs::metadata("/")?.dev();
     mount(device, MOUNT_POINT, name, MountFlags::empty(), None)?;
     let outcome = write_and_read(below);
     unmount(MOUNT_POINT, UnmountFlags::empty())?;
-    // What was written is there after another mount.
+    // The data must be there after another mount.
     mount(device, MOUNT_POINT, name, MountFlags::RDONLY, None)?;
     let again = fs::read(Path::new(MOUNT_POINT).join("file"));
     unmount(MOUNT_POINT, UnmountFlags::empty())?;
@@ -101,13 +101,13 @@ fn write_and_read(below: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut read = vec![0; content.len()];
     file.read_exact_at(&mut read, 0)?;
     if read != content {
-        return Err(io::Error::other("it reads something else"));
+        return Err(io::Error::other("the data read differs"));
     }
     let space = rustix::fs::statvfs(at)?;
     Ok((space.f_blocks * space.f_frsize, content))
 }
 
-/// The size of a device, and whether it says that it rotates.
+/// Size of a device, and its rotational flag.
 fn space(device: &str) -> io::Result<String> {
     let of = |fact: &str| {
         let name = Path::new(device).file_name().unwrap_or_default();
@@ -117,7 +117,7 @@ fn space(device: &str) -> io::Result<String> {
     Ok(format!("{} MiB, rotational {}", sectors >> 11, of("queue/rotational")?.trim()))
 }
 
-/// The nanoseconds that a read of a device takes on average, by this machine's clock.
+/// Mean duration of a read of a device in nanoseconds, by the guest's clock.
 fn latency(device: &str) -> io::Result<f64> {
     let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let device = fs::File::options().read(true).custom_flags(flags).open(device)?;
@@ -126,27 +126,27 @@ fn latency(device: &str) -> io::Result<f64> {
     let mut all = Duration::ZERO;
     const READS: u32 = 200;
     for block in 0..READS {
-        let began = Instant::now();
+        let start_time = Instant::now();
         device.read_exact_at(&mut memory[start..start + 4096], u64::from(block) * 4096)?;
-        all += began.elapsed();
+        all += start_time.elapsed();
     }
     Ok(all.as_secs_f64() * 1e9 / f64::from(READS))
 }
 
-/// Leaves processes behind whose parents end first, and waits until the first process has taken
-/// note of their end; otherwise they stay as zombies.
+/// Creates orphans and waits until the init process has reaped them; otherwise they stay as
+/// zombies.
 fn orphans(number: u32) -> io::Result<String> {
     for _ in 0..number {
-        // The output ends when the child has ended that the shell leaves behind.
+        // The output ends when the background child of the shell has ended.
         let shell = Command::new("sh").args(["-c", ": & echo $!"]).output()?;
         let child = String::from_utf8_lossy(&shell.stdout).trim().to_owned();
         let start = Instant::now();
         while Path::new("/proc").join(&child).exists() {
             if child.is_empty() || start.elapsed() > Duration::from_secs(10) {
-                return Err(io::Error::other(format!("{child:?} is left")));
+                return Err(io::Error::other(format!("{child:?} was not reaped")));
             }
             std::thread::yield_now();
         }
     }
-    Ok(format!("{number} are gone"))
+    Ok(format!("{number} reaped"))
 }

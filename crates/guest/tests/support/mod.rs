@@ -1,9 +1,9 @@
-//! What tests of all kinds say when they cannot run.
+//! Reports of tests that cannot run.
 
 use std::{env, fs::OpenOptions, io::Write as _};
 
-/// Says that a test did not run for want of something, and has `scripts/test` count it.
-#[expect(clippy::print_stderr, reason = "what is skipped has to be said")]
+/// Reports that a test was skipped because something is missing. `scripts/test` counts these.
+#[expect(clippy::print_stderr, reason = "skipped tests are reported")]
 pub(crate) fn skipped(test: &str, needs: &str) {
     eprintln!("skipped: needs {needs}: {test}");
     if let Some(log) = env::var_os("FSLAB_SKIP_LOG") {

@@ -1,49 +1,49 @@
-//! The calls that move the data of a stream.
+//! I/O interfaces of streams.
 
 use serde::{Deserialize, Serialize};
 
-/// The calls that move the data.
+/// I/O interface of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Interface {
+pub enum IoEngineKind {
     /// pread(2) and pwrite(2).
     Offset,
-    /// read(2) and write(2), with lseek(2) where the order needs it, inside the loop.
+    /// read(2) and write(2), with lseek(2) in the loop if the order requires it.
     Position,
-    /// read(2) and write(2) of one byte each; an operation is all calls of one record.
+    /// read(2) and write(2) of single bytes; an operation is all calls of one block.
     Bytewise,
-    /// fread(3) and fwrite(3) of the C library, its buffer one record long.
+    /// fread(3) and fwrite(3) with a buffer of one block.
     Stdio,
     /// preadv2(2) and pwritev2(2) with flags for each call.
     Vector(CallFlags),
-    /// Loads and stores on a shared mapping, mmap(2); flushes are msync(2) and fsync(2).
+    /// Loads and stores on a shared mapping, mmap(2); syncs are msync(2) and fsync(2).
     Mmap(Advice),
     /// io_uring(7).
     Ring(Ring),
-    /// A copy from the file of the same name with `.source` behind it, inside the kernel.
+    /// In-kernel copy from the file of the same name with the suffix `.source`.
     Copy(CopyCall),
-    /// No call at all: what the loop itself costs.
+    /// No calls: the overhead of the load generator.
     Null,
 }
 
 /// Flags of preadv2(2) and pwritev2(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFlags {
-    /// `RWF_NOWAIT` first; what would have blocked is counted and done again without it.
+    /// `RWF_NOWAIT`; calls that return EAGAIN are counted and retried without it.
     pub nowait: bool,
     /// `RWF_HIPRI`: poll for the completion of direct I/O.
     pub hipri: bool,
     /// `RWF_DSYNC`: each write durable before it returns.
     pub dsync: bool,
-    /// `RWF_DONTCACHE`: through the page cache, and out of it at once.
+    /// `RWF_DONTCACHE`: removes pages from the page cache after the transfer.
     pub uncached: bool,
 }
 
-/// What the kernel is told about a mapping, madvise(2).
+/// madvise(2) of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
     /// `MADV_SEQUENTIAL`.
@@ -52,45 +52,46 @@ pub enum Advice {
     Random,
     /// `MADV_WILLNEED`, before the clock starts.
     WillNeed,
-    /// `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`, before the clock starts: page tables filled.
+    /// `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`, before the clock starts: fills the page
+    /// tables.
     Populate,
 }
 
-/// How an io_uring is used.
+/// Options of io_uring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ring {
     /// Operations in flight, at least 1.
     pub depth: u32,
-    /// Operations handed to the kernel at once, within 1..=depth; 0: as many as there is room for.
-    pub batch: u32,
-    /// Buffers and file registered beforehand.
-    pub registered: bool,
+    /// Operations per submission, at most `depth`; 0: all free slots.
+    pub submit_batch: u32,
+    /// Registered buffers and file.
+    pub fixed_buffers: bool,
     /// A kernel thread polls the submission queue (`IORING_SETUP_SQPOLL`).
     pub sqpoll: bool,
-    /// Completions of direct I/O are polled for (`IORING_SETUP_IOPOLL`).
+    /// Polls for completions of direct I/O (`IORING_SETUP_IOPOLL`).
     pub iopoll: bool,
-    /// Each write is linked with an fdatasync(2), and done when both are (`IOSQE_IO_LINK`).
-    pub linked_sync: bool,
-    /// `IORING_OP_NOP` in place of every transfer: what the ring itself costs.
+    /// fdatasync(2) linked to each write; both form one operation (`IOSQE_IO_LINK`).
+    pub linked_fdatasync: bool,
+    /// `IORING_OP_NOP` instead of transfers: the overhead of io_uring.
     pub nop: bool,
 }
 
 impl Ring {
-    /// A ring of this depth with registered buffers and file, everything else off.
+    /// Queue of this depth with registered buffers and file, without other options.
     pub const fn of(depth: u32) -> Self {
         Self {
             depth,
-            batch: 0,
-            registered: true,
+            submit_batch: 0,
+            fixed_buffers: true,
             sqpoll: false,
             iopoll: false,
-            linked_sync: false,
+            linked_fdatasync: false,
             nop: false,
         }
     }
 }
 
-/// A call that copies inside the kernel.
+/// In-kernel copy call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyCall {

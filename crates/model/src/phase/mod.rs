@@ -1,16 +1,16 @@
-//! One step of a trial: what a suite asks for ([`Phase`]) and what the engine answers
+//! Phases of a trial: the definition by a suite ([`Phase`]) and the result of the engine
 //! ([`PhaseResult`]).
 //!
-//! A phase is plain data, complete and free of choices: the engine turns it into a concrete loop
-//! before the clock starts. Its timeline for one worker:
+//! A phase is plain data that determines the work completely: the engine prepares a specialized
+//! loop before the clock starts. Timeline of one worker:
 //!
 //! ```text
-//! open · fsync · priming read │ barrier │ loop │ flush │ close │
-//!           not timed                   t0     t1      t2      t3
+//! open · fsync · priming read │ barrier │ loop │ sync │ close │
+//!           not timed                   t0     t1     t2      t3
 //! ```
 //!
-//! All four instants are kept, whatever the suite calls its timed region; [`Timed`] says which of
-//! the segments make up the suite's own number.
+//! All four instants are recorded, regardless of the timed region of the suite. [`Timed`] selects
+//! the segments of the timed region.
 
 mod interface;
 mod replay;
@@ -22,14 +22,14 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
-pub use interface::{Advice, CallFlags, CopyCall, Interface, Ring};
+pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Latencies, Moved, PhaseResult, Series, Ticked, WorkerResult};
 pub use stream::{
-    Access, Amount, Arrivals, Bound, Direction, Files, Fill, Flush, FlushCall, FlushEvery, Length,
-    Open, Pace, Presence, Rate, Stream,
+    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
+    Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
-pub use task::{At, Compression, Deed, Method, Spot, Task};
+pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
 pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
@@ -38,40 +38,42 @@ pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, Workers};
 
 use crate::metric::Metric;
 
-/// One step of a trial.
+/// Phase of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Its name, unique within the trial, kebab-case: `write`, `random-read`.
+    /// Name, unique within the trial, kebab-case: `write`, `random-read`.
     pub name: String,
-    /// The heading under which tables collect it with its like: `writing`, `reading`.
+    /// Table group: `writing`, `reading`.
     pub group: String,
-    /// What it is for.
+    /// Role.
     pub role: Role,
-    /// What the caches must hold before it starts.
+    /// Cache state before the phase.
     pub cache: Cache,
-    /// What it does.
+    /// Work.
     pub work: Work,
-    /// Which segments belong to the suite's own timed region.
+    /// Segments of the timed region of the suite.
     pub timed: Timed,
 }
 
 impl Phase {
-    /// The metric this phase is judged by: durable throughput where all workers write a given
-    /// amount, nothing of it twice ([`Stream::writes_once`]), and flush, unless the suite follows a
-    /// classic tool that takes a tick off its times; files of a tree and tickets per second; the
-    /// time of a task; what a replay reads and writes; else the throughput of the timed region.
+    /// Primary metric. Durable throughput if all workers write a given amount, no block twice
+    /// ([`Stream::writes_once`]), with a final sync, unless the suite subtracts a clock tick as
+    /// IOzone does. Operations per second for trees, mixes, and tickets. Elapsed time for tasks,
+    /// layouts, and removals. Throughput of the timed region otherwise.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
                 if stream.direction == Direction::Write
-                    && stream.flush != Flush::None
+                    && stream.end_sync != EndSync::None
                     && stream.bound == Bound::Once
                     && stream.writes_once()
                     && !self.timed.tick_subtracted =>
             {
                 Metric::DurableThroughput
             }
-            Work::Stream(stream) if !stream.moves() || stream.access == Access::Tickets => {
+            Work::Stream(stream)
+                if !stream.moves() || stream.access_pattern == AccessPattern::Tickets =>
+            {
                 Metric::OpsRate
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
@@ -81,69 +83,67 @@ impl Phase {
     }
 }
 
-/// What a phase is for.
+/// Role of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Lays out what later phases need; its numbers are not results.
+    /// Prepares later phases; its measurements are not results.
     Prepare,
-    /// Its numbers are results.
+    /// Its measurements are results.
     Measure,
 }
 
-/// The state of the caches before a phase.
+/// Cache state before a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// Nothing of the filesystem under test in memory: written back, remounted or dropped,
-    /// verified.
+    /// No data or metadata of the filesystem under test is cached: written back, remounted or
+    /// dropped, and verified.
     Cold,
-    /// All that the phase reads is in memory, since a phase before has read or written it;
-    /// verified by what the devices read.
+    /// All data that the phase reads is cached by an earlier phase; verified by device reads.
     Warm,
-    /// Whatever the phase before left there; part of what the phase measures.
-    AsLeft,
+    /// Unchanged since the previous phase; part of the measurement.
+    Unchanged,
 }
 
 impl Cache {
-    /// Its word in tables and files.
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
             Self::Warm => "warm",
-            Self::AsLeft => "as-left",
+            Self::Unchanged => "unchanged",
         }
     }
 }
 
-/// What a phase does.
+/// Work of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Workers read or write records of files.
+    /// Workers read or write blocks of files.
     Stream(Stream),
-    /// Workers do the same steps to each of many entries.
+    /// Workers perform the same steps on many entries.
     Tree(Tree),
-    /// Workers do operations drawn by weight to a population of files.
+    /// Workers perform weighted random operations on a population of files.
     Mix(Mix),
-    /// Entries are made for later phases.
+    /// Creates entries for later phases.
     Layout(Layout),
-    /// Clients replay a load file.
+    /// Clients replay a loadfile.
     Replay(Replay),
-    /// One worker does one everyday task.
+    /// One worker performs an everyday task.
     Task(Task),
     /// Removes the files of a stream.
     Remove {
-        /// Which files.
-        files: Files,
-        /// How many.
+        /// Files to remove.
+        files: FileSharing,
+        /// Number of workers of the stream.
         workers: u32,
     },
 }
 
 impl Work {
-    /// How many workers it has: one where that is not said, as for the programs of a task, and
-    /// [`u32::MAX`] where there are as many as processors.
+    /// Number of workers: 1 for a task, [`u32::MAX`] for a layout, which uses one worker per CPU.
     pub fn workers(&self) -> u32 {
         match self {
             Self::Stream(stream) => stream.workers.count,
@@ -157,14 +157,14 @@ impl Work {
     }
 }
 
-/// Which segments after the loop count into the suite's own number.
+/// Segments after the loop that belong to the timed region of the suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timed {
-    /// The flush counts.
-    pub flush: bool,
-    /// The close counts.
+    /// Includes the final sync.
+    pub sync: bool,
+    /// Includes close.
     pub close: bool,
-    /// One clock tick is taken off the elapsed time, as one of the classic tools does.
+    /// Subtracts one clock tick from the elapsed time, as IOzone does.
     pub tick_subtracted: bool,
 }
 

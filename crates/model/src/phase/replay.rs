@@ -1,85 +1,82 @@
-//! Replays of load files: what a file server did for a client, line after line, by many clients.
+//! Replays of loadfiles: the operations of a file server, by several clients.
 
 use serde::{Deserialize, Serialize};
 
 use super::workers::Workers;
 use crate::units::{Bytes, Nanos};
 
-/// Clients replay a load file, each in a directory of its own.
+/// Concurrent clients that replay a loadfile, each in its own directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// Whose operations are done.
-    pub load: Load,
-    /// When it ends.
+    /// Loadfile.
+    pub loadfile: Load,
+    /// End of the replay.
     pub until: Until,
-    /// Before any operation on a name that is not there, its directory is read to the end, as a
-    /// server does that looks for the name in any case of letters.
+    /// Reads the whole directory for a name that does not exist, as a server of case-insensitive
+    /// clients does.
     pub resolve: bool,
-    /// What is made durable on the way.
+    /// Additional sync calls.
     pub durability: Durability,
-    /// A new file gets an extended attribute, which every look at it reads, as a server keeps the
-    /// attributes of another system there.
-    pub attributes: bool,
-    /// Bytes a second that each client reads and writes at most; `None`: as fast as it can.
+    /// Extended attributes: set on new files, read by each query.
+    pub xattr: bool,
+    /// Maximum bytes per second of each client; `None`: unlimited.
     pub rate: Option<Bytes>,
-    /// Operations are begun at the times that the load file has for them; being late counts as
-    /// latency.
-    pub paced: bool,
-    /// One cheap system call before each operation, as the classic tool makes to see whether its
-    /// parent is alive: only for comparing with that tool.
-    pub line_call: bool,
-    /// The clients.
+    /// Starts operations at the times of the loadfile; delays count as latency.
+    pub use_timestamps: bool,
+    /// Extra system call per operation, as in dbench, which checks its parent process.
+    pub parent_check: bool,
+    /// Clients.
     pub workers: Workers,
 }
 
-/// A load file.
+/// Loadfile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// One that a user has, plain or compressed by gzip.
+    /// File of the user, plain or gzip.
     File {
-        /// Its path; `None`: where the package of the classic tool installs it.
+        /// Path; `None`: that of the package dbench.
         path: Option<String>,
     },
-    /// Our own, an office at a file server; it is made, not stored.
+    /// Built-in loadfile, which is generated.
     Office {
-        /// How often its day goes by, at least 1; a replay that gets to the end begins anew.
+        /// Iterations, at least 1; the replay repeats at the end.
         iterations: u64,
-        /// What it is drawn from.
+        /// Seed.
         seed: u64,
     },
 }
 
-/// When a replay ends.
+/// End of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// Each client has replayed the load file so many times; everything counts.
+    /// After this many complete replays of each client; everything is measured.
     Replayed(u64),
-    /// A time is over. The load file begins anew when it is at its end.
+    /// After a time; the loadfile repeats.
     Time {
-        /// What is done first and not counted.
+        /// Ramp time, which is not measured.
         ramp: Nanos,
-        /// What counts.
+        /// Measured time.
         run: Nanos,
     },
 }
 
-/// What a replay makes durable beside what its load file flushes.
+/// Sync calls in addition to those of the loadfile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Durability {
     /// Files are opened with `O_SYNC`.
     pub files: bool,
-    /// A directory is flushed after a name in it was changed.
+    /// fsync(2) of the directory after a rename or removal.
     pub directories: bool,
-    /// Every write is followed by fsync(2).
+    /// fsync(2) after each write.
     pub writes: bool,
 }
 
-/// One operation of a load file, by the name that load files have for it.
+/// Operation of a loadfile, with its name there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ReplayOp {
-    /// Opens or makes a file or a directory.
+    /// Opens or creates a file or directory.
     NTCreateX,
     /// Closes a handle.
     Close,
@@ -91,13 +88,13 @@ pub enum ReplayOp {
     Deltree,
     /// Removes a directory.
     Rmdir,
-    /// Makes a directory.
+    /// Creates a directory.
     Mkdir,
-    /// Looks at a name.
+    /// Queries a path.
     Qpathinfo,
-    /// Looks at an open file.
+    /// Queries an open file.
     Qfileinfo,
-    /// Asks what space there is.
+    /// Queries the free space.
     Qfsinfo,
     /// Sets the times of an open file.
     Sfileinfo,
@@ -109,16 +106,16 @@ pub enum ReplayOp {
     ReadX,
     /// Locks a range.
     LockX,
-    /// Unlocks it.
+    /// Unlocks a range.
     UnlockX,
-    /// Flushes a file.
+    /// Syncs a file.
     Flush,
-    /// Does nothing for a while.
+    /// Sleeps.
     Sleep,
 }
 
 impl ReplayOp {
-    /// All of them, in the order in which the classic tool tells them.
+    /// All operations, in the order of the output of dbench.
     pub const ALL: [Self; 18] = [
         Self::NTCreateX,
         Self::Close,
@@ -140,7 +137,7 @@ impl ReplayOp {
         Self::Sleep,
     ];
 
-    /// Its name in tables and files.
+    /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NTCreateX => "NTCreateX",
@@ -164,7 +161,7 @@ impl ReplayOp {
         }
     }
 
-    /// Its word among the things that are timed, see [`crate::record::TimesOf`].
+    /// Name of its latency; see [`crate::record::HistogramKind`].
     pub const fn word(self) -> &'static str {
         match self {
             Self::NTCreateX => "op:NTCreateX",
@@ -188,7 +185,8 @@ impl ReplayOp {
         }
     }
 
-    /// Whether it changes the filesystem, which makes it count as a write; the others are reads.
+    /// True for operations that modify the filesystem, which count as writes; others count as
+    /// reads.
     pub const fn changes(self) -> bool {
         match self {
             Self::NTCreateX

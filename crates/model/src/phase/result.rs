@@ -1,4 +1,4 @@
-//! What a phase did: integers and histograms, before they get names and units.
+//! Result of a phase: integers and histograms, before they become metrics with units.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,50 +9,51 @@ use crate::{
     units::{Bytes, Nanos, Ops},
 };
 
-/// What one worker did. Instants are CLOCK_MONOTONIC nanoseconds of the measuring host.
+/// Result of one worker. Instants are CLOCK_MONOTONIC nanoseconds of the measuring host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerResult {
-    /// Its index.
+    /// Index of the worker.
     pub worker: u32,
-    /// When its loop began; with a ramp-up, when counting began.
+    /// Start of the loop; with a ramp time, start of the measurement.
     pub started: Nanos,
-    /// Length of the counted part of the loop.
+    /// Duration of the counted part of the loop.
     pub loop_time: Nanos,
-    /// Length of the rest of the loop, after counting had stopped: the time of
-    /// [`Self::uncounted`]. The flush begins at its end.
+    /// Duration of the rest of the loop, after the measurement stopped: the time of
+    /// [`Self::uncounted`]. The final sync starts at its end.
     pub uncounted_time: Nanos,
-    /// Length of the flush after the loop; zero if there was none.
-    pub flush_time: Nanos,
-    /// Length of the close.
+    /// Duration of the sync after the loop; zero if there was none.
+    pub end_sync_time: Nanos,
+    /// Duration of close.
     pub close_time: Nanos,
     /// Counted reads.
     pub read: Moved,
     /// Counted writes.
     pub written: Moved,
-    /// Bytes written after counting had stopped, the operation in progress included; part of what
-    /// the flush made durable, not part of the rate.
+    /// Bytes written after the measurement stopped, including the operation in progress; made
+    /// durable by the final sync, but not part of the rate.
     pub uncounted: Bytes,
-    /// Reads with `RWF_NOWAIT` that were answered "it would block".
-    pub would_block: Ops,
-    /// Operations of a replay that went otherwise than their load file has it.
+    /// Reads with `RWF_NOWAIT` that returned EAGAIN.
+    pub eagain_reads: Ops,
+    /// Operations of a replay with another status than in the loadfile.
     #[serde(default)]
     pub unexpected: Ops,
-    /// Replays that end by time: what was counted until the last whole second before the end, which
-    /// is what the classic tool tells.
+    /// Count up to the last full second of a replay that ends by time, as reported by dbench.
     #[serde(default)]
     pub ticked: Option<Ticked>,
-    /// CPU time of the worker in user mode, from loop start (ramp-up included) to close.
+    /// CPU time of the worker in user mode, from the start of the loop (ramp time included) to
+    /// close.
     pub user_time: Nanos,
-    /// CPU time of the worker in the kernel, from loop start (ramp-up included) to close.
+    /// CPU time of the worker in the kernel, from the start of the loop (ramp time included) to
+    /// close.
     pub system_time: Nanos,
-    /// Context switches because the worker waited.
+    /// Voluntary context switches: the worker waited.
     pub voluntary_switches: u64,
-    /// Context switches because others wanted its CPU.
+    /// Involuntary context switches: another task used the CPU.
     pub involuntary_switches: u64,
-    /// Its times, by what was timed.
+    /// Latencies by kind.
     #[serde(skip)]
     pub latencies: Latencies,
-    /// How the counted work was spread over time.
+    /// Counted work over time.
     pub series: Series,
 }
 
@@ -67,76 +68,75 @@ impl WorkerResult {
         self.read.bytes + self.written.bytes
     }
 
-    /// Whether it wrote anything, counted or not.
+    /// True if the worker wrote anything, counted or not.
     pub fn writes(&self) -> bool {
         self.written.ops.0 > 0 || self.uncounted.0 > 0
     }
 }
 
-/// Operations and their bytes.
+/// Number of operations and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// How many operations.
+    /// Operations.
     pub ops: Ops,
-    /// How many bytes.
+    /// Bytes.
     pub bytes: Bytes,
 }
 
-/// What was counted until an instant.
+/// Count up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticked {
-    /// The instant, from the start of counting.
+    /// Time since the start of the measurement.
     pub elapsed: Nanos,
-    /// Bytes until then.
+    /// Bytes up to the instant.
     pub bytes: Bytes,
 }
 
-/// Times of counted operations, by what was timed; a histogram without values means that nothing of
-/// the kind was timed.
+/// Latencies of counted operations by kind; an empty histogram means that nothing of the kind was
+/// timed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Reads, from the instant the worker turned to them, or from the instant they were due where
-    /// the pace is an open loop, to their completion.
+    /// Reads: from submission, or in an open loop from the scheduled start, to completion.
     pub read: Histogram,
-    /// Writes, likewise.
+    /// Writes: likewise.
     pub write: Histogram,
-    /// Open loop only: the same operations from the instant the worker turned to them, which is all
-    /// that a closed loop would have seen.
+    /// Service time of the same operations, open loop only: from start of service to completion, as
+    /// a closed loop would measure.
     pub service: Histogram,
-    /// Queues only: until the kernel had taken the operation.
+    /// Submission latency, queues only: until the kernel accepted the operation.
     pub submit: Histogram,
-    /// Queues only: from then on to its completion.
+    /// Completion latency, queues only: from submission to completion.
     pub complete: Histogram,
-    /// Flushes inside the loop.
+    /// Sync calls in the loop.
     pub flush: Histogram,
-    /// Replays only: the same operations as in `read` and `write`, by kind, in the order of
-    /// [`ReplayOp::ALL`]; those that did not happen are left out.
+    /// Replays only: the operations of `read` and `write` by kind, in the order of
+    /// [`ReplayOp::ALL`], without kinds that did not occur.
     pub by_kind: Vec<(ReplayOp, Histogram)>,
 }
 
 impl Latencies {
-    /// Names and histograms, in the order of the fields; `read` and `write` make up the latency of
-    /// operations, the others are about the same operations or the flushes between them.
+    /// Names and histograms, in the order of the fields. `read` and `write` are the latencies of
+    /// operations; the others concern the same operations, or the sync calls between them.
     pub fn each(&self) -> [(&'static str, &Histogram); 6] {
         [
             ("read", &self.read),
             ("write", &self.write),
             ("service", &self.service),
-            ("submit", &self.submit),
-            ("complete", &self.complete),
-            ("flush", &self.flush),
+            ("submission", &self.submit),
+            ("completion", &self.complete),
+            ("sync", &self.flush),
         ]
     }
 
-    /// The same, to be changed.
+    /// Mutable version of [`Self::each`].
     pub fn each_mut(&mut self) -> [(&'static str, &mut Histogram); 6] {
         [
             ("read", &mut self.read),
             ("write", &mut self.write),
             ("service", &mut self.service),
-            ("submit", &mut self.submit),
-            ("complete", &mut self.complete),
-            ("flush", &mut self.flush),
+            ("submission", &mut self.submit),
+            ("completion", &mut self.complete),
+            ("sync", &mut self.flush),
         ]
     }
 
@@ -148,7 +148,7 @@ impl Latencies {
         all
     }
 
-    /// Adds everything `other` holds.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         for ((_, own), (_, other)) in self.each_mut().into_iter().zip(other.each()) {
             own.merge(other);
@@ -162,13 +162,13 @@ impl Latencies {
     }
 }
 
-/// Counted work by interval of time, in constant memory: when the intervals run out, neighbors are
-/// joined and the interval doubles.
+/// Counted work per time interval, in constant memory: when all intervals are in use, neighbors are
+/// merged and the interval doubles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
     /// Start of the first interval.
     pub start: Nanos,
-    /// Length of an interval; zero if there is no series.
+    /// Duration of an interval; zero if there is no series.
     pub interval: Nanos,
     /// Operations that ended in each interval.
     pub ops: Vec<u64>,
@@ -176,20 +176,20 @@ pub struct Series {
     pub bytes: Vec<u64>,
 }
 
-/// What a phase did.
+/// Result of a phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseResult {
-    /// One entry for each worker, by index; none for work that has no workers.
+    /// Results of the workers, by index; empty for work without workers.
     pub workers: Vec<WorkerResult>,
-    /// Facts about the work that only doing it could tell, such as which load file was read.
+    /// Facts that are known only after the phase, such as the loadfile that was read.
     pub facts: Environment,
-    /// From the release of the barrier to the end of the last worker's close, or the time the work
-    /// took.
+    /// Time from the release of the barrier to the end of the last close, or the duration of the
+    /// work.
     pub wall_time: Nanos,
 }
 
 impl PhaseResult {
-    /// What these workers did, in this time, without further facts.
+    /// Creates a result without facts.
     pub fn new(workers: Vec<WorkerResult>, wall_time: Nanos) -> Self {
         Self { workers, wall_time, facts: Environment::default() }
     }
@@ -204,19 +204,19 @@ impl PhaseResult {
         Ops(self.workers.iter().map(|worker| worker.ops().0).sum())
     }
 
-    /// Times of all workers.
+    /// Latencies of all workers.
     pub fn latencies(&self) -> Latencies {
         let mut merged = Latencies::default();
         self.workers.iter().for_each(|worker| merged.merge(&worker.latencies));
         merged
     }
 
-    /// How far apart the workers started: last start minus first start.
+    /// Start skew: time between the first and the last worker's start.
     pub fn start_skew(&self) -> Nanos {
         spread(self.workers.iter().map(|worker| worker.started))
     }
 
-    /// How far apart the workers were done counting: last end minus first end.
+    /// End skew: time between the first and the last worker's counted end.
     pub fn end_skew(&self) -> Nanos {
         spread(self.workers.iter().map(|worker| worker.started + worker.loop_time))
     }

@@ -1,157 +1,157 @@
-//! Records of files, moved by workers: everything that can be said of such work before it starts.
+//! Streams: block I/O on files.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    interface::{Interface, Ring},
+    interface::{IoEngineKind, Ring},
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
 
-/// Records of files, read or written in a given order by workers that start together.
+/// Block I/O on files by workers that start together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    /// The files.
-    pub files: Files,
-    /// Size of each file. Only whole records are touched: `floor(size / record)`.
+    /// Files and their sharing.
+    pub files: FileSharing,
+    /// Size of each file. Only whole blocks are accessed: `floor(size / block_size)`.
     pub size: Bytes,
-    /// Size of one record: the grain of places, and of one operation unless `lengths` says more.
-    pub record: Bytes,
-    /// How many records one operation moves.
-    pub lengths: Vec<Length>,
-    /// Who reads and who writes.
+    /// Bytes per operation and unit of offsets, unless `block_sizes` has larger operations.
+    pub block_size: Bytes,
+    /// Weighted sizes of operations; empty for one block.
+    pub block_sizes: Vec<Length>,
+    /// Read, write, or mixed.
     pub direction: Direction,
-    /// The order of records.
-    pub access: Access,
-    /// Path of the list that [`Access::Replay`] goes through, empty otherwise: a text with one
-    /// operation in each line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
-    pub list: String,
-    /// The calls used.
-    pub interface: Interface,
-    /// How the files are opened.
+    /// Order of offsets.
+    pub access_pattern: AccessPattern,
+    /// Path of the trace of [`AccessPattern::Trace`], otherwise empty: text with one operation per
+    /// line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
+    pub trace_file: String,
+    /// I/O interface.
+    pub io_engine: IoEngineKind,
+    /// Open options.
     pub open: Open,
-    /// What is written, and expected when reading is verified.
-    pub fill: Fill,
-    /// Seed of the data and of everything drawn: places, lengths, directions, arrivals.
+    /// Written data, also expected by verification.
+    pub data: DataPattern,
+    /// Seed of the data and of random offsets, sizes, directions, and arrivals.
     pub seed: u64,
-    /// Check every block read by its header; a difference fails the phase. Takes time inside the
-    /// loop.
+    /// Check the header of every block read; a difference fails the phase. The check is part of the
+    /// loop time.
     pub verify: bool,
-    /// Durability inside the loop.
-    pub flush_every: Option<FlushEvery>,
-    /// What follows the loop, before close.
-    pub flush: Flush,
-    /// When operations begin.
+    /// Sync calls in the loop.
+    pub sync_every: Option<SyncEvery>,
+    /// Sync after the loop, before close.
+    pub end_sync: EndSync,
+    /// Pacing of operations.
     pub pace: Pace,
-    /// When the loop ends.
+    /// End of the loop.
     pub bound: Bound,
-    /// Who does the work.
+    /// Workers.
     pub workers: Workers,
 }
 
 impl Stream {
-    /// One worker that reads a file sequentially with pread(2), once, as fast as it can: the stream
-    /// that all others are variations of.
-    pub fn new(files: Files, size: Bytes, record: Bytes) -> Self {
+    /// Default stream: one worker, one sequential pass of pread(2), without pacing.
+    pub fn new(files: FileSharing, size: Bytes, block_size: Bytes) -> Self {
         Self {
             files,
             size,
-            record,
-            lengths: Vec::new(),
+            block_size,
+            block_sizes: Vec::new(),
             direction: Direction::Read,
-            access: Access::Sequential,
-            list: String::new(),
-            interface: Interface::Offset,
+            access_pattern: AccessPattern::Sequential,
+            trace_file: String::new(),
+            io_engine: IoEngineKind::Offset,
             open: Open::default(),
-            fill: Fill::default(),
+            data: DataPattern::default(),
             seed: 0,
             verify: false,
-            flush_every: None,
-            flush: Flush::None,
+            sync_every: None,
+            end_sync: EndSync::None,
             pace: Pace::Free,
             bound: Bound::Once,
             workers: Workers::ONE,
         }
     }
 
-    /// Whether any bytes move: not on the null interface, nor through a ring of NOPs.
+    /// True if data is transferred, which the null engine and io_uring NOPs do not do.
     pub fn moves(&self) -> bool {
-        !matches!(self.interface, Interface::Null | Interface::Ring(Ring { nop: true, .. }))
+        !matches!(self.io_engine, IoEngineKind::Null | IoEngineKind::Ring(Ring { nop: true, .. }))
     }
 
-    /// Whether what is written is not overwritten before it is flushed: bytes that only the page
-    /// cache ever saw were not made durable. Orders that are drawn come to some records twice, and
-    /// a bound other than one pass to all of them; writing through the cache has no such bytes.
+    /// True if no block is overwritten before it is synced; data that was overwritten in the page
+    /// cache never became durable. Random access patterns, and bounds other than one pass,
+    /// overwrite blocks. True for direct and synchronous I/O, because each write reaches the
+    /// device.
     pub fn writes_once(&self) -> bool {
-        let drawn = match self.access {
-            Access::Random
-            | Access::Tickets
-            | Access::Zipf { .. }
-            | Access::Pareto { .. }
-            | Access::Hot { .. } => true,
-            Access::Sequential
-            | Access::Backward
-            | Access::SameRecord
-            | Access::Stride { .. }
-            | Access::Shuffled
-            | Access::Permuted
-            | Access::Append
-            | Access::Replay => false,
+        let drawn = match self.access_pattern {
+            AccessPattern::Random
+            | AccessPattern::Tickets
+            | AccessPattern::Zipf { .. }
+            | AccessPattern::Pareto { .. }
+            | AccessPattern::Hotspot { .. } => true,
+            AccessPattern::Sequential
+            | AccessPattern::Backward
+            | AccessPattern::SameBlock
+            | AccessPattern::Stride { .. }
+            | AccessPattern::IozonePermutation
+            | AccessPattern::Permutation
+            | AccessPattern::Append
+            | AccessPattern::Trace => false,
         };
         let through = self.open.direct || self.open.sync || self.open.dsync;
         through || (self.bound == Bound::Once && !drawn)
     }
 
-    /// The largest operation: the longest of [`Self::lengths`], or one record.
-    pub fn longest(&self) -> Bytes {
-        let records = self.lengths.iter().map(|length| length.records).max().unwrap_or(1);
-        Bytes(self.record.0 * u64::from(records))
+    /// Largest operation: the maximum of [`Self::block_sizes`], or one block.
+    pub fn longest_operation(&self) -> Bytes {
+        let blocks = self.block_sizes.iter().map(|length| length.blocks).max().unwrap_or(1);
+        Bytes(self.block_size.0 * u64::from(blocks))
     }
 }
 
-/// Names of the files of a stream, in the directory under test.
+/// Names of the files of a stream in the test directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Files {
+pub enum FileSharing {
     /// One file of this name; one worker.
     One(String),
-    /// `PREFIX.0`, `PREFIX.1` … one for each worker.
+    /// `PREFIX.0`, `PREFIX.1`, …, one per worker.
     PerWorker(String),
-    /// One file for all workers, each going over the whole of it.
+    /// One file shared by all workers, each accessing all of it.
     Shared(String),
-    /// One file for all workers, each with a part of its own: worker w of n has the whole records
-    /// `w * floor(records / n)` up to the next worker's.
-    Split(String),
+    /// One shared file with a segment per worker: the segment of worker w of n starts at block
+    /// `w * floor(blocks / n)`.
+    Segmented(String),
 }
 
-impl Files {
+impl FileSharing {
     /// The file name of a worker.
     pub fn name(&self, worker: u32) -> String {
         match self {
-            Self::One(name) | Self::Shared(name) | Self::Split(name) => name.clone(),
+            Self::One(name) | Self::Shared(name) | Self::Segmented(name) => name.clone(),
             Self::PerWorker(prefix) => format!("{prefix}.{worker}"),
         }
     }
 
-    /// Number of different files that so many workers have.
+    /// Number of files of this many workers.
     pub fn count(&self, workers: u32) -> u32 {
         match self {
-            Self::One(_) | Self::Shared(_) | Self::Split(_) => 1,
+            Self::One(_) | Self::Shared(_) | Self::Segmented(_) => 1,
             Self::PerWorker(_) => workers,
         }
     }
 }
 
-/// One of the lengths that operations have, drawn by weight.
+/// Weighted operation size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Length {
-    /// Length in records, at least 1.
-    pub records: u32,
-    /// How often, relative to the other weights; at least 1.
+    /// Size in blocks, at least 1.
+    pub blocks: u32,
+    /// Weight, at least 1.
     pub weight: u32,
 }
 
-/// Who reads and who writes.
+/// Read, write, or mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -159,22 +159,20 @@ pub enum Direction {
     Read,
     /// Every worker writes.
     Write,
-    /// Workers 0, 2, 4 … read, the others write, each for the whole phase.
+    /// Workers 0, 2, 4, … read, the others write, each for the whole phase.
     Alternate,
-    /// The first so many workers read, the others write.
+    /// This many workers read, the others write.
     FirstRead(u32),
-    /// Every operation of every worker is drawn: a read with this probability within 0..=1, else a
-    /// write.
+    /// Each operation is random: a read with this probability (0 to 1), otherwise a write.
     Mixed(f64),
-    /// Every operation reads its record, and with this probability it then changes one byte of it
-    /// and writes it back to the same place: read(2), lseek(2) back, write(2). Such an operation
-    /// counts as a write of its bytes, once. [`Interface::Position`] alone, and content without
-    /// headers.
+    /// Each operation reads its block and, with this probability, changes one byte and writes the
+    /// block back: read(2), lseek(2), write(2). It then counts as one write of its bytes. Requires
+    /// [`IoEngineKind::Position`] and content without headers.
     Update(f64),
 }
 
 impl Direction {
-    /// Whether this worker reads, perhaps beside writing.
+    /// True if this worker reads, possibly in addition to writes.
     pub fn reads(self, worker: u32) -> bool {
         match self {
             Self::Read => true,
@@ -186,7 +184,7 @@ impl Direction {
         }
     }
 
-    /// Whether this worker writes, perhaps beside reading.
+    /// True if this worker writes, possibly in addition to reads.
     pub fn writes(self, worker: u32) -> bool {
         match self {
             Self::Mixed(share) => share < 1.0,
@@ -196,168 +194,163 @@ impl Direction {
     }
 }
 
-/// The order in which the records 0..n of a file (or of a worker's part of it) are visited.
+/// Order of accesses to the n blocks of a file, or of the segment of a worker.
 ///
-/// Orders with n visits are gone through once, or again and again when [`Bound::Time`] asks for it;
-/// the others are drawn, n visits for one pass. What is drawn depends on the seed of the stream,
-/// the worker, and the pass alone.
+/// A pass has n accesses. Deterministic orders repeat in each pass; random orders depend only on
+/// the seed of the stream, the worker, and the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// 0, 1, … n-1.
+pub enum AccessPattern {
+    /// 0, 1, …, n-1.
     Sequential,
-    /// n-1, … 1, 0.
+    /// n-1, …, 1, 0.
     Backward,
-    /// n visits of record 0.
-    SameRecord,
-    /// The classic stride: from record p on to p + stride, wrapping to the next start (1, 2, …)
-    /// when p + 1 + stride >= n - 1; with n <= stride every visit is to record 0.
+    /// n accesses to block 0.
+    SameBlock,
+    /// Stride of IOzone: from block p to p + stride, wrapping to the next start (1, 2, …) if
+    /// p + 1 + stride >= n - 1. With n <= stride all accesses are to block 0.
     Stride {
-        /// Distance in records.
-        records: u64,
+        /// Distance in blocks.
+        blocks: u64,
     },
-    /// Every record once, in a permutation that is the same on every host and in every run:
-    /// MT19937-64 seeded by the key array {0x12345, 0x23456, 0x34567, 0x45678}; for i in 0..n,
-    /// records i and (next mod n) trade places. Takes 8 bytes of memory for each record.
-    Shuffled,
-    /// Every record once for each pass, in a permutation of its own for each worker and pass, in
-    /// constant memory.
-    Permuted,
-    /// Uniform and independent: some records come twice, others not at all.
+    /// Each block once, in the permutation of IOzone, which is the same on every host and in every
+    /// run: MT19937-64 with the key array {0x12345, 0x23456, 0x34567, 0x45678}; for each i from 0
+    /// to n-1, blocks i and (next mod n) are swapped. Takes 8 bytes of memory per block.
+    IozonePermutation,
+    /// Each block once per pass, in a different permutation for each worker and pass, in constant
+    /// memory.
+    Permutation,
+    /// Uniform and independent: some blocks repeat, others are skipped.
     Random,
-    /// Independent with Zipf's law: the r-th most popular record has weight `r^-theta`; popular
-    /// records are scattered over the file.
+    /// Independent, Zipf's law: the r-th most popular block has weight `r^-theta`; popular blocks
+    /// are scattered over the file.
     Zipf {
-        /// Exponent, within 0..=10; 0 is uniform, 0.99 the usual stand-in for web and key-value
-        /// traffic.
+        /// Exponent, 0 to 10; 0 is uniform, 0.99 is usual for web and key-value workloads.
         theta: f64,
     },
-    /// Independent and self-similar (Gray et al., SIGMOD 1994): of all visits, `1 - share` go to
-    /// that share of the records, and the same again within it. Popular records are scattered.
+    /// Independent, self-similar (Gray et al., SIGMOD 1994): a fraction `1 - share` of the accesses
+    /// goes to a fraction `share` of the blocks, recursively. Popular blocks are scattered.
     Pareto {
-        /// Within 0..0.5 (exclusive); 0.2 is the 80/20 rule.
+        /// Greater than 0 and less than 0.5; 0.2 is the 80/20 rule.
         share: f64,
     },
-    /// Independent, with a hot zone at the start of the file and a cold one behind it.
-    Hot {
-        /// Share of the file that is hot, within 0..1 (exclusive).
+    /// Independent, with a hotspot at the start of the file.
+    Hotspot {
+        /// Fraction of the file in the hotspot, greater than 0 and less than 1.
         space: f64,
-        /// Share of the visits that go to it, within 0..=1.
+        /// Fraction of the accesses to the hotspot, 0 to 1.
         visits: f64,
     },
-    /// Sequential from the end of the file on, which is opened with `O_APPEND`.
+    /// Appends to the file, which is opened with `O_APPEND`.
     Append,
-    /// The operations of [`Stream::list`], in its order, directions, and lengths.
-    Replay,
-    /// Tickets: a number r is drawn from 0..2^31, uniform; the record is r mod n. With
-    /// [`Direction::Update`] the record is written back exactly if r is a multiple of ten, whatever
-    /// the share says, as one of the classic tools does: of an even number of records only those
-    /// with even numbers are ever written.
+    /// Operations of [`Stream::trace_file`], with their order, directions, and lengths.
+    Trace,
+    /// Tickets of bonnie++: r is uniform from 0 to 2^31 - 1, and the block is r mod n. With
+    /// [`Direction::Update`] the block is written back if and only if r is a multiple of ten,
+    /// regardless of the probability. If n is even, only even-numbered blocks are written.
     Tickets,
 }
 
-/// How files are opened.
+/// Open options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// Whether the file may, must or must not be there.
-    pub presence: Presence,
-    /// `O_DIRECT`: around the page cache.
+    /// Creation or reuse of the file.
+    pub creation: FileCreation,
+    /// `O_DIRECT`: bypasses the page cache.
     pub direct: bool,
     /// `O_SYNC`: every write durable before it returns, with all metadata.
     pub sync: bool,
     /// `O_DSYNC`: every write durable before it returns, with the metadata needed to read it.
     pub dsync: bool,
-    /// fsync(2) right after opening, not timed.
+    /// Untimed fsync(2) after open.
     pub fsync: bool,
-    /// Read the first record before the clock starts.
-    pub prime: bool,
-    /// As programs open files that are theirs alone: with `O_RDWR`, also by those that only read,
-    /// and new files with mode 0600 instead of 0640.
+    /// Untimed read of the first block.
+    pub read_first_block: bool,
+    /// Opens with `O_RDWR`, also to read only, and creates files with mode 0600 instead of 0640, as
+    /// bonnie++ does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own: bool,
+    pub exclusive: bool,
 }
 
-/// Whether a file is expected to be there when it is opened.
+/// Creation or reuse of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Presence {
+pub enum FileCreation {
     /// It must exist.
     #[default]
     Existing,
-    /// It is created if missing, and used as it is otherwise.
+    /// It is created if missing, otherwise used unchanged.
     Any,
-    /// An old one is unlinked first, not timed; then it is created.
+    /// An existing file is unlinked (untimed), then it is created.
     Fresh,
 }
 
-/// The content of written records.
+/// Content of written blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fill {
-    /// Random bytes for a share of every 4 KiB and zeros for the rest; every 4 KiB, or every record
-    /// where that is less, begin with a header of file, offset, and generation, so no two blocks of
-    /// a run are equal but those that are asked to be.
+pub enum DataPattern {
+    /// A fraction of random bytes in every 4 KiB, otherwise zeros. Every 4 KiB, or every block if
+    /// it is smaller, starts with a header of file, offset, and generation, so blocks of a run
+    /// differ unless `duplicate_fraction` is set.
     Random {
-        /// Share of random bytes within 0..=1. 1.0 cannot be compressed.
-        entropy: f64,
-        /// Share of records within 0..=1 that are all equal: what deduplication would find.
-        duplicates: f64,
+        /// Fraction of random bytes, 0 to 1. 1 is incompressible.
+        incompressible_fraction: f64,
+        /// Fraction of identical blocks, 0 to 1, as found by deduplication.
+        duplicate_fraction: f64,
     },
-    /// The same eight bytes at the start of every page and zeros elsewhere, as one of the classic
-    /// tools writes: almost perfectly compressible, every page equal.
+    /// The same eight bytes at the start of every page, otherwise zeros, as IOzone writes: highly
+    /// compressible, all pages equal.
     PagePattern,
-    /// Zeros, but for one byte more of each record: before the i-th record of a worker is written,
-    /// byte `i mod record` of its one buffer is increased by one, as one of the classic tools does.
-    /// With [`Interface::Bytewise`] byte i of each record is `i mod 128` instead, as there.
+    /// Data of bonnie++: zeros with incremented bytes. Before the i-th block of a worker is
+    /// written, byte `i mod block_size` of its only buffer is incremented. With
+    /// [`IoEngineKind::Bytewise`], byte i of each block is `i mod 128` instead.
     Marks,
 }
 
-impl Default for Fill {
-    /// Neither compressible nor with duplicates.
+impl Default for DataPattern {
+    /// Incompressible data without duplicates.
     fn default() -> Self {
-        Self::Random { entropy: 1.0, duplicates: 0.0 }
+        Self::Random { incompressible_fraction: 1.0, duplicate_fraction: 0.0 }
     }
 }
 
-/// Durability inside the loop: after so much written by a worker, a call, timed on its own and
-/// part of the loop.
+/// Sync call after a given amount of writes of a worker; timed separately and part of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlushEvery {
-    /// How much is written between two calls.
-    pub after: Amount,
-    /// The call.
-    pub call: FlushCall,
+pub struct SyncEvery {
+    /// Interval between calls.
+    pub after: SyncInterval,
+    /// Sync call.
+    pub call: SyncCall,
 }
 
-/// So much written.
+/// Interval between sync calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Amount {
+pub enum SyncInterval {
     /// Operations.
     Ops(u64),
     /// Bytes.
     Bytes(Bytes),
 }
 
-/// A call that brings written data to the device. With a queue of operations the worker first waits
-/// for those in flight.
+/// Sync call in the loop. The worker first waits for operations in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FlushCall {
+pub enum SyncCall {
     /// fsync(2).
     Fsync,
     /// fdatasync(2).
     Fdatasync,
-    /// sync_file_range(2) over what was written since the last one, waiting before and after: the
-    /// data alone, neither metadata nor the device's own cache.
+    /// sync_file_range(2) of the data written since the last call, waiting before and after: no
+    /// metadata, no flush of the device cache.
     Range,
 }
 
-/// What follows the loop, before close.
+/// Sync after the loop, before close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Flush {
-    /// Nothing: written data may still be in memory when the phase ends.
+pub enum EndSync {
+    /// None: written data may be dirty at the end of the phase.
     None,
     /// fsync(2) (after fflush(3) with stdio).
     Fsync,
@@ -365,33 +358,33 @@ pub enum Flush {
     Fdatasync,
 }
 
-/// When operations begin.
+/// Pacing of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// As soon as the one before is done (or the queue has room): closed loop.
+    /// Closed loop: an operation starts when the previous one completes, or a queue slot is free.
     #[default]
     Free,
-    /// Closed loop with a pause: after every so many operations the worker thinks.
+    /// Closed loop with pauses.
     Think {
         /// Operations between two pauses, at least 1.
         ops: u64,
         /// Length of a pause.
         pause: Nanos,
     },
-    /// Closed loop, at most this fast: an operation that comes late delays all that follow.
+    /// Closed loop with a maximum rate: a late operation delays all following ones.
     Limit(Rate),
-    /// Open loop: operations are due at given instants, whatever became of those before. Latency
-    /// counts from the instant an operation was due.
+    /// Open loop: operations start on schedule, regardless of earlier ones. Latency is measured
+    /// from the scheduled start.
     Open {
-        /// How many are due.
+        /// Arrival rate.
         rate: Rate,
-        /// How they are spread.
+        /// Arrival process.
         arrivals: Arrivals,
     },
 }
 
-/// Work per second of all workers together, each having the same part.
+/// Rate of all workers in total, divided equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rate {
@@ -401,34 +394,32 @@ pub enum Rate {
     Bytes(Bytes),
 }
 
-/// How due instants are spread over time.
+/// Arrival process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// At equal distances.
+    /// Equal intervals.
     Constant,
-    /// At exponentially distributed distances, drawn: a Poisson process, as many independent users
-    /// make.
+    /// Exponentially distributed intervals (Poisson process), as from many independent users.
     Poisson,
 }
 
-/// When the loop ends.
+/// End of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// After one pass over the order.
     #[default]
     Once,
-    /// After so many operations of each worker; the order starts over as often as needed.
+    /// After this many operations of each worker; passes repeat.
     Ops(u64),
-    /// After so many operations of all workers together: each takes the next one when it has done
-    /// the one before. The order starts over as often as needed.
+    /// After this many operations of all workers in total, which share a counter; passes repeat.
     Together(u64),
-    /// After a time; the order starts over as often as needed.
+    /// After a time; passes repeat.
     Time {
-        /// Ramp-up: the first so long of the loop is not counted.
+        /// Ramp time, which is not measured.
         ramp: Nanos,
-        /// The counted time.
+        /// Measured time.
         run: Nanos,
     },
 }

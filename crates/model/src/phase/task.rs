@@ -1,169 +1,168 @@
-//! Everyday tasks: what people do with files at the prompt, each timed as a whole.
+//! Everyday tasks: common file operations of a user, each timed as a whole.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// One task, done once by one worker.
+/// Task, performed once by one worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What is done.
-    pub deed: Deed,
-    /// By what.
+    /// Operation.
+    pub operation: TaskOperation,
+    /// Method.
     pub method: Method,
-    /// Bytes of one call that reads or writes, at least 1; only of [`Method::Native`].
-    pub buffer: Bytes,
-    /// Seed of everything drawn.
+    /// Bytes per I/O call, at least 1; only for [`Method::Native`].
+    pub block_size: Bytes,
+    /// Seed of random data.
     pub seed: u64,
 }
 
-/// Who does a task.
+/// Method of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// This program, by system calls.
+    /// System calls of fslab.
     Native,
-    /// The everyday programs (touch, mkdir, find, rm, cp, tar, dd, split, cat), one process for
-    /// each command; starting them is part of the time.
+    /// Standard programs (touch, mkdir, find, rm, cp, tar, dd, split, cat), one process per
+    /// command; their start is part of the time.
     Programs {
-        /// For tasks that make many entries: one process for each of them instead of one for all.
-        each: bool,
+        /// For tasks that create many entries: one process per entry.
+        per_file: bool,
     },
 }
 
-/// Where a file or directory of a task is.
+/// Path of a file or directory of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spot {
-    /// Which of the two places.
-    pub at: At,
-    /// Name below it: components separated by `/`, none of them `.` or `..`.
+pub struct TaskPath {
+    /// Root directory.
+    pub root: TaskRoot,
+    /// Relative path without `.` and `..`.
     pub name: String,
 }
 
-/// The two places of a trial.
+/// Root directories of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum At {
-    /// The directory under test.
+pub enum TaskRoot {
+    /// Test directory.
     Target,
-    /// A directory on another filesystem, for copying from and to it.
-    Elsewhere,
+    /// Directory on another filesystem, source and target of copy tasks.
+    External,
 }
 
-/// What a task does. A name that is to be made must not exist; its parent does.
+/// Operation of a task. Created paths must not exist; their parents must exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
-    /// Makes a directory and so many empty files in it, as touch(1) does; their names are numbers
-    /// from 0.
+pub enum TaskOperation {
+    /// Creates a directory with empty files, as touch(1) does; their names are numbers from 0.
     Touch {
-        /// The directory.
-        directory: Spot,
-        /// How many.
+        /// Directory.
+        directory: TaskPath,
+        /// Number of files.
         count: u64,
     },
-    /// Makes a directory and so many directories in it, likewise; 0 makes the directory only.
+    /// Creates a directory with subdirectories, likewise; 0 creates the directory only.
     MakeDirectories {
-        /// The directory.
-        directory: Spot,
-        /// How many.
+        /// Directory.
+        directory: TaskPath,
+        /// Number of subdirectories.
         count: u64,
     },
-    /// Visits all names below a directory without their inodes where the directory tells the type,
-    /// as find(1) does.
+    /// Visits all names below a directory, as find(1) does; reads inodes only if the directory does
+    /// not contain the types.
     Find {
-        /// The directory.
-        directory: Spot,
+        /// Directory.
+        directory: TaskPath,
     },
-    /// Removes a directory and all below it, or a file.
+    /// Removes a directory with its content, or a file.
     RemoveTree {
-        /// The directory.
-        directory: Spot,
+        /// Directory.
+        directory: TaskPath,
     },
-    /// Copies a file, so many times if `times` > 1: to `to.1`, `to.2` and so on.
+    /// Copies a file. If `times` is greater than 1, the copies are `to.1`, `to.2`, and so on.
     Copy {
-        /// From where.
-        from: Spot,
-        /// To where; made anew.
-        to: Spot,
-        /// How many copies, at least 1.
+        /// Source.
+        from: TaskPath,
+        /// Target; created.
+        to: TaskPath,
+        /// Number of copies, at least 1.
         times: u32,
     },
-    /// Unpacks an archive into a directory that is made for it.
+    /// Unpacks an archive into a new directory.
     Unpack {
-        /// The archive.
-        archive: Spot,
-        /// The directory.
-        into: Spot,
+        /// Archive.
+        archive: TaskPath,
+        /// Directory.
+        into: TaskPath,
     },
-    /// Packs a directory with all below it.
+    /// Packs a directory with its content.
     Pack {
-        /// The directory.
-        directory: Spot,
-        /// The archive, made anew.
-        archive: Spot,
-        /// How it is compressed.
+        /// Directory.
+        directory: TaskPath,
+        /// Archive; created.
+        archive: TaskPath,
+        /// Compression.
         compression: Compression,
     },
-    /// Copies a directory with all below it, with modes and times.
+    /// Copies a directory with its content, modes, and times.
     CopyTree {
-        /// From where.
-        from: Spot,
-        /// To where; made anew.
-        to: Spot,
+        /// Source.
+        from: TaskPath,
+        /// Target; created.
+        to: TaskPath,
     },
     /// Writes zeros, as from /dev/zero.
     Zeros {
-        /// The file, made anew.
-        file: Spot,
-        /// Its size.
+        /// File; created.
+        file: TaskPath,
+        /// File size.
         size: Bytes,
     },
-    /// Cuts a file into pieces `into/000`, `into/001` and so on, with as many digits as the last of
-    /// them needs.
+    /// Splits a file into pieces `into/000`, `into/001`, and so on; the number of digits is that of
+    /// the last piece.
     Split {
-        /// The file.
-        file: Spot,
-        /// Size of a piece, at least 1; the last may be shorter.
+        /// File.
+        file: TaskPath,
+        /// Size of a piece, at least 1; the last piece may be shorter.
         piece: Bytes,
-        /// The directory, made anew.
-        into: Spot,
+        /// Directory; created.
+        into: TaskPath,
     },
-    /// Reads a file to its end and forgets what it reads.
+    /// Reads a file to its end and discards the data.
     Read {
-        /// The file.
-        file: Spot,
+        /// File.
+        file: TaskPath,
     },
-    /// Makes a file of bytes that cannot be compressed.
+    /// Creates a file of incompressible data.
     Random {
-        /// The file, made anew.
-        file: Spot,
-        /// Its size.
+        /// File; created.
+        file: TaskPath,
+        /// File size.
         size: Bytes,
     },
-    /// Makes an archive of a tree of source code that is drawn from the seed.
+    /// Creates an archive of a generated source tree; the tree depends on the seed.
     Archive {
-        /// The archive, made anew.
-        archive: Spot,
-        /// How many files the tree has, at least 1.
+        /// Archive; created.
+        archive: TaskPath,
+        /// Number of files of the tree, at least 1.
         files: u64,
-        /// How it is compressed.
+        /// Compression.
         compression: Compression,
     },
-    /// Takes an archive that the user has: checked, and copied.
+    /// Checks and copies an archive of the user.
     Fetch {
-        /// Its path on this machine.
+        /// Path on the host.
         path: String,
-        /// To where; made anew.
-        archive: Spot,
+        /// Target; created.
+        archive: TaskPath,
     },
 }
 
-/// How an archive is compressed.
+/// Compression of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
     /// gzip (RFC 1952), level 6.
     Gzip,

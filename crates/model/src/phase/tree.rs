@@ -1,108 +1,107 @@
-//! Many entries: what they are ([`Set`]), how they come to be there ([`Layout`]), and what is done
-//! to each of them ([`Tree`]) or to some of them ([`Mix`]).
+//! File sets ([`Set`]), their creation ([`Layout`]), and operations on each entry ([`Tree`]) or on
+//! random entries ([`Mix`]).
 
 use serde::{Deserialize, Serialize};
 
-use super::{stream::Fill, workers::Workers};
+use super::{stream::DataPattern, workers::Workers};
 use crate::units::Bytes;
 
-/// Entries of directories: what each is called, where it is, and how large it is. All of it follows
-/// from the number of the entry and the seed, so nothing has to be kept of any of them.
+/// Generated directory tree. Name, directory, and size of an entry are functions of its number and
+/// the seed, so no entry is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// Name of the set in the directory under test, see [`Sharing`].
+    /// Name of the set in the test directory; see [`Sharing`].
     pub name: String,
-    /// Which worker has which entries.
+    /// Sharing of the entries by the workers.
     pub sharing: Sharing,
-    /// Entries of each worker, at least 1.
+    /// Number of entries of each worker, at least 1.
     pub files: u64,
-    /// How they are spread over directories.
+    /// Distribution over directories.
     pub spread: Spread,
-    /// What they are called.
+    /// Names of the entries.
     pub naming: Naming,
-    /// How large the files are.
+    /// File sizes.
     pub sizes: Sizes,
-    /// Bytes of one read or write call, at least 1 if files are not empty.
-    pub record: Bytes,
-    /// What is written.
-    pub fill: Fill,
+    /// Bytes per read or write call, at least 1 if files are not empty.
+    pub block_size: Bytes,
+    /// Written data.
+    pub data: DataPattern,
     /// Seed of the data, names, sizes, and order.
     pub seed: u64,
 }
 
-/// Which worker has which entries: the degrees of sharing by which FxMark (Min et al., USENIX ATC
-/// 2016) tells where a filesystem stops scaling.
+/// Sharing of the entries by the workers: the degrees of sharing of FxMark (Min et al., USENIX ATC
+/// 2016).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
-    /// Worker w has the directory `NAME.w` with entries of its own.
+    /// Worker w has a separate directory `NAME.w`.
     #[default]
     Private,
-    /// All workers have the directory `NAME`; entries of worker w are its own and have `w-` before
-    /// their names.
+    /// All workers share the directory `NAME` but no entries; entries of worker w have the prefix
+    /// `w-`.
     Directory,
-    /// All workers have the directory `NAME` and the same entries in it.
+    /// All workers share the directory `NAME` and its entries.
     File,
 }
 
-/// How entries are spread over directories.
+/// Distribution of entries over directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// All of them lie in the directory of the set.
+    /// All entries in the directory of the set.
     Flat,
-    /// Entry i lies in the directory `floor(i / each)` in that of the set.
+    /// Entry i in subdirectory `floor(i / each)` of the directory of the set.
     Directories {
-        /// Entries of one directory, at least 1.
+        /// Entries per directory, at least 1.
         each: u64,
     },
 }
 
-/// What entries are called.
+/// Names of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Naming {
-    /// Their number in decimal; directories likewise.
+    /// Decimal numbers, for entries and directories.
     Numbers,
-    /// Their number in decimal, filled up behind with underscores to so many bytes; a number that
-    /// is longer stays as it is.
+    /// Decimal numbers, padded with trailing underscores to a length; longer numbers are
+    /// unchanged.
     Padded {
-        /// Length of a name in bytes, a prefix for the worker not counted.
+        /// Length of a name in bytes, without the prefix of the worker.
         length: u32,
     },
-    /// Ten hexadecimal digits of the number and then 0 to 12 random letters and digits, so names
-    /// sort as they are numbered; directories have five decimal digits. A name of bonnie++'s
-    /// sequential tests.
+    /// Number as ten hexadecimal digits, then 0 to 12 random letters and digits: names sort by
+    /// number. Directories have five decimal digits. Sequential tests of bonnie++.
     Ordered,
-    /// The random letters and digits first, so names sort in no order: bonnie++'s random tests.
+    /// Random letters and digits first, so names are unordered. Random tests of bonnie++.
     Scrambled,
 }
 
-/// How large files are.
+/// File sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// All the same; 0 makes empty files.
+    /// One size; 0 for empty files.
     Fixed(Bytes),
-    /// Every size from the least to the most, both included, equally often.
+    /// Uniform from minimum to maximum, inclusive.
     Uniform {
-        /// The least.
+        /// Minimum.
         min: Bytes,
-        /// The most, not below the least.
+        /// Maximum, at least `min`.
         max: Bytes,
     },
-    /// Log-normal: many small files, and few that are large. The usual model of file sizes
-    /// (Downey, MASCOTS 2001; Agrawal et al., ACM TOS 3(3), 2007).
+    /// Log-normal: many small files and few large ones, the usual model of file sizes (Downey,
+    /// MASCOTS 2001; Agrawal et al., ACM TOS 3(3), 2007).
     LogNormal {
-        /// The mean of the sizes, at least 1.
+        /// Mean of the sizes, at least 1.
         mean: Bytes,
-        /// Standard deviation of the natural logarithm of a size, within 0..=4.
+        /// Standard deviation of the natural logarithm of a size, 0 to 4.
         sigma: f64,
     },
 }
 
 impl Sizes {
-    /// The mean of the sizes, rounded down.
+    /// Mean of the sizes, rounded down.
     pub fn mean(&self) -> Bytes {
         match *self {
             Self::Fixed(size) => size,
@@ -111,7 +110,7 @@ impl Sizes {
         }
     }
 
-    /// Whether all files are empty.
+    /// True if all files are empty.
     pub fn are_empty(&self) -> bool {
         match *self {
             Self::Fixed(size) => size == Bytes(0),
@@ -121,84 +120,84 @@ impl Sizes {
     }
 }
 
-/// The same steps for each entry of a set, by workers that start together. One operation is all
+/// Steps performed on each entry of a set, by workers that start together. One operation is all
 /// steps of one entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tree {
-    /// The entries.
+    /// Entries.
     pub set: Set,
-    /// How often a worker goes over its entries, at least 1.
+    /// Passes of a worker over its entries, at least 1.
     pub passes: u64,
-    /// The order of entries.
+    /// Order of entries.
     pub order: TreeOrder,
-    /// What is done to each entry, in order; at least one step.
+    /// Steps per entry, in order; at least one.
     pub steps: Vec<TreeStep>,
-    /// What follows the last entry.
+    /// Final steps after the last entry.
     pub end: TreeEnd,
-    /// How the calls are made.
+    /// I/O interface.
     pub calls: Calls,
-    /// Who does the work.
+    /// Workers.
     pub workers: Workers,
 }
 
 impl Tree {
-    /// One worker that does these steps once to each entry, in the order they are numbered, with
-    /// plain calls and nothing behind them: the tree that all others are variations of.
+    /// Default tree: one worker, one pass in creation order by system calls, no final steps.
     pub fn new(set: Set, steps: Vec<TreeStep>) -> Self {
         Self {
             set,
             passes: 1,
-            order: TreeOrder::Created,
+            order: TreeOrder::Creation,
             steps,
             end: TreeEnd::default(),
-            calls: Calls::Plain,
+            calls: Calls::Syscall,
             workers: Workers::ONE,
         }
     }
 }
 
-/// The order in which a worker goes through its entries.
+/// Order in which a worker visits its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeOrder {
-    /// As they are numbered.
-    Created,
-    /// In a permutation drawn from the seed, in constant memory.
-    Shuffled,
-    /// Directory after directory, in the order in which readdir(3) answers the entries; reading
-    /// the directory is part of the time of the entry it leads to.
+    /// By number.
+    Creation,
+    /// Permutation determined by the seed, in constant memory.
+    Random,
+    /// One directory after another, each in the order of readdir(3). Reading the directory is part
+    /// of the time of the following entry.
     Listed,
 }
 
-/// What follows the last entry of a worker, timed as the flush of the phase but no operation.
+/// Final steps after the last entry of a worker. They are timed as the final sync of the phase and
+/// are not operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeEnd {
-    /// rmdir(2) of the directories that held the entries, that of the set included.
+    /// rmdir(2) of the directories of the entries, including that of the set.
     pub remove_directories: bool,
-    /// sync(2): everything of all filesystems, as one of the classic tools does.
+    /// sync(2), which writes back all filesystems, as bonnie++ does.
     pub sync: bool,
 }
 
-/// How the calls of a tree are made.
+/// I/O interface of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calls {
-    /// One system call after the other.
+    /// One system call after another.
     #[default]
-    Plain,
-    /// io_uring(7): the steps of an entry are linked, and those of several are in flight.
+    Syscall,
+    /// io_uring(7): the steps of an entry are linked, and several entries are in flight.
     Ring {
-        /// Entries in flight for each worker, at least 1.
+        /// Entries in flight per worker, at least 1.
         depth: u32,
     },
 }
 
-/// One thing done to an entry. Names are relative to the directory of the set, which stays open.
+/// Step on an entry. Paths are relative to the directory of the set, which stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeStep {
-    /// mkdir(2) of the directory that holds the entry, when the entry is the first in it; one that
-    /// is there is as good. Without this step directories are made before the clock starts.
+    /// mkdir(2) of the directory of the entry, if the entry is the first in it; the directory may
+    /// exist. Without this step, directories are created before the measurement starts.
     MakeParent,
     /// open(2) with `O_CREAT | O_EXCL`, for writing, mode 0600.
     Create,
@@ -206,14 +205,14 @@ pub enum TreeStep {
     Open,
     /// open(2) for reading.
     OpenRead,
-    /// write(2) until the file has its size.
+    /// write(2) up to the size of the file.
     Write,
-    /// One record at the end of the file, opened with `O_APPEND`, to an open file.
+    /// write(2) of one block to the open file, which is opened with `O_APPEND`.
     Append,
     /// read(2) to the end of the file.
     Read,
-    /// If the last stat told that the file holds anything: open(2) for reading, read(2) of that
-    /// many bytes, close(2).
+    /// If the last stat reported a size above 0: open(2) for reading, read(2) of that many bytes,
+    /// close(2).
     Fetch,
     /// fsync(2) of the open file.
     Fsync,
@@ -223,37 +222,37 @@ pub enum TreeStep {
     Close,
     /// stat(2) by name.
     Stat,
-    /// stat(2) of the name with `.none` behind it, which is not there.
+    /// stat(2) of the name with suffix `.none`, which does not exist.
     StatMissing,
     /// chmod(2) by name, to 0640.
     Chmod,
     /// chown(2) by name, to the user and group of this process.
     Chown,
-    /// utimensat(2) by name, to the beginning of 2000.
+    /// utimensat(2) by name, to the start of the year 2000.
     SetTimes,
-    /// setxattr(2) of `user.fslab` to 16 bytes, by name.
+    /// setxattr(2) of attribute `user.fslab` by name, 16 bytes.
     SetXattr,
-    /// getxattr(2) of it.
+    /// getxattr(2) of attribute `user.fslab` by name.
     GetXattr,
     /// truncate(2) by name, to half the size.
     Truncate,
-    /// fallocate(2) of one record at the start of the open file.
+    /// fallocate(2) of one block at the start of the open file.
     Allocate,
-    /// fallocate(2) with `FALLOC_FL_PUNCH_HOLE` over the first record of the open file.
+    /// fallocate(2) with `FALLOC_FL_PUNCH_HOLE` of the first block of the open file.
     PunchHole,
-    /// rename(2) to the name with `.new` behind it.
+    /// rename(2) to the name with suffix `.new`.
     Rename,
     /// rename(2) back from that name.
     RenameBack,
-    /// rename(2) into the directory `across` of the set, under the entry's number.
+    /// rename(2) into the directory `across` of the set; the new name is the number of the entry.
     RenameAcross,
-    /// link(2) to the name with `.link` behind it.
+    /// link(2) to the name with suffix `.link`.
     Link,
     /// unlink(2) of that link.
     UnlinkLink,
-    /// For entry 0 open(2) with `O_CREAT | O_EXCL` and close(2); for all others link(2) of entry 0.
+    /// Entry 0: open(2) with `O_CREAT | O_EXCL` and close(2); other entries: link(2) of entry 0.
     LinkFirst,
-    /// For entry 0 the same; for all others symlink(2) to the name of entry 0.
+    /// Entry 0: as [`Self::LinkFirst`]; other entries: symlink(2) to the name of entry 0.
     SymlinkFirst,
     /// symlink(2) of the text `target`.
     Symlink,
@@ -265,12 +264,12 @@ pub enum TreeStep {
     Mkdir,
     /// rmdir(2) of the entry.
     Rmdir,
-    /// Read all names of the directory of the entry.
+    /// Reads all names of the directory of the entry.
     List,
 }
 
 impl TreeStep {
-    /// All of them, in the order of their definition.
+    /// All steps, in the order of definition.
     pub const ALL: [Self; 34] = [
         Self::MakeParent,
         Self::Create,
@@ -308,7 +307,7 @@ impl TreeStep {
         Self::List,
     ];
 
-    /// Whether it changes what the filesystem holds.
+    /// True if the step modifies the filesystem.
     pub const fn changes(self) -> bool {
         match self {
             Self::Open
@@ -349,47 +348,48 @@ impl TreeStep {
     }
 }
 
-/// Makes the entries of all workers of a set, as fast as it can, for the phases that follow.
+/// Creates the entries of all workers of a set for later phases, with maximum throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// The entries. Each directory is the work of one maker at a time.
+    /// Entries. One thread at a time works on a directory.
     pub set: Set,
-    /// What they are.
+    /// Type of the entries.
     pub item: Item,
-    /// Workers of the phases that follow: so many times [`Set::files`] are made, or once where all
-    /// workers have the same entries.
+    /// Workers of the later phases: [`Set::files`] entries are created for each of them, or once
+    /// if they share the entries.
     pub owners: u32,
 }
 
-/// What an entry is.
+/// Type of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Item {
-    /// A file of its size; an empty one is made by mknod(2), which is one call instead of two.
+    /// File of the size of the entry. Empty files are created by mknod(2), one call instead of
+    /// two.
     #[default]
     File,
-    /// An empty directory.
+    /// Empty directory.
     Directory,
-    /// A symbolic link to the text `target`.
+    /// Symbolic link to the text `target`.
     Symlink,
 }
 
-/// Operations drawn by weight, on a population of files that grows, shrinks, and moves on: its
-/// oldest is removed, and a new one gets the next number, so that it is a window over the numbers
-/// and takes no memory.
+/// Weighted random operations on a population of files that grows and shrinks. The oldest file is
+/// removed and a new file gets the next number, so the population is a range of numbers and takes
+/// no memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mix {
-    /// The population at the start, which an earlier phase has made.
+    /// Initial population, created by an earlier phase.
     pub set: Set,
-    /// Operations of each worker, at least 1.
+    /// Operations per worker, at least 1.
     pub ops: u64,
-    /// Operations and how often each is drawn relative to the others; each at most once.
+    /// Operations with their relative weights; each operation at most once.
     pub weights: Vec<(MixOp, u32)>,
-    /// Who does the work.
+    /// Workers.
     pub workers: Workers,
 }
 
-/// One operation of a mix; on any file of the population unless it says which.
+/// Operation of a mix, on a random file of the population unless noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOp {
@@ -401,16 +401,16 @@ pub enum MixOp {
     Read,
     /// chmod(2).
     Chmod,
-    /// A new file: open(2) with `O_CREAT | O_EXCL`, its size written, close(2).
+    /// Creates a file: open(2) with `O_CREAT | O_EXCL`, write(2) of its size, close(2).
     Create,
-    /// unlink(2) of the oldest file; if there is none, `create` instead.
+    /// unlink(2) of the oldest file; `create` if the population is empty.
     Unlink,
     /// rename(2) of the oldest file to the next number.
     Rename,
 }
 
 impl MixOp {
-    /// All of them with their words.
+    /// All operations with their names.
     pub const ALL: [(Self, &'static str); 7] = [
         (Self::Stat, "stat"),
         (Self::Open, "open"),

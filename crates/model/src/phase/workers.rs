@@ -1,20 +1,19 @@
-//! Who does the work of a phase.
+//! Workers of a phase.
 
 use serde::{Deserialize, Serialize};
 
-/// Who does the work.
+/// Workers of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workers {
-    /// How many, at least 1.
+    /// Number of workers, at least 1.
     pub count: u32,
     /// Threads of one process, or processes.
     pub kind: WorkerKind,
-    /// The first worker to finish ends the counting for all: readers stop, creating writers go on
-    /// uncounted until their file is whole.
+    /// Behavior when the first worker finishes.
     pub stonewall: Stonewall,
-    /// Which CPU a worker may use.
+    /// CPU affinity.
     pub pin: Pin,
-    /// What the I/O scheduler is told; `None`: the default of the process.
+    /// I/O priority; `None`: the default of the process.
     pub io_priority: Option<IoPriority>,
 }
 
@@ -22,7 +21,7 @@ impl Workers {
     /// One thread.
     pub const ONE: Self = Self::threads(1);
 
-    /// So many threads, everything else off.
+    /// Threads without other options.
     pub const fn threads(count: u32) -> Self {
         Self {
             count,
@@ -34,47 +33,47 @@ impl Workers {
     }
 }
 
-/// What a worker is to the kernel.
+/// Kind of worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkerKind {
     /// A thread of this process.
     Thread,
-    /// A process of its own.
+    /// A separate process.
     Process,
 }
 
-/// What happens to the others when the first worker is done.
+/// Behavior of the other workers when the first one finishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stonewall {
-    /// Nothing; everyone finishes and everything counts.
+    /// All workers finish, and everything is measured.
     Off,
-    /// Everyone stops at once; the record in progress does not count.
+    /// All workers stop; the operation in progress is not measured.
     Stop,
-    /// Counting stops; the work goes on so that later phases find it done.
+    /// The measurement stops; workers finish their files for later phases.
     Finish,
 }
 
-/// Which CPU a worker may use.
+/// CPU affinity of workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pin {
-    /// Any that the process may use.
+    /// Any CPU of the process.
     #[default]
     Free,
-    /// One: worker w has the w-th of those that the process may use, round and round.
+    /// One CPU per worker, round-robin over the CPUs of the process.
     Each,
 }
 
-/// Class and level of ioprio_set(2); only some I/O schedulers look at it.
+/// Class and level of ioprio_set(2); only some I/O schedulers use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoPriority {
-    /// Before all others; needs CAP_SYS_ADMIN or CAP_SYS_NICE. 0 (first) to 7.
+    /// Real-time class, 0 (highest) to 7; requires CAP_SYS_ADMIN or CAP_SYS_NICE.
     RealTime(u8),
-    /// The usual class. 0 (first) to 7; 4 is the default.
+    /// Best-effort class, 0 (highest) to 7; the default is 4.
     BestEffort(u8),
-    /// Only when nobody else wants the device.
+    /// Idle class.
     Idle,
 }

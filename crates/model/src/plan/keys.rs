@@ -1,18 +1,17 @@
-//! Every key a plan may have: the parser, the reference page and the error messages read this
-//! table.
+//! Table of all plan keys, used by the parser, the reference page, and error messages.
 
-/// One key.
+/// A plan key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
-    /// The table it stands in; empty for the top.
+    /// Table of the key; empty for the top level.
     pub table: &'static str,
-    /// The key.
+    /// Key.
     pub key: &'static str,
-    /// What it takes, in words.
+    /// Accepted values.
     pub takes: &'static str,
-    /// What holds when it is absent.
+    /// Default.
     pub default: &'static str,
-    /// What it means, one sentence.
+    /// Meaning, for the reference page.
     pub doc: &'static str,
 }
 
@@ -26,79 +25,79 @@ const fn key(
     KeySpec { table, key, takes, default, doc }
 }
 
-/// The table.
+/// All plan keys, in the order of the reference page.
 #[rustfmt::skip]
 pub const KEYS: &[KeySpec] = &[
-    key("", "title", "text", "the plan's name", "What the plan asks, shown on top of the report."),
-    key("", "profile", "quick, standard or rigorous", "standard", "How sure to be: differences of 10, 5 or 2 % matter, and repeats go on until the intervals are narrow enough."),
-    key("", "repeats", "a whole number within 1..=1000", "as many as the profile needs", "A fixed number of repeats of every cell; fewer than 6 give no interval."),
-    key("", "twins", "none, one, or each", "none in profile quick and below 6 repeats, one in standard, each in rigorous", "Which cells are measured twice as if they were two, so that the run shows what chance alone does: none, one of the run, or one of each workload."),
-    key("", "budget", "a time such as \"2h\"", "as long as it takes", "How long all trials may take together; cells still open then are closed with what they have."),
-    key("", "invalid", "repeat or keep", "keep in profile quick and below 6 repeats, else repeat", "What becomes of a trial that the machine spoiled, as by throttling: it is made again, three times for a cell and beyond that for one trial in five; or it counts, with its warnings."),
-    key("", "seed", "a whole number", "drawn at the start and stored", "The seed of the order of trials and of the data written."),
-    key("", "fsck", "true or false", "true", "Check each filesystem read-only after its trial, timed."),
-    key("", "isolation", "remount, reattach, or reboot", "remount", "What separates one trial from the next beyond the filesystem that each is given anew: nothing more, image files detached and attached again, or the machine booted again."),
-    key("", "guest", "auto, kvm, counted, uml, or tcg", "this machine", "Measure in a throw-away machine that boots a kernel of its own, as any user; the images are its disks. One that is counted tells guest instructions instead of times."),
-    key("", "view", "a name of `fslab list views`", "the tables and charts of the suites", "The published study whose tables and charts the report shows first, in its order and with its numbers, from the numbers of this run."),
-    key("", "storage", "a table", "required", "What lies under the filesystems."),
-    key("", "axes", "a table", "required", "What is varied: every combination is one cell."),
-    key("", "scales", "a table of tables", "none", "Scales with names: what `--scale NAME` sets, each key as `--set` has it."),
-    key("storage", "image", "a size", "", "Make an image file of this size and use it through a loop device."),
-    key("storage", "images", "a whole number within 1..=16", "1", "How many such images; more than one for filesystems that span devices."),
-    key("storage", "image_directory", "a path", "/var/tmp", "The directory of the image files."),
-    key("storage", "image_file", "a path", "a file that is removed afterwards", "Use the image file of this name and keep it."),
-    key("storage", "allocation", "full or sparse", "full", "Whether an image's space is reserved before each mkfs."),
-    key("storage", "device", "a path", "", "Use this block device; everything on it is lost."),
-    key("storage", "devices", "a list of paths", "", "Use these block devices together; everything on them is lost."),
-    key("storage", "directory", "a path", "", "Measure whatever is mounted at this directory; nothing is formatted, root is not needed."),
-    key("storage", "memory", "a size", "all there is", "Limit of the workload's memory, page cache included."),
-    key("storage", "guest_device", "null_blk or brd", "null_blk", "What holds the image in the memory of a counted guest: null_blk counts requests and flushes, brd, the RAM disk, does not."),
-    key("storage", "guest_latency", "a time such as \"100us\"", "none", "What each request takes on the null_blk of a counted guest, which then tells virtual times instead of instructions."),
-    key("storage", "elsewhere", "a path", "a directory in memory", "A directory on another filesystem, for tasks that copy from and to it."),
-    key("axes", "filesystem", "names, or tables with name, base, mkfs, mount, devices, layers, setup, becomes", "required unless storage.directory is given", "The filesystems."),
-    key("axes", "workload", "names of `fslab list workloads`, or tables with recipe or suite and parameters", "required", "The workloads; a list of values of a parameter is swept."),
-    key("axes", "scheduler", "a list of names", "left as it is", "The I/O schedulers of the device."),
-    key("axes", "full", "a list of whole numbers within 0..=95", "as mkfs left it", "How much of the usable space is filled with files before the workload starts, in percent; mount, umount, and fsck are then timed on the filled filesystem."),
-    key("axes", "read_ahead", "a list of sizes", "left as it is", "How far the kernel reads ahead of sequential readers, on every device of the stack (read_ahead_kb)."),
-    key("axes", "queue_depth", "a list of whole numbers", "left as it is", "Requests that a queue of a device holds, on every device of the stack (nr_requests)."),
-    key("axes", "write_cache", "write back, write through", "left as it is", "What the kernel takes the device's cache for: `write back` is flushed by fsync, `write through` is not (queue/write_cache). The device itself is left as it is, and so are disks below that others use."),
-    key("axes", "cpu_speed", "a list of shares such as \"50%\"", "left as it is", "Speed of all processors: their highest and lowest frequency are set to this share of the highest there is; where the machine has no frequency to set, this process and its programs get this share of the time of as many processors as there are workers instead, which is told with every number."),
-    key("axes", "cpu_governor", "a list of names", "left as it is", "The governor of the processors' frequency (scaling_governor)."),
-    key("axes", "cpus", "a list of whole numbers", "left as it is", "Processors that are online; the others are taken offline, highest numbers first."),
-    key("axes", "dirty", "a list of shares or sizes", "left as it is", "Dirty memory at which writers have to write back themselves (vm.dirty_ratio, vm.dirty_bytes)."),
-    key("axes", "dirty_background", "a list of shares or sizes", "left as it is", "Dirty memory at which the kernel begins to write back (vm.dirty_background_ratio, vm.dirty_background_bytes)."),
-    key("axes", "huge_pages", "always, madvise, never", "left as it is", "Transparent huge pages (transparent_hugepage/enabled)."),
-    key("axes", "kernel", "a list of kernels", "the newest there is", "The kernel that a guest boots: the version of an installed one or its beginning, the file of a distribution's package, or an image (vmlinuz, vmlinux, a program of user-mode Linux), with `:FOLDER` behind it where its modules are elsewhere."),
-    key("filesystem", "name", "text", "required", "The name shown in the report."),
-    key("filesystem", "base", "a name of `fslab list filesystems`", "the name itself", "The catalogue entry it is made from."),
-    key("filesystem", "mkfs", "a list of arguments", "none", "Further arguments for mkfs."),
-    key("filesystem", "mount", "text", "the kernel's defaults", "Mount options, separated by commas."),
-    key("filesystem", "devices", "a whole number within 1..=16", "all where it can span devices", "How many of the storage's devices it lies on, the first ones."),
-    key("filesystem", "layers", "a list of tables", "none", "What stands between the devices and the filesystem, the lowest first: { md = \"raid0\", chunk = \"512KiB\" }, { crypt = \"aes-xts-plain64\", key_bits = 512 }, { thin = \"64KiB\" }, { cache = \"writeback\", block = \"256KiB\" }, { delay = \"20ms\" }, { flakey = \"error\" }, { dust = \"16-63\", block = \"1MiB\" }, { log_writes = true }."),
-    key("layer", "md", "raid0, raid1, raid4, raid5, raid6, raid10, or linear", "", "An array of the md driver over all devices."),
-    key("layer", "chunk", "a size", "that of mdadm", "The chunk of the array."),
-    key("layer", "crypt", "a cipher such as aes-xts-plain64", "", "Each device encrypted by the device mapper, with a key that is drawn anew and kept nowhere."),
-    key("layer", "key_bits", "a whole number within 128..=512", "256, and 512 for xts", "Bits of the key."),
-    key("layer", "thin", "a size", "", "A volume of a thin pool of such blocks."),
-    key("layer", "cache", "writeback, writethrough, or passthrough", "", "The last device cached by the one before it."),
-    key("layer", "block", "a size", "256KiB, and 4KiB for dust", "The block of the cache, or of the bad blocks."),
-    key("layer", "delay", "a duration in whole milliseconds, at most 60s", "", "Each device answers so much later, from before mkfs on."),
-    key("layer", "write", "a duration in whole milliseconds, at most 60s", "that of `delay`", "What writes and flushes wait instead."),
-    key("layer", "flakey", "error, drop_writes, or error_writes", "", "Each device fails in turns from the first measured phase until the filesystem is unmounted: all requests, writes that it says it has done, or writes."),
-    key("layer", "up", "a duration in whole seconds, at most 1h", "0s", "How long a flakey device is sound before it fails, and between failing and failing again."),
-    key("layer", "down", "a duration in whole seconds, at most 1h", "1s", "How long a flakey device fails; with `up` of 0s it does so all the time."),
-    key("layer", "dust", "block numbers such as \"7, 16-63\", 1024 at most", "", "Blocks of each device that cannot be read, from the first measured phase until the filesystem is unmounted; one that is written is sound again."),
-    key("layer", "log_writes", "true", "", "All that is written to the first device is logged on the second."),
-    key("filesystem", "setup", "a list of tables with one step each", "none", "What is done to it after mkfs and before the first mount that is timed, in order; it is mounted or unmounted as each step needs."),
-    key("filesystem", "becomes", "a name of `fslab list filesystems`", "what it was made as", "The catalogue entry that it is after the last program of `setup` that is run unmounted; until then it is mounted without the options of `mount`."),
-    key("setup", "populate", "the name of a directory", "", "Write a tree with the shape of a kernel's source into this directory in its root."),
-    key("setup", "files", "a whole number within 1..=100000000", "required with populate", "How many files that tree has; shrinks with the scale."),
-    key("setup", "remove", "the name of a directory", "", "Remove this directory in its root, with all that is in it."),
-    key("setup", "unmounted", "a list of program and arguments", "", "Run this program, no shell, while the filesystem is not mounted; {device} stands for its first device."),
-    key("setup", "mounted", "a list of program and arguments", "", "Run this program, no shell, while it is mounted; {mount} stands for where, {device} as above."),
+    key("", "title", "string", "the plan's name", "Title of the report."),
+    key("", "profile", "quick, standard, or rigorous", "standard", "Precision target: an equivalence margin of 10, 5, or 2 %. Cells are repeated until their confidence intervals are narrow enough for it."),
+    key("", "repetitions", "integer, 1 to 1000", "adaptive, set by the profile", "Fixed number of repetitions per cell. Fewer than 6 give no confidence interval."),
+    key("", "aa_control", "none, one, or per-workload", "none for profile quick and below 6 repetitions, one for standard, per-workload for rigorous", "Cells measured twice as A/A control: none, one per run, or one per workload."),
+    key("", "time_limit", "duration such as \"2h\"", "unlimited", "Maximum total duration of all trials. Cells still open then are closed with the data they have."),
+    key("", "invalid_trials", "rerun or keep", "keep for profile quick and below 6 repetitions, otherwise rerun", "Handling of invalid trials (for example, CPU throttling). `rerun` repeats them: at most three times per cell, then one trial in five. `keep` counts them, with their warnings."),
+    key("", "seed", "integer", "random, stored in the run file", "Seed of the trial order and of the written data."),
+    key("", "fsck", "boolean", "true", "Check each filesystem after its trial (read-only, timed)."),
+    key("", "isolation", "remount, reattach, or reboot", "remount", "Isolation between trials besides the new filesystem: nothing further, images detached and reattached, or a reboot."),
+    key("", "guest", "auto, kvm, icount, uml, or tcg", "this machine", "Measure in a temporary virtual machine; no root required, disks are image files. `icount` reports guest instructions instead of times."),
+    key("", "study", "a name of `fslab list studies`", "the tables and charts of the suites", "Published study whose tables and charts come first in the report."),
+    key("", "storage", "table", "required", "Storage under the filesystems."),
+    key("", "axes", "table", "required", "Varied factors. Each combination of their levels is one cell."),
+    key("", "scales", "table of tables", "none", "Named sets of overrides for `--scale NAME`."),
+    key("storage", "image_size", "size such as \"4GiB\"", "", "Size of each image file, used through a loop device."),
+    key("storage", "image_count", "integer, 1 to 16", "1", "Number of images. Filesystems that span devices can use more than one."),
+    key("storage", "image_directory", "path", "/var/tmp", "Directory of the image files."),
+    key("storage", "image_file", "path", "a file that is removed afterwards", "Image file to use and keep."),
+    key("storage", "image_allocation", "preallocated or sparse", "preallocated", "Allocate image space before each mkfs, or on write."),
+    key("storage", "device", "path", "", "Block device to use; all data on it is lost."),
+    key("storage", "devices", "list of paths", "", "Block devices to use; all data on them is lost."),
+    key("storage", "directory", "path", "", "Measure the filesystem mounted here; nothing is formatted, no root required."),
+    key("storage", "memory_limit", "size such as \"4GiB\"", "unlimited", "Memory limit of the workload, including page cache (cgroup)."),
+    key("storage", "guest_device", "null_blk or brd", "null_blk", "RAM-backed disk of an icount guest; null_blk counts requests and flushes, brd does not."),
+    key("storage", "guest_device_latency", "duration such as \"100us\"", "none", "Simulated latency per null_blk request; results are then virtual times."),
+    key("storage", "external_directory", "path", "a directory in memory", "Directory on another filesystem, source and target of copy tasks."),
+    key("axes", "filesystem", "list of names, or of tables with name, type, mkfs_options, mount_options, device_count, layers, setup, converted_to", "required unless storage.directory is set", "Filesystems."),
+    key("axes", "workload", "list of names of `fslab list workloads`, or of tables with preset or suite and parameters", "required", "Workloads. A list of values of a parameter is swept."),
+    key("axes", "scheduler", "list of names", "unchanged", "I/O schedulers of the device."),
+    key("axes", "fill_percent", "list of integers, 0 to 95", "empty", "Percentage of available space filled before the workload; mount, umount, and fsck are then timed on the filled filesystem."),
+    key("axes", "read_ahead", "list of sizes", "unchanged", "Read-ahead (`read_ahead_kb`) of all devices of the stack."),
+    key("axes", "nr_requests", "list of integers, 4 to 65536", "unchanged", "Request-queue size (`queue/nr_requests`) of all devices of the stack."),
+    key("axes", "write_cache", "list of write back, write through", "unchanged", "Cache mode the kernel assumes (`queue/write_cache`): fsync flushes `write back` devices only. The device's own cache is unchanged, and so are disks of the stack that others use."),
+    key("axes", "cpu_speed", "list of percentages such as \"50%\"", "unchanged", "CPU frequency in percent of the maximum; without cpufreq emulated by a CPU quota (`setting-emulated`)."),
+    key("axes", "cpu_governor", "list of names", "unchanged", "Frequency governor (`scaling_governor`)."),
+    key("axes", "online_cpus", "list of integers, 1 to 8192", "unchanged", "Number of online CPUs; highest numbers go offline first."),
+    key("axes", "dirty_threshold", "list of percentages or sizes", "unchanged", "Dirty memory at which writers must write back (`vm.dirty_ratio`, `vm.dirty_bytes`)."),
+    key("axes", "dirty_background_threshold", "list of percentages or sizes", "unchanged", "Dirty memory at which background writeback starts (`vm.dirty_background_ratio`, `vm.dirty_background_bytes`)."),
+    key("axes", "transparent_hugepage", "list of always, madvise, never", "unchanged", "Transparent huge pages (`transparent_hugepage/enabled`)."),
+    key("axes", "kernel", "list of kernels", "newest installed", "Kernel of the guest: version (or prefix) of an installed kernel, a package, or an image; append `:DIRECTORY` for its modules."),
+    key("filesystem", "name", "string", "required", "Name shown in the report."),
+    key("filesystem", "type", "a name of `fslab list filesystems`", "the name", "Filesystem type."),
+    key("filesystem", "mkfs_options", "list of arguments", "none", "Additional mkfs arguments."),
+    key("filesystem", "mount_options", "string", "the kernel's defaults", "Mount options, comma-separated."),
+    key("filesystem", "device_count", "integer, 1 to 16", "all if the filesystem can span devices, otherwise 1", "Number of storage devices used, starting with the first."),
+    key("filesystem", "layers", "list of tables", "none", "Stacked block devices between storage and filesystem, lowest first: { md = \"raid0\", chunk = \"512KiB\" }, { crypt = \"aes-xts-plain64\", key_size = 512 }, { thin = \"64KiB\" }, { cache = \"writeback\", block_size = \"256KiB\" }, { delay = \"20ms\" }, { flakey = \"error\" }, { dust = \"16-63\", block_size = \"1MiB\" }, { log_writes = true }."),
+    key("layer", "md", "raid0, raid1, raid4, raid5, raid6, raid10, or linear", "", "md array over all devices."),
+    key("layer", "chunk", "size such as \"512KiB\"", "default of mdadm(8)", "Chunk size of the md array."),
+    key("layer", "crypt", "cipher such as aes-xts-plain64", "", "dm-crypt on each device, with a random key that is not stored."),
+    key("layer", "key_size", "integer, 128 to 512", "512 for xts, otherwise 256", "Key size in bits."),
+    key("layer", "thin", "size such as \"64KiB\"", "", "dm-thin volume with this block size."),
+    key("layer", "cache", "writeback, writethrough, or passthrough", "", "dm-cache: the last device cached by the one before it."),
+    key("layer", "block_size", "size such as \"256KiB\"", "256KiB for cache, 4KiB for dust", "Block size of the cache or of bad blocks."),
+    key("layer", "delay", "duration in whole milliseconds, at most 60s", "", "dm-delay on each device, active from mkfs on."),
+    key("layer", "write_delay", "duration in whole milliseconds, at most 60s", "the value of `delay`", "Delay of writes and flushes."),
+    key("layer", "flakey", "error, drop_writes, or error_writes", "", "dm-flakey on each device, active from the first measured phase until unmount: all requests fail, writes are dropped, or writes fail."),
+    key("layer", "up", "duration in whole seconds, at most 1h", "0s", "Time a dm-flakey device works before it fails, and between failures."),
+    key("layer", "down", "duration in whole seconds, at most 1h", "1s", "Time a dm-flakey device fails; with `up` of 0s it fails permanently."),
+    key("layer", "dust", "block numbers such as \"7, 16-63\", at most 1024", "", "dm-dust: blocks of each device that are unreadable until rewritten, from the first measured phase until unmount."),
+    key("layer", "log_writes", "true", "", "dm-log-writes: writes to the first device are logged on the second."),
+    key("filesystem", "setup", "list of tables with one step each", "none", "Steps after mkfs and before the first timed mount, in order; the filesystem is mounted or unmounted as each step requires."),
+    key("filesystem", "converted_to", "a name of `fslab list filesystems`", "the type", "Type after the last `run_unmounted` step (for example, btrfs-convert). Before that step, `mount_options` are not used."),
+    key("setup", "populate", "directory name", "", "Generate a tree with the shape of the kernel source in this directory of the root."),
+    key("setup", "populate_files", "integer, 1 to 100000000", "required with populate", "Files in the generated tree; multiplied by the scale."),
+    key("setup", "remove", "directory name", "", "Remove this directory of the root with its contents."),
+    key("setup", "run_unmounted", "list of program and arguments", "", "Command (argument list, no shell) to run while unmounted; {device} is replaced by its first device."),
+    key("setup", "run_mounted", "list of program and arguments", "", "Command (argument list, no shell) to run while mounted; {mount} is replaced by its mount point, {device} by its first device."),
 ];
 
-/// The keys of one table.
-pub(super) fn of(table: &'static str) -> impl Iterator<Item = &'static str> + Clone {
+/// Keys of a table.
+pub(super) fn of_table(table: &'static str) -> impl Iterator<Item = &'static str> + Clone {
     KEYS.iter().filter(move |spec| spec.table == table).map(|spec| spec.key)
 }

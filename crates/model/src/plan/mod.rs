@@ -1,176 +1,173 @@
-//! A plan: what to measure, on what, and how sure to be.
+//! Plans: workloads, filesystems, storage, and precision of a run.
 //!
-//! A plan enters as TOML text ([`Plan::parse`]) and leaves as values. Reading is total: every key
-//! and value is checked against [`KEYS`], the tables of the suites and the names of the
-//! filesystems, and the first thing that is wrong comes back as a [`PlanError`] that knows its
-//! place in the text. Nothing about the host is decided here.
+//! [`Plan::parse`] converts TOML text to values. It checks all keys and values against [`KEYS`],
+//! the tables of the suites, and the names of the filesystems, and returns the first error as a
+//! [`PlanError`] with its position. Parsing does not depend on the host.
 
+mod invalid_trials;
 mod keys;
 mod parse;
 mod profile;
 mod settings;
-mod spoiled;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+pub use invalid_trials::InvalidTrials;
 pub use keys::{KEYS, KeySpec};
 pub use profile::Profile;
-pub use spoiled::Spoiled;
 
 use crate::{
-    cell::{FilesystemLevel, Fullness, Isolation, Twins},
+    cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     clock::Clock,
-    factor::Factor,
     guest::{GuestDisk, GuestKind},
+    setting::SystemSetting,
     storage::Storage,
     study::Study,
     units::Nanos,
-    workload::{Point, Recipe, SuiteSpec, Value},
+    workload::{Preset, SuiteSpec, Value, WorkloadParameters},
 };
 
-/// What the words of a plan may refer to.
+/// Names that a plan may use: suites, presets, and filesystems.
 #[derive(Clone, Copy, Debug)]
-pub struct Vocabulary<'a> {
-    /// The suites.
+pub struct KnownNames<'a> {
+    /// Suites.
     pub suites: &'a [&'static SuiteSpec],
-    /// The workloads with names of their own; their suites are among those above.
-    pub recipes: &'a [Recipe],
-    /// The names of the filesystems of the catalogue.
+    /// Presets of these suites.
+    pub presets: &'a [Preset],
+    /// Names of the filesystem types of the catalog.
     pub filesystems: &'a [&'a str],
 }
 
-/// A plan as it was written, checked.
+/// Parsed and checked plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it asks, in words.
+    /// Title of the report.
     pub title: String,
-    /// How sure it wants to be.
+    /// Precision profile.
     pub profile: Profile,
-    /// A fixed number of repeats of each cell instead of the profile's adaptive rule.
-    pub repeats: Option<u32>,
-    /// Which cells are measured twice; `None`: as [`Plan::twins`] has it.
-    pub twins: Option<Twins>,
-    /// How long the trials of the run may take together; cells that are still open then are closed
-    /// as they are. `None`: as long as it takes.
-    pub budget: Option<Nanos>,
-    /// What becomes of trials that the machine spoiled; `None`: as [`Plan::spoiled`] has it.
-    pub spoiled: Option<Spoiled>,
-    /// The seed of order and data, if the plan fixes it.
+    /// Fixed number of repetitions per cell; `None` for the adaptive rule of the profile.
+    pub repetitions: Option<u32>,
+    /// Cells measured twice as A/A control; `None` for the default of [`Plan::aa_control`].
+    pub aa_control: Option<AaControl>,
+    /// Time limit for all trials of the run. Cells that are still open when it expires are closed
+    /// with the data they have. `None` for unlimited.
+    pub time_limit: Option<Nanos>,
+    /// Handling of invalid trials; `None` for the default of [`Plan::invalid_trials`].
+    pub invalid_trials: Option<InvalidTrials>,
+    /// Seed of the trial order and of the written data; `None` for a random seed.
     pub seed: Option<u64>,
-    /// Check each filesystem, read-only, after its trial.
+    /// Check each filesystem after its trial.
     pub fsck: bool,
-    /// What separates one trial from the next.
+    /// Isolation between trials.
     pub isolation: Isolation,
-    /// The throw-away machine that it is measured in; `None` for this machine itself.
+    /// Guest of the trials; `None` for this machine.
     pub guest: Option<GuestKind>,
-    /// Its disk, if it counts instructions.
+    /// Disk of an icount guest.
     pub guest_disk: GuestDisk,
-    /// What lies under the filesystems.
+    /// Storage under the filesystems.
     pub storage: Storage,
-    /// The published study whose tables and charts the report puts first.
-    pub view: Option<Study>,
-    /// The filesystem axis, at least one level.
+    /// Published study whose tables and charts come first in the report.
+    pub study: Option<Study>,
+    /// Filesystem axis, at least one level.
     pub filesystems: Vec<FilesystemLevel>,
-    /// The workload axis, at least one entry.
+    /// Workload axis, at least one entry.
     pub workloads: Vec<WorkloadEntry>,
-    /// The I/O scheduler axis; empty when the plan leaves the scheduler alone.
+    /// I/O scheduler axis; empty if the scheduler is unchanged.
     pub schedulers: Vec<String>,
-    /// The axis of how full the filesystem is beforehand; empty when it is as mkfs left it.
-    pub fullness: Vec<Fullness>,
-    /// The axes of settings of the machine, in the order written, each with its values.
-    pub factors: Vec<(Factor, Vec<Value>)>,
-    /// Scales with names of their own.
+    /// Fill level axis; empty if filesystems are not filled.
+    pub fill_levels: Vec<FillLevel>,
+    /// Axes of system settings with their values, in text order.
+    pub system_settings: Vec<(SystemSetting, Vec<Value>)>,
+    /// Named scales.
     pub scales: Vec<NamedScale>,
 }
 
-/// A scale with a name: what of the plan it sets to something else, as [`Plan::set`] takes it.
+/// Named set of overrides for [`Plan::set`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedScale {
-    /// Its name, as `--scale` takes it; not a number.
+    /// Name for `--scale`; not a number.
     pub name: String,
-    /// Keys and values, in the order written; `scale` among them is the scale of sizes.
+    /// Keys and values, in text order; the key `scale` is the scale of sizes.
     pub settings: Vec<(String, String)>,
-    /// Where it stands in the text.
+    /// Position in the text.
     pub span: Range<usize>,
 }
 
-/// One entry of the workload axis: a suite or a recipe and, for the parameters the plan names, the
-/// values to sweep.
+/// Entry of the workload axis: a suite or a preset, and the parameter values of the plan.
 #[derive(Clone, Debug)]
 pub struct WorkloadEntry {
-    /// The suite.
+    /// Suite.
     pub suite: &'static SuiteSpec,
-    /// The recipe it is, if it was named by one.
-    pub recipe: Option<String>,
-    /// What holds for the parameters that the plan does not name, not scaled: the recipe's point or
-    /// the suite's defaults.
-    pub base: Point,
-    /// Parameter name to its values, in the order written; one value is no sweep.
+    /// Name of the preset, if any.
+    pub preset: Option<String>,
+    /// Unscaled values of parameters missing from the plan: those of the preset or the defaults of
+    /// the suite.
+    pub base: WorkloadParameters,
+    /// Parameter values of the plan, in text order; a single value is not a sweep.
     pub values: Vec<(String, Vec<Value>)>,
-    /// Its own I/O schedulers instead of the plan's; `None` where it has none of its own.
+    /// I/O schedulers of this workload; `None` for those of the plan.
     pub schedulers: Option<Vec<String>>,
-    /// Its own settings of the machine, each instead of the plan's.
-    pub factors: Vec<(Factor, Vec<Value>)>,
-    /// Where it stands in the text.
+    /// System settings of this workload; they replace those of the plan.
+    pub system_settings: Vec<(SystemSetting, Vec<Value>)>,
+    /// Position in the text.
     pub span: Range<usize>,
 }
 
-/// What is wrong with a plan, and where.
+/// Error in a plan, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PlanError {
-    /// What is wrong.
+    /// Message.
     pub message: String,
-    /// The bytes of the plan text it is about; empty at 0 when it is about the whole.
+    /// Byte range in the plan text; empty at 0 for the whole plan.
     pub span: Range<usize>,
-    /// What to do about it.
-    pub cure: Option<String>,
+    /// Hint.
+    pub hint: Option<String>,
 }
 
 impl Plan {
-    /// Which cells are measured twice: as the plan says, else none where a first look is enough or
-    /// too few repeats are made to compare, one for the standard profile, and one of each workload
-    /// where differences of 2 % are to be told.
-    pub fn twins(&self) -> Twins {
-        self.twins.unwrap_or(match self.profile {
-            Profile::Quick => Twins::None,
-            Profile::Standard | Profile::Rigorous if self.few() => Twins::None,
-            Profile::Standard => Twins::One,
-            Profile::Rigorous => Twins::Each,
+    /// A/A control of the plan. The default is none for profile quick or if there are too few
+    /// repetitions for comparisons, one for standard, and one per workload for rigorous.
+    pub fn aa_control(&self) -> AaControl {
+        self.aa_control.unwrap_or(match self.profile {
+            Profile::Quick => AaControl::None,
+            Profile::Standard | Profile::Rigorous if self.has_few_repetitions() => AaControl::None,
+            Profile::Standard => AaControl::One,
+            Profile::Rigorous => AaControl::PerWorkload,
         })
     }
 
-    /// What becomes of trials that the machine spoiled: as the plan says, else they are kept where
-    /// a first look is enough or too few repeats are made to compare, and made again elsewhere.
-    pub fn spoiled(&self) -> Spoiled {
-        self.spoiled.unwrap_or(match self.profile {
-            Profile::Quick => Spoiled::Keep,
-            Profile::Standard | Profile::Rigorous if self.few() => Spoiled::Keep,
-            Profile::Standard | Profile::Rigorous => Spoiled::Repeat,
+    /// Handling of invalid trials. The default is to keep them for profile quick or if there are
+    /// too few repetitions for comparisons, and to rerun them otherwise.
+    pub fn invalid_trials(&self) -> InvalidTrials {
+        self.invalid_trials.unwrap_or(match self.profile {
+            Profile::Quick => InvalidTrials::Keep,
+            Profile::Standard | Profile::Rigorous if self.has_few_repetitions() => {
+                InvalidTrials::Keep
+            }
+            Profile::Standard | Profile::Rigorous => InvalidTrials::Rerun,
         })
     }
 
-    /// What the clock counts by which it is measured.
+    /// Clock of the trials.
     pub fn clock(&self) -> Clock {
         match self.guest {
-            Some(GuestKind::Counted) if self.guest_disk.latency() == Nanos(0) => {
-                Clock::Instructions
-            }
-            Some(GuestKind::Counted) => Clock::Virtual,
+            Some(GuestKind::Icount) if self.guest_disk.latency() == Nanos(0) => Clock::Instructions,
+            Some(GuestKind::Icount) => Clock::Virtual,
             Some(GuestKind::Auto | GuestKind::Kvm | GuestKind::Uml | GuestKind::Tcg) | None => {
                 Clock::Wall
             }
         }
     }
 
-    /// Whether fewer repeats are made than an interval needs.
-    fn few(&self) -> bool {
-        self.repeats.is_some_and(|repeats| repeats < 6)
+    /// True if there are too few repetitions for a confidence interval.
+    fn has_few_repetitions(&self) -> bool {
+        self.repetitions.is_some_and(|repetitions| repetitions < 6)
     }
 
-    /// The scale of that name.
+    /// Scale of this name.
     pub fn named_scale(&self, name: &str) -> Option<&NamedScale> {
         self.scales.iter().find(|scale| scale.name == name)
     }
@@ -178,14 +175,14 @@ impl Plan {
 
 impl PlanError {
     pub(crate) fn new(message: impl Into<String>, span: Range<usize>) -> Self {
-        Self { message: message.into(), span, cure: None }
+        Self { message: message.into(), span, hint: None }
     }
 
-    pub(crate) fn cure(self, cure: impl Into<String>) -> Self {
-        Self { cure: Some(cure.into()), ..self }
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Line and column (both from 1, the column in characters) of the place in `text`.
+    /// Line and column of the error in `text`, both starting at 1; columns count characters.
     pub fn position(&self, text: &str) -> (usize, usize) {
         let before = &text[..self.span.start.min(text.len())];
         let line = before.matches('\n').count() + 1;

@@ -1,7 +1,7 @@
-//! From TOML text to a [`Plan`], with the place of every mistake.
+//! Parser of plans: TOML text to [`Plan`], with the position of each error.
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "a TOML value of whatever other kind is the same mistake"
+    reason = "a TOML value of any other type is the same error"
 )]
 
 pub(super) mod conditions;
@@ -17,27 +17,27 @@ use toml::{
 };
 
 pub(super) use self::filesystems::check_filesystem;
-use super::{Plan, PlanError, Profile, Vocabulary, WorkloadEntry, keys};
+use super::{KnownNames, Plan, PlanError, Profile, WorkloadEntry, keys};
 use crate::{
-    factor::Factor,
-    storage::{Allocation, Place, Storage},
+    setting::SystemSetting,
+    storage::{Allocation, Storage, StorageKind},
     suggest::nearest,
     units::{Bytes, Nanos},
-    workload::{Kind, Point, SuiteSpec, Value, ValueError},
+    workload::{Kind, SuiteSpec, Value, ValueError, WorkloadParameters},
 };
 
 type Item<'a> = &'a Spanned<DeValue<'a>>;
 type Result<T> = std::result::Result<T, PlanError>;
 
 impl Plan {
-    /// Reads and checks a plan.
+    /// Parses and checks a plan.
     ///
     /// # Errors
-    /// The first [`PlanError`] met, in the order of the text within each table.
-    pub fn parse(text: &str, vocabulary: Vocabulary<'_>) -> Result<Self> {
+    /// First [`PlanError`] in text order within each table.
+    pub fn parse(text: &str, vocabulary: KnownNames<'_>) -> Result<Self> {
         let document = DeTable::parse(text).map_err(|error| {
             PlanError::new(error.message().to_owned(), error.span().unwrap_or(0..0))
-                .cure("a plan is TOML: `key = \"value\"`, `[table]`, lists in brackets")
+                .hint("a plan is TOML: `key = \"value\"`, `[table]`, lists in brackets")
         })?;
         let top = Table::open("", document.get_ref(), 0..0)?;
         let profile = match top.get("profile") {
@@ -49,28 +49,31 @@ impl Plan {
         Ok(Self {
             title: top.get("title").map(string).transpose()?.unwrap_or_default(),
             profile,
-            repeats: top.get("repeats").map(repeats).transpose()?,
-            twins: top.get("twins").map(conditions::twins).transpose()?,
-            budget: top.get("budget").map(conditions::budget).transpose()?,
-            spoiled: top.get("invalid").map(conditions::spoiled).transpose()?,
+            repetitions: top.get("repetitions").map(repetitions).transpose()?,
+            aa_control: top.get("aa_control").map(conditions::aa_control).transpose()?,
+            time_limit: top.get("time_limit").map(conditions::time_limit).transpose()?,
+            invalid_trials: top
+                .get("invalid_trials")
+                .map(conditions::invalid_trials)
+                .transpose()?,
             seed: top.get("seed").map(|item| count(item, 0, u64::MAX)).transpose()?,
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             isolation: conditions::isolation(&top, &storage)?,
             guest: top.get("guest").map(conditions::guest).transpose()?,
             guest_disk: conditions::guest_disk(&top.table("storage")?)?,
-            view: top.get("view").map(conditions::view).transpose()?,
+            study: top.get("study").map(conditions::study).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             workloads: workloads(&axes, &storage, vocabulary)?,
             schedulers: conditions::schedulers(&axes, &storage)?,
-            fullness: conditions::fullness(&axes, &storage)?,
-            factors: conditions::factors(&axes, &storage)?,
+            fill_levels: conditions::fill_levels(&axes, &storage)?,
+            system_settings: conditions::system_settings(&axes, &storage)?,
             scales: scales::scales(&top)?,
             storage,
         })
     }
 }
 
-/// A TOML table whose keys have all been checked against [`keys::KEYS`].
+/// TOML table with keys checked against [`keys::KEYS`].
 struct Table<'a> {
     name: &'static str,
     table: &'a DeTable<'a>,
@@ -79,7 +82,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn open(name: &'static str, table: &'a DeTable<'a>, span: Range<usize>) -> Result<Self> {
-        let unknown = |key: &str| !keys::of(name).any(|known| known == key);
+        let unknown = |key: &str| !keys::of_table(name).any(|known| known == key);
         let first =
             table.keys().filter(|key| unknown(key.get_ref())).min_by_key(|k| k.span().start);
         match first {
@@ -89,14 +92,17 @@ impl<'a> Table<'a> {
     }
 
     fn get(&self, key: &'static str) -> Option<Item<'a>> {
-        debug_assert!(keys::of(self.name).any(|known| known == key), "{key} is in the key table");
+        debug_assert!(
+            keys::of_table(self.name).any(|known| known == key),
+            "{key} is in the key table"
+        );
         self.table.get(key)
     }
 
     fn table(&self, key: &'static str) -> Result<Table<'a>> {
         let item = self.get(key).ok_or_else(|| {
             PlanError::new(format!("the plan has no `[{key}]`"), self.span.clone())
-                .cure(format!("add a table `[{key}]`; it may have {}", list(keys::of(key))))
+                .hint(format!("add a table `[{key}]`; valid keys: {}", list(keys::of_table(key))))
         })?;
         match item.get_ref() {
             DeValue::Table(table) => Table::open(key, table, item.span()),
@@ -106,15 +112,15 @@ impl<'a> Table<'a> {
 }
 
 fn unknown_key(key: &str, span: Range<usize>, table: &'static str) -> PlanError {
-    let place = if table.is_empty() { "a plan".into() } else { format!("`{table}`") };
-    let error = PlanError::new(format!("{place} has no key `{key}`"), span);
-    let elsewhere = keys::KEYS.iter().find(|spec| spec.key == key);
-    match (nearest(key, keys::of(table)), elsewhere) {
-        (Some(near), _) => error.cure(format!("did you mean `{near}`?")),
+    let owner = if table.is_empty() { "the plan".into() } else { format!("`{table}`") };
+    let error = PlanError::new(format!("{owner} has no key `{key}`"), span);
+    let other_table = keys::KEYS.iter().find(|spec| spec.key == key);
+    match (nearest(key, keys::of_table(table)), other_table) {
+        (Some(near), _) => error.hint(format!("did you mean `{near}`?")),
         (None, Some(spec)) if !spec.table.is_empty() => {
-            error.cure(format!("`{key}` belongs into `[{}]`", spec.table))
+            error.hint(format!("`{key}` belongs to `[{}]`", spec.table))
         }
-        _ => error.cure(format!("it may have {}", list(keys::of(table)))),
+        _ => error.hint(format!("valid keys: {}", list(keys::of_table(table)))),
     }
 }
 
@@ -130,7 +136,7 @@ fn wrong(item: Item<'_>, expected: &str) -> PlanError {
 fn string(item: Item<'_>) -> Result<String> {
     match item.get_ref() {
         DeValue::String(text) => Ok(text.to_string()),
-        _ => Err(wrong(item, "text in quotes")),
+        _ => Err(wrong(item, "a string")),
     }
 }
 
@@ -139,18 +145,21 @@ fn flag(item: Item<'_>) -> Result<bool> {
 }
 
 fn count(item: Item<'_>, min: u64, max: u64) -> Result<u64> {
-    let integer = item.get_ref().as_integer().ok_or_else(|| wrong(item, "a whole number"))?;
+    let integer = item.get_ref().as_integer().ok_or_else(|| wrong(item, "an integer"))?;
     u64::from_str_radix(integer.as_str(), integer.radix())
         .ok()
         .filter(|number| (min..=max).contains(number))
         .ok_or_else(|| {
-            PlanError::new(format!("{} is not within {min}..={max}", integer.as_str()), item.span())
+            PlanError::new(
+                format!("{} is out of range; use an integer from {min} to {max}", integer.as_str()),
+                item.span(),
+            )
         })
 }
 
-fn repeats(item: Item<'_>) -> Result<u32> {
-    let repeats = count(item, 1, 1000)?;
-    Ok(u32::try_from(repeats).unwrap_or(1000))
+fn repetitions(item: Item<'_>) -> Result<u32> {
+    let repetitions = count(item, 1, 1000)?;
+    Ok(u32::try_from(repetitions).unwrap_or(1000))
 }
 
 fn size(item: Item<'_>) -> Result<Bytes> {
@@ -169,82 +178,83 @@ fn strings(item: Item<'_>) -> Result<Vec<String>> {
             Err(PlanError::new("the list is empty", item.span()))
         }
         DeValue::Array(items) => items.iter().map(string).collect(),
-        _ => Err(wrong(item, "a list of texts")),
+        _ => Err(wrong(item, "a list of strings")),
     }
 }
 
 pub(super) fn profile(name: &str, span: Range<usize>) -> Result<Profile> {
     Profile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
-        PlanError::new(format!("there is no profile `{name}`"), span)
-            .cure(format!("use {}", list(Profile::ALL.iter().map(|profile| profile.name()))))
+        PlanError::new(format!("unknown profile `{name}`"), span)
+            .hint(format!("use {}", list(Profile::ALL.iter().map(|profile| profile.name()))))
     })
 }
 
 fn storage(table: &Table<'_>) -> Result<Storage> {
-    let places = ["image", "image_file", "device", "devices", "directory"];
-    let mut given = places.into_iter().filter_map(|key| Some((key, table.get(key)?)));
+    let keys = ["image_size", "image_file", "device", "devices", "directory"];
+    let mut given = keys.into_iter().filter_map(|key| Some((key, table.get(key)?)));
     let none = || {
-        PlanError::new("`storage` names nothing to measure on", table.span.clone())
-            .cure("give one of image = \"4GiB\", device = \"/dev/…\", directory = \"/…\"")
+        PlanError::new("`storage` has no device, image, or directory", table.span.clone())
+            .hint("set one of image_size = \"4GiB\", device = \"/dev/…\", directory = \"/…\"")
     };
     let (key, item) = given.next().ok_or_else(none)?;
-    if let Some((other, item)) = given.find(|(other, _)| (key, *other) != ("image", "image_file")) {
+    if let Some((other, item)) =
+        given.find(|(other, _)| (key, *other) != ("image_size", "image_file"))
+    {
         let message = format!("`storage` has both `{key}` and `{other}`");
-        return Err(PlanError::new(message, item.span()).cure("keep one of them"));
+        return Err(PlanError::new(message, item.span()).hint("remove one of them"));
     }
-    let place = match key {
-        "image" | "image_file" => image(table)?,
-        "device" => Place::Devices { paths: vec![string(item)?] },
-        "devices" => Place::Devices { paths: strings(item)? },
-        _ => Place::Directory { path: string(item)? },
+    let kind = match key {
+        "image_size" | "image_file" => image(table)?,
+        "device" => StorageKind::Devices { paths: vec![string(item)?] },
+        "devices" => StorageKind::Devices { paths: strings(item)? },
+        _ => StorageKind::Directory { path: string(item)? },
     };
-    for key in ["images", "image_directory", "allocation"] {
-        if let (Some(item), false) = (table.get(key), matches!(place, Place::Image { .. })) {
-            let message = format!("`{key}` says something of images, and `storage` has no `image`");
-            return Err(PlanError::new(message, item.span()).cure("take one of them out"));
+    for key in ["image_count", "image_directory", "image_allocation"] {
+        if let (Some(item), false) = (table.get(key), matches!(kind, StorageKind::Image { .. })) {
+            let message = format!("`{key}` requires `image_size`");
+            return Err(
+                PlanError::new(message, item.span()).hint("remove `{key}`, or set `image_size`")
+            );
         }
     }
     Ok(Storage {
-        place,
-        memory: table.get("memory").map(size).transpose()?,
-        elsewhere: table.get("elsewhere").map(string).transpose()?,
+        kind,
+        memory_limit: table.get("memory_limit").map(size).transpose()?,
+        external_directory: table.get("external_directory").map(string).transpose()?,
     })
 }
 
-fn image(table: &Table<'_>) -> Result<Place> {
-    let Some(item) = table.get("image") else {
+fn image(table: &Table<'_>) -> Result<StorageKind> {
+    let Some(item) = table.get("image_size") else {
         let span = table.get("image_file").map_or(0..0, Spanned::span);
-        return Err(PlanError::new("`image_file` comes without a size", span)
-            .cure("add image = \"4GiB\" or another size"));
+        return Err(PlanError::new("`image_file` requires `image_size`", span)
+            .hint("add image_size = \"4GiB\" or another size"));
     };
     let size = size(item)?;
     if size < Bytes::mib(1) {
-        let message = format!("an image of {size} holds no filesystem; the least is 1MiB");
+        let message = format!("image_size is {size}; the minimum is 1MiB");
         return Err(PlanError::new(message, item.span()));
     }
-    let images = table.get("images").map(|item| count(item, 1, 16)).transpose()?.unwrap_or(1);
+    let images = table.get("image_count").map(|item| count(item, 1, 16)).transpose()?.unwrap_or(1);
     let file = table.get("image_file").map(string).transpose()?;
     if let (true, Some(item)) = (images > 1, table.get("image_file")) {
-        return Err(PlanError::new(
-            "`image_file` names one file, `images` asks for more",
-            item.span(),
-        )
-        .cure("leave `image_file` out, or `images`"));
+        return Err(PlanError::new("`image_file` requires `image_count` = 1", item.span())
+            .hint("remove `image_file` or `image_count`"));
     }
-    let allocation = match table.get("allocation") {
+    let allocation = match table.get("image_allocation") {
         None => Allocation::default(),
         Some(item) => {
             let name = string(item)?;
-            [Allocation::Full, Allocation::Sparse]
+            [Allocation::Preallocated, Allocation::Sparse]
                 .into_iter()
                 .find(|allocation| allocation.name() == name)
                 .ok_or_else(|| {
-                    PlanError::new(format!("`{name}` is no allocation"), item.span())
-                        .cure("use full or sparse")
+                    PlanError::new(format!("unknown image_allocation `{name}`"), item.span())
+                        .hint("use preallocated or sparse")
                 })?
         }
     };
-    Ok(Place::Image {
+    Ok(StorageKind::Image {
         size,
         count: u32::try_from(images).unwrap_or(1),
         directory: table.get("image_directory").map(string).transpose()?,
@@ -263,11 +273,12 @@ fn array<'a>(item: Item<'a>) -> Result<&'a [Spanned<DeValue<'a>>]> {
 fn workloads(
     axes: &Table<'_>,
     storage: &Storage,
-    vocabulary: Vocabulary<'_>,
+    vocabulary: KnownNames<'_>,
 ) -> Result<Vec<WorkloadEntry>> {
     let Some(item) = axes.get("workload") else {
-        return Err(PlanError::new("`axes` has no `workload`", axes.span.clone())
-            .cure("add workload = [{ suite = \"iozone\", file = \"1GiB\", record = \"64KiB\" }]"));
+        return Err(PlanError::new("`axes` has no `workload`", axes.span.clone()).hint(
+            "add workload = [{ suite = \"iozone\", file_size = \"1GiB\", block_size = \"64KiB\" }]",
+        ));
     };
     let items = array(item)?;
     if items.is_empty() {
@@ -275,51 +286,52 @@ fn workloads(
     }
     let entries: Vec<_> =
         items.iter().map(|item| workload(item, vocabulary)).collect::<Result<_>>()?;
-    conditions::own(&entries, storage)?;
+    conditions::check_own_conditions(&entries, storage)?;
     Ok(entries)
 }
 
-/// A workload as text is a recipe; as a table it has a recipe or a suite, and parameters.
-fn workload(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<WorkloadEntry> {
+/// Parses a workload: a preset name, or a table with a preset or a suite and parameters.
+fn workload(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<WorkloadEntry> {
     let table = match item.get_ref() {
         DeValue::Table(table) => table,
         DeValue::String(name) => {
-            let (recipe, base) = recipe(name, item.span(), vocabulary)?;
+            let (preset, base) = preset(name, item.span(), vocabulary)?;
             let suite = suite(&base.suite, item.span(), vocabulary)?;
             return Ok(WorkloadEntry {
                 suite,
-                recipe,
+                preset,
                 base,
                 values: Vec::new(),
                 schedulers: None,
-                factors: Vec::new(),
+                system_settings: Vec::new(),
                 span: item.span(),
             });
         }
-        _ => return Err(wrong(item, "a name, or a table with a recipe or a suite")),
+        _ => return Err(wrong(item, "a name, or a table with a preset or a suite")),
     };
-    let (suite, recipe, base) = match (table.get("suite"), table.get("recipe")) {
+    let (suite, preset, base) = match (table.get("suite"), table.get("preset")) {
         (Some(name), None) => {
             let suite = suite(&string(name)?, name.span(), vocabulary)?;
             (suite, None, suite.defaults())
         }
         (None, Some(name)) => {
-            let (recipe, base) = recipe(&string(name)?, name.span(), vocabulary)?;
-            (suite(&base.suite, name.span(), vocabulary)?, recipe, base)
+            let (preset, base) = preset(&string(name)?, name.span(), vocabulary)?;
+            (suite(&base.suite, name.span(), vocabulary)?, preset, base)
         }
         (Some(_), Some(both)) => {
-            let message = "this workload has both `suite` and `recipe`";
+            let message = "this workload has both `suite` and `preset`";
             return Err(PlanError::new(message, both.span())
-                .cure("keep one of them: a recipe names its suite itself"));
+                .hint("remove `suite`: a preset includes its suite"));
         }
         (None, None) => {
             let names = vocabulary.suites.iter().map(|suite| suite.name);
             return Err(PlanError::new("this workload has no `suite`", item.span())
-                .cure(format!("add suite = \"…\" with one of: {}", list(names))));
+                .hint(format!("add suite = \"…\" with one of: {}", list(names))));
         }
     };
-    let taken =
-        |key: &str| matches!(key, "suite" | "recipe" | "scheduler") || Factor::named(key).is_some();
+    let taken = |key: &str| {
+        matches!(key, "suite" | "preset" | "scheduler") || SystemSetting::from_name(key).is_some()
+    };
     let mut parameters: Vec<_> = table.iter().filter(|(key, _)| !taken(key.get_ref())).collect();
     parameters.sort_by_key(|(key, _)| key.span().start);
     let values = parameters
@@ -328,47 +340,47 @@ fn workload(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<WorkloadEntry>
         .collect::<Result<_>>()?;
     Ok(WorkloadEntry {
         suite,
-        recipe,
+        preset,
         base,
         values,
         schedulers: table.get("scheduler").map(strings).transpose()?,
-        factors: conditions::factors_of(|key| table.get(key))?,
+        system_settings: conditions::settings_of(|key| table.get(key))?,
         span: item.span(),
     })
 }
 
-fn suite(name: &str, span: Range<usize>, vocabulary: Vocabulary<'_>) -> Result<&'static SuiteSpec> {
+fn suite(name: &str, span: Range<usize>, vocabulary: KnownNames<'_>) -> Result<&'static SuiteSpec> {
     let names = || vocabulary.suites.iter().map(|suite| suite.name);
     vocabulary.suites.iter().copied().find(|suite| suite.name == name).ok_or_else(|| {
-        let error = PlanError::new(format!("there is no suite `{name}`"), span);
+        let error = PlanError::new(format!("unknown suite `{name}`"), span);
         match nearest(name, names()) {
-            Some(near) => error.cure(format!("did you mean `{near}`?")),
-            None => error.cure(format!("those known: {}", list(names()))),
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("use one of: {}", list(names()))),
         }
     })
 }
 
-/// The name and the point of a recipe.
-fn recipe(
+/// Name and parameters of a preset.
+fn preset(
     name: &str,
     span: Range<usize>,
-    vocabulary: Vocabulary<'_>,
-) -> Result<(Option<String>, Point)> {
-    if let Some(recipe) = vocabulary.recipes.iter().find(|recipe| recipe.name == name) {
-        return Ok((Some(recipe.name.clone()), recipe.point.clone()));
+    vocabulary: KnownNames<'_>,
+) -> Result<(Option<String>, WorkloadParameters)> {
+    if let Some(preset) = vocabulary.presets.iter().find(|preset| preset.name == name) {
+        return Ok((Some(preset.name.clone()), preset.workload.clone()));
     }
     let suites = || vocabulary.suites.iter().map(|suite| suite.name);
     if suites().any(|suite| suite == name) {
         let error = PlanError::new(format!("`{name}` is a suite, not a workload"), span);
-        return Err(error.cure(format!("write {{ suite = \"{name}\" }} and add its parameters")));
+        return Err(error.hint(format!("write {{ suite = \"{name}\" }} and add its parameters")));
     }
-    let error = PlanError::new(format!("there is no workload `{name}`"), span);
-    let recipes = vocabulary.recipes.iter().map(|recipe| recipe.name.as_str());
-    Err(match (nearest(name, recipes), nearest(name, suites())) {
-        (Some(near), _) => error.cure(format!("did you mean `{near}`?")),
-        (None, Some(near)) => error.cure(format!("did you mean {{ suite = \"{near}\" }}?")),
-        (None, None) => error.cure(format!(
-            "`fslab list workloads` shows those known; or write {{ suite = \"…\" }} with one of: {}",
+    let error = PlanError::new(format!("unknown workload `{name}`"), span);
+    let presets = vocabulary.presets.iter().map(|preset| preset.name.as_str());
+    Err(match (nearest(name, presets), nearest(name, suites())) {
+        (Some(near), _) => error.hint(format!("did you mean `{near}`?")),
+        (None, Some(near)) => error.hint(format!("did you mean {{ suite = \"{near}\" }}?")),
+        (None, None) => error.hint(format!(
+            "use a name of `fslab list workloads`, or {{ suite = \"…\" }} with one of: {}",
             list(suites())
         )),
     })
@@ -392,21 +404,21 @@ fn parameter(
 }
 
 pub(super) fn at(error: ValueError, span: Range<usize>) -> PlanError {
-    PlanError { message: error.message, span, cure: error.cure }
+    PlanError { message: error.message, span, hint: error.hint }
 }
 
-/// A value of that kind.
+/// Parses a value of `kind`.
 fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
     let value = match (kind, item.get_ref()) {
         (Kind::Size { .. }, _) => Value::Size(size(item)?),
         (Kind::Count { min, max } | Kind::Amount { min, max }, _) => {
             Value::Count(count(item, min, max)?)
         }
-        (Kind::Share, DeValue::Float(float)) => {
-            Value::Share(float.as_str().parse().map_err(|_| wrong(item, "a number"))?)
+        (Kind::Fraction, DeValue::Float(float)) => {
+            Value::Fraction(float.as_str().parse().map_err(|_| wrong(item, "a number"))?)
         }
-        (Kind::Share, DeValue::Integer(integer)) => {
-            Value::Share(integer.as_str().parse().map_err(|_| wrong(item, "a number"))?)
+        (Kind::Fraction, DeValue::Integer(integer)) => {
+            Value::Fraction(integer.as_str().parse().map_err(|_| wrong(item, "a number"))?)
         }
         (Kind::Number { .. }, DeValue::Float(float)) => {
             Value::Number(float.as_str().parse().map_err(|_| wrong(item, "a number"))?)
@@ -426,7 +438,7 @@ fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
             Value::Words(vec![word.to_string()])
         }
         (
-            Kind::Share
+            Kind::Fraction
             | Kind::Number { .. }
             | Kind::Time
             | Kind::Text { .. }

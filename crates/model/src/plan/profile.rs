@@ -1,27 +1,27 @@
-//! How sure a run wants to be.
+//! Precision profiles.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Ratio;
 
-/// How sure a run wants to be: one practical threshold drives the rest.
+/// Precision target. The equivalence margin determines all other values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// A first look: differences of 10 % matter.
+    /// Quick run: equivalence margin of 10 %.
     Quick,
-    /// The default: differences of 5 % matter.
+    /// Default: equivalence margin of 5 %.
     #[default]
     Standard,
-    /// For publication: differences of 2 % matter.
+    /// For publication: equivalence margin of 2 %.
     Rigorous,
 }
 
 impl Profile {
-    /// Every profile, least sure first.
+    /// All profiles, least precise first.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Standard, Self::Rigorous];
 
-    /// Its name in a plan.
+    /// Name in a plan.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -30,8 +30,8 @@ impl Profile {
         }
     }
 
-    /// The practical threshold δ: differences below it do not matter.
-    pub const fn threshold(self) -> Ratio {
+    /// Equivalence margin δ: smallest difference of practical importance.
+    pub const fn equivalence_margin(self) -> Ratio {
         match self {
             Self::Quick => Ratio(0.10),
             Self::Standard => Ratio(0.05),
@@ -39,32 +39,34 @@ impl Profile {
         }
     }
 
-    /// The target half-width of a cell's interval relative to its median: 0.6 δ, since the ratio of
-    /// two cells known to ±x is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
+    /// Target half-width of the confidence interval of a cell relative to its median: 0.6 δ,
+    /// because the ratio of two cells known to ±x is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
     pub const fn half_width_target(self) -> Ratio {
-        Ratio(0.6 * self.threshold().0)
+        Ratio(0.6 * self.equivalence_margin().0)
     }
 
-    /// Numbers of repeats after which a cell is looked at, ascending; the last is the cap.
+    /// Numbers of repetitions at which the stopping rule is evaluated, ascending; the last is the
+    /// maximum.
     ///
-    /// 6 is the least at which an order-statistic interval of 95 % exists; 8 keeps the coverage of
-    /// the sequential rule above 92 % (simulated; `docs/method/statistics.md`).
-    pub const fn looks(self) -> &'static [u32] {
+    /// 6 is the minimum for a 95 % order-statistic interval; 8 keeps the coverage of the
+    /// stopping rule above 92 % (simulated; `docs/method/statistics.md`).
+    pub const fn interim_analyses(self) -> &'static [u32] {
         match self {
             Self::Quick => &[6, 8, 10],
             Self::Standard => &[8, 10, 12, 15, 20, 25, 30],
             Self::Rigorous => &[10, 12, 15, 20, 25, 30, 40, 50],
         }
     }
-    /// At how many looks in a row every interval has to be within the target before a cell is
-    /// closed ahead of the cap.
+
+    /// Number of consecutive interim analyses at which all intervals must meet the target before a
+    /// cell is closed below the maximum.
     ///
-    /// With one, a cell is closed where its values happen to lie close together, and its interval
-    /// is a little too narrow. Many looks at a narrow target make that worse: under the rigorous
-    /// profile, 93.0 % of the intervals of left-tailed values held the median with one look and
-    /// 94.5 % with two; 93.5 and 94.5 % of normal ones that scatter by 2 % (20,000 simulated runs
-    /// each, with the shapes of `docs/method/calibration.md`).
-    pub const fn looks_in_a_row(self) -> usize {
+    /// A single analysis favors cells whose values happen to be close together, whose intervals are
+    /// then slightly too narrow. Many analyses with a narrow target increase this bias: in the
+    /// rigorous profile, 93.0 % of the intervals of left-tailed values contained the median with
+    /// one analysis and 94.5 % with two; 93.5 and 94.5 % of normal values with a deviation of 2 %
+    /// (20,000 simulated runs each, with the distributions of `docs/method/calibration.md`).
+    pub const fn consecutive_analyses(self) -> usize {
         match self {
             Self::Quick | Self::Standard => 1,
             Self::Rigorous => 2,

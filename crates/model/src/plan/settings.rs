@@ -1,60 +1,60 @@
-//! Changing a plan from the command line, one `key=value` at a time.
+//! Overrides of plan keys from the command line (`--set KEY=VALUE`).
 
-use super::{Plan, PlanError, Vocabulary, WorkloadEntry, parse};
+use super::{KnownNames, Plan, PlanError, WorkloadEntry, parse};
 use crate::{
-    cell::{FilesystemLevel, Fullness, Isolation, Twins},
-    factor::{FACTORS, Factor},
+    cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     guest::GuestKind,
-    plan::{Profile, Spoiled},
-    storage::{Allocation, Place},
+    plan::{InvalidTrials, Profile},
+    setting::{SETTINGS, SystemSetting},
+    storage::{Allocation, StorageKind},
     suggest::nearest,
     units::{Bytes, Nanos},
     workload::{Value, ValueError},
 };
 
-/// Keys other than parameters of suites.
+/// Keys other than suite parameters and system settings.
 const KEYS: [&str; 23] = [
     "filesystem",
     "scheduler",
-    "full",
+    "fill_percent",
     "profile",
-    "repeats",
-    "twins",
-    "budget",
-    "invalid",
+    "repetitions",
+    "aa_control",
+    "time_limit",
+    "invalid_trials",
     "seed",
     "fsck",
     "isolation",
     "guest",
     "guest_device",
-    "guest_latency",
-    "view",
-    "memory",
-    "elsewhere",
-    "image",
-    "images",
+    "guest_device_latency",
+    "study",
+    "memory_limit",
+    "external_directory",
+    "image_size",
+    "image_count",
     "image_directory",
-    "allocation",
+    "image_allocation",
     "device",
     "directory",
 ];
 
 impl Plan {
-    /// Replaces one setting: an axis (`filesystem=ext4,xfs`), a top-level key (`repeats=3`), the
-    /// storage as a whole (`device=/dev/sdb`, `directory=/srv`) or a key of its table
-    /// (`memory=1GiB`), or a parameter of every suite that has it (`record=64KiB,1MiB`). Commas
-    /// separate the values of a list; `clients=..32` keeps those values of a sweep that are not
-    /// above it, and leaves out workloads that have no others.
+    /// Overrides a key: an axis (`filesystem=ext4,xfs`), a top-level key (`repetitions=3`), the
+    /// storage (`device=/dev/sdb`, `directory=/srv`) or a key of its table (`memory_limit=1GiB`),
+    /// or a parameter of all suites that have it (`block_size=64KiB,1MiB`). Commas separate the
+    /// values of a list. `clients=..32` removes the values above 32 from a sweep, and workloads
+    /// that have no other values.
     ///
     /// # Errors
-    /// When the key or the value is not one the plan could have.
+    /// [`ValueError`] if the plan cannot have this key or value.
     pub fn set(
         &mut self,
         key: &str,
         text: &str,
-        vocabulary: Vocabulary<'_>,
+        vocabulary: KnownNames<'_>,
     ) -> Result<(), ValueError> {
-        let plain = |error: PlanError| ValueError { message: error.message, cure: error.cure };
+        let plain = |error: PlanError| ValueError { message: error.message, hint: error.hint };
         let size = || Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()));
         let words = || text.split(',').map(|word| word.trim().to_owned());
         let number = |text: &str| text.parse::<u64>().map_err(|_| bad(key, text));
@@ -74,32 +74,38 @@ impl Plan {
                 self.schedulers = words().collect();
                 self.workloads.iter_mut().for_each(|entry| entry.schedulers = None);
             }
-            "full" => {
+            "fill_percent" => {
                 let level = |word: String| {
-                    let percent = word.parse().ok().filter(|n| *n <= Fullness::MOST.0);
-                    percent.map(Fullness).ok_or_else(|| bad(key, &word))
+                    let percent = word.parse().ok().filter(|n| *n <= FillLevel::MAX.0);
+                    percent.map(FillLevel).ok_or_else(|| bad(key, &word))
                 };
-                self.fullness = words().map(level).collect::<Result<_, _>>()?;
+                self.fill_levels = words().map(level).collect::<Result<_, _>>()?;
             }
-            "elsewhere" => self.storage.elsewhere = Some(text.to_owned()),
+            "external_directory" => self.storage.external_directory = Some(text.to_owned()),
             "profile" => self.profile = parse::profile(text, 0..0).map_err(plain)?,
-            "repeats" => {
-                let repeats = number(text)?;
-                let fits = u32::try_from(repeats).ok().filter(|n| (1..=1000).contains(n));
-                self.repeats = Some(fits.ok_or_else(|| bad(key, text))?);
+            "repetitions" => {
+                let repetitions = number(text)?;
+                let fits = u32::try_from(repetitions).ok().filter(|n| (1..=1000).contains(n));
+                self.repetitions = Some(fits.ok_or_else(|| bad(key, text))?);
             }
-            "twins" | "budget" | "invalid" | "isolation" | "view" | "guest" | "guest_device"
-            | "guest_latency" => self.set_control(key, text)?,
+            "aa_control"
+            | "time_limit"
+            | "invalid_trials"
+            | "isolation"
+            | "study"
+            | "guest"
+            | "guest_device"
+            | "guest_device_latency" => self.set_control(key, text)?,
             "seed" => self.seed = Some(number(text)?),
-            "memory" => self.storage.memory = Some(size()?),
+            "memory_limit" => self.storage.memory_limit = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
-            "device" => self.storage.place = Place::Devices { paths: words().collect() },
+            "device" => self.storage.kind = StorageKind::Devices { paths: words().collect() },
             "directory" => {
-                self.storage.place = Place::Directory { path: text.to_owned() };
+                self.storage.kind = StorageKind::Directory { path: text.to_owned() };
                 self.filesystems = vec![FilesystemLevel::plain("directory")];
             }
-            "image" if !matches!(self.storage.place, Place::Image { .. }) => {
-                self.storage.place = Place::Image {
+            "image_size" if !matches!(self.storage.kind, StorageKind::Image { .. }) => {
+                self.storage.kind = StorageKind::Image {
                     size: size()?,
                     count: 1,
                     directory: None,
@@ -107,56 +113,58 @@ impl Plan {
                     allocation: Allocation::default(),
                 };
             }
-            "image" | "images" | "image_directory" | "allocation" => self.set_image(key, text)?,
-            _ => match Factor::named(key) {
-                Some(factor) => self.set_factor(factor, text)?,
+            "image_size" | "image_count" | "image_directory" | "image_allocation" => {
+                self.set_image(key, text)?
+            }
+            _ => match SystemSetting::from_name(key) {
+                Some(factor) => self.set_system_setting(factor, text)?,
                 None => self.set_parameter(key, text)?,
             },
         }
         Ok(())
     }
 
-    /// Sets what a run does to be sure of what it finds.
+    /// Overrides a key that controls how trials are run and repeated.
     fn set_control(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
         match key {
-            "twins" => {
-                let named = parse::conditions::named_twins(text);
-                self.twins = Some(named.ok_or_else(|| {
-                    let names = Twins::ALL.map(Twins::name).join(", ");
-                    bad(key, text).cure(format!("use {names}"))
+            "aa_control" => {
+                let named = parse::conditions::aa_control_from_name(text);
+                self.aa_control = Some(named.ok_or_else(|| {
+                    let names = AaControl::ALL.map(AaControl::name).join(", ");
+                    bad(key, text).hint(format!("use {names}"))
                 })?);
             }
-            "budget" => {
+            "time_limit" => {
                 let time =
                     Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
-                self.budget = Some(time).filter(|time| time.0 > 0);
-                self.budget
-                    .ok_or_else(|| bad(key, text).cure("a budget of no time measures nothing"))?;
+                self.time_limit = Some(time).filter(|time| time.0 > 0);
+                self.time_limit
+                    .ok_or_else(|| bad(key, text).hint("use a duration greater than 0"))?;
             }
-            "invalid" => {
-                self.spoiled = Some(Spoiled::named(text).ok_or_else(|| {
-                    let names = Spoiled::ALL.map(Spoiled::name).join(", ");
-                    bad(key, text).cure(format!("use {names}"))
+            "invalid_trials" => {
+                self.invalid_trials = Some(InvalidTrials::from_name(text).ok_or_else(|| {
+                    let names = InvalidTrials::ALL.map(InvalidTrials::name).join(", ");
+                    bad(key, text).hint(format!("use {names}"))
                 })?);
             }
             "guest" => {
-                self.guest = Some(GuestKind::named(text).ok_or_else(|| {
+                self.guest = Some(GuestKind::from_name(text).ok_or_else(|| {
                     let names = GuestKind::ALL.map(GuestKind::name).join(", ");
-                    bad(key, text).cure(format!("use {names}"))
+                    bad(key, text).hint(format!("use {names}"))
                 })?);
             }
             "guest_device" => {
-                self.guest_disk.device = Some(parse::conditions::named_device(text)?);
+                self.guest_disk.device = Some(parse::conditions::device_from_name(text)?);
             }
-            "guest_latency" => {
-                self.guest_disk.latency = Some(parse::conditions::named_latency(text)?);
+            "guest_device_latency" => {
+                self.guest_disk.latency = Some(parse::conditions::parse_latency(text)?);
             }
-            "view" => self.view = Some(parse::conditions::named_view(text)?),
+            "study" => self.study = Some(parse::conditions::study_from_name(text)?),
             "isolation" => {
-                let named = parse::conditions::named(text);
+                let named = parse::conditions::isolation_from_name(text);
                 self.isolation = named.ok_or_else(|| {
                     let names = Isolation::ALL.map(Isolation::name).join(", ");
-                    bad(key, text).cure(format!("use {names}"))
+                    bad(key, text).hint(format!("use {names}"))
                 })?;
             }
             _ => {}
@@ -164,83 +172,89 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks what settings may have set apart: filesystems, schedulers, and settings of devices
-    /// against the storage.
+    /// Checks filesystems, schedulers, and device settings against the storage after overrides.
     ///
     /// # Errors
-    /// When the plan could not have been written like this.
+    /// [`ValueError`] if the overrides contradict each other.
     pub fn consistent(&self) -> Result<(), ValueError> {
-        let directory = matches!(self.storage.place, Place::Directory { .. });
-        let misfit = |level: &&FilesystemLevel| (level.base == "directory") != directory;
+        let directory = matches!(self.storage.kind, StorageKind::Directory { .. });
+        let misfit = |level: &&FilesystemLevel| (level.fs_type == "directory") != directory;
         if let Some(level) = self.filesystems.iter().find(misfit) {
-            let error = ValueError::new(format!("`{}` does not go with the storage", level.name));
-            return Err(error.cure(match directory {
-                true => "a directory is measured as it is; set image or device to make filesystems",
+            let error =
+                ValueError::new(format!("filesystem `{}` does not match the storage", level.name));
+            return Err(error.hint(match directory {
+                true => "set image_size or device to create filesystems",
                 false => "set directory=PATH to measure a directory, or filesystem=NAME",
             }));
         }
-        let busy = |level: &&FilesystemLevel| !level.setup.is_empty() || level.becomes.is_some();
+        let busy =
+            |level: &&FilesystemLevel| !level.setup.is_empty() || level.converted_to.is_some();
         if let Some(level) = self.filesystems.iter().find(busy).filter(|_| directory) {
-            let message = format!("`{}` has a setup, and the storage is a directory", level.name);
-            return Err(ValueError::new(message).cure("name an image or a device"));
+            let message = format!(
+                "filesystem `{}` has setup steps, but the storage is a directory",
+                level.name
+            );
+            return Err(ValueError::new(message).hint("set image_size or device"));
         }
-        if let Some((message, cure)) = parse::conditions::unfit(self.isolation, &self.storage) {
-            return Err(ValueError::new(message).cure(cure));
+        if let Some((message, hint)) = parse::conditions::unfit(self.isolation, &self.storage) {
+            return Err(ValueError::new(message).hint(hint));
         }
         let disk = parse::conditions::unfit_disk(self.guest, self.guest_disk, &self.storage);
-        if let Some((message, cure)) = disk {
-            return Err(ValueError::new(message).cure(cure));
+        if let Some((message, hint)) = disk {
+            return Err(ValueError::new(message).hint(hint));
         }
         if directory && !self.schedulers.is_empty() {
-            return Err(ValueError::new("a directory has no device of its own to schedule")
-                .cure("take `scheduler` out of the plan"));
+            return Err(ValueError::new("storage is a directory: `scheduler` requires a device")
+                .hint("remove `scheduler` from the plan"));
         }
         let own = self.workloads.iter();
         if directory && own.clone().any(|entry| entry.schedulers.is_some()) {
-            let (message, cure) = parse::conditions::no_device("scheduler");
-            return Err(ValueError::new(message).cure(cure));
+            let (message, hint) = parse::conditions::no_device("scheduler");
+            return Err(ValueError::new(message).hint(hint));
         }
-        let all = self.factors.iter().chain(own.flat_map(|entry| &entry.factors));
+        let all = self.system_settings.iter().chain(own.flat_map(|entry| &entry.system_settings));
         let mut of_devices = all.filter(|(factor, _)| factor.of_devices());
         if let Some((factor, _)) = of_devices.next().filter(|_| directory) {
-            let (message, cure) = parse::conditions::no_device(factor.spec().name);
-            return Err(ValueError::new(message).cure(cure));
+            let (message, hint) = parse::conditions::no_device(factor.spec().name);
+            return Err(ValueError::new(message).hint(hint));
         }
-        if directory && self.fullness.iter().any(|full| !full.is_empty()) {
-            return Err(ValueError::new("somebody else's filesystem is not filled up")
-                .cure("take `full` out of the plan"));
+        if directory && self.fill_levels.iter().any(|full| !full.is_empty()) {
+            return Err(ValueError::new(
+                "storage is a directory: `fill_percent` requires a new filesystem",
+            )
+            .hint("remove `fill_percent` from the plan"));
         }
         Ok(())
     }
 
-    fn set_factor(&mut self, factor: Factor, text: &str) -> Result<(), ValueError> {
+    fn set_system_setting(&mut self, factor: SystemSetting, text: &str) -> Result<(), ValueError> {
         let values = factor.spec().kind.read_sweep(text)?;
         for entry in &mut self.workloads {
-            entry.factors.retain(|(other, _)| *other != factor);
+            entry.system_settings.retain(|(other, _)| *other != factor);
         }
-        match self.factors.iter_mut().find(|(other, _)| *other == factor) {
+        match self.system_settings.iter_mut().find(|(other, _)| *other == factor) {
             Some(slot) => slot.1 = values,
-            None => self.factors.push((factor, values)),
+            None => self.system_settings.push((factor, values)),
         }
         Ok(())
     }
 
     fn set_image(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
-        let Place::Image { size, count, directory, allocation, .. } = &mut self.storage.place
+        let StorageKind::Image { size, count, directory, allocation, .. } = &mut self.storage.kind
         else {
-            return Err(ValueError::new("the plan's storage is not an image"));
+            return Err(ValueError::new("the storage of the plan is not an image"));
         };
         match key {
-            "image" => {
+            "image_size" => {
                 *size = Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
             }
-            "images" => {
+            "image_count" => {
                 let number = text.parse().ok().filter(|count| (1..=16).contains(count));
                 *count = number.ok_or_else(|| bad(key, text))?;
             }
             "image_directory" => *directory = Some(text.to_owned()),
             _ => {
-                let known = [Allocation::Full, Allocation::Sparse].into_iter();
+                let known = [Allocation::Preallocated, Allocation::Sparse].into_iter();
                 let mut known = known.filter(|allocation| allocation.name() == text);
                 *allocation = known.next().ok_or_else(|| bad(key, text))?;
             }
@@ -248,7 +262,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Leaves out the values of a sweep that are above `most`, and workloads that have no others.
+    /// Removes values above `most` from a sweep, and workloads that have no other values.
     fn cut(&mut self, key: &str, most: &str) -> Result<(), ValueError> {
         let mut left = Vec::new();
         for entry in &self.workloads {
@@ -271,8 +285,8 @@ impl Plan {
             }
         }
         if left.is_empty() {
-            let message = format!("no workload has a `{key}` up to {most}");
-            return Err(ValueError::new(message).cure(format!("set `{key}` to a value instead")));
+            let message = format!("no workload has `{key}` of at most {most}");
+            return Err(ValueError::new(message).hint(format!("set `{key}` to a value")));
         }
         self.workloads = left;
         Ok(())
@@ -297,29 +311,29 @@ impl Plan {
             return Ok(());
         }
         let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
-        let factors = FACTORS.iter().map(|spec| spec.name);
+        let factors = SETTINGS.iter().map(|spec| spec.name);
         let known = KEYS.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
-        let error = ValueError::new(format!("the plan has no setting `{key}`"));
+        let error = ValueError::new(format!("the plan has no key `{key}`"));
         Err(match nearest(key, known.clone()) {
-            Some(near) => error.cure(format!("did you mean `{near}`?")),
-            None => error.cure(format!("it has {}", known.collect::<Vec<_>>().join(", "))),
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("valid keys: {}", known.collect::<Vec<_>>().join(", "))),
         })
     }
 
-    /// The profile's or the plan's own number of repeats, in words.
-    pub fn repeats_in_words(&self) -> String {
-        match self.repeats {
-            Some(n) => format!("{n} repeats"),
+    /// Number of repetitions of the plan or the profile, as text.
+    pub fn repetitions_in_words(&self) -> String {
+        match self.repetitions {
+            Some(n) => format!("{n} repetitions"),
             None => {
-                let looks = Profile::looks(self.profile);
-                let (first, last) = (looks.first(), looks.last());
-                format!("{} to {} repeats", first.unwrap_or(&0), last.unwrap_or(&0))
+                let analyses = Profile::interim_analyses(self.profile);
+                let (first, last) = (analyses.first(), analyses.last());
+                format!("{} to {} repetitions", first.unwrap_or(&0), last.unwrap_or(&0))
             }
         }
     }
 }
 
-/// Whether a value is not above another of its kind; those without an order never are.
+/// True if `value` is at most `most`; values without an order always are.
 fn within(value: &Value, most: &Value) -> bool {
     match (amount(value), amount(most)) {
         (Some(value), Some(most)) => value <= most,
@@ -333,11 +347,11 @@ fn amount(value: &Value) -> Option<f64> {
         Value::Size(Bytes(number)) | Value::Time(Nanos(number)) | Value::Count(number) => {
             Some(*number as f64)
         }
-        Value::Share(number) | Value::Number(number) => Some(*number),
+        Value::Fraction(number) | Value::Number(number) => Some(*number),
         Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => None,
     }
 }
 
 fn bad(key: &str, text: &str) -> ValueError {
-    ValueError::new(format!("`{text}` is no value for `{key}`"))
+    ValueError::new(format!("invalid value `{text}` for `{key}`"))
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     cell::Cell,
     units::{Bytes, Scale},
-    workload::{Kind, ParameterSpec, Point, Recipe, ValueError},
+    workload::{Kind, ParameterSpec, Preset, ValueError, WorkloadParameters},
 };
 
 const SUITE: SuiteSpec = SuiteSpec {
@@ -17,16 +17,16 @@ const SUITE: SuiteSpec = SuiteSpec {
     clients: None,
     parameters: &[
         ParameterSpec {
-            name: "file",
+            name: "file_size",
             kind: Kind::Size { min: Bytes(512), scales: true },
             default: "1MiB",
             doc: "Size of the file.",
         },
         ParameterSpec {
-            name: "record",
+            name: "block_size",
             kind: Kind::Size { min: Bytes(512), scales: true },
             default: "64KiB",
-            doc: "Size of a record.",
+            doc: "Size of a block_size.",
         },
         ParameterSpec {
             name: "tests",
@@ -43,25 +43,25 @@ const SUITE: SuiteSpec = SuiteSpec {
     ],
 };
 
-/// The toy's tiny-read: small, reading only.
-static RECIPES: LazyLock<[Recipe; 1]> = LazyLock::new(|| {
+/// Preset tiny-read of suite toy.
+static PRESETS: LazyLock<[Preset; 1]> = LazyLock::new(|| {
     let mut point = SUITE.defaults();
-    point.parameters.insert("file".into(), Value::Size(Bytes::kib(64)));
-    point.parameters.insert("record".into(), Value::Size(Bytes::kib(4)));
+    point.parameters.insert("file_size".into(), Value::Size(Bytes::kib(64)));
+    point.parameters.insert("block_size".into(), Value::Size(Bytes::kib(4)));
     point.parameters.insert("tests".into(), Value::Words(vec!["read".into()]));
     let (name, title, source) = ("tiny-read".into(), "Little.".into(), "here".into());
-    [Recipe { name, title, source, point }]
+    [Preset { name, title, source, workload: point }]
 });
 
-static VOCABULARY: LazyLock<Vocabulary<'static>> = LazyLock::new(|| Vocabulary {
+static VOCABULARY: LazyLock<KnownNames<'static>> = LazyLock::new(|| KnownNames {
     suites: &[&SUITE],
-    recipes: &*RECIPES,
+    presets: &*PRESETS,
     filesystems: &["ext4", "xfs", "btrfs", "directory"],
 });
 
-fn small(point: Point) -> Result<Vec<Point>, ValueError> {
-    match point.size("record") > point.size("file") {
-        true => Err(ValueError::new("the record is larger than the file")),
+fn small(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+    match point.size("block_size") > point.size("file_size") {
+        true => Err(ValueError::new("the block_size is larger than the file")),
         false => Ok(vec![point]),
     }
 }
@@ -75,51 +75,52 @@ fn check(plan: &str, expected: Expect) {
             .collect(),
         Err(error) => {
             let (line, column) = error.position(plan);
-            let cure = error.cure.clone().unwrap_or_default();
-            format!("{line}:{column} [{}] {error}\n  {cure}\n", &plan[error.span.clone()])
+            let hint = error.hint.clone().unwrap_or_default();
+            let text = format!("{line}:{column} [{}] {error}\n  {hint}", &plan[error.span.clone()]);
+            format!("{}\n", text.trim_end())
         }
     };
     expected.assert_eq(&answer);
 }
 
-const STORAGE: &str = "[storage]\nimage = \"1GiB\"\n";
+const STORAGE: &str = "[storage]\nimage_size = \"1GiB\"\n";
 
 fn axes(axes: &str) -> String {
     format!("{STORAGE}[axes]\n{axes}\n")
 }
 
 #[test]
-fn every_combination_is_a_cell_named_by_what_varies() {
+fn labels_contain_varied_parameters() {
     check(
         &axes(
-            r#"filesystem = ["ext4", { name = "xfs-big", base = "xfs", mkfs = ["-d", "agcount=32"] }]
-workload = [{ suite = "toy", record = ["4KiB", "64k"], tests = ["write"] }]"#,
+            r#"filesystem = ["ext4", { name = "xfs-big", type = "xfs", mkfs_options = ["-d", "agcount=32"] }]
+workload = [{ suite = "toy", block_size = ["4KiB", "64k"], tests = ["write"] }]"#,
         ),
         expect![[r#"
-            ext4: toy record=4KiB
-            ext4: toy record=64KiB
-            xfs-big: toy record=4KiB
-            xfs-big: toy record=64KiB
+            ext4: toy block_size=4KiB
+            ext4: toy block_size=64KiB
+            xfs-big: toy block_size=4KiB
+            xfs-big: toy block_size=64KiB
         "#]],
     );
 }
 
 #[test]
-fn words_and_flags_are_told_where_they_are_not_the_default() {
+fn labels_contain_keywords_and_booleans_other_than_the_default() {
     check(
         &axes(
             r#"filesystem = ["ext4"]
-workload = [{ suite = "toy" }, { suite = "toy", direct = true, file = "2MiB" }]"#,
+workload = [{ suite = "toy" }, { suite = "toy", direct = true, file_size = "2MiB" }]"#,
         ),
         expect![[r#"
-            ext4: toy file=1MiB
-            ext4: toy direct=true file=2MiB
+            ext4: toy file_size=1MiB
+            ext4: toy direct=true file_size=2MiB
         "#]],
     );
 }
 
 #[test]
-fn a_directory_needs_no_filesystem_axis() {
+fn directories_require_no_filesystem_axis() {
     check(
         "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]",
         expect![[r#"
@@ -129,7 +130,7 @@ fn a_directory_needs_no_filesystem_axis() {
 }
 
 #[test]
-fn mistakes_of_the_storage_have_a_place_and_a_cure() {
+fn storage_errors_have_a_position_and_a_hint() {
     check(
         "title = ",
         expect![[r#"
@@ -138,64 +139,62 @@ fn mistakes_of_the_storage_have_a_place_and_a_cure() {
     "#]],
     );
     check(
-        "[storage]\nimage = \"1GiB\"\n[axis]\n",
+        "[storage]\nimage_size = \"1GiB\"\n[axis]\n",
         expect![[r#"
-        3:2 [axis] a plan has no key `axis`
-          did you mean `axes`?
-    "#]],
+            3:2 [axis] the plan has no key `axis`
+              did you mean `axes`?
+        "#]],
     );
     check(
-        "memory = \"1GiB\"\n",
+        "memory_limit = \"1GiB\"\n",
         expect![[r#"
-        1:1 [memory] a plan has no key `memory`
-          `memory` belongs into `[storage]`
-    "#]],
+            1:1 [memory_limit] the plan has no key `memory_limit`
+              `memory_limit` belongs to `[storage]`
+        "#]],
     );
     check(
-        "[storage]\nimage = \"4KB\"\n[axes]\n",
+        "[storage]\nimage_size = \"4KB\"\n[axes]\n",
         expect![[r#"
-        2:9 ["4KB"] `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
-          
-    "#]],
+            2:14 ["4KB"] `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+        "#]],
     );
     check(
-        "[storage]\nimage = \"4KiB\"\n[axes]\n",
+        "[storage]\nimage_size = \"4KiB\"\n[axes]\n",
         expect![[r#"
-        2:9 ["4KiB"] an image of 4KiB holds no filesystem; the least is 1MiB
-          
-    "#]],
+            2:14 ["4KiB"] image_size is 4KiB; the minimum is 1MiB
+        "#]],
     );
     check(
         "[storage]\n[axes]\n",
         expect![[r#"
-        1:1 [[storage]] `storage` names nothing to measure on
-          give one of image = "4GiB", device = "/dev/…", directory = "/…"
-    "#]],
+            1:1 [[storage]] `storage` has no device, image, or directory
+              set one of image_size = "4GiB", device = "/dev/…", directory = "/…"
+        "#]],
     );
     check(
-        "[storage]\ndevice = \"/dev/sdb\"\nimages = 2\n[axes]\n",
+        "[storage]\ndevice = \"/dev/sdb\"\nimage_count = 2\n[axes]\n",
         expect![[r#"
-        3:10 [2] `images` says something of images, and `storage` has no `image`
-          take one of them out
-    "#]],
+            3:15 [2] `image_count` requires `image_size`
+              remove `{key}`, or set `image_size`
+        "#]],
     );
 }
 
 #[test]
-fn mistakes_on_the_axes_have_a_place_and_a_cure() {
+fn axes_errors_have_a_position_and_a_hint() {
     check(
         &axes("filesystem = [\"etx4\"]"),
         expect![[r#"
-        4:15 ["etx4"] there is no filesystem `etx4`
-          did you mean `ext4`?
-    "#]],
+            4:15 ["etx4"] unknown filesystem type `etx4`
+              did you mean `ext4`?
+        "#]],
     );
     check(
         &axes("filesystem = [\"ext4\", \"ext4\"]"),
         expect![[r#"
-        4:23 ["ext4"] the filesystem name `ext4` is there twice
-          give each its own name
-    "#]],
+            4:23 ["ext4"] duplicate filesystem name `ext4`
+              give each filesystem its own name
+        "#]],
     );
     check(
         &axes("filesystem = [\"ext4\"]\nworkload = [\"toy\"]"),
@@ -205,18 +204,17 @@ fn mistakes_on_the_axes_have_a_place_and_a_cure() {
     "#]],
     );
     check(
-        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", recrod = 1 }]"),
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", blokc_size = 1 }]"),
         expect![[r#"
-        5:30 [recrod] suite `toy` has no parameter `recrod`
-          did you mean `record`?
+        5:30 [blokc_size] suite `toy` has no parameter `blokc_size`
+          did you mean `block_size`?
     "#]],
     );
     check(
-        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", record = 1 }]"),
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", block_size = 1 }]"),
         expect![[r#"
-        5:39 [1] 1B is too small; the least is 512B
-          
-    "#]],
+            5:43 [1] 1B is too small; the minimum is 512B
+        "#]],
     );
     check(
         &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", tests = [\"wrte\"] }]"),
@@ -226,91 +224,91 @@ fn mistakes_on_the_axes_have_a_place_and_a_cure() {
         "#]],
     );
     check(
-        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", record = \"2MiB\" }]"),
+        &axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", block_size = \"2MiB\" }]"),
         expect![[r#"
-            5:13 [{ suite = "toy", record = "2MiB" }] the record is larger than the file
-              
+            5:13 [{ suite = "toy", block_size = "2MiB" }] the block_size is larger than the file
         "#]],
     );
 }
 
 #[test]
-fn settings_replace_axes_and_parameters() {
+fn overrides_replace_axes_and_parameters() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
     let mut plan = Plan::parse(&text, *VOCABULARY).unwrap();
     plan.set("filesystem", "xfs, btrfs", *VOCABULARY).unwrap();
-    plan.set("record", "4k,8k", *VOCABULARY).unwrap();
-    plan.set("repeats", "3", *VOCABULARY).unwrap();
-    assert_eq!((plan.cells(Scale::ONE, &small).unwrap().len(), plan.repeats), (4, Some(3)));
-    plan.set("images", "2", *VOCABULARY).unwrap();
-    assert!(plan.set("allocation", "some", *VOCABULARY).is_err());
+    plan.set("block_size", "4k,8k", *VOCABULARY).unwrap();
+    plan.set("repetitions", "3", *VOCABULARY).unwrap();
+    assert_eq!((plan.cells(Scale::ONE, &small).unwrap().len(), plan.repetitions), (4, Some(3)));
+    plan.set("image_count", "2", *VOCABULARY).unwrap();
+    assert!(plan.set("image_allocation", "some", *VOCABULARY).is_err());
     plan.set("device", "/dev/sdb,/dev/sdc", *VOCABULARY).unwrap();
     assert_eq!(plan.storage.to_string(), "/dev/sdb + /dev/sdc");
-    assert!(plan.set("images", "2", *VOCABULARY).is_err(), "devices are no images");
+    assert!(plan.set("image_count", "2", *VOCABULARY).is_err(), "devices are not images");
     assert_eq!(plan.consistent(), Ok(()));
     plan.set("directory", "/srv", *VOCABULARY).unwrap();
     assert_eq!(plan.consistent(), Ok(()));
     plan.set("filesystem", "ext4", *VOCABULARY).unwrap();
     assert!(plan.consistent().is_err(), "a directory is not formatted");
-    plan.set("image", "1GiB", *VOCABULARY).unwrap();
+    plan.set("image_size", "1GiB", *VOCABULARY).unwrap();
     assert_eq!(plan.consistent(), Ok(()));
     plan.set("filesystem", "xfs,btrfs,xfs", *VOCABULARY).unwrap();
-    let error = plan.set("recrod", "4k", *VOCABULARY).unwrap_err();
-    assert_eq!(error.cure.as_deref(), Some("did you mean `record`?"));
-    assert!(plan.set("repeats", "0", *VOCABULARY).is_err());
+    let error = plan.set("blokc_size", "4k", *VOCABULARY).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("did you mean `block_size`?"));
+    assert!(plan.set("repetitions", "0", *VOCABULARY).is_err());
     assert!(plan.set("filesystem", "etx4", *VOCABULARY).is_err());
 }
 
 #[test]
-fn scaling_keeps_ratios_and_an_image_that_can_be_formatted() {
-    let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", file = \"16MiB\" }]")
-        .replace("\"1GiB\"", "\"40GiB\"\nmemory = \"8GiB\"");
+fn scaling_keeps_ratios_and_the_minimum_image_size() {
+    let text =
+        axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\", file_size = \"16MiB\" }]")
+            .replace("\"1GiB\"", "\"40GiB\"\nmemory_limit = \"8GiB\"");
     let plan = Plan::parse(&text, *VOCABULARY).unwrap();
     let scale = Scale::parse("1/64").unwrap();
     let cell = plan.cells(scale, &small).unwrap().remove(0).cell;
-    assert_eq!(cell.workload.size("file"), Bytes::kib(256));
-    assert_eq!(cell.workload.size("record"), Bytes::kib(1));
+    assert_eq!(cell.workload.size("file_size"), Bytes::kib(256));
+    assert_eq!(cell.workload.size("block_size"), Bytes::kib(1));
     let tiny = plan.cells(Scale::parse("1/1048576").unwrap(), &small).unwrap_err();
-    assert!(tiny.message.contains("would be 16B; the least is 512B"), "{tiny}");
+    assert!(tiny.message.contains("would be 16B; the minimum is 512B"), "{tiny}");
     let storage = plan.storage_at(scale);
-    assert_eq!(storage.memory, Some(Bytes::mib(128)));
+    assert_eq!(storage.memory_limit, Some(Bytes::mib(128)));
     assert!(storage.to_string().starts_with("image file of 640MiB"), "{storage}");
 }
 
 #[test]
-fn a_cell_has_the_same_id_everywhere() {
+fn cell_ids_are_stable() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]");
     let cell =
         Plan::parse(&text, *VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap().remove(0).cell;
-    expect![[r#"{"filesystem":{"base":"ext4","name":"ext4"},"workload":{"parameters":{"direct":{"flag":false},"file":{"size":1048576},"record":{"size":65536},"tests":{"words":["write","read"]}},"suite":"toy"}}"#]]
+    expect![[r#"{"filesystem":{"fs_type":"ext4","name":"ext4"},"workload":{"parameters":{"block_size":{"size":65536},"direct":{"flag":false},"file_size":{"size":1048576},"tests":{"words":["write","read"]}},"suite":"toy"}}"#]]
         .assert_eq(&cell.canonical());
-    expect!["8c5b97314a6245fc"].assert_eq(&cell.id().to_string());
+    expect!["b82c8f92d2b22dee"].assert_eq(&cell.id().to_string());
     let back: Cell = serde_json::from_str(&cell.canonical()).unwrap();
     assert_eq!(back.id(), cell.id());
 }
 
 #[test]
-fn a_recipe_is_a_workload_by_name_and_its_parameters_can_be_changed() {
+fn presets_accept_parameters() {
     check(
         &axes(
             r#"filesystem = ["ext4"]
-workload = ["tiny-read", { recipe = "tiny-read", record = ["8KiB", "16KiB"], direct = true }, { suite = "toy" }]"#,
+workload = ["tiny-read", { preset = "tiny-read", block_size = ["8KiB", "16KiB"], direct = true }, { suite = "toy" }]"#,
         ),
         expect![[r#"
-            ext4: tiny-read record=4KiB
-            ext4: tiny-read direct=true record=8KiB
-            ext4: tiny-read direct=true record=16KiB
+            ext4: tiny-read block_size=4KiB
+            ext4: tiny-read block_size=8KiB direct=true
+            ext4: tiny-read block_size=16KiB direct=true
             ext4: toy
         "#]],
     );
 }
 
 #[test]
-fn a_recipe_and_its_parameters_written_out_are_one_cell() {
+fn equal_workloads_are_one_cell() {
     check(
         &axes(
             r#"filesystem = ["ext4"]
-workload = [{ suite = "toy", file = "64KiB", record = "4KiB", tests = ["read"] }, "tiny-read"]"#,
+workload = [{ suite = "toy", file_size = "64KiB", block_size = "4KiB", tests = ["read"] }, "tiny-read"]"#,
         ),
         expect![[r#"
             ext4: toy
@@ -319,78 +317,78 @@ workload = [{ suite = "toy", file = "64KiB", record = "4KiB", tests = ["read"] }
 }
 
 #[test]
-fn mistakes_about_recipes_have_a_place_and_a_cure() {
+fn preset_errors_have_a_position_and_a_hint() {
     let workload =
         |workload: &str| axes(&format!("filesystem = [\"ext4\"]\nworkload = [{workload}]"));
     check(
         &workload("\"tiny-raed\""),
         expect![[r#"
-        5:13 ["tiny-raed"] there is no workload `tiny-raed`
-          did you mean `tiny-read`?
-    "#]],
+            5:13 ["tiny-raed"] unknown workload `tiny-raed`
+              did you mean `tiny-read`?
+        "#]],
     );
     check(
         &workload("\"toyy\""),
         expect![[r#"
-        5:13 ["toyy"] there is no workload `toyy`
-          did you mean { suite = "toy" }?
-    "#]],
+            5:13 ["toyy"] unknown workload `toyy`
+              did you mean { suite = "toy" }?
+        "#]],
     );
     check(
         &workload("\"elephant\""),
         expect![[r#"
-        5:13 ["elephant"] there is no workload `elephant`
-          `fslab list workloads` shows those known; or write { suite = "…" } with one of: toy
-    "#]],
+            5:13 ["elephant"] unknown workload `elephant`
+              use a name of `fslab list workloads`, or { suite = "…" } with one of: toy
+        "#]],
     );
     check(
-        &workload("{ recipe = \"tiny-reed\" }"),
+        &workload("{ preset = \"tiny-reed\" }"),
         expect![[r#"
-        5:24 ["tiny-reed"] there is no workload `tiny-reed`
-          did you mean `tiny-read`?
-    "#]],
+            5:24 ["tiny-reed"] unknown workload `tiny-reed`
+              did you mean `tiny-read`?
+        "#]],
     );
     check(
-        &workload("{ recipe = \"tiny-read\", suite = \"toy\" }"),
+        &workload("{ preset = \"tiny-read\", suite = \"toy\" }"),
         expect![[r#"
-        5:24 ["tiny-read"] this workload has both `suite` and `recipe`
-          keep one of them: a recipe names its suite itself
-    "#]],
+            5:24 ["tiny-read"] this workload has both `suite` and `preset`
+              remove `suite`: a preset includes its suite
+        "#]],
     );
     check(
-        &workload("{ recipe = \"tiny-read\", recrod = 1 }"),
+        &workload("{ preset = \"tiny-read\", blokc_size = 1 }"),
         expect![[r#"
-        5:37 [recrod] suite `toy` has no parameter `recrod`
-          did you mean `record`?
+        5:37 [blokc_size] suite `toy` has no parameter `blokc_size`
+          did you mean `block_size`?
     "#]],
     );
 }
 
 #[test]
-fn a_recipe_scales_and_says_so_when_it_cannot() {
+fn presets_scale_down_to_their_minimum() {
     let text = axes("filesystem = [\"ext4\"]\nworkload = [\"tiny-read\"]");
     let plan = Plan::parse(&text, *VOCABULARY).unwrap();
     let cells = plan.cells(Scale::parse("1/4").unwrap(), &small).unwrap();
-    assert_eq!(cells[0].cell.workload.size("file"), Bytes::kib(16));
+    assert_eq!(cells[0].cell.workload.size("file_size"), Bytes::kib(16));
     assert_eq!(cells[0].label, "tiny-read");
     let error = plan.cells(Scale::parse("1/1024").unwrap(), &small).unwrap_err();
-    assert!(error.message.contains("would be 64B; the least is 512B"), "{error}");
+    assert!(error.message.contains("would be 4B; the minimum is 512B"), "{error}");
 }
 
 const FULL: &str = "filesystem = [\"ext4\"]\nworkload = [{ suite = \"toy\" }]\n";
 
 #[test]
-fn how_full_is_an_axis() {
+fn fill_percent_is_an_axis() {
     check(
-        &axes(&format!("{FULL}full = [0, 50, 90]")),
+        &axes(&format!("{FULL}fill_percent = [0, 50, 90]")),
         expect![[r#"
-            ext4: toy full=0%
-            ext4: toy full=50%
-            ext4: toy full=90%
+            ext4: toy fill_percent=0
+            ext4: toy fill_percent=50
+            ext4: toy fill_percent=90
         "#]],
     );
     check(
-        &axes(&format!("{FULL}full = [50]\nscheduler = [\"none\", \"bfq\"]")),
+        &axes(&format!("{FULL}fill_percent = [50]\nscheduler = [\"none\", \"bfq\"]")),
         expect![[r#"
             ext4: toy scheduler=none
             ext4: toy scheduler=bfq
@@ -399,89 +397,89 @@ fn how_full_is_an_axis() {
     let cells = |plan: &str| {
         Plan::parse(&axes(plan), *VOCABULARY).unwrap().cells(Scale::ONE, &small).unwrap()
     };
-    let full = cells(&format!("{FULL}full = [0, 50]"));
-    let levels: Vec<_> = full.iter().map(|cell| cell.cell.fullness.0).collect();
+    let full = cells(&format!("{FULL}fill_percent = [0, 50]"));
+    let levels: Vec<_> = full.iter().map(|cell| cell.cell.fill_level.0).collect();
     assert_eq!(levels, [0, 50]);
     assert_ne!(full[0].cell.id(), full[1].cell.id());
-    assert_eq!(full[0].cell.id(), cells(FULL)[0].cell.id(), "nothing is as if not said");
+    assert_eq!(full[0].cell.id(), cells(FULL)[0].cell.id(), "level 0 is the default");
 }
 
 #[test]
-fn mistakes_about_how_full_have_a_place_and_a_cure() {
+fn fill_percent_errors_have_a_position_and_a_hint() {
     check(
-        &axes(&format!("{FULL}full = [96]")),
+        &axes(&format!("{FULL}fill_percent = [96]")),
         expect![[r#"
-            6:9 [96] 96 is not within 0..=95
-              write whole percents: full = [0, 50, 90]
+            6:17 [96] 96 is out of range; use an integer from 0 to 95
+              use whole percentages: fill_percent = [0, 50, 90]
         "#]],
     );
     check(
         &axes(&format!("{FULL}full = 50")),
         expect![[r#"
-            6:8 [50] expected a list, found integer
-              write whole percents: full = [0, 50, 90]
+            6:1 [full] `axes` has no key `full`
+              did you mean `fill_percent`?
         "#]],
     );
     check(
-        "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]\nfull = [50]",
+        "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]\nfill_percent = [50]",
         expect![[r#"
-            5:8 [[50]] somebody else's filesystem is not filled up
-              take `full` out, or name an image or a device
+            5:16 [[50]] storage is a directory: `fill_percent` requires a new filesystem
+              remove `fill_percent`, or set `image_size` or `device`
         "#]],
     );
     check(
-        &axes(&format!("{FULL}elsewhere = \"/mnt\"")),
+        &axes(&format!("{FULL}external_directory = \"/mnt\"")),
         expect![[r#"
-        6:1 [elsewhere] `axes` has no key `elsewhere`
-          `elsewhere` belongs into `[storage]`
-    "#]],
+            6:1 [external_directory] `axes` has no key `external_directory`
+              `external_directory` belongs to `[storage]`
+        "#]],
     );
 }
 
 #[test]
-fn how_full_and_elsewhere_are_settings() {
+fn fill_percent_and_external_directory_can_be_overridden() {
     let mut plan = Plan::parse(&axes(FULL), *VOCABULARY).unwrap();
-    plan.set("full", "50", *VOCABULARY).unwrap();
-    assert_eq!(plan.fullness, [Fullness(50)]);
-    plan.set("full", "0, 90", *VOCABULARY).unwrap();
+    plan.set("fill_percent", "50", *VOCABULARY).unwrap();
+    assert_eq!(plan.fill_levels, [FillLevel(50)]);
+    plan.set("fill_percent", "0, 90", *VOCABULARY).unwrap();
     assert_eq!(plan.cells(Scale::ONE, &small).unwrap().len(), 2);
     for bad in ["96", "-1", "half", "", "50%"] {
-        assert!(plan.set("full", bad, *VOCABULARY).is_err(), "{bad}");
+        assert!(plan.set("fill_percent", bad, *VOCABULARY).is_err(), "{bad}");
     }
-    assert_eq!(plan.fullness.len(), 2, "a refused setting changes nothing");
-    plan.set("elsewhere", "/mnt", *VOCABULARY).unwrap();
-    assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
+    assert_eq!(plan.fill_levels.len(), 2, "a rejected override changes nothing");
+    plan.set("external_directory", "/mnt", *VOCABULARY).unwrap();
+    assert_eq!(plan.storage.external_directory.as_deref(), Some("/mnt"));
     assert_eq!(plan.consistent(), Ok(()));
     plan.set("directory", "/srv", *VOCABULARY).unwrap();
     let error = plan.consistent().unwrap_err();
-    assert_eq!(error.cure.as_deref(), Some("take `full` out of the plan"));
-    plan.set("full", "0", *VOCABULARY).unwrap();
+    assert_eq!(error.hint.as_deref(), Some("remove `fill_percent` from the plan"));
+    plan.set("fill_percent", "0", *VOCABULARY).unwrap();
     assert_eq!(plan.consistent(), Ok(()));
-    let text = axes(FULL).replace("image =", "elsewhere = \"/mnt\"\nimage =");
+    let text = axes(FULL).replace("image_size =", "external_directory = \"/mnt\"\nimage_size =");
     let plan = Plan::parse(&text, *VOCABULARY).unwrap();
-    assert_eq!(plan.storage.elsewhere.as_deref(), Some("/mnt"));
+    assert_eq!(plan.storage.external_directory.as_deref(), Some("/mnt"));
 }
 
 mod conditions;
 mod setup;
 
 #[test]
-fn a_view_is_a_study_by_its_name() {
+fn studies_are_selected_by_name() {
     let plan = |view: &str| {
         format!(
-            "view = \"{view}\"\nstorage.directory = \"/srv\"\naxes.workload = [{{ suite = \"toy\" }}]\n"
+            "study = \"{view}\"\nstorage.directory = \"/srv\"\naxes.workload = [{{ suite = \"toy\" }}]\n"
         )
     };
     let mut parsed = Plan::parse(&plan("tasks-2006"), *VOCABULARY).unwrap();
-    assert_eq!(parsed.view, Some(crate::Study::Tasks2006));
-    parsed.set("view", "dbench-2012", *VOCABULARY).unwrap();
-    assert_eq!(parsed.view, Some(crate::Study::Dbench2012));
-    let error = parsed.set("view", "dbench", *VOCABULARY).unwrap_err();
-    assert!(error.cure.is_some_and(|cure| cure.contains("dbench-2012")));
+    assert_eq!(parsed.study, Some(crate::Study::Tasks2006));
+    parsed.set("study", "dbench-2012", *VOCABULARY).unwrap();
+    assert_eq!(parsed.study, Some(crate::Study::Dbench2012));
+    let error = parsed.set("study", "dbench", *VOCABULARY).unwrap_err();
+    assert!(error.hint.is_some_and(|hint| hint.contains("dbench-2012")));
     check(
         &plan("task-2006"),
         expect![[r#"
-            1:8 ["task-2006"] there is no view `task-2006`
+            1:9 ["task-2006"] unknown study `task-2006`
               did you mean `tasks-2006`?
         "#]],
     );

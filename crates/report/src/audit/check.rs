@@ -1,4 +1,4 @@
-//! Whether what a file of statements names is in the table: coordinates and levels.
+//! Checks that the coordinates and levels named in a statements file exist in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,34 +7,34 @@ use model::suggest;
 
 use super::{FileError, Statements, Table, file::RawLayout};
 
-/// Names that are listed where none is near the wrong one.
+/// Maximum number of names listed if none is similar.
 const LISTED: usize = 12;
 
-/// What a file names, each with its line, in the order of the file.
+/// Names in a file with their lines, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Names(Vec<(usize, Name)>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Name {
-    /// A column, a coordinate or not.
+    /// Column, a coordinate or not.
     Column(String),
-    /// A coordinate.
+    /// Coordinate.
     Coordinate(String),
-    /// A coordinate and a level of it.
+    /// Coordinate and one of its levels.
     Level(String, String),
-    /// A level of the statistic, by the key that names it, where none is named.
+    /// Key for a level of the statistic, although no statistic is named.
     NoStatistic(&'static str),
 }
 
 impl Names {
-    /// The names of a layout; `at` gives the line of an offset.
+    /// Adds the names in a layout; `at` returns the line of an offset.
     pub(super) fn of_layout(&mut self, layout: &RawLayout, at: impl Fn(usize) -> usize) {
         let mut add = |offset: usize, name| self.0.push((at(offset), name));
         if let Some(names) = &layout.ignore {
             let name = |name: &String| add(names.span().start, Name::Column(name.clone()));
             names.get_ref().iter().for_each(name);
         }
-        if let Some(names) = &layout.place {
+        if let Some(names) = &layout.location {
             let name = |name: &String| add(names.span().start, Name::Coordinate(name.clone()));
             names.get_ref().iter().for_each(name);
         }
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    /// The names of the cells that something is about.
+    /// Adds the names in a filter.
     pub(super) fn of_filter(&mut self, about: &Filter, line: usize) {
         for (axis, levels) in about {
             self.of_axis(line, axis, levels.iter());
@@ -74,7 +74,7 @@ impl Names {
         self.0.extend(levels.into_iter().map(level));
     }
 
-    /// The names of a claim, and of the places it is made at.
+    /// Adds the names in a claim and in its locations.
     pub(super) fn of_part(&mut self, part: &Part, line: usize) {
         for axis in &part.each {
             self.of_axis(line, axis, []);
@@ -112,10 +112,10 @@ impl Names {
 }
 
 impl Statements {
-    /// Whether every coordinate and level that is named is in the table.
+    /// Checks that every named coordinate and level exists in the table.
     ///
     /// # Errors
-    /// [`FileError`] with the line of the first name that is not.
+    /// [`FileError`] with the line of the first unknown name.
     pub(super) fn check(&self, table: &Table) -> Result<(), FileError> {
         let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for cell in &table.cells {
@@ -130,22 +130,22 @@ impl Statements {
                 Name::Column(name) if ignored().any(|known| known == name) => continue,
                 Name::Column(name) => {
                     let known = columns().chain(ignored());
-                    format!("there is no column `{name}`; {}", cure(name, known))
+                    format!("unknown column `{name}`; {}", hint(name, known))
                 }
                 Name::Coordinate(name) if columns().any(|known| known == name) => continue,
                 Name::Coordinate(name) => {
-                    format!("there is no coordinate `{name}`; {}", cure(name, columns()))
+                    format!("unknown coordinate `{name}`; {}", hint(name, columns()))
                 }
                 Name::NoStatistic(key) => {
-                    format!("`{key}` is a level of `statistic`; set that, or leave both out")
+                    format!("`{key}` requires `statistic`; set both or none")
                 }
                 Name::Level(axis, level) => match levels.get(axis.as_str()) {
                     Some(known) if known.contains(level.as_str()) => continue,
                     Some(known) => {
-                        let cure = cure(level, known.iter().copied());
-                        format!("no cell has {axis} = `{level}`; {cure}")
+                        let hint = hint(level, known.iter().copied());
+                        format!("no cell has {axis} = `{level}`; {hint}")
                     }
-                    // A coordinate that is not there is told by its own name.
+                    // A missing coordinate is reported by its name.
                     None => continue,
                 },
             };
@@ -155,14 +155,14 @@ impl Statements {
     }
 }
 
-/// The name that may have been meant, or all of them.
-fn cure<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+/// Suggests a similar name, or lists the known ones.
+fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match suggest::nearest(wrong, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let all: Vec<&str> = known.clone().take(LISTED).collect();
             let more = if known.count() > LISTED { ", …" } else { "" };
-            format!("there are {}{more}", all.join(", "))
+            format!("use one of {}{more}", all.join(", "))
         }
     }
 }

@@ -1,60 +1,60 @@
-//! Tidy CSV (RFC 4180): a header line, then one number a row with its coordinates.
+//! Parser of tidy CSV (RFC 4180): a header line, then one number per row with its coordinates.
 //!
-//! Fields may stand in double quotes, with commas, line breaks, and doubled quotes inside; lines
-//! end in LF or CR LF; a byte order mark is skipped. A file that is not that, or beyond the
-//! [`LIMITS`], is refused with the line.
+//! Quoted fields can contain commas, line breaks, and doubled quotes. Lines end in LF or CR LF, and
+//! a byte order mark is skipped. Malformed files and files beyond the [`LIMITS`] are rejected with
+//! the line.
 
 use thiserror::Error;
 
-/// What a file may hold at most.
+/// Limits of a file.
 pub struct Limits {
-    /// Bytes of a file.
+    /// Maximum size of a file in bytes.
     pub bytes: usize,
-    /// Rows after the header.
+    /// Maximum number of rows after the header.
     pub rows: usize,
-    /// Columns.
+    /// Maximum number of columns.
     pub columns: usize,
-    /// Bytes of a field.
+    /// Maximum size of a field in bytes.
     pub field: usize,
 }
 
-/// Far above any printed table; below what would take more than seconds or a gigabyte.
+/// Far above any printed table, and low enough for a few seconds and less than 1 GiB of memory.
 pub const LIMITS: Limits = Limits { bytes: 8 << 20, rows: 20_000, columns: 64, field: 4096 };
 
-/// Why a file is no table.
+/// Error in a CSV file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CsvError {
-    /// There is nothing in it.
-    #[error("line 1: there is no header; name the columns in the first line")]
+    /// The file is empty.
+    #[error("line 1: no header; name the columns in the first line")]
     Empty,
-    /// It is larger than [`LIMITS`] allow.
-    #[error("the file has more than {0} bytes; audit a part of it")]
+    /// The file exceeds the [`LIMITS`].
+    #[error("the file exceeds {0} bytes; audit a part of it")]
     Large(usize),
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     #[error("line {line}: byte {column} is not UTF-8; save the file as UTF-8")]
     Encoding {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The byte in the line, from 1.
+        /// Byte in the line, from 1.
         column: usize,
     },
-    /// A mistake in a line.
+    /// Error in a line.
     #[error("line {line}: {message}")]
     Line {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// What is wrong and what to do.
+        /// Error and hint.
         message: String,
     },
 }
 
-/// Rows with the lines they begin in.
+/// Rows with the line in which they begin.
 pub(super) type Rows = Vec<(usize, Vec<String>)>;
 
-/// The text of a file.
+/// Text of a file.
 ///
 /// # Errors
-/// When it is too large or not UTF-8.
+/// If the file is too large or not UTF-8.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, CsvError> {
     if bytes.len() > LIMITS.bytes {
         return Err(CsvError::Large(LIMITS.bytes));
@@ -67,15 +67,15 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, CsvError> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-#[expect(clippy::naive_bytecount, reason = "once for a file that is refused")]
+#[expect(clippy::naive_bytecount, reason = "once for a rejected file")]
 fn lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Header and rows. Empty lines are skipped; every row has the fields of the header.
+/// Header and rows. Empty lines are skipped; every row has as many fields as the header.
 ///
 /// # Errors
-/// With the line of the mistake.
+/// With the line of the error.
 pub(super) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut header: Option<Vec<String>> = None;
@@ -87,23 +87,21 @@ pub(super) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
             continue;
         }
         let Some(header) = &header else {
-            header = Some(named(row, line)?);
+            header = Some(header_row(row, line)?);
             continue;
         };
         if row.len() != header.len() {
             let (found, wanted) = (row.len(), header.len());
             let plural = if found == 1 { "" } else { "s" };
-            return Err(mistake(
+            return Err(error_at(
                 line,
-                format!(
-                    "{found} field{plural} where the header has {wanted}; quote fields with commas"
-                ),
+                format!("{found} field{plural}, the header has {wanted}; quote fields with commas"),
             ));
         }
         if rows.len() == LIMITS.rows {
-            return Err(mistake(
+            return Err(error_at(
                 line,
-                format!("there are more than {} rows; audit a part of them", LIMITS.rows),
+                format!("more than {} rows; audit a part of them", LIMITS.rows),
             ));
         }
         rows.push((line, row));
@@ -111,25 +109,25 @@ pub(super) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
     Ok((header.ok_or(CsvError::Empty)?, rows))
 }
 
-pub(super) fn mistake(line: usize, message: String) -> CsvError {
+pub(super) fn error_at(line: usize, message: String) -> CsvError {
     CsvError::Line { line, message }
 }
 
-/// A header whose names can be told apart.
-fn named(row: Vec<String>, line: usize) -> Result<Vec<String>, CsvError> {
+/// Checks that the names in a header are unique.
+fn header_row(row: Vec<String>, line: usize) -> Result<Vec<String>, CsvError> {
     for (index, name) in row.iter().enumerate() {
         if name.is_empty() {
-            let message = format!("column {} has no name; give it one", index + 1);
-            return Err(mistake(line, message));
+            let message = format!("column {} has no name; add one", index + 1);
+            return Err(error_at(line, message));
         }
         if row[..index].contains(name) {
-            let message = format!("the column `{name}` stands twice; rename one of them");
-            return Err(mistake(line, message));
+            let message = format!("duplicate column `{name}`; rename one");
+            return Err(error_at(line, message));
         }
     }
     if row.len() > LIMITS.columns {
-        let message = format!("there are more than {} columns; leave some out", LIMITS.columns);
-        return Err(mistake(line, message));
+        let message = format!("more than {} columns; remove some", LIMITS.columns);
+        return Err(error_at(line, message));
     }
     Ok(row)
 }
@@ -152,8 +150,8 @@ impl Reader<'_> {
             };
             fields.push(self.checked(field)?);
             if fields.len() > LIMITS.columns {
-                let message = format!("there are more than {} fields", LIMITS.columns);
-                return Err(mistake(self.line, message));
+                let message = format!("more than {} fields", LIMITS.columns);
+                return Err(error_at(self.line, message));
             }
             if let Some(rest) = self.rest.strip_prefix(',') {
                 self.rest = rest;
@@ -169,8 +167,8 @@ impl Reader<'_> {
     fn bare(&mut self) -> Result<String, CsvError> {
         let end = self.rest.find([',', '\n', '"']).unwrap_or(self.rest.len());
         if self.rest[end..].starts_with('"') {
-            let message = "a quote inside a field without quotes; quote the field and double it";
-            return Err(mistake(self.line, message.into()));
+            let message = "quote in an unquoted field; quote the field and double the quote";
+            return Err(error_at(self.line, message.into()));
         }
         let end = if self.rest[..end].ends_with('\r') { end - 1 } else { end };
         let (field, rest) = self.rest.split_at(end);
@@ -178,13 +176,13 @@ impl Reader<'_> {
         Ok(field.to_owned())
     }
 
-    /// The rest of a field whose opening quote was read.
+    /// Rest of a field after its opening quote.
     fn quoted(&mut self) -> Result<String, CsvError> {
         let start = self.line;
         let mut field = String::new();
         loop {
             let Some((text, rest)) = self.rest.split_once('"') else {
-                return Err(mistake(start, "a quote is opened and never closed".into()));
+                return Err(error_at(start, "unterminated quote".into()));
             };
             field.push_str(text);
             self.line += lines(text.as_bytes());
@@ -198,22 +196,22 @@ impl Reader<'_> {
                     return Ok(field);
                 }
                 None => {
-                    let message = "text behind a closing quote; double quotes inside fields";
-                    return Err(mistake(self.line, message.into()));
+                    let message = "text after a closing quote; double quotes inside fields";
+                    return Err(error_at(self.line, message.into()));
                 }
             }
         }
     }
 
-    /// A field that can be shown: no control characters, which could command a terminal.
+    /// Checks a field for control characters, which could affect a terminal.
     fn checked(&self, field: String) -> Result<String, CsvError> {
         if field.len() > LIMITS.field {
-            let message = format!("a field has more than {} bytes", LIMITS.field);
-            return Err(mistake(self.line, message));
+            let message = format!("a field exceeds {} bytes", LIMITS.field);
+            return Err(error_at(self.line, message));
         }
         if let Some(odd) = field.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t') {
-            let message = format!("the control character U+{:04X}; remove it", u32::from(odd));
-            return Err(mistake(self.line, message));
+            let message = format!("control character U+{:04X}; remove it", u32::from(odd));
+            return Err(error_at(self.line, message));
         }
         Ok(field)
     }

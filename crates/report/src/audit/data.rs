@@ -1,28 +1,28 @@
-//! Rows of a table become cells.
+//! Conversion of CSV rows to cells.
 
 use analysis::audit::Cell;
 
 use super::{
     Columns, Table,
-    csv::{self, CsvError, mistake},
+    csv::{self, CsvError, error_at},
 };
 
 impl Columns {
-    /// The position of a column.
+    /// Index of a column.
     fn position(header: &[String], name: &str) -> Result<usize, CsvError> {
         header.iter().position(|column| column == name).ok_or_else(|| {
             let known = header.join(", ");
-            let words = "name the column of the numbers `value`, or set `value` in [layout]";
-            mistake(1, format!("there is no column `{name}` among {known}; {words}"))
+            let hint = "name the column of numbers `value`, or set `value` in [layout]";
+            error_at(1, format!("no column `{name}` in {known}; {hint}"))
         })
     }
 }
 
 impl Table {
-    /// Reads tidy CSV. A value that stands beside its printed text must be a number or empty.
+    /// Reads tidy CSV. A value next to its printed text must be a number or empty.
     ///
     /// # Errors
-    /// [`CsvError`] with the line of the mistake.
+    /// [`CsvError`] with the line of the error_at.
     pub fn read(bytes: &[u8], columns: &Columns) -> Result<Self, CsvError> {
         let (header, rows) = csv::rows(csv::text(bytes)?)?;
         let value = Columns::position(&header, &columns.value)?;
@@ -43,8 +43,8 @@ impl Table {
             cells.push(Cell { at, printed, value: given });
         }
         if cells.is_empty() {
-            let words = "there is no row below the header; an audit needs numbers";
-            return Err(mistake(1, words.into()));
+            let message = "no rows after the header; add numbers";
+            return Err(error_at(1, message.into()));
         }
         let ignored = header.iter().filter(|name| columns.ignore.contains(name)).cloned().collect();
         let columns = kept.into_iter().map(|at| header[at].clone()).collect();
@@ -70,7 +70,7 @@ impl Table {
 fn number(text: &str, line: usize) -> Result<f64, CsvError> {
     let value = text.trim().parse::<f64>().ok().filter(|value| value.is_finite());
     value.ok_or_else(|| {
-        let words = "leave it empty and the printed text will be read";
-        mistake(line, format!("the value `{}` is no number; {words}", text.escape_debug()))
+        let hint = "leave it empty to read the printed text";
+        error_at(line, format!("the value `{}` is not a number; {hint}", text.escape_debug()))
     })
 }

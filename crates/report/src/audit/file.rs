@@ -1,8 +1,8 @@
-//! The file of statements: TOML that says how a table is read and what a text says about it.
+//! Statements file: TOML with the layout of a table and the statements to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::audit::{By, Claim, End, Filter, Layout, Need, Part, Statement, Way, Who};
+use analysis::audit::{By, ChangeKind, Claim, End, Filter, Layout, Need, Part, Statement, Who};
 use model::metric::Better;
 use serde::Deserialize;
 use thiserror::Error;
@@ -10,32 +10,32 @@ use toml::Spanned;
 
 use super::{Columns, Table, check::Names};
 
-/// A mistake in a file of statements.
+/// Error in a statements file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct FileError {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// Error and hint.
     pub message: String,
 }
 
-/// A file of statements, read.
+/// Parsed statements file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statements {
-    /// What is audited, in words.
+    /// Title of the audited table.
     pub title: String,
-    /// Where it comes from.
+    /// Source of the numbers.
     pub source: Vec<(String, String)>,
-    /// Unit of the numbers; empty if not told.
+    /// Unit of the numbers; empty if not given.
     pub unit: String,
-    /// What was not written down as data, and why.
-    pub left_out: Vec<(String, String)>,
-    /// How the columns are used.
+    /// Statements that are not checked, with the reason.
+    pub skipped: Vec<(String, String)>,
+    /// Meaning of the columns.
     pub columns: Columns,
-    /// The statements.
+    /// Statements.
     pub statements: Vec<Statement>,
-    /// What the file names of a table.
+    /// Coordinates and levels that the file names.
     pub(super) names: Names,
     raw: RawLayout,
 }
@@ -46,7 +46,7 @@ pub(super) struct RawLayout {
     value: Option<String>,
     text: Option<String>,
     pub(super) ignore: Option<Spanned<Vec<String>>>,
-    pub(super) place: Option<Spanned<Vec<String>>>,
+    pub(super) location: Option<Spanned<Vec<String>>>,
     pub(super) statistic: Option<Spanned<String>>,
     pub(super) mean: Option<Spanned<String>>,
     pub(super) deviation: Option<Spanned<String>>,
@@ -70,7 +70,7 @@ struct RawFile {
     source: Source,
     layout: RawLayout,
     statement: Vec<Spanned<RawStatement>>,
-    left_out: Vec<LeftOut>,
+    skipped: Vec<Skipped>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,22 +88,22 @@ struct Source {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LeftOut {
-    says: String,
-    why: String,
+struct Skipped {
+    text: String,
+    reason: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStatement {
     id: String,
-    says: String,
+    text: String,
     #[serde(rename = "where")]
     about: Option<Spanned<BTreeMap<String, Levels>>>,
     parts: Vec<Spanned<RawPart>>,
 }
 
-/// One level or several; whole numbers are taken as their digits.
+/// One level or several; integers are converted to text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Levels {
@@ -143,7 +143,7 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RawWay {
+enum RawTrend {
     Rises,
     Falls,
     Improves,
@@ -191,9 +191,9 @@ struct RawPart {
     from: Option<Levels>,
     to: Option<Levels>,
     among: Option<String>,
-    way: Option<RawWay>,
-    least: Option<f64>,
-    most: Option<f64>,
+    trend: Option<RawTrend>,
+    min: Option<f64>,
+    max: Option<f64>,
     within: Option<f64>,
     margin: Option<f64>,
     value: Option<f64>,
@@ -222,7 +222,7 @@ impl Statements {
             let line = at(raw.span().start);
             let raw = raw.into_inner();
             if !ids.insert(raw.id.clone()) {
-                let message = format!("the id `{}` stands twice; rename one", raw.id);
+                let message = format!("duplicate id `{}`; rename one", raw.id);
                 return Err(FileError { line, message });
             }
             let mut about = Filter::new();
@@ -243,7 +243,7 @@ impl Statements {
                 let message = "a statement needs `parts`".into();
                 return Err(FileError { line, message });
             }
-            statements.push(Statement { id: raw.id, says: raw.says, parts });
+            statements.push(Statement { id: raw.id, text: raw.text, parts });
         }
         let layout = raw.layout;
         let columns = Columns {
@@ -253,9 +253,9 @@ impl Statements {
         };
         Ok(Self {
             title: raw.title,
-            source: raw.source.told(),
+            source: raw.source.listed(),
             unit: layout.unit.clone(),
-            left_out: raw.left_out.into_iter().map(|left| (left.says, left.why)).collect(),
+            skipped: raw.skipped.into_iter().map(|one| (one.text, one.reason)).collect(),
             columns,
             statements,
             names,
@@ -263,21 +263,22 @@ impl Statements {
         })
     }
 
-    /// What the coordinates of a table mean. Without a word on it, a column `table` tells the
-    /// place, and each other coordinate is shared by cells that are looked at for repeats.
+    /// Meaning of the coordinates of a table. By default, the column `table` is the location, and
+    /// cells with a common level of any other coordinate are checked for duplicates.
     pub fn layout(&self, table: &Table) -> Layout {
         let raw = &self.raw;
         let has = |name: &str| table.columns.iter().any(|column| column == name);
         let default = || Vec::from_iter(has("table").then(|| "table".to_owned()));
         let own = |name: &Option<Spanned<String>>| name.clone().map(Spanned::into_inner);
         let statistic = own(&raw.statistic);
-        let place = raw.place.clone().map_or_else(default, Spanned::into_inner);
+        let location = raw.location.clone().map_or_else(default, Spanned::into_inner);
         let repeats = raw.repeats.clone().map(Spanned::into_inner).unwrap_or_else(|| {
-            let own = |name: &&String| !place.contains(name) && Some(*name) != statistic.as_ref();
+            let own =
+                |name: &&String| !location.contains(name) && Some(*name) != statistic.as_ref();
             table.columns.iter().filter(own).map(|name| vec![name.clone()]).collect()
         });
         Layout {
-            place,
+            place: location,
             statistic,
             mean: own(&raw.mean),
             deviation: own(&raw.deviation),
@@ -300,7 +301,7 @@ fn direction(direction: Direction) -> Better {
 }
 
 impl Source {
-    fn told(self) -> Vec<(String, String)> {
+    fn listed(self) -> Vec<(String, String)> {
         let all = [
             ("article", self.article),
             ("author", self.author),
@@ -311,8 +312,8 @@ impl Source {
             ("numbers", self.numbers),
             ("statements", self.statements),
         ];
-        let told = |(name, text): (&str, Option<String>)| Some((name.to_owned(), text?));
-        all.into_iter().filter_map(told).collect()
+        let listed = |(name, text): (&str, Option<String>)| Some((name.to_owned(), text?));
+        all.into_iter().filter_map(listed).collect()
     }
 }
 
@@ -366,7 +367,7 @@ impl RawPart {
                 axis: axis()?,
                 from: self.name(&self.from, "from")?,
                 to: self.name(&self.to, "to")?,
-                way: self.way()?,
+                trend: self.trend()?,
             },
             Kind::Difference => Claim::Difference {
                 axis: axis()?,
@@ -409,7 +410,7 @@ impl RawPart {
     fn count(&self) -> Result<Claim, String> {
         let said = self.value.ok_or_else(|| self.needs("value"))?;
         let value = format!("{said:.0}").parse().ok().filter(|_| said.fract() == 0.0);
-        let value = value.ok_or("`value` of a count is a whole number from 0 up")?;
+        let value = value.ok_or("`value` of a count is not an integer of at least 0")?;
         if self.axes.is_empty() {
             return Err(self.needs("axes"));
         }
@@ -428,36 +429,34 @@ impl RawPart {
     fn name(&self, levels: &Option<Levels>, key: &str) -> Result<String, String> {
         match &self.names(levels, key)?[..] {
             [one] => Ok(one.clone()),
-            _ => Err(format!("`{key}` takes one level here")),
+            _ => Err(format!("`{key}` has several levels; use one")),
         }
     }
 
-    /// Least and most, of which one may be missing.
+    /// Range with at least one end.
     fn range(&self) -> Result<(f64, f64), String> {
-        match (self.least, self.most) {
-            (None, None) => Err(self.needs("least` or `most")),
-            (Some(least), Some(most)) if least > most => {
-                Err(format!("`least` = {least} is above `most` = {most}; swap them"))
+        match (self.min, self.max) {
+            (None, None) => Err(self.needs("min` or `max")),
+            (Some(min), Some(max)) if min > max => {
+                Err(format!("`min` = {min} is above `max` = {max}; swap them"))
             }
-            (least, most) => {
-                Ok((least.unwrap_or(f64::NEG_INFINITY), most.unwrap_or(f64::INFINITY)))
-            }
+            (min, max) => Ok((min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY))),
         }
     }
 
-    fn way(&self) -> Result<Way, String> {
-        Ok(match self.way {
-            Some(RawWay::Rises) => Way::Rises,
-            Some(RawWay::Falls) => Way::Falls,
-            Some(RawWay::Improves) => Way::Improves,
-            Some(RawWay::Worsens) => Way::Worsens,
+    fn trend(&self) -> Result<ChangeKind, String> {
+        Ok(match self.trend {
+            Some(RawTrend::Rises) => ChangeKind::Rises,
+            Some(RawTrend::Falls) => ChangeKind::Falls,
+            Some(RawTrend::Improves) => ChangeKind::Improves,
+            Some(RawTrend::Worsens) => ChangeKind::Worsens,
             None => {
-                // Written in percent, since that is how texts say it.
-                if (self.least, self.most) == (None, None) {
-                    return Err(self.needs("way` or `least"));
+                // In percent, as in texts.
+                if (self.min, self.max) == (None, None) {
+                    return Err(self.needs("trend` or `min"));
                 }
-                let (least, most) = self.range()?;
-                Way::Between(least / 100.0, most / 100.0)
+                let (min, max) = self.range()?;
+                ChangeKind::Between(min / 100.0, max / 100.0)
             }
         })
     }
@@ -467,7 +466,7 @@ fn end(from: &Levels) -> Result<End, String> {
     match from.names().first().map(String::as_str) {
         Some("best") => Ok(End::Best),
         Some("worst") => Ok(End::Worst),
-        _ => Err("`from` of an order is \"best\" or \"worst\"".into()),
+        _ => Err("invalid `from` of an order; use \"best\" or \"worst\"".into()),
     }
 }
 

@@ -1,38 +1,37 @@
-//! An audit for a terminal, as Markdown, and as JSON.
+//! Output of an audit: terminal, Markdown, JSON.
 
-use analysis::audit::{AtPlace, Fact, Finding, Judged, Judgment, Ruling, Statement, Why};
+use analysis::audit::{Cause, Fact, Finding, Judged, Judgment, LocationResult, Ruling, Statement};
 use serde_json::{Value, json};
 
 use super::{
     Audit,
-    words::{plain, ruling},
+    text::{plain, ruling},
 };
 use crate::{formats::markdown::escaped, terminal::Page, terminal::TerminalOptions};
 
-/// Findings of one kind, and places with their numbers of one part, that are listed without
-/// `detail`.
+/// Findings per kind, and locations per part, that are listed without `detail`.
 const LISTED: usize = 40;
-const PLACES: usize = 1;
+const LOCATIONS: usize = 1;
 
-/// Version of the JSON. It changes when a field goes or means something else.
+/// Version of the JSON format. It changes if a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-/// A heading and its lines.
+/// Heading with its lines.
 struct Section {
     heading: String,
     lines: Vec<String>,
 }
 
-/// What findings of a kind are called, and which they are.
+/// Heading of a kind of findings, and its test.
 type Kind = (&'static str, fn(&Finding) -> bool);
 
-/// The kinds of findings, in their order.
+/// Kinds of findings in order.
 const KINDS: [Kind; 6] = [
     ("Malformed numbers", |finding| matches!(finding, Finding::Malformed { .. })),
-    ("Printed twice with different values", |finding| matches!(finding, Finding::Differs { .. })),
-    ("Cells that repeat another", |finding| matches!(finding, Finding::Repeats { .. })),
-    ("How often values repeat", |finding| matches!(finding, Finding::Repeated(_))),
-    ("Holes", |finding| matches!(finding, Finding::Hole { .. })),
+    ("Conflicting values", |finding| matches!(finding, Finding::Conflicting { .. })),
+    ("Duplicated cells", |finding| matches!(finding, Finding::Duplicated { .. })),
+    ("Duplicate-value test", |finding| matches!(finding, Finding::DuplicateTest(_))),
+    ("Missing cells", |finding| matches!(finding, Finding::MissingCell { .. })),
     ("Last digits", |finding| matches!(finding, Finding::Granular { .. })),
 ];
 
@@ -44,26 +43,26 @@ impl Audit {
             let count = found.clone().count();
             let mut lines: Vec<String> = found.take(most).map(|f| self.sentence(f)).collect();
             if count > most {
-                lines.push(format!("and {} more; --format json has all", count - most));
+                lines.push(format!("and {} more, see --format json", count - most));
             }
             (count > 0).then(|| Section { heading: format!("{name} ({count})"), lines })
         };
         KINDS.iter().filter_map(section).collect()
     }
 
-    /// How many statements came to what.
+    /// Number of statements per ruling.
     fn tally(&self) -> String {
         let all = [Ruling::Holds, Ruling::InPart, Ruling::Contradicted, Ruling::NotTestable];
         let count = |wanted: Ruling| {
             let of = self.judgments.iter().filter(|judgment| judgment.ruling == wanted).count();
-            let words = if wanted == Ruling::Holds { "hold" } else { ruling(wanted) };
-            (of > 0).then(|| format!("{of} {words}"))
+            let label = if wanted == Ruling::Holds { "hold" } else { ruling(wanted) };
+            (of > 0).then(|| format!("{of} {label}"))
         };
         let counts: Vec<String> = all.into_iter().filter_map(count).collect();
         format!("Statements ({}): {}", self.judgments.len(), counts.join(", "))
     }
 
-    /// What was looked at, and what against it was found, in one line.
+    /// Numbers of cells, findings, and contradicted statements in one line.
     fn summary(&self) -> String {
         let doubtful = self.findings.iter().filter(|finding| finding.doubtful()).count();
         let plural = if doubtful == 1 { "" } else { "s" };
@@ -99,7 +98,7 @@ impl Audit {
         self.statements.iter().zip(&self.judgments)
     }
 
-    /// For a terminal.
+    /// Formats the audit for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
         let mut page = Page::new(options);
         let title = page.styled("1", &format!("Audit of {}", plain(&self.title)));
@@ -115,23 +114,23 @@ impl Audit {
         if !self.judgments.is_empty() {
             page.heading(&self.tally());
         }
-        let most = if options.detail { usize::MAX } else { PLACES };
+        let most = if options.detail { usize::MAX } else { LOCATIONS };
         for (statement, judgment) in self.statements() {
             let head = format!("{} {}: ", plain(&statement.id), ruling(judgment.ruling));
-            page.wrapped(&head, "  ", &plain(&statement.says));
+            page.wrapped(&head, "  ", &plain(&statement.text));
             let parts = self.judgment_lines(judgment, most);
             parts.iter().for_each(|line| page.wrapped("  - ", "    ", line));
         }
-        if !self.left_out.is_empty() {
-            page.heading(&format!("Not looked at ({})", self.left_out.len()));
+        if !self.skipped.is_empty() {
+            page.heading(&format!("Not checked ({})", self.skipped.len()));
         }
-        for (says, why) in &self.left_out {
-            page.wrapped("- ", "  ", &format!("{}: {}", plain(says), plain(why)));
+        for (text, reason) in &self.skipped {
+            page.wrapped("- ", "  ", &format!("{}: {}", plain(text), plain(reason)));
         }
         page.text
     }
 
-    /// As GitHub-flavored Markdown.
+    /// Formats the audit as GitHub-flavored Markdown.
     pub fn markdown(&self) -> String {
         let mut text = format!("# Audit of {}\n\n", safe(&self.title));
         for (name, value) in &self.source {
@@ -144,29 +143,29 @@ impl Audit {
         }
         if !self.judgments.is_empty() {
             text.push_str(&format!("\n## {}\n\n", self.tally()));
-            text.push_str("| id | statement | comes to | numbers |\n| --- | --- | --- | --- |\n");
+            text.push_str("| id | statement | result | numbers |\n| --- | --- | --- | --- |\n");
         }
         for (statement, judgment) in self.statements() {
-            let parts = self.judgment_lines(judgment, PLACES).join(" / ");
+            let parts = self.judgment_lines(judgment, LOCATIONS).join(" / ");
             text.push_str(&format!(
                 "| {} | {} | {} | {} |\n",
                 safe(&statement.id),
-                safe(&statement.says),
+                safe(&statement.text),
                 ruling(judgment.ruling),
                 safe(&parts)
             ));
         }
-        if !self.left_out.is_empty() {
-            text.push_str("\n## Not looked at\n\n");
+        if !self.skipped.is_empty() {
+            text.push_str("\n## Not checked\n\n");
         }
-        for (says, why) in &self.left_out {
-            text.push_str(&format!("- {}: {}\n", safe(says), safe(why)));
+        for (skipped, reason) in &self.skipped {
+            text.push_str(&format!("- {}: {}\n", safe(skipped), safe(reason)));
         }
         text
     }
 
-    /// As JSON: all findings and places, with cells by their coordinates. What only describes the
-    /// numbers, and does not count as a finding, stands under `observations`.
+    /// Formats the audit as JSON: all findings and locations, with cells by their coordinates.
+    /// Properties that are not evidence against the numbers are under `observations`.
     pub fn json(&self) -> String {
         let (findings, observations): (Vec<&Finding>, Vec<&Finding>) =
             self.findings.iter().partition(|finding| finding.doubtful());
@@ -180,16 +179,16 @@ impl Audit {
                     judgment.parts.iter().map(|part| self.part_json(part)).collect();
                 json!({
                     "id": statement.id,
-                    "says": statement.says,
-                    "comes_to": ruling(judgment.ruling),
+                    "text": statement.text,
+                    "ruling": ruling(judgment.ruling),
                     "parts": parts,
                 })
             })
             .collect();
         let source: serde_json::Map<String, Value> =
             self.source.iter().map(|(name, text)| (name.clone(), json!(text))).collect();
-        let left_out: Vec<Value> =
-            self.left_out.iter().map(|(says, why)| json!({ "says": says, "why": why })).collect();
+        let skip = |(text, reason): &(String, String)| json!({ "text": text, "reason": reason });
+        let skipped: Vec<Value> = self.skipped.iter().map(skip).collect();
         let document = json!({
             "schema": SCHEMA,
             "audit": self.title,
@@ -201,18 +200,18 @@ impl Audit {
             "findings": values(findings),
             "observations": values(observations),
             "statements": statements,
-            "left_out": left_out,
+            "skipped": skipped,
         });
         format!("{document:#}\n")
     }
 
     fn cell_json(&self, cell: usize) -> Value {
         let cell = &self.table.cells[cell];
-        json!({ "at": cell.at, "printed": cell.printed })
+        json!({ "location": cell.at, "printed": cell.printed })
     }
 
     fn finding_json(&self, finding: &Finding) -> Value {
-        let words = self.sentence(finding);
+        let text = self.sentence(finding);
         match finding {
             Finding::Malformed { cell, reading, others, confirmed, .. } => json!({
                 "kind": "malformed",
@@ -220,61 +219,63 @@ impl Audit {
                 "reading": reading,
                 "others": others,
                 "confirmed_by": confirmed.map(|cell| self.cell_json(cell)),
-                "words": words,
+                "text": text,
             }),
-            Finding::Differs { first, second, difference, why } => {
-                let (name, cell) = reason(why);
+            Finding::Conflicting { first, second, difference, reason } => {
+                let (name, cell) = cause(reason);
                 json!({
-                    "kind": "differs",
+                    "kind": "conflicting",
                     "first": self.cell_json(*first),
                     "second": self.cell_json(*second),
                     "difference": difference,
-                    "why": name,
-                    "why_cell": cell.map(|cell| self.cell_json(cell)),
-                    "words": words,
+                    "reason": name,
+                    "reason_cell": cell.map(|cell| self.cell_json(cell)),
+                    "text": text,
                 })
             }
-            Finding::Repeats { first, second, shared, whole } => json!({
-                "kind": "repeats",
+            Finding::Duplicated { first, second, shared, whole } => json!({
+                "kind": "duplicated",
                 "first": self.cell_json(*first),
                 "second": self.cell_json(*second),
                 "shared": self.layout.repeats[*shared],
                 "whole_cell": whole,
-                "words": words,
+                "text": text,
             }),
-            Finding::Repeated(chance) => json!({
-                "kind": "chance",
+            Finding::DuplicateTest(chance) => json!({
+                "kind": "duplicate_test",
                 "statistic": chance.statistic,
                 "shared": self.layout.repeats[chance.shared],
                 "sharing": { "equal": chance.sharing.0, "pairs": chance.sharing.1 },
                 "expected": chance.expected,
                 "apart": { "equal": chance.apart.0, "pairs": chance.apart.1 },
                 "p": chance.p,
-                "words": words,
+                "text": text,
             }),
-            Finding::Hole { at } => json!({ "kind": "hole", "at": at, "words": words }),
+            Finding::MissingCell { at } => {
+                json!({ "kind": "missing", "location": at, "text": text })
+            }
             Finding::Granular { statistic, parts, values } => json!({
                 "kind": "last_digits",
                 "statistic": statistic,
                 "means_of": parts.of,
-                "cut": parts.cut,
+                "truncated": parts.cut,
                 "values": values,
-                "words": words,
+                "text": text,
             }),
         }
     }
 
     fn part_json(&self, part: &Judged) -> Value {
-        let places: Vec<Value> = part.places.iter().map(|at| self.place_json(at)).collect();
+        let locations: Vec<Value> = part.places.iter().map(|at| self.location_json(at)).collect();
         json!({
-            "comes_to": ruling(part.ruling),
+            "ruling": ruling(part.ruling),
             "within_noise": part.within_noise(),
             "not_tested": part.absent,
-            "places": places,
+            "locations": locations,
         })
     }
 
-    fn place_json(&self, at: &AtPlace) -> Value {
+    fn location_json(&self, at: &LocationResult) -> Value {
         let levels = |levels: &[(String, f64)]| -> Vec<Value> {
             levels.iter().map(|(name, value)| json!({ "level": name, "value": value })).collect()
         };
@@ -291,21 +292,21 @@ impl Audit {
             }
             Fact::Count(found) => json!({ "count": found }),
         };
-        json!({ "at": at.at, "holds": at.holds, "p": at.p, "numbers": fact })
+        json!({ "location": at.at, "holds": at.holds, "p": at.p, "numbers": fact })
     }
 }
 
-/// Text for Markdown: nothing in it is markup or ends its line.
+/// Escapes text for Markdown and removes line breaks.
 fn safe(text: &str) -> String {
     escaped(&plain(text))
 }
 
-fn reason(why: &Why) -> (&'static str, Option<usize>) {
-    match why {
-        Why::OneDigit { .. } => ("one_digit", None),
-        Why::Swapped { .. } => ("swapped_digits", None),
-        Why::SecondIsOf { cell } => ("second_is_of", Some(*cell)),
-        Why::FirstIsOf { cell } => ("first_is_of", Some(*cell)),
-        Why::Unknown => ("unknown", None),
+fn cause(cause: &Cause) -> (&'static str, Option<usize>) {
+    match cause {
+        Cause::OneDigit { .. } => ("one_digit", None),
+        Cause::Swapped { .. } => ("swapped_digits", None),
+        Cause::SecondIsOf { cell } => ("second_is_of", Some(*cell)),
+        Cause::FirstIsOf { cell } => ("first_is_of", Some(*cell)),
+        Cause::Unknown => ("unknown", None),
     }
 }

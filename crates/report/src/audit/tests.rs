@@ -1,12 +1,12 @@
-//! What is expected of the published data is listed here, from the list of inconsistencies that was
-//! made with the data by other programs; counts of equal means, last digits, and the p-value below
+//! Expected findings for the published data, from a list of inconsistencies that other programs
+//! found when the data were prepared. Counts of equal means, last digits, and the p-value below
 //! were checked with Python and SciPy 1.17.1.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks one kind of finding")]
 
 use std::collections::BTreeMap;
 
-use analysis::audit::{By, Claim, Fact, Filter, Need, Part, Parts, Why, statements, tables};
+use analysis::audit::{By, Cause, Claim, Fact, Filter, Need, Part, Parts, statements, tables};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +16,7 @@ fn set(name: &str) -> Audit {
     published(name).unwrap()
 }
 
-/// A cell of tables 1 to 12: table, filesystem, record length in MiB, test, `mean` or `stddev`.
+/// Cell of tables 1 to 12: table, filesystem, record length in MiB, test, `mean` or `stddev`.
 fn place(audit: &Audit, cell: usize) -> String {
     let at = &audit.table.cells[cell].at;
     let record: u32 = at["record_size_kib"].parse().unwrap();
@@ -50,7 +50,7 @@ fn all_seven_malformed_numbers_are_found_and_read() {
 }
 
 #[test]
-fn texts_alone_are_read_as_the_values_beside_them() {
+fn texts_are_read_as_the_given_values() {
     let (table, statements) = AUDITED[1].parts();
     let layout = statements.layout(&table);
     let mut bare = table.clone();
@@ -60,19 +60,19 @@ fn texts_alone_are_read_as_the_values_beside_them() {
 }
 
 #[test]
-fn all_sixteen_cells_that_differ_are_found_with_their_reason() {
+fn all_sixteen_conflicting_values_are_found_with_their_reason() {
     let audit = set("iozone-2009");
     let differing = audit.findings.iter().filter_map(|finding| match finding {
-        Finding::Differs { first, second, difference, why } => {
-            let why = match why {
-                Why::OneDigit { .. } => "one digit".into(),
-                Why::SecondIsOf { cell } => format!("is {}", place(&audit, *cell)),
-                Why::FirstIsOf { .. } => "the earlier is a copy".into(),
-                Why::Swapped { .. } | Why::Unknown => format!("{why:?}"),
+        Finding::Conflicting { first, second, difference, reason } => {
+            let reason = match reason {
+                Cause::OneDigit { .. } => "one digit".into(),
+                Cause::SecondIsOf { cell } => format!("is {}", place(&audit, *cell)),
+                Cause::FirstIsOf { .. } => "the earlier is a copy".into(),
+                Cause::Swapped { .. } | Cause::Unknown => format!("{reason:?}"),
             };
             let first = &audit.table.cells[*first].at["table"];
             let percent = format!("{:+.1}", difference * 100.0);
-            Some(format!("{}, T{first}, {percent} %: {why}", place(&audit, *second)))
+            Some(format!("{}, T{first}, {percent} %: {reason}", place(&audit, *second)))
         }
         _ => None,
     });
@@ -99,10 +99,10 @@ fn all_sixteen_cells_that_differ_are_found_with_their_reason() {
 }
 
 #[test]
-fn all_thirteen_repeated_cells_are_found_and_counted() {
+fn all_thirteen_duplicated_cells_are_found_and_counted() {
     let audit = set("iozone-2009");
     let repeated = audit.findings.iter().filter_map(|finding| match finding {
-        Finding::Repeats { first, second, whole, .. } => {
+        Finding::Duplicated { first, second, whole, .. } => {
             let whole = if *whole { " (whole)" } else { "" };
             let second = &audit.table.cells[*second].at;
             let (table, test) = (&second["table"], &second["test"]);
@@ -131,7 +131,7 @@ fn all_thirteen_repeated_cells_are_found_and_counted() {
     assert_eq!(repeated, expected);
     let chance = |wanted: &str| {
         let of = |finding: &Finding| match finding {
-            Finding::Repeated(chance) if chance.statistic == wanted => Some(chance.clone()),
+            Finding::DuplicateTest(chance) if chance.statistic == wanted => Some(chance.clone()),
             _ => None,
         };
         audit.findings.iter().find_map(of).unwrap()
@@ -144,7 +144,7 @@ fn all_thirteen_repeated_cells_are_found_and_counted() {
 }
 
 #[test]
-fn last_digits_tell_of_how_many_runs_the_means_are() {
+fn last_digits_show_the_number_of_runs_of_a_mean() {
     let granular = |name: &str| -> Vec<(String, Parts)> {
         let of = |finding: &Finding| match finding {
             Finding::Granular { statistic, parts, .. } => Some((statistic.clone(), *parts)),
@@ -162,7 +162,7 @@ fn last_digits_tell_of_how_many_runs_the_means_are() {
 fn rulings(name: &str) -> BTreeMap<&'static str, Vec<String>> {
     let mut all: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for judgment in set(name).judgments {
-        all.entry(words::ruling(judgment.ruling)).or_default().push(judgment.id);
+        all.entry(text::ruling(judgment.ruling)).or_default().push(judgment.id);
     }
     all
 }
@@ -171,8 +171,8 @@ fn listed(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Where a person would rather say "holds, but": trend-5 holds for 7 of 8 filesystems, rank-6a for
-/// ext2 and ext4. Here whatever does not hold everywhere holds in part.
+/// Some results are debatable: trend-5 holds for 7 of 8 filesystems, rank-6a for ext2 and ext4. A
+/// statement that does not hold everywhere holds in part.
 #[test]
 fn statements_of_iozone_come_to_what_is_listed() {
     let rulings = rulings("iozone-2009");
@@ -189,8 +189,8 @@ fn statements_of_iozone_come_to_what_is_listed() {
     assert_eq!(rulings.len(), 3);
 }
 
-/// The comment on 005 was said to be contradicted as it describes 006. Two of its four parts, that
-/// reiser4 is slowest with reiserfs next and that ext3 is like ext2, are true of 005 too.
+/// The comment on 005 was considered contradicted because it describes 006. Two of its four parts,
+/// that reiser4 is slowest with reiserfs next and that ext3 is like ext2, also hold for 005.
 #[test]
 fn statements_of_tasks_and_bonnie_come_to_what_is_listed() {
     let tasks = rulings("tasks-2006");
@@ -204,7 +204,7 @@ fn statements_of_tasks_and_bonnie_come_to_what_is_listed() {
     assert_eq!(bonnie["contradicted"], listed("slower-ext4 slower-xfs"));
 }
 
-/// Numbers that decide, at one place of a part.
+/// Deciding numbers at one location of a part.
 fn fact(audit: &Audit, id: &str, part: usize, place: usize) -> (Option<bool>, Fact) {
     let judgment = audit.judgments.iter().find(|judgment| judgment.id == id).unwrap();
     let at = &judgment.parts[part].places[place];
@@ -248,13 +248,13 @@ fn judgments_carry_the_numbers_that_decide() {
 }
 
 #[test]
-fn totals_of_the_tasks_are_those_computed_elsewhere() {
+fn totals_of_the_tasks_match_an_independent_computation() {
     let (table, read) = AUDITED[0].parts();
     let layout = read.layout(&table);
     let tarball = ["007", "008", "009", "010", "011", "012", "020"];
-    let without = |left_out: &[&str]| -> Vec<String> {
+    let without = |skipped: &[&str]| -> Vec<String> {
         let all = (1..=21).map(|number| format!("{number:03}"));
-        all.filter(|id| !left_out.contains(&id.as_str())).collect()
+        all.filter(|id| !skipped.contains(&id.as_str())).collect()
     };
     let sets = [
         ("2004", without(&[])),
@@ -285,21 +285,21 @@ fn totals_of_the_tasks_are_those_computed_elsewhere() {
             let (by, need) = (By::Sum, Need::All);
             Part { claim, about, each: vec![], by, need, not: false, better: None }
         });
-        let (id, says) = (filesystem.to_owned(), String::new());
-        let statement = Statement { id, says, parts: parts.collect() };
+        let (id, text) = (filesystem.to_owned(), String::new());
+        let statement = Statement { id, text, parts: parts.collect() };
         let judged = statements(&table.cells, &layout, &[statement]);
         assert_eq!(judged[0].ruling, Ruling::Holds, "{judged:#?}");
     }
 }
 
 #[test]
-fn what_is_equal_by_chance_or_left_out_is_no_finding() {
+fn chance_equality_and_skipped_checks_are_not_findings() {
     let doubtful = |name: &str| {
         let audit = set(name);
         let found = audit.findings.iter().filter(|finding| finding.doubtful());
         found.map(|finding| audit.sentence(finding)).collect::<Vec<_>>()
     };
-    assert_eq!(doubtful("tasks-2006"), ["there is no cell for reiser4 2004"]);
+    assert_eq!(doubtful("tasks-2006"), ["no cell for reiser4 2004"]);
     assert_eq!(doubtful("bonnie-2012"), Vec::<String>::new());
 }
 
@@ -327,19 +327,19 @@ fn refused(bytes: &[u8]) -> String {
 #[test]
 fn hostile_tables_are_refused_with_their_line_or_do_no_harm() {
     for (text, error) in [
-        (&b""[..], "line 1: there is no header"),
-        (b"\n\n", "line 1: there is no header"),
-        (b"fs,value\n", "line 1: there is no row below the header"),
-        (b"fs,fs,value\n", "line 1: the column `fs` stands twice"),
+        (&b""[..], "line 1: no header"),
+        (b"\n\n", "line 1: no header"),
+        (b"fs,value\n", "line 1: no rows after the header"),
+        (b"fs,fs,value\n", "line 1: duplicate column `fs`"),
         (b"fs,,value\n", "line 1: column 2 has no name"),
-        (b"fs,number\next4,1\n", "line 1: there is no column `value`"),
-        (b"fs,value\next4,1\next4\n", "line 3: 1 field where the header has 2"),
+        (b"fs,number\next4,1\n", "line 1: no column `value`"),
+        (b"fs,value\next4,1\next4\n", "line 3: 1 field, the header has 2"),
         (b"fs,value\next4,1\n\xff,2\n", "line 3: byte 1 is not UTF-8"),
-        (b"fs,value\n\"ext4,1\n", "line 2: a quote is opened and never closed"),
-        (b"fs,value\next\"4,1\n", "line 2: a quote inside a field"),
-        (b"fs,value\n\"ext4\"x,1\n", "line 2: text behind a closing quote"),
-        (b"fs,value\n\x1b[2J,1\n", "line 2: the control character U+001B"),
-        (b"fs,value\n\"a\nb\",1\n\0,2\n", "line 4: the control character U+0000"),
+        (b"fs,value\n\"ext4,1\n", "line 2: unterminated quote"),
+        (b"fs,value\next\"4,1\n", "line 2: quote in an unquoted field"),
+        (b"fs,value\n\"ext4\"x,1\n", "line 2: text after a closing quote"),
+        (b"fs,value\n\x1b[2J,1\n", "line 2: control character U+001B"),
+        (b"fs,value\n\"a\nb\",1\n\0,2\n", "line 4: control character U+0000"),
     ] {
         let said = refused(text);
         assert!(said.starts_with(error), "{said}");
@@ -347,17 +347,17 @@ fn hostile_tables_are_refused_with_their_line_or_do_no_harm() {
     let wide = format!("{}value\n", "a,".repeat(csv::LIMITS.columns));
     assert!(refused(wide.as_bytes()).contains("more than 64"));
     let long = format!("fs,value\n{},1\n", "x".repeat(csv::LIMITS.field + 1));
-    assert!(refused(long.as_bytes()).contains("more than 4096 bytes"));
+    assert!(refused(long.as_bytes()).contains("exceeds 4096 bytes"));
     let many = format!("fs,value\n{}", "a,1\n".repeat(csv::LIMITS.rows + 1));
     assert!(refused(many.as_bytes()).contains("more than 20000 rows"));
-    assert!(refused(&vec![b'a'; csv::LIMITS.bytes + 1]).contains("more than"));
-    // A formula is a text that is no number, and markup is text.
+    assert!(refused(&vec![b'a'; csv::LIMITS.bytes + 1]).contains("exceeds"));
+    // A formula is text that is not a number, and markup is text.
     let text = b"\xef\xbb\xbffs,value\r\n=cmd|x,=1+1\r\n<b>,\"1,5\"\r\n";
     let statements = Statements::read("").unwrap();
     let audit = Audit::new(Table::read(text, &statements.columns).unwrap(), statements).unwrap();
     assert!(audit.found());
     let markdown = audit.markdown();
-    assert!(markdown.contains("=cmd\\|x: \"=1+1\": no number; left out"), "{markdown}");
+    assert!(markdown.contains("=cmd\\|x: \"=1+1\": not a number; skipped"), "{markdown}");
     assert!(markdown.contains("\\<b>"), "{markdown}");
 }
 
@@ -366,22 +366,23 @@ fn mistakes_in_statements_have_their_line() {
     for (text, error) in [
         ("[layout]\nvalu = 1\n", "line 2: unknown field `valu`"),
         (
-            "[[statement]]\nid = \"a\"\nsays = \"b\"\nparts = [{ kind = \"best\", axis = \"fs\" }]\n",
+            "[[statement]]\nid = \"a\"\ntext = \"b\"\n\
+             parts = [{ kind = \"best\", axis = \"fs\" }]\n",
             "line 4: a part of kind best needs `levels`",
         ),
         (
-            "[[statement]]\nid = \"a\"\nsays = \"b\"\nparts = []\n",
+            "[[statement]]\nid = \"a\"\ntext = \"b\"\nparts = []\n",
             "line 1: a statement needs `parts`",
         ),
         ("title = \n", "line 1: "),
         (
-            "[[statement]]\nid = \"a\"\nsays = \"b\"\nparts = [{ kind = \"biggest\" }]\n",
+            "[[statement]]\nid = \"a\"\ntext = \"b\"\nparts = [{ kind = \"biggest\" }]\n",
             "line 4: unknown variant `biggest`",
         ),
         (
-            "[[statement]]\nid = \"a\"\nsays = \"b\"\nparts = [{ kind = \"factor\", axis = \"fs\", \
-             from = \"a\", to = \"b\", least = 2.0, most = 1.0 }]\n",
-            "line 4: `least` = 2 is above `most` = 1",
+            "[[statement]]\nid = \"a\"\ntext = \"b\"\nparts = [{ kind = \"factor\", axis = \"fs\", \
+             from = \"a\", to = \"b\", min = 2.0, max = 1.0 }]\n",
+            "line 4: `min` = 2 is above `max` = 1",
         ),
     ] {
         let said = Statements::read(text).unwrap_err().to_string();
@@ -397,15 +398,15 @@ fn small(file: &str) -> Result<Audit, FileError> {
 }
 
 #[test]
-fn names_that_the_table_has_not_are_told_with_their_line() {
+fn unknown_names_are_reported_with_their_line() {
     let statement = |about: &str, part: &str| {
-        format!("[[statement]]\nid = \"a\"\nsays = \"b\"\n{about}\nparts = [\n  {{ {part} }}\n]\n")
+        format!("[[statement]]\nid = \"a\"\ntext = \"b\"\n{about}\nparts = [\n  {{ {part} }}\n]\n")
     };
     let best = |axis: &str, level: &str| format!("kind='best', axis='{axis}', levels='{level}'");
     for (file, error) in [
         (
             statement("", &best("filesytem", "xfs")),
-            "line 6: there is no coordinate `filesytem`; did you mean `filesystem`?",
+            "line 6: unknown coordinate `filesytem`; did you mean `filesystem`?",
         ),
         (
             statement("", &best("filesystem", "zfs")),
@@ -413,35 +414,35 @@ fn names_that_the_table_has_not_are_told_with_their_line() {
         ),
         (
             statement("where = { test = 'read' }", &best("filesystem", "xfs")),
-            "line 4: no cell has test = `read`; there are write",
+            "line 4: no cell has test = `read`; use one of write",
         ),
         (
             statement("", &format!("{}, each = ['tset']", best("filesystem", "xfs"))),
-            "line 6: there is no coordinate `tset`; did you mean `test`?",
+            "line 6: unknown coordinate `tset`; did you mean `test`?",
         ),
         (
-            "[layout]\nplace = ['tabel']\n".into(),
-            "line 2: there is no coordinate `tabel`; did you mean `table`?",
+            "[layout]\nlocation = ['tabel']\n".into(),
+            "line 2: unknown coordinate `tabel`; did you mean `table`?",
         ),
         (
             "[layout]\nignore = ['zzz']\n".into(),
-            "line 2: there is no column `zzz`; there are table, filesystem, test, remark",
+            "line 2: unknown column `zzz`; use one of table, filesystem, test, remark",
         ),
         (
             "[layout]\nignore = ['remark']\nrepeats = [['remark']]\n".into(),
-            "line 3: there is no coordinate `remark`; there are table, filesystem, test",
+            "line 3: unknown coordinate `remark`; use one of table, filesystem, test",
         ),
         (
             "[layout]\nstatistic = 'test'\nmean = 'writ'\n".into(),
             "line 3: no cell has test = `writ`; did you mean `write`?",
         ),
-        ("[layout]\nmean = 'write'\n".into(), "line 2: `mean` is a level of `statistic`"),
+        ("[layout]\nmean = 'write'\n".into(), "line 2: `mean` requires `statistic`"),
     ] {
         let said = small(&file).unwrap_err().to_string();
         assert!(said.starts_with(error), "{said}");
     }
     let file = format!(
-        "[layout]\nignore = ['remark']\nplace = ['table']\n{}",
+        "[layout]\nignore = ['remark']\nlocation = ['table']\n{}",
         statement("where = { test = 'write' }", &best("filesystem", "xfs"))
     );
     assert!(!small(&file).unwrap().found());
@@ -457,7 +458,9 @@ fn the_summary_counts_statements_and_json_counts_as_it_does() {
     let json: serde_json::Value = serde_json::from_str(&bonnie.json()).unwrap();
     assert_eq!(json["schema"], 1);
     assert_eq!(json["findings"].as_array().unwrap().len(), 0);
-    assert!(json["observations"].as_array().unwrap().iter().any(|told| told["kind"] == "chance"));
+    assert!(
+        json["observations"].as_array().unwrap().iter().any(|one| one["kind"] == "duplicate_test")
+    );
 }
 
 proptest! {

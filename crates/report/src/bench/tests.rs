@@ -1,23 +1,23 @@
 use expect_test::expect_file;
 use model::{
-    Bytes, Cell, Environment, Evidence, FilesystemLevel, Fullness, Histogram, Nanos, Point, Sample,
-    Warning,
-    evidence::{Absent, CpuWork, KernelThread},
-    record::{CellRecord, CellState, Outcome, Times, TrialRecord},
+    Bytes, Cell, Environment, FilesystemLevel, FillLevel, Histogram, Nanos, Sample, SystemActivity,
+    Warning, WorkloadParameters,
+    activity::{CpuActivity, KernelThread, Unavailable},
+    record::{CellRecord, CellState, Outcome, PhaseHistogram, TrialRecord},
 };
 
 use super::*;
 use crate::fixture;
 
 /// One workload in a directory: an open loop of reads and writes with flushes.
-fn record(repeats: u32) -> RunRecord {
+fn record(repetitions: u32) -> RunRecord {
     let mut record = fixture::record();
     record.cells.clear();
     record.trials.clear();
     record.info.storage = "the directory /srv/data on ext4".into();
     record.environment.set("clock.cost_ns", "24");
     record.warnings =
-        vec![Warning::FitsMemory { working_set: Bytes::gib(1), memory: Bytes::gib(16) }];
+        vec![Warning::FitsInMemory { working_set: Bytes::gib(1), memory: Bytes::gib(16) }];
     let phase = |name: &str, role| PhaseInfo {
         name: name.into(),
         group: "mixed".into(),
@@ -27,25 +27,25 @@ fn record(repeats: u32) -> RunRecord {
     };
     let cell = Cell {
         filesystem: FilesystemLevel::plain("directory"),
-        workload: Point { suite: "stream".into(), parameters: Default::default() },
+        workload: WorkloadParameters { suite: "stream".into(), parameters: Default::default() },
         scheduler: None,
-        fullness: Fullness(0),
-        factors: Default::default(),
-        twin: false,
+        fill_level: FillLevel(0),
+        settings: Default::default(),
+        aa_duplicate: false,
     };
     record.cells.push(CellRecord {
         id: cell.id(),
         label: "stream".into(),
-        state: CellState::Done { rule: "as the plan sets".into() },
+        state: CellState::Done { reason: "as the plan sets".into() },
         phases: vec![phase("layout", Role::Prepare), phase("mixed", Role::Measure)],
         cell,
     });
-    record.trials.extend((0..repeats).map(trial));
+    record.trials.extend((0..repetitions).map(trial));
     record
 }
 
-fn samples(repeat: u32) -> Vec<Sample> {
-    let drift = 1.0 + f64::from(repeat) / 200.0;
+fn samples(repetition: u32) -> Vec<Sample> {
+    let drift = 1.0 + f64::from(repetition) / 200.0;
     let sample = |(metric, value): (Metric, f64)| Sample {
         phase: "mixed".into(),
         metric,
@@ -64,91 +64,91 @@ fn samples(repeat: u32) -> Vec<Sample> {
         (Metric::SystemTime, 2.6e8),
         (Metric::UserTimePerOp, 310.0),
         (Metric::SystemTimePerOp, 2650.0),
-        (Metric::SwitchesPerOp, 1.02),
-        (Metric::UserShare, 0.003),
-        (Metric::SystemShare, 0.026),
-        (Metric::DeviceRead, 2e8),
-        (Metric::DeviceWritten, 1.4e8),
-        (Metric::CachedShare, 0.28),
-        (Metric::FlushCalls, 200.0),
+        (Metric::ContextSwitchesPerOp, 1.02),
+        (Metric::UserCpuUtilization, 0.003),
+        (Metric::SystemCpuUtilization, 0.026),
+        (Metric::DeviceBytesRead, 2e8),
+        (Metric::DeviceBytesWritten, 1.4e8),
+        (Metric::CacheHitRatio, 0.28),
+        (Metric::SyncCalls, 200.0),
         (Metric::StartSkew, 41_000.0),
         (Metric::EndSkew, 82_000.0),
-        (Metric::CausedTimePerOp, 3310.0),
-        (Metric::OtherShare, 0.004),
-        (Metric::UnattributedShare, 0.021),
+        (Metric::AttributedCpuTimePerOp, 3310.0),
+        (Metric::OtherCpuUtilization, 0.004),
+        (Metric::UnattributedFraction, 0.021),
         (Metric::MinorFaults, 412.0),
         (Metric::MajorFaults, 3.0),
-        (Metric::PressureCpu, 0.01),
-        (Metric::PressureIo, 0.83),
-        (Metric::DeviceReads, 48_830.0),
-        (Metric::DeviceWrites, 2411.0),
-        (Metric::DeviceBusy, 0.88),
-        (Metric::DeviceQueue, 3.1),
+        (Metric::PsiCpuSome, 0.01),
+        (Metric::PsiIoSome, 0.83),
+        (Metric::DeviceReadRequests, 48_830.0),
+        (Metric::DeviceWriteRequests, 2411.0),
+        (Metric::DeviceUtilization, 0.88),
+        (Metric::DeviceQueueLength, 3.1),
         (Metric::ReadAmplification, 1.02),
         (Metric::WriteAmplification, 1.31),
-        (Metric::OverheadShare, 0.0012),
-        (Metric::OverheadMemory, 12.5e6),
+        (Metric::MonitoringCpuUtilization, 0.0012),
+        (Metric::MonitoringMemory, 12.5e6),
     ];
     metrics.map(sample).into()
 }
 
-fn trial(repeat: u32) -> TrialRecord {
+fn trial(repetition: u32) -> TrialRecord {
     let times = |of, nanos: u64, count: u64| {
         let mut histogram = Histogram::new();
         for step in 0..count {
-            histogram.record(nanos + nanos * (step % 100) / 20 + 97 * u64::from(repeat));
+            histogram.record(nanos + nanos * (step % 100) / 20 + 97 * u64::from(repetition));
         }
-        Times { phase: "mixed".into(), of, histogram }
+        PhaseHistogram { phase: "mixed".into(), kind: of, histogram }
     };
     TrialRecord {
         cell: 0,
-        repeat,
+        repetition,
         attempt: 0,
         started_unix: Nanos(0),
         elapsed: Nanos(1),
         outcome: Outcome::Measured,
-        samples: samples(repeat),
+        samples: samples(repetition),
         histograms: vec![
-            times(TimesOf::All, 81_000, 97_660),
-            times(TimesOf::Read, 92_000, 68_360),
-            times(TimesOf::Write, 31_000, 29_300),
-            times(TimesOf::Service, 61_000, 97_660),
-            times(TimesOf::Flush, 1_210_000, 200),
+            times(HistogramKind::All, 81_000, 97_660),
+            times(HistogramKind::Read, 92_000, 68_360),
+            times(HistogramKind::Write, 31_000, 29_300),
+            times(HistogramKind::ServiceTime, 61_000, 97_660),
+            times(HistogramKind::Sync, 1_210_000, 200),
         ],
         series: Vec::new(),
-        evidence: vec![("mixed".into(), seen())],
+        activity: vec![("mixed".into(), seen())],
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
     }
 }
 
-/// Kernel threads that were caused, and what is not told: pressure of memory and flush requests
-/// have no samples either.
-fn seen() -> Evidence {
+/// System activity with attributed kernel threads and unavailable values: memory pressure and flush
+/// requests have no samples either.
+fn seen() -> SystemActivity {
     let thread = |origin, time| KernelThread { origin, name: "k".into(), time: Nanos(time) };
     let kernel = vec![
         thread(Origin::Journal, 310_000_000),
         thread(Origin::Writeback, 204_000_000),
         thread(Origin::Other, 17_000_000),
     ];
-    Evidence {
+    SystemActivity {
         window: Nanos(10_000_000_000),
-        cpu: Some(CpuWork { kernel, ..CpuWork::default() }),
-        absent: vec![Absent {
-            what: "flush counts of vda".into(),
-            why: "they came with Linux 5.5".into(),
+        cpu: Some(CpuActivity { kernel, ..CpuActivity::default() }),
+        unavailable: vec![Unavailable {
+            what: "flush count of vda".into(),
+            why: "requires Linux 5.5".into(),
         }],
-        ..Evidence::default()
+        ..SystemActivity::default()
     }
 }
 
 fn subject() -> Subject {
     Subject {
         name: "oltp-8k".into(),
-        title: "Reads and writes of 8 KiB at random places, as a database makes them.".into(),
-        source: "own choice".into(),
-        parameters: vec![("file".into(), "4GiB".into()), ("time".into(), "30s".into())],
+        title: "Database pages: random 8 KiB, O_DIRECT, 70 % reads, four workers".into(),
+        source: "project default".into(),
+        parameters: vec![("file_size".into(), "4GiB".into()), ("runtime".into(), "30s".into())],
     }
 }
 
@@ -157,7 +157,7 @@ fn plain(width: usize) -> TerminalOptions {
 }
 
 #[test]
-fn one_repeat_and_several_are_as_agreed() {
+fn one_repetition_and_several_match_the_golden_files() {
     let one = bench(&record(1), &subject(), &plain(80));
     let several = bench(&record(8), &subject(), &plain(80));
     expect_file!["../../golden/bench.txt"].assert_eq(&format!("{one}\n{several}"));
@@ -184,7 +184,7 @@ fn color_changes_nothing_else() {
 }
 
 #[test]
-fn a_failed_trial_says_why_and_gives_no_numbers() {
+fn a_failed_trial_has_a_reason_and_no_numbers() {
     let mut record = record(1);
     record.trials[0].outcome = Outcome::Failed { reason: "mixed: write: no space".into() };
     let text = bench(&record, &subject(), &plain(80));

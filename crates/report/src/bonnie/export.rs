@@ -1,10 +1,10 @@
-//! A run as records: one for each repeat of each cell of suite `bonnie`.
+//! A run as records: one for each repetition of each cell of suite `bonnie`.
 //!
 //! Compatible output alone: rates are cut to whole numbers, and phases under half a second show
 //! plus signs, as the tools that read records expect. The report keeps what is cut off here.
 
 use model::{
-    Bytes, Metric, Nanos, Point, RunRecord, Value,
+    Bytes, Metric, Nanos, RunRecord, Value, WorkloadParameters,
     record::{CellRecord, Outcome, TrialRecord},
 };
 use thiserror::Error;
@@ -20,17 +20,17 @@ pub(super) const SUITE: &str = "bonnie";
 /// accounting of CPU time by ticks, say little.
 const SHORTEST: Nanos = Nanos(500_000_000);
 
-/// Bytes of one call where a record does not tell: the original's defaults.
+/// Bytes per I/O call if a record does not state them: the defaults of bonnie++.
 const CHUNK: Bytes = Bytes::kib(8);
 
-/// What rounding may take from a whole number must not cost one when it is cut.
+/// Tolerance for rounding errors before truncation to an integer.
 const ROUNDING: f64 = 1e-6;
 
 /// Letters of a name at most: enough for any machine and filesystem, and little enough for the
 /// cells of the tables that are made of records.
 const NAME: usize = 64;
 
-/// Why a run has no records.
+/// Reason that a run cannot be exported as records.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExportError {
     /// Another suite ran.
@@ -39,15 +39,16 @@ pub enum ExportError {
          with `suite = \"bonnie\"`, or print this run with --format csv"
     )]
     OtherSuite,
-    /// No repeat came to its end.
+    /// No repetition came to its end.
     #[error(
-        "no repeat of suite bonnie was measured to its end; `fslab report` without --format says \
-         why"
+        "no repetition of suite bonnie was measured to its end; `fslab report` without --format \
+         prints the reason"
     )]
     NothingMeasured,
 }
 
-/// Every measured repeat of suite `bonnie` as a line in this format, in the order they were made.
+/// Every measured repetition of suite `bonnie` as a line in this format, in the order they were
+/// made.
 ///
 /// # Errors
 /// [`ExportError`] when there is none.
@@ -80,8 +81,8 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
         _ => None,
     };
     let more = |name: &str, than: Bytes| size(name).filter(|size| *size != than);
-    let file_chunk = more("file_chunk", CHUNK).filter(|_| files).map(|size| size.0);
-    // Told where there are several, or where the field behind it would be taken for it.
+    let file_chunk = more("small_file_block_size", CHUNK).filter(|_| files).map(|size| size.0);
+    // Written if there are several, or if the next field would otherwise be misread.
     let spread = |directories: &u64| *directories > 1 || file_chunk.is_some();
     let workers = count(point, "workers").unwrap_or(1);
     Record {
@@ -93,9 +94,9 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
         },
         concurrency: count(point, "workers"),
         seed: fact("bonnie.seed").map_or_else(|| run.info.seed.to_string(), str::to_owned),
-        file: size("file").filter(|_| io),
-        chunk: more("chunk", CHUNK).filter(|_| io),
-        // With several workers each is the one seeker of its own file.
+        file: size("file_size").filter(|_| io),
+        chunk: more("block_size", CHUNK).filter(|_| io),
+        // With several workers, each seeks in a separate file.
         seeks: count(point, "seeks").filter(|_| io).map(|seeks| seeks * workers),
         seekers: count(point, "seekers").filter(|_| io).map(|seekers| match workers {
             1 => seekers,
@@ -103,22 +104,22 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
         }),
         files: count(point, "files").filter(|_| files).map(|files| files.div_ceil(1024)),
         largest: largest(point).filter(|_| files),
-        smallest: more("min_size", Bytes(0)).filter(|_| files).map(|size| size.0),
+        smallest: more("small_file_size_min", Bytes(0)).filter(|_| files).map(|size| size.0),
         directories: count(point, "directories").filter(|_| files).filter(spread),
         file_chunk,
         phases,
     }
 }
 
-fn count(point: &Point, name: &str) -> Option<u64> {
+fn count(point: &WorkloadParameters, name: &str) -> Option<u64> {
     match point.parameters.get(name) {
         Some(Value::Count(count)) => Some(*count),
         _ => None,
     }
 }
 
-fn largest(point: &Point) -> Option<Largest> {
-    match (point.parameters.get("links"), point.parameters.get("max_size")) {
+fn largest(point: &WorkloadParameters) -> Option<Largest> {
+    match (point.parameters.get("links"), point.parameters.get("small_file_size_max")) {
         (Some(Value::Word(kind)), _) if kind == "hard" => Some(Largest::Link),
         (Some(Value::Word(kind)), _) if kind == "symbolic" => Some(Largest::Symlink),
         (_, Some(Value::Size(size))) if size.0 > 0 => Some(Largest::Bytes(size.0)),
@@ -144,7 +145,7 @@ fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
         None => Figure::Empty,
     };
     let work = sample(Metric::UserTime).zip(sample(Metric::SystemTime));
-    let cpu = match (sample(Metric::CpuShare), work, elapsed) {
+    let cpu = match (sample(Metric::CpuUtilization), work, elapsed) {
         (_, Some((user, system)), Some(elapsed)) if elapsed > 0.0 => {
             Some(100.0 * (user + system) / elapsed)
         }
@@ -159,7 +160,7 @@ fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
     }
 }
 
-/// Whether the record that this was read from had plus signs instead.
+/// True if the imported record had plus signs instead.
 fn withheld(trial: &TrialRecord, phase: &str) -> bool {
     let withheld = import::withheld();
     trial.warnings.iter().any(|(at, warning)| at.as_deref() == Some(phase) && *warning == withheld)
@@ -170,14 +171,14 @@ fn whole(nanos: f64) -> u64 {
     nanos.max(0.0).round() as u64
 }
 
-/// `fslab 0.1.0 (abcdef0)` as `fslab-0.1.0`: a field of letters without spaces, and never taken for
+/// `fslab 0.1.0 (abcdef0)` as `fslab-0.1.0`: a field of letters without spaces, never mistaken for
 /// a version of bonnie++.
 fn version(program: &str) -> String {
     program.split_whitespace().take(2).collect::<Vec<_>>().join("-")
 }
 
-/// `FILESYSTEM-MACHINE`, of letters, digits, dots, dashes, and underscores. The filesystem stands
-/// first, since the programs that print tables of records cut names from behind, some after eight
+/// `FILESYSTEM-MACHINE`, of letters, digits, dots, dashes, and underscores. The filesystem comes
+/// first, because programs that print tables of records truncate names at the end, some after eight
 /// letters.
 fn name(machine: Option<&str>, filesystem: &str) -> String {
     let plain = |text: &str| {

@@ -1,40 +1,40 @@
-//! Records as a run: old results in today's tables, and never without saying where they are from.
+//! Import of records as a run, with their source stated in all reports.
 //!
-//! Each record becomes a repeat of a cell of suite `bonnie`: records of one name and one workload
-//! are repeats of one cell. What a record does not tell stays out: the parameters of the workload
-//! are those it names, the storage and the machine are unknown, and a phase whose number was
-//! withheld has a sentence that says so instead of a sample. The run and every trial carry
-//! [`Warning::Imported`], by which the report knows that nothing here supports a claim.
+//! Each record becomes a repetition of a cell of suite `bonnie`: records of one name and one
+//! workload are repetitions of one cell. Data that a record does not contain are omitted: the
+//! workload has the recorded parameters only, storage and machine are unknown, and a phase whose
+//! number was withheld has a warning instead of a sample. The run and every trial carry
+//! [`Warning::Imported`], so that reports derive no findings.
 
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Cell, Environment, FilesystemLevel, Fullness, Metric, Nanos, Point, Profile, RunRecord,
-    Sample, Scale, Value, Warning,
+    Bytes, Cell, Environment, FilesystemLevel, FillLevel, Metric, Nanos, Profile, RunRecord,
+    Sample, Scale, Value, Warning, WorkloadParameters,
     phase::Role,
     record::{CellRecord, CellState, Outcome, PhaseInfo, RunInfo, TrialRecord},
 };
 
 use super::{Figure, Largest, PHASES, PhaseFigures, Record, SEEKS, export::SUITE};
 
-/// What lies under the filesystems of records, as far as they tell.
-const STORAGE: &str = "unknown: read from a bonnie++ record";
+/// Storage of imported filesystems.
+const STORAGE: &str = "unknown: imported from a bonnie++ record";
 
-/// What only whoever imports can know.
+/// Information that only the importer has.
 #[derive(Clone, Debug)]
 pub struct Importing<'a> {
     /// Unique name of the run that is made.
     pub id: String,
-    /// Where the records are from: names of files.
+    /// Source of the records: names of files.
     pub source: &'a str,
-    /// When they are read, in nanoseconds since 1970-01-01 UTC. Records do not tell when they were
-    /// measured.
+    /// Time of the import, in nanoseconds since 1970-01-01 UTC. Records do not contain the time of
+    /// measurement.
     pub now: Nanos,
 }
 
-/// A run of these records. Times that no record tells (start and length of a trial) are those of
-/// the import and zero, since the run file has a place for them that cannot be empty; no report
-/// shows them.
+/// Creates a run of these records. Times that records do not contain (start and duration of a
+/// trial) are the import time and zero, because the run file requires values; reports do not show
+/// them.
 pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
     let program = programs(records);
     let mut cells: Vec<CellRecord> = Vec::new();
@@ -50,8 +50,8 @@ pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
         };
         add_phases(&mut cells[index].phases, record);
         let before = trials.iter().filter(|trial| trial.cell == index).count();
-        let repeat = u32::try_from(before).unwrap_or(u32::MAX);
-        trials.push(trial(record, index, repeat, importing.now));
+        let repetition = u32::try_from(before).unwrap_or(u32::MAX);
+        trials.push(trial(record, index, repetition, importing.now));
     }
     RunRecord {
         info: RunInfo {
@@ -59,12 +59,12 @@ pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
             title: format!("Imported, not measured by fslab: {program}"),
             plan_name: importing.source.into(),
             plan_text: String::new(),
-            amendments: Vec::new(),
+            overrides: Vec::new(),
             scale: Scale::default(),
             profile: Profile::Standard,
-            repeats: None,
+            repetitions: None,
             seed: 0,
-            view: None,
+            study: None,
             storage: STORAGE.into(),
             started_unix: importing.now,
             ended_unix: Some(importing.now),
@@ -91,39 +91,39 @@ fn programs(records: &[Record]) -> String {
 /// Records that fslab wrote say so in their version.
 fn of_version(version: &str) -> String {
     match version.strip_prefix("fslab-") {
-        Some(version) => format!("fslab {version}, its record for bonnie++"),
+        Some(version) => format!("fslab {version}, bonnie++ format"),
         None => format!("bonnie++ {version}"),
     }
 }
 
 fn cell(record: &Record) -> CellRecord {
-    let workload = Point { suite: SUITE.into(), parameters: parameters(record) };
+    let workload = WorkloadParameters { suite: SUITE.into(), parameters: parameters(record) };
     let filesystem = FilesystemLevel {
-        base: "unknown".into(),
+        fs_type: "unknown".into(),
         ..FilesystemLevel::plain(printable(&record.name))
     };
     let cell = Cell {
         filesystem,
         workload,
         scheduler: None,
-        fullness: Fullness(0),
-        factors: Default::default(),
-        twin: false,
+        fill_level: FillLevel(0),
+        settings: Default::default(),
+        aa_duplicate: false,
     };
-    let told = ["file", "files"].into_iter().filter_map(|name| {
+    let known = ["file_size", "files"].into_iter().filter_map(|name| {
         let value = cell.workload.parameters.get(name)?;
         Some(format!(" {name}={value}"))
     });
     CellRecord {
         id: cell.id(),
-        label: format!("{SUITE}{}", told.collect::<String>()),
-        state: CellState::Done { rule: "as many as there are records".into() },
+        label: format!("{SUITE}{}", known.collect::<String>()),
+        state: CellState::Done { reason: "fixed: number of records".into() },
         phases: Vec::new(),
         cell,
     }
 }
 
-/// What the record tells of the workload, under the names of the suite's parameters.
+/// Workload parameters in the record, named as in the suite.
 fn parameters(record: &Record) -> BTreeMap<String, Value> {
     let size = |size: u64| Value::Size(Bytes(size));
     let (largest, links) = match record.largest {
@@ -132,20 +132,20 @@ fn parameters(record: &Record) -> BTreeMap<String, Value> {
         Some(Largest::Link) => (None, Some(Value::Word("hard".into()))),
         Some(Largest::Symlink) => (None, Some(Value::Word("symbolic".into()))),
     };
-    let told = [
-        ("file", record.file.map(Value::Size)),
-        ("chunk", record.chunk.map(Value::Size)),
+    let known = [
+        ("file_size", record.file.map(Value::Size)),
+        ("block_size", record.chunk.map(Value::Size)),
         ("seeks", record.seeks.map(Value::Count)),
         ("seekers", record.seekers.map(Value::Count)),
         ("files", record.files.map(|files| Value::Count(files.saturating_mul(1024)))),
-        ("max_size", largest),
-        ("min_size", record.smallest.map(size)),
+        ("small_file_size_max", largest),
+        ("small_file_size_min", record.smallest.map(size)),
         ("directories", record.directories.map(Value::Count)),
-        ("file_chunk", record.file_chunk.map(size)),
+        ("small_file_block_size", record.file_chunk.map(size)),
         ("links", links),
         ("workers", record.concurrency.map(Value::Count)),
     ];
-    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Adds the phases that the record has figures of and that are not known yet, in their order.
@@ -183,13 +183,13 @@ fn primary(at: usize) -> Metric {
     if at < SEEKS { Metric::Throughput } else { Metric::OpsRate }
 }
 
-fn trial(record: &Record, cell: usize, repeat: u32, now: Nanos) -> TrialRecord {
+fn trial(record: &Record, cell: usize, repetition: u32, now: Nanos) -> TrialRecord {
     let (mut samples, mut warnings) = (Vec::new(), Vec::new());
     for (at, (name, phase)) in PHASES.into_iter().zip(record.phases).enumerate() {
         let unit = if at < SEEKS { 1024.0 } else { 1.0 };
         let mut short = false;
         for (metric, figure, unit) in
-            [(primary(at), phase.rate, unit), (Metric::CpuShare, phase.cpu, 0.01)]
+            [(primary(at), phase.rate, unit), (Metric::CpuUtilization, phase.cpu, 0.01)]
         {
             match figure {
                 Figure::Empty => {}
@@ -214,7 +214,7 @@ fn trial(record: &Record, cell: usize, repeat: u32, now: Nanos) -> TrialRecord {
     }
     TrialRecord {
         cell,
-        repeat,
+        repetition,
         attempt: 0,
         started_unix: now,
         elapsed: Nanos(0),
@@ -222,7 +222,7 @@ fn trial(record: &Record, cell: usize, repeat: u32, now: Nanos) -> TrialRecord {
         samples,
         histograms: Vec::new(),
         series: Vec::new(),
-        evidence: Vec::new(),
+        activity: Vec::new(),
         warnings,
         actions: Vec::new(),
         environment,
@@ -233,12 +233,12 @@ fn sample(phase: &str, metric: Metric, value: f64) -> Sample {
     Sample { phase: phase.into(), metric, worker: None, value }
 }
 
-/// In place of a number that the record withholds; the same for every phase, so that a report says
-/// it once.
+/// Warning in place of a number that the record withholds; the same for every phase, so that a
+/// report shows it once.
 pub(super) fn withheld() -> Warning {
-    Warning::Absent {
-        what: "the rate of a phase under half a second".into(),
-        why: "the record has plus signs in its place".into(),
+    Warning::NotAvailable {
+        what: "rate of a phase shorter than 0.5 s".into(),
+        why: "the record has plus signs instead".into(),
     }
 }
 

@@ -5,33 +5,33 @@ use thiserror::Error;
 
 use super::{Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record};
 
-/// Why a text cannot be read as records.
+/// Reason that a text cannot be read as records.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// A line that is no record.
+    /// A line is not a record.
     #[error(
-        "line {line} is no record of bonnie++: its first field is `{first}` and it has {fields} \
-         fields; what can be read begins with 1.98 (50 fields), 1.97 or 1.96 (48 fields), or has \
-         the 27 fields of 1.03"
+        "line {line} is not a bonnie++ record: its first field is `{first}` and it has {fields} \
+         fields; records of bonnie++ begin with 1.98 (50 fields), 1.97 or 1.96 (48 fields), or \
+         have the 27 fields of 1.03"
     )]
     Line {
         /// Its number, from 1.
         line: usize,
         /// Its first field.
         first: String,
-        /// How many fields it has.
+        /// Number of fields.
         fields: usize,
     },
     /// A record with a field too many or too few.
-    #[error("line {line}: a record of format {format} has {expected} fields, this one {found}")]
+    #[error("line {line}: records of format {format} have {expected} fields, found {found}")]
     Count {
         /// Its number, from 1.
         line: usize,
         /// Its format.
         format: &'static str,
-        /// How many fields it should have.
+        /// Expected number of fields.
         expected: usize,
-        /// How many it has.
+        /// Number of fields found.
         found: usize,
     },
     /// A field that does not hold what it should.
@@ -43,13 +43,13 @@ pub enum ReadError {
         field: usize,
         /// Its name.
         name: String,
-        /// What it should hold.
+        /// Expected content.
         expected: &'static str,
-        /// What it holds.
+        /// Actual content.
         found: String,
     },
     /// Nothing but empty lines and headers.
-    #[error("there is no record of bonnie++ in it")]
+    #[error("the file has no bonnie++ record")]
     Empty,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Line<'a> {
 
     /// A record of 1.03.
     fn without_version(&self) -> Result<Record, ReadError> {
-        // Large file, then files; between the two stands what the files are.
+        // Large file, then files, with the file type between them.
         const FILES: usize = 2 + 2 * IO_PHASES;
         let mut phases = [PhaseFigures::default(); 12];
         for (at, (phase, name)) in phases.iter_mut().zip(PHASES).enumerate() {
@@ -217,7 +217,8 @@ impl<'a> Line<'a> {
     /// `16`, `16:4096`, `16:4096:512`, or any of them with directories: `16/4`.
     fn small_files(&self, at: usize) -> Result<Small, ReadError> {
         let wrong = || {
-            let expected = "a count of files, perhaps with sizes and directories: 16:4096:512/4";
+            let expected = "number of files, optionally with sizes and directories, such as \
+                            16:4096:512/4";
             self.wrong(at, "num_files", expected)
         };
         let number = |text: Option<&str>| match text {
@@ -252,9 +253,9 @@ impl<'a> Line<'a> {
 
     /// Rate and CPU.
     fn pair(&self, at: usize, phase: &str) -> Result<PhaseFigures, ReadError> {
-        let rate = self.figure(at, phase, "a rate, plus signs, or nothing")?;
+        let rate = self.figure(at, phase, "a rate, plus signs, or an empty field")?;
         let name = format!("{phase} cpu");
-        let cpu = self.figure(at + 1, &name, "a percentage, plus signs, or nothing")?;
+        let cpu = self.figure(at + 1, &name, "a percentage, plus signs, or an empty field")?;
         Ok(PhaseFigures { rate, cpu, latency: None })
     }
 
@@ -291,7 +292,7 @@ impl<'a> Line<'a> {
             "" => Ok(None),
             text => match text.parse() {
                 Ok(count) => Ok(Some(count)),
-                Err(_) => Err(self.wrong(at, name, "a whole number, or nothing")),
+                Err(_) => Err(self.wrong(at, name, "an integer or an empty field")),
             },
         }
     }
@@ -309,13 +310,13 @@ impl<'a> Line<'a> {
     fn largest(&self, at: usize, text: &str) -> Result<Option<Largest>, ReadError> {
         match text {
             "" => Ok(None),
-            // The words of the records, and the numbers that the options take.
+            // Keywords of the records, and the numbers that the options accept.
             "link" | "-1" => Ok(Some(Largest::Link)),
             "symlink" | "-2" => Ok(Some(Largest::Symlink)),
             text => match text.parse() {
                 Ok(bytes) => Ok(Some(Largest::Bytes(bytes))),
                 Err(_) => {
-                    let expected = "a size in bytes, `link`, `symlink`, or nothing";
+                    let expected = "a size in bytes, `link`, `symlink`, or an empty field";
                     Err(self.wrong(at, "max_size", expected))
                 }
             },
@@ -339,7 +340,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What the file phases of a record of 1.03 were about.
+/// Files of the file phases of a 1.03 record.
 struct Small {
     files: Option<u64>,
     largest: Option<Largest>,

@@ -62,21 +62,22 @@ fn records_of_1_03_are_read_and_headers_skipped() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line_and_field() {
+fn errors_name_line_and_field() {
     let said = |text: &str| read(text).unwrap_err().to_string();
     let record = PRINTED.lines().next().unwrap();
     assert_eq!(
         said(&format!("\n{}", record.replace("3888,50", "fast,50"))),
-        "line 2, field 27 (seq-create): expected a rate, plus signs, or nothing, found `fast`"
+        "line 2, field 27 (seq-create): expected a rate, plus signs, or an empty field, found \
+         `fast`"
     );
     assert_eq!(
         said(&record.replace("618us", "618")),
         "line 1, field 40 (put-block latency): expected a time in us, ms, or s, found `618`"
     );
-    assert!(said(&format!("{record},")).ends_with("has 50 fields, this one 51"));
+    assert!(said(&format!("{record},")).ends_with("have 50 fields, found 51"));
     assert!(said("a,b,c").contains("its first field is `a` and it has 3 fields"));
-    assert_eq!(said("name,file_size\n"), "there is no record of bonnie++ in it");
-    // Fields are counted as they stand in the text, whatever the layout lacks.
+    assert_eq!(said("name,file_size\n"), "the file has no bonnie++ record");
+    // Fields are counted in the text, even those the layout does not have.
     let old = PRINTED.lines().nth(1).unwrap();
     assert!(said(&old.replace(",35092,", ",x,")).contains("field 25 (seq-create)"));
     let without = PRINTED.lines().nth(2).unwrap();
@@ -87,7 +88,7 @@ fn mistakes_are_told_with_their_line_and_field() {
 fn what_was_printed_is_written_again_but_for_its_mistakes() {
     let lines: Vec<&str> = PRINTED.lines().collect();
     let again: Vec<String> = read(PRINTED).unwrap().iter().map(write).collect();
-    // The directories stand where the header has them.
+    // The directories are in the position of the header.
     assert_eq!(again[0], lines[0].replace(",1024,,4,3888", ",1024,4,,3888"));
     assert_eq!(again[1], lines[1]);
     // The comma that 1.96 leaves out.
@@ -126,7 +127,7 @@ fn any_record() -> impl Strategy<Value = Record> {
     let file = (proptest::option::of(file), proptest::option::of(512..1_048_576_u64));
     let seeks = (some(9_999), some(64));
     let files = (some(9_999), proptest::option::of(largest), some(9_999));
-    // A chunk alone would be taken for a number of directories.
+    // A chunk alone would be parsed as a number of directories.
     let spread = (some(99_999), some(1_048_576));
     let phases = proptest::collection::vec((phase(false), phase(true)), 12);
     (head, file, seeks, files, spread, phases).prop_map(
@@ -134,7 +135,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             let phases = phases.into_iter().enumerate();
             let phases: Vec<PhaseFigures> =
                 phases.map(|(at, (all, seek))| if at == SEEKS { seek } else { all }).collect();
-            let told = format == Format::V198;
+            let known = format == Format::V198;
             Record {
                 format,
                 version: version.into(),
@@ -143,8 +144,8 @@ fn any_record() -> impl Strategy<Value = Record> {
                 seed,
                 file: file.0,
                 chunk: file.1.map(Bytes),
-                seeks: seeks.0.filter(|_| told),
-                seekers: seeks.1.filter(|_| told),
+                seeks: seeks.0.filter(|_| known),
+                seekers: seeks.1.filter(|_| known),
                 files: files.0,
                 largest: files.1,
                 smallest: files.2,
@@ -190,18 +191,18 @@ fn imported_records_are_a_run_of_the_suite() {
     };
     assert_eq!(sample("put-block", Metric::Throughput), 59_268.0 * 1024.0);
     assert_eq!(sample("seeks", Metric::OpsRate), 306.1);
-    assert_eq!(sample("seq-stat", Metric::CpuShare), 0.91);
+    assert_eq!(sample("seq-stat", Metric::CpuUtilization), 0.91);
     assert_eq!(sample("seq-delete", Metric::LatencyMax), 14.112e9);
-    assert_eq!(run.cells[1].label, "bonnie file=8GiB files=524288");
+    assert_eq!(run.cells[1].label, "bonnie file_size=8GiB files=524288");
     assert_eq!(run.cells[1].phases.len(), 12);
     assert_eq!(run.cells[2].phases.len(), 6, "only what the record has figures of");
     for (cell, trial) in run.cells.iter().zip(&run.trials) {
         assert!(matches!(cell.state, CellState::Done { .. }));
         assert_eq!((trial.outcome.clone(), cell.cell.id()), (Outcome::Measured, cell.id));
-        let told = trial.warnings.iter().filter(|(_, warning)| warning.code() == "W-IMPORTED");
-        assert_eq!(told.count(), 1);
+        let known = trial.warnings.iter().filter(|(_, warning)| warning.code() == "imported");
+        assert_eq!(known.count(), 1);
     }
-    // No number stands for what was withheld: neither a zero nor a guess.
+    // A withheld number is replaced neither by zero nor by an estimate.
     let short = run.trials[0].samples.iter().filter(|sample| sample.phase == "put-block");
     assert_eq!(short.map(|sample| sample.metric).collect::<Vec<_>>(), [Metric::LatencyMax]);
 }
@@ -217,9 +218,9 @@ fn imported_records_are_exported_as_they_were() {
 }
 
 #[test]
-fn nothing_is_claimed_from_records_however_many() {
+fn imported_records_never_have_findings() {
     let many: String = (0..9_u32)
-        .flat_map(|repeat| [("a", 50_000 + repeat), ("b", 90_000 + repeat)])
+        .flat_map(|repetition| [("a", 50_000 + repetition), ("b", 90_000 + repetition)])
         .map(|(name, rate)| {
             PRINTED
                 .lines()
@@ -233,20 +234,20 @@ fn nothing_is_claimed_from_records_however_many() {
     let run = imported(&many);
     assert_eq!((run.cells.len(), run.trials.len()), (2, 18));
     let view = View::new(&run);
-    assert!(view.findings.by_point.iter().all(|point| point.claims.is_empty()));
+    assert!(view.findings.by_point.iter().all(|point| point.findings.is_empty()));
     let value: serde_json::Value = serde_json::from_str(&json(&view)).unwrap();
     assert_eq!(value["measured_by_fslab"], false);
     assert_eq!(value["imported_from"], "bonnie++ 1.96");
     assert!(value["title"].as_str().unwrap().starts_with("Imported, not measured by fslab"));
-    // What a plan would do better is no advice for what was not planned here.
-    assert!(view.warnings.iter().all(|row| row.code == "W-IMPORTED"));
+    // Hints for plans do not apply to imported results.
+    assert!(view.warnings.iter().all(|row| row.code == "imported"));
     let tests = value["workloads"][0]["tests"].as_array().unwrap();
     assert_eq!((tests.len(), tests[1]["results"].as_array().unwrap().len()), (12, 2));
     assert!(tests.iter().all(|test| test["results"][0]["ranked"] == false));
-    // The same numbers from fslab would be a claim: the guard is what withholds it.
+    // The same numbers measured by fslab would yield a finding: the import withholds it.
     let mut measured = run;
     measured.warnings.clear();
-    assert!(!View::new(&measured).findings.by_point[0].claims.is_empty());
+    assert!(!View::new(&measured).findings.by_point[0].findings.is_empty());
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn a_run_of_another_suite_has_no_records() {
 }
 
 #[test]
-fn a_run_is_a_record_for_each_repeat() {
+fn a_run_is_a_record_for_each_repetition() {
     let run = fixture::bonnie::record();
     let text = export(&run, Format::V198).unwrap();
     let records = read(&text).unwrap();
@@ -268,7 +269,7 @@ fn a_run_is_a_record_for_each_repeat() {
     assert_eq!((record.file, record.chunk), (Some(Bytes::gib(1)), None));
     assert_eq!((record.files, record.largest), (Some(16), Some(Largest::Bytes(8192))));
     assert_eq!((record.directories, record.file_chunk), (Some(4), Some(16_384)));
-    // Of 0.02 s neither rate nor CPU time are told in this format; the latency is.
+    // For 0.02 s, this format has neither rate nor CPU time; the latency is included.
     assert_eq!((record.phases[7].rate, record.phases[7].cpu), (Figure::Short, Figure::Short));
     assert!(record.phases[7].latency.is_some());
     assert_eq!(record.phases[1].cpu, Figure::Known(31.0));
@@ -285,7 +286,7 @@ fn a_run_is_a_record_for_each_repeat() {
 }
 
 #[test]
-fn failed_repeats_make_no_record() {
+fn failed_repetitions_make_no_record() {
     let mut run = fixture::bonnie::record();
     for trial in &mut run.trials {
         trial.outcome = Outcome::Failed { reason: "putc: No space left on device (28)".into() };

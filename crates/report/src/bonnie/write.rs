@@ -73,8 +73,7 @@ fn latency(time: Nanos) -> String {
     }
 }
 
-/// In GiB if that is exact, else in MiB, which is the unit that sizes are given in; a size that is
-/// no multiple of it is rounded up.
+/// Size in GiB if exact, else in MiB, rounded up, because sizes are given in MiB.
 fn file_size(size: Bytes) -> String {
     let whole =
         |unit: Bytes| (size.0 > 0 && size.0.is_multiple_of(unit.0)).then(|| size.0 / unit.0);

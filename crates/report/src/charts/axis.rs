@@ -1,6 +1,6 @@
 //! A linear axis with round ticks.
 
-/// From where to where an axis goes, and its ticks.
+/// Range of an axis, and its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) low: f64,
@@ -12,9 +12,9 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis that shows all values with head-room at both ends and about `wanted` round ticks. It
-    /// starts at zero where that costs less than half of its length; else the smallest value would
-    /// hide in a corner, and the chart says that the axis does not start at zero.
+    /// Axis that includes all values with margins at both ends and about `wanted` round ticks. It
+    /// starts at zero if that uses less than half of its length; otherwise the chart states that it
+    /// does not start at zero.
     pub(crate) fn over(values: impl Iterator<Item = f64>, wanted: u32) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         values.for_each(|value| (low, high) = (low.min(value), high.max(value)));
@@ -50,19 +50,19 @@ impl Axis {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// What stands at a tick.
+    /// Label of a tick.
     pub(crate) fn label(&self, tick: f64) -> String {
         format!("{:.*}", self.decimals, tick)
     }
 
-    /// Whether it starts at zero.
+    /// True if the axis starts at zero.
     pub(crate) fn starts_at_zero(&self) -> bool {
         self.low == 0.0
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is not much below: some ticks more than wanted
-/// are better than much empty room.
+/// Smallest of 1, 2, and 5 times a power of ten that is not much below: a few more ticks than
+/// wanted are better than empty space.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_starts_at_zero_where_that_is_cheap() {
+    fn an_axis_near_zero_starts_at_zero() {
         let axis = Axis::over([0.2, 1.9].into_iter(), 5);
         assert_eq!((axis.low, axis.high, axis.starts_at_zero()), (0.0, 2.0, true));
         assert_eq!(axis.label(0.5), "0.5");

@@ -1,6 +1,6 @@
-//! Bars from zero that end at a cut where they are far longer than the others, with a broken end
-//! and the value written at every bar: operations one below the other, a bar for each filesystem,
-//! and a panel for each state of the caches, all on one axis.
+//! Bars from zero that are clipped if much longer than the others, with a broken end and the value
+//! at every bar: operations below each other, a bar per filesystem, and a panel per cache state,
+//! all on one axis.
 
 use crate::{
     charts::{axis::Axis, intervals::shortened},
@@ -20,7 +20,7 @@ pub(crate) struct CappedChart<'a> {
 }
 
 const WIDTH: f64 = 760.0;
-/// Room for the names of filesystems, and for the values behind the bars of a panel.
+/// Space for the names of filesystems, and for the values after the bars of a panel.
 const LEFT: f64 = 112.0;
 const VALUES: f64 = 72.0;
 const GAP: f64 = 10.0;
@@ -29,11 +29,11 @@ const HEAD: f64 = 26.0;
 const ROW: f64 = 21.0;
 const BAR: f64 = 13.0;
 const BOTTOM: f64 = 46.0;
-/// How far a broken end leans, and how wide its gap is.
+/// Slant of a broken end, and width of its gap.
 const LEAN: f64 = 4.0;
 const BREAK: f64 = 4.0;
 
-/// Where a panel lies.
+/// Position of a panel.
 struct Frame<'a> {
     left: f64,
     width: f64,
@@ -114,7 +114,7 @@ fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
     svg.polygon(&format!("o {}", color(bar.filesystem)), &corners);
     let mut right = end;
     if cut.is_some() {
-        // Two leaning gaps: the bar goes on beyond the paper.
+        // Two slanted gaps: the bar is clipped.
         for at in [end - 8.0, end - 17.0] {
             let (top, foot) = (high - 2.0, low + 2.0);
             let gap = [

@@ -1,11 +1,11 @@
 //! A logarithmic axis of times with ticks at 1, 2, and 5 times the powers of ten.
 
-/// From where to where the axis goes, in decimal logarithms of nanoseconds, and its ticks.
+/// Range of the axis in decimal logarithms of nanoseconds, and its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decades {
     low: f64,
     high: f64,
-    /// Logarithm and words, ascending, within the ends.
+    /// Logarithm and label, ascending, within the range.
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
@@ -16,7 +16,7 @@ const MANY: f64 = 3.0;
 const LAST: i32 = 20;
 
 impl Decades {
-    /// An axis from one time to another, in nanoseconds above 0, with head-room at both ends.
+    /// Axis over a range of times in nanoseconds above 0, with margins at both ends.
     pub(crate) fn over(values: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         let logs = values.filter(|value| *value > 0.0).map(f64::log10);

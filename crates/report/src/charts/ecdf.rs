@@ -27,7 +27,7 @@ const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 16.0;
 const BOTTOM: f64 = 50.0;
-/// Names in a row of the key, room for one, and height of a row.
+/// Names per row of the key, space for one, and height of a row.
 const KEYS: usize = 5;
 const KEY: f64 = 136.0;
 const KEY_ROW: f64 = 20.0;
@@ -48,7 +48,7 @@ impl Ecdf<'_> {
             let x = LEFT + axis.share(f64::from(log)) * (WIDTH - LEFT - RIGHT);
             (x, top + (1.0 - f64::from(share)) * plot)
         };
-        svg.text("t ta", (4.0, 16.0), "operations that took at most as long, %");
+        svg.text("t ta", (4.0, 16.0), "operations at or below this time, %");
         for (index, (name, series, _)) in self.lines.iter().enumerate() {
             let (row, column) = ((index / KEYS) as f64, (index % KEYS) as f64);
             let (x, y) = (LEFT + column * KEY, 34.0 + row * KEY_ROW);
@@ -86,7 +86,7 @@ impl Ecdf<'_> {
     }
 }
 
-/// Where a curve reaches a share.
+/// Position at which a curve reaches a fraction.
 fn crossing(curve: &[(f32, f32)], share: f32) -> Option<f32> {
     let after = curve.partition_point(|(_, own)| *own < share);
     let (x1, y1) = *curve.get(after)?;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_stand_where_the_curve_reaches_their_share() {
+    fn markers_are_at_their_fraction_of_the_curve() {
         let curve = [(3.0, 0.0), (4.0, 0.5), (4.0, 0.9), (5.0, 1.0)];
         assert_eq!(crossing(&curve, 0.25), Some(3.5));
         assert_eq!(crossing(&curve, 0.75), Some(4.0));

@@ -1,10 +1,10 @@
-//! Values without intervals side by side: for each thing (a row) one value, or two joined by a
-//! line, in panels that share one axis; and sums as bars from zero.
+//! Values without intervals side by side: per row one value, or two connected by a line, in panels
+//! that share one axis; and sums as bars from zero.
 //!
-//! The first of two values is a ring, the second the marker of its series, so that they are told
-//! apart without color. The axis is linear or logarithmic with a tick at each power of ten. Panels
-//! of unlike quantities have an axis each. Names are drawn in full; the chart is as wide as they
-//! need.
+//! The first of two values is a ring, the second the marker of its series, so that they are
+//! distinguishable without color. The axis is linear or logarithmic with a tick at each power of
+//! ten. Panels of different quantities have separate axes. Names are never truncated; the chart is
+//! as wide as they require.
 
 use crate::{
     charts::{axis::Axis, intervals::shortened},
@@ -21,11 +21,11 @@ pub(crate) struct Panels {
     /// Quantity, unit, and direction.
     pub(crate) axis: String,
     pub(crate) logarithmic: bool,
-    /// Whether every panel has its own axis, and every marker its number beside it.
+    /// True if every panel has a separate axis, and every marker its value.
     pub(crate) apart: bool,
     /// A number in display units as text.
     pub(crate) shown: fn(f64) -> String,
-    /// What stands at the left of every row.
+    /// Labels at the left of the rows.
     pub(crate) rows: Vec<String>,
     pub(crate) panels: Vec<Panel>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Panel {
     pub(crate) marks: Vec<Option<Marks>>,
 }
 
-/// What stands in a row of a panel.
+/// Marks in a row of a panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Marks {
     /// For color and shape.
@@ -63,29 +63,29 @@ const ROW: f64 = 16.0;
 const GAP: f64 = 34.0;
 /// Ticks and their labels below a line of panels.
 const BELOW: f64 = 34.0;
-/// Room for the words below all.
+/// Space for the text below all panels.
 const BOTTOM: f64 = 26.0;
-/// Panels beside each other: so many if these are all, else fewer, which are wider.
+/// Maximum number of panels per row if all fit; otherwise fewer, wider panels are used.
 const ALL_ACROSS: usize = 4;
 const ACROSS: usize = 3;
 /// Width of a letter on the average, on the large side: names must not meet the plot.
 const LETTER: f64 = 6.5;
 /// Letters at the left and above a panel, which no name of a study or of a sane plan has.
 const NAME_MAX: usize = 64;
-/// Room for a number beside a panel.
+/// Space for a value next to a panel.
 const NUMBER: f64 = 52.0;
-/// Room for a panel, and for the label of a tick.
+/// Space for a panel, and for the label of a tick.
 const PANEL: f64 = 128.0;
 const TICK: f64 = 38.0;
 
 /// From values to shares of a panel.
-enum Place {
+enum PanelScale {
     Linear(Axis),
     /// Exponents of ten of both ends.
     Logarithmic(i32, i32),
 }
 
-impl Place {
+impl PanelScale {
     fn new(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
         if !logarithmic {
             return Self::Linear(Axis::over(values.chain([0.0]), 3));
@@ -112,17 +112,17 @@ impl Place {
         }
     }
 
-    /// Ticks with their labels, of which there are so many as `wide` has room for. A logarithmic
-    /// axis of one or two decades has ticks at 2 and 5 as well.
+    /// Ticks with their labels, as many as fit into `wide`. A logarithmic axis of one or two
+    /// decades also has ticks at 2 and 5.
     fn ticks(&self, wide: f64) -> Vec<(f64, String)> {
         let room = |count: usize| (count as f64 * TICK / wide).ceil().max(1.0);
         let thinned = |all: Vec<(f64, String)>| {
             let every = room(all.len());
-            let told = |(at, (tick, label)): (usize, (f64, String))| {
+            let label = |(at, (tick, label)): (usize, (f64, String))| {
                 let kept = at as f64 % every == 0.0;
                 (tick, if kept { label } else { String::new() })
             };
-            all.into_iter().enumerate().map(told).collect()
+            all.into_iter().enumerate().map(label).collect()
         };
         match self {
             Self::Linear(axis) => {
@@ -166,7 +166,7 @@ impl Panels {
         let values = |panel: &'_ Panel| -> Vec<f64> {
             panel.marks.iter().flatten().flat_map(Marks::values).collect()
         };
-        let all = Place::new(self.panels.iter().flat_map(values), self.logarithmic);
+        let all = PanelScale::new(self.panels.iter().flat_map(values), self.logarithmic);
         for (index, panel) in self.panels.iter().enumerate() {
             let top = (index / across) as f64 * tall + TOP;
             if index % across == 0 {
@@ -178,26 +178,26 @@ impl Panels {
             let x = left + (index % across) as f64 * (wide + gap);
             match self.apart {
                 true => {
-                    let own = Place::new(values(panel).into_iter(), self.logarithmic);
+                    let own = PanelScale::new(values(panel).into_iter(), self.logarithmic);
                     self.panel(&mut svg, &own, panel, (x, top, wide));
                 }
                 false => self.panel(&mut svg, &all, panel, (x, top, wide)),
             }
         }
         let words = match (&all, self.apart) {
-            (Place::Logarithmic(..), false) => format!("{} (logarithmic)", self.axis),
-            (Place::Logarithmic(..), true) => {
-                format!("{} (logarithmic, each panel its own)", self.axis)
+            (PanelScale::Logarithmic(..), false) => format!("{} (logarithmic)", self.axis),
+            (PanelScale::Logarithmic(..), true) => {
+                format!("{} (logarithmic, separate axis per panel)", self.axis)
             }
-            (Place::Linear(_), false) => self.axis.clone(),
-            (Place::Linear(_), true) => format!("{} (each panel its own axis)", self.axis),
+            (PanelScale::Linear(_), false) => self.axis.clone(),
+            (PanelScale::Linear(_), true) => format!("{} (separate axis per panel)", self.axis),
         };
         let bottom = lines as f64 * tall + BOTTOM - 8.0;
         svg.text("t tm ta", (width / 2.0, bottom), &words);
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// Where panels are: wide enough for all names in full.
+    /// Positions of the panels: wide enough for all names in full.
     fn frame(&self) -> Frame {
         let letters = |text: &str| text.chars().count().min(NAME_MAX) as f64 * LETTER;
         let most = |all: &mut dyn Iterator<Item = &str>| all.map(letters).fold(0.0, f64::max);
@@ -216,7 +216,7 @@ impl Panels {
         Frame { across, left, wide, gap, width }
     }
 
-    fn panel(&self, svg: &mut Svg, place: &Place, panel: &Panel, frame: (f64, f64, f64)) {
+    fn panel(&self, svg: &mut Svg, place: &PanelScale, panel: &Panel, frame: (f64, f64, f64)) {
         let (left, top, wide) = frame;
         let bottom = top + self.rows.len() as f64 * ROW;
         svg.text("t tb", (left, top - 8.0), &shortened(&panel.name, NAME_MAX));
@@ -234,7 +234,7 @@ impl Panels {
                 svg.text("t tn", (left + 4.0, y + 4.0), "none");
                 continue;
             };
-            svg.titled(&self.told(at, panel, marks));
+            svg.titled(&self.label(at, panel, marks));
             let class = color(marks.series);
             let (first, second) = (marks.first.and_then(x), marks.second.and_then(x));
             if let (Some(first), Some(second)) = (first, second) {
@@ -254,8 +254,8 @@ impl Panels {
         }
     }
 
-    /// What a pointer shows at a row: row, panel, and numbers.
-    fn told(&self, at: usize, panel: &Panel, marks: &Marks) -> String {
+    /// Tooltip of a row: row, panel, and values.
+    fn label(&self, at: usize, panel: &Panel, marks: &Marks) -> String {
         let row = self.rows.get(at).map_or("", String::as_str);
         let numbers = match (marks.first, marks.second) {
             (Some(first), Some(second)) => {
@@ -269,7 +269,7 @@ impl Panels {
     }
 }
 
-/// Where panels are.
+/// Positions of the panels.
 struct Frame {
     across: usize,
     /// Of the first panel.
@@ -292,7 +292,7 @@ pub(crate) struct Totals {
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) axis: String,
-    /// Name, series, and the sums with what stands at them; the first is drawn as an outline.
+    /// Name, series, and the sums with their labels; the first is drawn as an outline.
     pub(crate) rows: Vec<(String, Marks)>,
     /// Names of the first and the second sums; the first is empty if there is only one.
     pub(crate) names: (String, String),
@@ -338,7 +338,7 @@ impl Totals {
     }
 }
 
-/// What a row of bars takes.
+/// Height of a row of bars.
 fn height(marks: &Marks) -> f64 {
     8.0 + (BAR + 3.0) * marks.values().count() as f64
 }
@@ -354,17 +354,17 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_holds_its_values_between_powers_of_ten() {
-        let place = Place::new([0.02, 150.0].into_iter(), true);
-        assert!(matches!(place, Place::Logarithmic(-2, 3)));
+        let place = PanelScale::new([0.02, 150.0].into_iter(), true);
+        assert!(matches!(place, PanelScale::Logarithmic(-2, 3)));
         assert!(place.share(0.02).is_some_and(|share| share > 0.0 && share < 0.2));
         assert_eq!(place.share(0.0), None);
         assert_eq!(place.ticks(240.0).len(), 6);
         assert!(place.ticks(240.0).iter().all(|(_, label)| !label.is_empty()));
-        assert!(matches!(Place::new(std::iter::empty(), true), Place::Logarithmic(0, 1)));
+        assert!(matches!(PanelScale::new(std::iter::empty(), true), PanelScale::Logarithmic(0, 1)));
     }
 
     #[test]
-    fn a_row_without_a_value_says_so_and_bars_start_at_zero() {
+    fn a_row_without_a_value_is_labeled_and_bars_start_at_zero() {
         let marks = Marks { series: 0, first: Some(2.0), second: Some(4.0) };
         let panel = Panel { name: "<a>".into(), marks: vec![Some(marks), None] };
         let chart = Panels {

@@ -14,7 +14,7 @@ pub(crate) struct HeatMap {
     pub(crate) description: String,
     /// Quantity and direction.
     pub(crate) axis: String,
-    /// What the first of [`STEPS`] stands for here.
+    /// Meaning of the first of [`STEPS`].
     pub(crate) first: String,
     /// Name and index of each filesystem.
     pub(crate) columns: Vec<(String, usize)>,
@@ -24,7 +24,7 @@ pub(crate) struct HeatMap {
 /// One line of it.
 #[derive(Clone, Debug)]
 pub(crate) enum HeatRow {
-    /// Words above the rows that belong together.
+    /// Heading of a group of rows.
     Heading(String),
     /// A row with one cell for each column.
     Cells(String, Vec<HeatCell>),
@@ -33,13 +33,13 @@ pub(crate) enum HeatRow {
 /// One filesystem in one row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeatCell {
-    /// Index in [`STEPS`]; `None` where there is no number.
+    /// Index in [`STEPS`]; `None` if there is no number.
     pub(crate) step: Option<usize>,
-    /// What is printed.
+    /// Printed text.
     pub(crate) shown: String,
     /// In the top group.
     pub(crate) top: bool,
-    /// Not told from the best: a ground of its own, whatever the step.
+    /// Not significantly different from the best: separate background for all steps.
     pub(crate) open: bool,
     /// Warnings qualify it.
     pub(crate) qualified: bool,
@@ -47,8 +47,8 @@ pub(crate) struct HeatCell {
     pub(crate) title: String,
 }
 
-/// The steps of the ramp: the least ratio to the best that belongs to each, and its words. Steps
-/// differ by at least 15 in lightness (CIELAB L*), so that they differ in gray print.
+/// Steps of the color ramp: smallest ratio to the best of each, and its label. Steps differ by at
+/// least 15 in lightness (CIELAB L*), so that they differ in gray print.
 pub(crate) const STEPS: [(f64, &str); 6] = [
     (1.0, ""),
     (0.9, "≥ 0.9"),
@@ -70,7 +70,7 @@ const HEADING: f64 = 27.0;
 const LEAST: f64 = 54.0;
 const MOST: f64 = 110.0;
 const LETTER: f64 = 7.0;
-/// Room for the key, and for names that stand level or rise.
+/// Space for the key, and for horizontal and rising names.
 const KEY: f64 = 56.0;
 const NAMES: f64 = 42.0;
 const SLANTED: f64 = 84.0;
@@ -116,12 +116,12 @@ impl HeatMap {
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// What the grounds mean.
+    /// Key of the backgrounds.
     fn key(&self, svg: &mut Svg) {
         let mut x = 4.0;
         let words = STEPS.iter().map(|(_, words)| *words).enumerate();
         let words = words.map(|(step, words)| (Some(step), words));
-        for (step, words) in words.chain([(None, "no number")]) {
+        for (step, words) in words.chain([(None, "not available")]) {
             let words = if step == Some(0) { self.first.as_str() } else { words };
             ground(svg, step, (x, 27.0), (18.0, 14.0));
             svg.text("t", (x + 23.0, 38.5), words);
@@ -129,7 +129,7 @@ impl HeatMap {
         }
         if self.rows.iter().any(HeatRow::open) {
             svg.rect("ho", (x, 27.0), (18.0, 14.0));
-            svg.text("t", (x + 23.0, 38.5), "not told apart");
+            svg.text("t", (x + 23.0, 38.5), "not significantly different");
         }
     }
 
@@ -192,7 +192,7 @@ impl HeatCell {
     }
 }
 
-/// The ground of a step, hatched where there is no number.
+/// Background of a step, hatched if there is no number.
 fn ground(svg: &mut Svg, step: Option<usize>, corner: (f64, f64), size: (f64, f64)) {
     match step {
         Some(step) => svg.rect(&format!("h{step}"), corner, size),
@@ -203,7 +203,7 @@ fn ground(svg: &mut Svg, step: Option<usize>, corner: (f64, f64), size: (f64, f6
     }
 }
 
-/// The step of the ramp that a ratio to the best belongs to, where it is not in the first.
+/// Step of the color ramp for a ratio to the best below the first step.
 pub(crate) fn step(ratio: f64) -> usize {
     STEPS.iter().position(|(least, _)| ratio >= *least).unwrap_or(STEPS.len() - 1).max(1)
 }

@@ -1,6 +1,6 @@
-//! A test under several conditions: a panel for each combination of all conditions but one, whose
-//! levels stand side by side, and in each a line for each filesystem with its intervals; below, the
-//! same as a multiple of the first level. Lines that are not parallel are an interaction.
+//! Test under several settings: a panel per combination of all settings but one, whose levels are
+//! on the horizontal axis, with a line per filesystem and its intervals; below, the ratio to the
+//! first level. Lines that are not parallel indicate an interaction.
 
 use crate::{
     charts::{
@@ -20,9 +20,9 @@ pub(crate) struct InteractionChart<'a> {
     pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// What the lower panels show, with their baseline.
+    /// Quantity of the lower panels, with their baseline.
     pub(crate) ratio_axis: String,
-    /// The condition whose levels stand side by side.
+    /// Setting whose levels are on the horizontal axis.
     pub(crate) x_axis: String,
     pub(crate) levels: &'a [String],
     pub(crate) panels: &'a [Panel],
@@ -39,8 +39,8 @@ const ACROSS: usize = 3;
 /// Height of the plot of a panel, above and below.
 const PLOT: f64 = 210.0;
 const RATIO_PLOT: f64 = 150.0;
-/// Room for words above all panels of a kind, for the title of a panel, and for the names of levels
-/// in up to two lines.
+/// Space for the text above all panels of a kind, for the title of a panel, and for the names of
+/// levels in up to two lines.
 const WORDS: f64 = 26.0;
 const TITLE: f64 = 22.0;
 const TICKS: f64 = 42.0;
@@ -49,7 +49,7 @@ const BOTTOM: f64 = 24.0;
 const OFFSET: f64 = 5.0;
 const LETTER: f64 = 6.6;
 
-/// Where a panel lies, and what its heights mean.
+/// Position of a panel, and its vertical axis.
 struct Frame<'a> {
     left: f64,
     width: f64,
@@ -63,7 +63,7 @@ impl Frame<'_> {
         self.bottom - self.axis.share(value) * (self.bottom - self.top)
     }
 
-    /// Where a level stands among so many.
+    /// Horizontal position of a level.
     fn x(&self, level: usize, levels: usize) -> f64 {
         self.left + (level as f64 + 0.5) / levels as f64 * self.width
     }
@@ -176,7 +176,7 @@ fn ends<'a>(lines: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = f64
     })
 }
 
-/// Names at the right ends of the lines, pushed apart where they would touch.
+/// Names at the right ends of the lines, shifted to avoid overlaps.
 fn names(svg: &mut Svg, frame: &Frame, lines: &[Series]) {
     let place = |line| {
         let Series { values, .. }: &Series = line;

@@ -1,5 +1,5 @@
-//! Which is best: one row for each filesystem with all repeats as faint dots, the median, its
-//! interval and its letters, best first; the top group is bracketed.
+//! Ranking chart: one row per filesystem with all repetitions as dots, the median, its interval and
+//! its letters, best first; the top group is bracketed.
 
 use crate::{
     charts::axis::Axis,
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     pub(crate) id: String,
-    /// What a screen reader says first.
+    /// Title for screen readers.
     pub(crate) title: String,
     /// The finding, as a sentence.
     pub(crate) description: String,
@@ -32,7 +32,7 @@ pub(crate) struct IntervalRow {
     pub(crate) shown: String,
     pub(crate) letters: String,
     pub(crate) top: bool,
-    /// Why there is nothing, or why it is not ranked.
+    /// Reason for a missing value or rank.
     pub(crate) note: String,
 }
 
@@ -74,7 +74,7 @@ impl Intervals {
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// A line beside a row of the top group, which are the first ones or nearly so.
+    /// Bracket of a row in the top group, which are usually the first ones.
     fn bracket(&self, svg: &mut Svg, index: usize) {
         if self.rows[index].top {
             let x = WIDTH - RIGHT + 12.0;
@@ -116,7 +116,7 @@ fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
     );
 }
 
-/// Text cut to so many letters; the whole stands in the table beside the chart.
+/// Text truncated to a number of letters; the table has the full text.
 pub(super) fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();

@@ -25,19 +25,18 @@ const LEFT: f64 = 232.0;
 const RIGHT: f64 = 156.0;
 const TOP: f64 = 12.0;
 const ROW: f64 = 22.0;
-/// Room between two filesystems.
+/// Space between two filesystems.
 const GROUP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
-/// Where the names of levels end.
+/// Right end of the names of levels.
 const LEVELS: f64 = LEFT - 16.0;
 const NAMES: f64 = 24.0;
 
-/// Multiples that may stand at a tick, and their counterparts below 1: wide axes have the first
-/// ones only.
+/// Ratios allowed at ticks, and their reciprocals: wide axes use the first ones only.
 const STEPS: [&[f64]; 4] =
     [&[10.0, 100.0], &[2.0, 5.0, 10.0, 20.0], &[1.5, 2.0, 3.0, 4.0], &[1.1, 1.2, 1.4]];
 
-/// Ratios from where to where, as logarithms, and the multiples at ticks.
+/// Range of ratios, as logarithms, and the ratios at ticks.
 struct Logarithmic {
     low: f64,
     high: f64,
@@ -45,7 +44,7 @@ struct Logarithmic {
 }
 
 impl Logarithmic {
-    /// An axis that shows all ratios, 1 among them, with room at both ends.
+    /// Axis that includes all ratios and 1, with margins at both ends.
     fn over(ratios: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (0.0f64, 0.0f64);
         let logarithms = ratios.map(f64::ln).filter(|logarithm| logarithm.is_finite());
@@ -91,7 +90,7 @@ impl NormalizedChart<'_> {
         let groups = rows.windows(2).filter(|two| two[0].filesystem != two[1].filesystem).count();
         let bottom = TOP + rows.len() as f64 * ROW + groups as f64 * GROUP;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        let threshold = 1.0 + self.normalized.threshold;
+        let threshold = 1.0 + self.normalized.margin;
         let ratios = rows.iter().filter_map(|row| row.ratio).flat_map(|(ratio, ends)| {
             ends.into_iter().flat_map(|(low, high)| [low, high]).chain([ratio])
         });

@@ -1,5 +1,5 @@
-//! Amounts and what they are made of: a bar from zero for each filesystem, cut into pieces. Each
-//! kind of piece has a texture and a letter of its own; colors stay with the filesystems.
+//! Stacked bars: one bar from zero per filesystem, divided into segments. Each kind of segment has
+//! a texture and a letter; colors identify the filesystems.
 
 use crate::{
     charts::{axis::Axis, intervals::shortened, texture::Texture},
@@ -14,9 +14,9 @@ pub(crate) struct OriginChart {
     pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
-    /// Words of the kinds of pieces.
+    /// Names of the kinds of segments.
     pub(crate) parts: &'static [&'static str],
-    /// So many kinds from the first on are drawn; the others are only told of.
+    /// Number of kinds that are drawn; the others are listed only.
     pub(crate) marked: usize,
     pub(crate) bars: Vec<OriginBar>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct OriginBar {
     pub(crate) series: usize,
     /// As many as there are kinds.
     pub(crate) pieces: Vec<f64>,
-    /// What stands at the end of the bar.
+    /// Label at the end of the bar.
     pub(crate) shown: String,
 }
 
@@ -95,7 +95,7 @@ impl OriginChart {
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// Where the samples of the key stand, line by line.
+    /// Positions of the samples in the key, line by line.
     fn key(&self, parts: impl Iterator<Item = usize>) -> Vec<(usize, (f64, f64))> {
         let (mut x, mut y) = (4.0, 4.0);
         let mut places = Vec::new();
@@ -131,7 +131,7 @@ impl OriginChart {
     }
 }
 
-/// A piece of a bar, with its letter where there is room.
+/// Segment of a bar, with its letter if it fits.
 fn piece(svg: &mut Svg, part: usize, corner: (f64, f64), size: (f64, f64)) {
     let (letter, texture, distance) = LOOKS[part % LOOKS.len()];
     svg.rect(if part == 0 { "cw" } else { "cp" }, corner, size);
@@ -147,11 +147,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_kinds_look_alike() {
+    fn segments_are_distinguishable() {
         for (at, (letter, texture, distance)) in LOOKS.iter().enumerate() {
             for (other, two, apart) in &LOOKS[at + 1..] {
                 assert_ne!(letter, other);
-                // Those that are plain are told by their ground, which only the first fills.
+                // Plain segments differ in their background, which only the first fills.
                 let alike = texture == two && (distance - apart).abs() < 2.0;
                 assert!(!alike || at == 0, "{letter} {other}");
             }

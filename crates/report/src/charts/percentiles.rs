@@ -1,5 +1,5 @@
 //! The ladder of latencies: one step across for each nine, time upwards on a logarithmic axis, a
-//! line for each filesystem with what the repeats say of it as a band.
+//! line for each filesystem with what the repetitions say of it as a band.
 
 use crate::{
     charts::{
@@ -20,12 +20,12 @@ pub(crate) struct Percentiles {
     pub(crate) y_axis: String,
     /// Names of the percentiles, as many as any line has.
     pub(crate) steps: Vec<&'static str>,
-    pub(crate) lines: Vec<Ladder>,
+    pub(crate) lines: Vec<PercentileSeries>,
 }
 
 /// One filesystem.
 #[derive(Clone, Debug)]
-pub(crate) struct Ladder {
+pub(crate) struct PercentileSeries {
     pub(crate) name: String,
     /// Index of the filesystem.
     pub(crate) series: usize,
@@ -58,7 +58,7 @@ impl Percentiles {
             svg.text("t tm", (x, HEIGHT - BOTTOM + 19.0), step);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        let words = "percentile of the operations of a repeat: a nine more at each step";
+        let words = "percentile of the operations of a repetition";
         svg.text("t tm ta", (middle, HEIGHT - 10.0), words);
         for line in &self.lines {
             let ends = |upper: bool| {
@@ -82,13 +82,14 @@ impl Percentiles {
         svg.finish(&self.id, &self.title, &self.description)
     }
 
-    /// Names at the right, pushed apart where they would touch.
+    /// Names at the right, shifted to avoid overlaps.
     fn names(&self, svg: &mut Svg, axis: &Decades) {
         let place = |line| {
-            let Ladder { points, .. }: &Ladder = line;
+            let PercentileSeries { points, .. }: &PercentileSeries = line;
             Some((y(axis, points.last()?.0), line))
         };
-        let mut names: Vec<(f64, &Ladder)> = self.lines.iter().filter_map(place).collect();
+        let mut names: Vec<(f64, &PercentileSeries)> =
+            self.lines.iter().filter_map(place).collect();
         names.sort_by(|a, b| a.0.total_cmp(&b.0));
         let wanted: Vec<f64> = names.iter().map(|(y, _)| *y).collect();
         for ((y, line), place) in names.iter().zip(apart(&wanted, (TOP, HEIGHT - BOTTOM))) {

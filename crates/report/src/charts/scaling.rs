@@ -1,8 +1,9 @@
-//! A test over the number of clients: medians from zero with their bands, the law that fits, and a
-//! ring where 95 % of the best are reached; below it the same as a multiple of the fewest clients,
-//! beside a line for what each client would add at best.
+//! Test over the number of clients: medians from zero with their bands, the fitted law, and a ring
+//! at 95 % of the maximum; below it the ratio to the smallest number of clients, with a line for
+//! linear scaling.
 //!
-//! The axis of clients is logarithmic and its ticks are the tested levels; lines join those only.
+//! The axis of clients is logarithmic and its ticks are the tested levels; lines connect only
+//! those.
 
 use crate::{
     charts::{
@@ -22,7 +23,7 @@ pub(crate) struct ScalingChart<'a> {
     pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// What the lower panel shows, with its baseline.
+    /// Quantity of the lower panel, with its baseline.
     pub(crate) ratio_axis: String,
     pub(crate) x_axis: String,
     /// Ascending.
@@ -36,13 +37,13 @@ const RIGHT: f64 = 132.0;
 /// Height of the plot of each panel.
 const PLOT: f64 = 270.0;
 const RATIO_PLOT: f64 = 200.0;
-/// Room for the words above a panel, and for ticks and words below it.
+/// Space for the text above a panel, and for ticks and text below it.
 const ABOVE: f64 = 34.0;
 const BELOW: f64 = 50.0;
 /// Steps in which the line of perfect scaling is drawn.
 const IDEAL_STEPS: u32 = 48;
 
-/// One panel: where it lies, and its axis.
+/// Position and axis of a panel.
 struct Panel {
     top: f64,
     bottom: f64,
@@ -131,7 +132,7 @@ impl ScalingChart<'_> {
         let points: Vec<(f64, f64)> = (0..=IDEAL_STEPS).map(at).collect();
         svg.polyline("p", &points);
         if let Some((x, y)) = points.last() {
-            svg.text("t ta", (x + 6.0, y + 12.0), "perfect");
+            svg.text("t ta", (x + 6.0, y + 12.0), "linear");
         }
     }
 
@@ -199,7 +200,7 @@ impl ScalingChart<'_> {
         runs
     }
 
-    /// Names at the right ends of the lines, pushed apart where they would touch.
+    /// Names at the right ends of the lines, shifted to avoid overlaps.
     fn names(&self, svg: &mut Svg, panel: &Panel, of: impl Fn(&Line) -> &[Option<SweepValue>]) {
         let place = |line| {
             let last: &SweepValue = of(line).iter().rev().flatten().next()?;

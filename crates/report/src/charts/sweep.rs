@@ -119,7 +119,7 @@ impl SweepChart<'_> {
         runs
     }
 
-    /// Names at the right ends of the lines, pushed apart where they would touch.
+    /// Names at the right ends of the lines, shifted to avoid overlaps.
     fn names(&self, svg: &mut Svg, axis: &Axis) {
         let mut names: Vec<(f64, &Series)> = self
             .series
@@ -153,8 +153,8 @@ fn height(axis: &Axis, value: f64) -> f64 {
     HEIGHT - BOTTOM - axis.share(value) * (HEIGHT - TOP - BOTTOM)
 }
 
-/// Positions at least [`LABEL`] apart, or as far as so many can be, in the same order, each near
-/// where it wants to be and all between the ends of the plot.
+/// Positions at least [`LABEL`] apart (or as far as possible), in the same order, each near its
+/// target and all within the plot.
 pub(super) fn apart(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
     let gaps = wanted.len().saturating_sub(1).max(1) as f64;
     let distance = LABEL.min((bottom - top) / gaps);

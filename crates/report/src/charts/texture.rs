@@ -1,8 +1,8 @@
-//! Textures: what tells areas apart where color cannot, and what shows that there is no number.
+//! Textures: distinguish areas without color, and mark missing numbers.
 //!
-//! A rectangle enters, the lines that fill it leave; how they are stroked is the style sheet's.
+//! Computes the lines that fill a rectangle; the style sheet defines their strokes.
 
-/// How an area is filled with lines.
+/// Pattern of lines that fills an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Texture {
     /// Not at all.

@@ -83,7 +83,7 @@ impl TotalsChart<'_> {
         let mut right = end;
         if let Some((from, to)) = row.interval {
             let [from, to] = [from, to].map(|value| place(axis, value));
-            // Below the bar, where no number of a piece stands.
+            // Below the bar, outside of the segments' numbers.
             let y = low + 4.5;
             svg.line("ste", (from, y), (to, y));
             [from, to].into_iter().for_each(|x| svg.line("ste", (x, y - 3.0), (x, y + 3.0)));
@@ -94,7 +94,7 @@ impl TotalsChart<'_> {
     }
 }
 
-/// What stands before the words of a task's name: `013` of `013-create-file`.
+/// Number before the name of a task: `013` of `013-create-file`.
 fn number(task: &str) -> &str {
     task.split_once('-').map_or(task, |(number, _)| number)
 }

@@ -1,21 +1,20 @@
-//! A comparison as one JSON object.
+//! Comparison as one JSON object.
 
 use analysis::{
     Interval, Side, Size, Summary, Verdict,
     changes::Change,
     conditions::Difference,
-    runs::{AtGate, By, Chain, Gate, Lone, Missing, Paired, TestPair},
+    runs::{AtGate, Chain, Gate, Missing, Paired, PairedBy, TestPair, Unpaired},
 };
 use model::RunRecord;
 use serde_json::{Value, json};
 
-use super::{Mark, Sentence, Told, name, told, verdict};
+use super::{ComparisonFinding, Mark, RenderedComparison, name, rendered, verdict};
 
-/// Counts up when a field changes its meaning or goes; new fields may come at any time.
+/// Schema version. Incremented if a field is removed or changes its meaning; fields may be added.
 const SCHEMA: u32 = 1;
 
-/// One object with everything: values in base units, ratios above 1 meaning that the second is
-/// better.
+/// The complete comparison: values in base units; ratios above 1 mean that the second is better.
 pub fn json(runs: &[&RunRecord], chain: &Chain) -> String {
     let runs = runs.iter().enumerate().map(|(at, run)| {
         json!({
@@ -27,9 +26,11 @@ pub fn json(runs: &[&RunRecord], chain: &Chain) -> String {
         })
     });
     let histories = chain.histories.iter().map(|history| {
-        let change = |change: &Change| json!({ "at": change.at, "p": change.p, "ratio_of_values": change.size.0 });
-        let doubted = history.doubted.iter().map(|doubted| {
-            json!({ "change": change(&doubted.change), "reason": doubted.why })
+        let change = |change: &Change| {
+            json!({ "at": change.at, "p": change.p, "ratio_of_values": change.size.0 })
+        };
+        let withheld = history.withheld.iter().map(|withheld| {
+            json!({ "change": change(&withheld.change), "reason": withheld.reason })
         });
         json!({
             "cell": history.name,
@@ -38,13 +39,15 @@ pub fn json(runs: &[&RunRecord], chain: &Chain) -> String {
             "runs": history.runs.iter().map(|run| name(*run)).collect::<Vec<_>>(),
             "medians": history.medians,
             "changes": history.changes.iter().map(change).collect::<Vec<_>>(),
-            "doubted": doubted.collect::<Vec<_>>(),
+            "withheld_changes": withheld.collect::<Vec<_>>(),
         })
     });
+    let all = rendered(chain);
+    let steps = all.iter().enumerate().map(|(at, rendered)| step(at, rendered));
     let object = json!({
         "schema": SCHEMA,
         "runs": runs.collect::<Vec<_>>(),
-        "steps": told(chain).iter().enumerate().map(|(at, told)| step(at, told)).collect::<Vec<_>>(),
+        "steps": steps.collect::<Vec<_>>(),
         "histories": histories.collect::<Vec<_>>(),
         "gate": chain.gate.as_ref().map(gate),
     });
@@ -53,17 +56,17 @@ pub fn json(runs: &[&RunRecord], chain: &Chain) -> String {
 
 fn gate(gate: &Gate) -> Value {
     json!({
-        "threshold": gate.rule.threshold.0,
-        "twins_differ_by": gate.twins.map(|twins| twins.0),
+        "equivalence_margin": gate.rule.margin.0,
+        "aa_noise": gate.aa_noise.map(|aa_duplicates| aa_duplicates.0),
         "machine_changed": gate.machine,
         "strict": gate.rule.strict,
         "verdict": gate.verdict.name(),
         "worse": gate.worse,
-        "not_worse": gate.not_worse,
-        "undecided": gate.undecided,
+        "non_inferior": gate.non_inferior,
+        "inconclusive": gate.inconclusive,
         "failed": gate.failed.iter().map(missing).collect::<Vec<_>>(),
-        "vanished": gate.vanished.iter().map(missing).collect::<Vec<_>>(),
-        "reasons": gate.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "missing": gate.missing.iter().map(missing).collect::<Vec<_>>(),
+        "reasons": gate.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "text": verdict(gate),
     })
 }
@@ -75,26 +78,32 @@ fn missing(missing: &Missing) -> Value {
         "cell": missing.cell,
         "phases": missing.phases,
         "tests": missing.tests,
-        "reason": missing.why,
+        "reason": missing.reason,
     })
 }
 
-fn step(at: usize, told: &Told<'_>) -> Value {
-    let step = told.step;
-    let ways = step.ways.iter().map(|differs| {
+fn step(at: usize, rendered: &RenderedComparison<'_>) -> Value {
+    let step = rendered.step;
+    let aspects = step.aspects.iter().map(|differs| {
         let differences: Vec<Value> = differs.differences.iter().map(difference).collect();
-        json!({ "way": differs.way.name(), "differences": differences })
+        json!({ "aspect": differs.aspect.name(), "differences": differences })
     });
-    let sentences = told.headlines.iter().chain(&told.listed).chain(&told.open);
-    let sentence = |sentence: &Sentence| json!({ "template": sentence.template, "verdict": sentence.mark.words(), "text": sentence.text });
+    let findings = rendered.headlines.iter().chain(&rendered.listed).chain(&rendered.open);
+    let finding = |finding: &ComparisonFinding| {
+        json!({
+            "template": finding.template,
+            "verdict": finding.mark.label(),
+            "text": finding.text,
+        })
+    };
     json!({
         "first": name(at),
         "second": name(at + 1),
-        "title": told.title,
-        "ways": ways.collect::<Vec<_>>(),
-        "refused": told.refused,
-        "threshold": step.threshold.0,
-        "working_threshold": step.working.0,
+        "title": rendered.title,
+        "aspects": aspects.collect::<Vec<_>>(),
+        "refused": rendered.obstacles,
+        "equivalence_margin": step.margin.0,
+        "effective_margin": step.effective_margin.0,
         "family": {
             "tests": step.family.tests,
             "false_discovery_rate": step.family.q,
@@ -104,37 +113,37 @@ fn step(at: usize, told: &Told<'_>) -> Value {
         "tally": {
             "better": step.tally.better,
             "worse": step.tally.worse,
-            "same": step.tally.same,
-            "small": step.tally.small,
-            "open": step.tally.open,
+            "equivalent": step.tally.equivalent,
+            "negligible": step.tally.negligible,
+            "inconclusive": step.tally.inconclusive,
         },
-        "sentences": sentences.map(sentence).collect::<Vec<_>>(),
-        "notes": told.notes,
+        "findings": findings.map(finding).collect::<Vec<_>>(),
+        "notes": rendered.notes,
         "total": total(step),
-        "anchor": anchor(step),
+        "negative_controls": negative_controls(step),
         "tests": step.tests.iter().map(|test| of_test(test, step)).collect::<Vec<_>>(),
         "differences": step.conditions.differences.iter().map(difference).collect::<Vec<_>>(),
         "cells": {
             "shared": step.conditions.shared,
-            "only_a": lone(&step.only_first),
-            "only_b": lone(&step.only_second),
+            "only_a": unpaired(&step.only_first),
+            "only_b": unpaired(&step.only_second),
         },
     })
 }
 
 fn difference(difference: &Difference) -> Value {
-    let Difference { severity, what, first, second, way } = difference;
+    let Difference { severity, what, first, second, aspect } = difference;
     json!({
         "condition": what,
         "severity": severity.name(),
-        "way": way.map(|way| way.name()),
+        "aspect": aspect.map(|aspect| aspect.name()),
         "a": first,
         "b": second,
     })
 }
 
-fn lone(cells: &[Lone]) -> Vec<Value> {
-    let of = |lone: &Lone| json!({ "cell": lone.name, "reason": lone.why.to_string() });
+fn unpaired(cells: &[Unpaired]) -> Vec<Value> {
+    let of = |cell: &Unpaired| json!({ "cell": cell.name, "reason": cell.reason.to_string() });
     cells.iter().map(of).collect()
 }
 
@@ -143,20 +152,20 @@ fn total(step: &Paired) -> Value {
     json!({
         "ratio": total.ratio.0,
         "interval": interval(&total.interval),
-        "like_these": total.like_these.as_ref().map(interval),
+        "similar_workloads": total.similar_workloads.as_ref().map(interval),
         "fragile": total.fragile.is_some(),
     })
 }
 
-fn anchor(step: &Paired) -> Value {
-    let tests = step.anchor.tests.as_ref().map(|tests| {
+fn negative_controls(step: &Paired) -> Value {
+    let tests = step.negative_controls.tests.as_ref().map(|tests| {
         json!({
             "tests": tests.tests,
             "ratio": tests.ratio.0,
             "interval": tests.interval.as_ref().map(interval),
         })
     });
-    let machine = step.anchor.machine.iter().map(|fact| {
+    let machine = step.negative_controls.machine.iter().map(|fact| {
         json!({ "fact": fact.name, "a": fact.first, "b": fact.second, "differs": fact.differs })
     });
     json!({ "tests": tests, "machine": machine.collect::<Vec<_>>() })
@@ -179,16 +188,16 @@ fn summary(summary: &Summary) -> Value {
 fn of_test(test: &TestPair, step: &Paired) -> Value {
     let spec = test.metric.spec();
     let by = match test.by {
-        By::Identity => "identity",
-        By::Options => "options",
-        By::Workload => "workload",
+        PairedBy::Identity => "identity",
+        PairedBy::Options => "options",
+        PairedBy::Workload => "workload",
     };
     let gate = test.gate.map(|gate| match gate {
         AtGate::Worse => "worse",
-        AtGate::NotWorse => "not-worse",
-        AtGate::Undecided => "undecided",
+        AtGate::NonInferior => "non-inferior",
+        AtGate::Inconclusive => "inconclusive",
         AtGate::Failed => "failed",
-        AtGate::Vanished => "vanished",
+        AtGate::Missing => "missing",
     });
     let comparison = test.comparison.as_ref().ok();
     json!({
@@ -198,9 +207,9 @@ fn of_test(test: &TestPair, step: &Paired) -> Value {
         "phase": test.phase,
         "metric": spec.name,
         "unit": spec.unit.name(),
-        "better": spec.better.words(),
+        "better": spec.better.label(),
         "paired_by": by,
-        "touched": test.touched,
+        "affected": test.affected,
         "a": test.before.as_ref().map(summary),
         "b": test.after.as_ref().map(summary),
         "ratio": comparison.map(|comparison| comparison.ratio.0),
@@ -209,16 +218,16 @@ fn of_test(test: &TestPair, step: &Paired) -> Value {
         "p_holm": test.p_holm,
         "found": test.found,
         "verdict": comparison.map(|comparison| of_verdict(comparison.verdict)),
-        "mark": comparison.map(|_| Mark::of(test, step).words()),
+        "mark": comparison.map(|_| Mark::of(test, step).label()),
         "gate": gate,
         "withheld": test.comparison.as_ref().err().map(ToString::to_string),
     })
 }
 
-/// The verdict before any correction for the number of tests.
+/// Test result before adjustment for multiple comparisons.
 fn of_verdict(verdict: Verdict) -> Value {
     let size = |size: Size| match size {
-        Size::AtLeast => "at-least-threshold",
+        Size::AtLeast => "at-least-margin",
         Size::Uncertain => "size-uncertain",
         Size::Negligible => "negligible",
     };
@@ -231,7 +240,7 @@ fn of_verdict(verdict: Verdict) -> Value {
         }
         Verdict::Equivalent => json!({"verdict": "equivalent"}),
         Verdict::Inconclusive { needed } => {
-            json!({"verdict": "inconclusive", "repeats_needed": needed})
+            json!({"verdict": "inconclusive", "repetitions_needed": needed})
         }
     }
 }

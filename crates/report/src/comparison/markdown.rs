@@ -1,4 +1,4 @@
-//! A comparison as GitHub-flavored Markdown, short enough for a comment on a change.
+//! Comparison as GitHub-flavored Markdown, short enough for a pull request comment.
 
 use std::fmt::Write;
 
@@ -9,10 +9,13 @@ use analysis::{
 };
 use model::RunRecord;
 
-use super::{Mark, Told, at_gate, histories, name, named, regressions, told, verdict, words};
-use crate::{formats::markdown::escaped, units::Scale, view::words as metric_words};
+use super::{
+    Mark, NOT_RECORDED, RenderedComparison, at_gate, histories, name, named, phrases, regressions,
+    rendered, verdict,
+};
+use crate::{formats::markdown::escaped, units::Scale, view::metric_label};
 
-/// Lays a comparison out as Markdown: the gate, findings, what is open, every test, conditions.
+/// Markdown of a comparison: gate, findings, inconclusive tests, all tests, conditions.
 pub fn markdown(runs: &[&RunRecord], chain: &Chain) -> String {
     let mut text = String::from("# Comparison of runs\n\n");
     // Writing to a string cannot fail, here and below.
@@ -27,8 +30,8 @@ pub fn markdown(runs: &[&RunRecord], chain: &Chain) -> String {
         }
     }
     list(&mut text, histories(chain).iter());
-    for told in told(chain) {
-        step(&mut text, &told);
+    for rendered in rendered(chain) {
+        step(&mut text, &rendered);
     }
     text
 }
@@ -41,48 +44,49 @@ fn list<'a>(text: &mut String, lines: impl Iterator<Item = &'a String>) {
     text.push_str(if text.len() > before { "\n" } else { "" });
 }
 
-fn step(text: &mut String, told: &Told<'_>) {
-    let _ = writeln!(text, "## {}\n", escaped(&told.title));
-    for why in &told.refused {
-        let _ = writeln!(text, "No claims: {}\n", escaped(why));
+fn step(text: &mut String, rendered: &RenderedComparison<'_>) {
+    let _ = writeln!(text, "## {}\n", escaped(&rendered.title));
+    for why in &rendered.obstacles {
+        let _ = writeln!(text, "No findings: {}\n", escaped(why));
     }
-    if !told.refused.is_empty() && !told.ways.is_empty() {
-        let _ = writeln!(text, "Numbers below are of {}.\n", escaped(&told.ways));
+    if !rendered.obstacles.is_empty() && !rendered.aspects.is_empty() {
+        let _ = writeln!(text, "The results below compare {}.\n", escaped(&rendered.aspects));
     }
-    list(text, told.headlines.iter().map(|sentence| &sentence.text));
-    if !told.listed.is_empty() {
-        let _ = writeln!(text, "{}\n", escaped(&told.listing()));
-        list(text, told.listed.iter().map(|sentence| &sentence.text));
+    list(text, rendered.headlines.iter().map(|sentence| &sentence.text));
+    if !rendered.listed.is_empty() {
+        let _ = writeln!(text, "{}\n", escaped(&rendered.listing()));
+        list(text, rendered.listed.iter().map(|sentence| &sentence.text));
     }
-    if told.step.family.found > 0 && told.refused.is_empty() {
-        let _ = writeln!(text, "{}\n", escaped(&told.level()));
+    if rendered.step.family.found > 0 && rendered.obstacles.is_empty() {
+        let _ = writeln!(text, "{}\n", escaped(&rendered.level()));
     }
-    if let Some(nothing) = told.nothing() {
+    if let Some(nothing) = rendered.nothing() {
         let _ = writeln!(text, "{}\n", escaped(&nothing));
     }
-    if !told.open.is_empty() {
-        text.push_str("Open:\n\n");
-        list(text, told.open.iter().map(|sentence| &sentence.text));
+    if !rendered.open.is_empty() {
+        text.push_str("Inconclusive:\n\n");
+        list(text, rendered.open.iter().map(|sentence| &sentence.text));
     }
-    list(text, told.notes.iter());
-    if !told.step.tests.is_empty() {
+    list(text, rendered.notes.iter());
+    if !rendered.step.tests.is_empty() {
         text.push_str(
             "| test | metric | first | second | change, interval | n | | gate |\n\
              | --- | --- | ---: | ---: | ---: | ---: | --- | --- |\n",
         );
-        told.step.tests.iter().for_each(|test| row(text, test, told));
+        rendered.step.tests.iter().for_each(|test| row(text, test, rendered));
         text.push('\n');
     }
-    let lone = [("first", &told.step.only_first), ("second", &told.step.only_second)];
-    for (which, lone) in lone.into_iter().filter(|(_, lone)| !lone.is_empty()) {
-        let _ = writeln!(text, "Cells of the {which} alone:\n");
-        let lines = lone.iter().map(|lone| format!("{}: {}", lone.name, lone.why));
+    let unpaired = [("first", &rendered.step.only_first), ("second", &rendered.step.only_second)];
+    for (which, unpaired) in unpaired.into_iter().filter(|(_, unpaired)| !unpaired.is_empty()) {
+        let _ = writeln!(text, "Cells only in the {which} run:\n");
+        let lines =
+            unpaired.iter().map(|unpaired| format!("{}: {}", unpaired.name, unpaired.reason));
         list(text, lines.collect::<Vec<_>>().iter());
     }
-    conditions(text, told);
+    conditions(text, rendered);
 }
 
-fn row(text: &mut String, test: &TestPair, told: &Told<'_>) {
+fn row(text: &mut String, test: &TestPair, rendered: &RenderedComparison<'_>) {
     let value = |summary: &Option<Summary>| {
         let Some(summary) = summary else { return String::new() };
         let scale = Scale::of(test.metric.spec().unit, std::iter::once(summary.median));
@@ -92,15 +96,15 @@ fn row(text: &mut String, test: &TestPair, told: &Told<'_>) {
     };
     let (change, counts, mark) = match &test.comparison {
         Ok(comparison) => (
-            words::change(test).map(words::signed).unwrap_or_default(),
+            phrases::change(test).map(phrases::signed).unwrap_or_default(),
             format!("{}, {}", comparison.n_first, comparison.n_second),
-            Mark::of(test, told.step).words().to_owned(),
+            Mark::of(test, rendered.step).label().to_owned(),
         ),
         Err(withheld) => (String::new(), String::new(), format!("not compared: {withheld}")),
     };
-    let metric = format!("{}, {}", metric_words(test.metric), test.metric.spec().better.words());
+    let metric = format!("{}, {}", metric_label(test.metric), test.metric.spec().better.label());
     let (before, after, gate) = (value(&test.before), value(&test.after), at_gate(test).to_owned());
-    let fields = [words::place(test), metric, before, after, change, counts, mark, gate];
+    let fields = [phrases::place(test), metric, before, after, change, counts, mark, gate];
     text.push('|');
     for field in fields {
         let _ = write!(text, " {} |", escaped(&field));
@@ -108,18 +112,18 @@ fn row(text: &mut String, test: &TestPair, told: &Told<'_>) {
     text.push('\n');
 }
 
-fn conditions(text: &mut String, told: &Told<'_>) {
-    let differences = &told.step.conditions.differences;
+fn conditions(text: &mut String, rendered: &RenderedComparison<'_>) {
+    let differences = &rendered.step.conditions.differences;
     if differences.is_empty() {
-        let beside = if told.step.ways.is_empty() { "No" } else { "Beside that, no" };
-        let _ = writeln!(text, "{beside} condition is known to differ.\n");
+        let further = if rendered.step.aspects.is_empty() { "" } else { "further " };
+        let _ = writeln!(text, "No {further}condition is known to differ.\n");
         return;
     }
     text.push_str(
-        "| condition | severity | first | second | way |\n| --- | --- | --- | --- | --- |\n",
+        "| condition | severity | first | second | aspect |\n| --- | --- | --- | --- | --- |\n",
     );
-    for Difference { severity, what, first, second, way } in differences {
-        let value = |value: &Option<String>| escaped(value.as_deref().unwrap_or("not told"));
+    for Difference { severity, what, first, second, aspect } in differences {
+        let value = |value: &Option<String>| escaped(value.as_deref().unwrap_or(NOT_RECORDED));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} |",
@@ -127,7 +131,7 @@ fn conditions(text: &mut String, told: &Told<'_>) {
             severity.name(),
             value(first),
             value(second),
-            way.map_or("", |way| way.name())
+            aspect.map_or("", |aspect| aspect.name())
         );
     }
     text.push('\n');

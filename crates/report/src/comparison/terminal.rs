@@ -1,34 +1,32 @@
-//! A comparison for a terminal: findings first, then what is open, then every test.
+//! Comparison for a terminal: findings, inconclusive tests, all tests, conditions.
 
 use std::fmt::Write;
 
 use analysis::{
     Conditions, Summary,
     conditions::{Difference, Severity},
-    runs::{Chain, GateVerdict, Lone, TestPair},
+    runs::{Chain, GateVerdict, TestPair, Unpaired},
 };
 use comfy_table::{ContentArrangement, Table, presets};
 use model::RunRecord;
 
 use super::{
-    Mark, Sentence, Told, at_gate, histories, name, named, regressions, told, verdict, words,
+    ComparisonFinding, Mark, NOT_RECORDED, RenderedComparison, at_gate, histories, name, named,
+    phrases, regressions, rendered, verdict,
 };
 use crate::{
     terminal::{Page, TerminalOptions},
     units::{Scale, one_line},
-    view::words as metric_words,
+    view::metric_label,
 };
 
-/// Columns at most, so that the tables can be put into mails and issues.
+/// Maximum width in columns, so that tables fit into mails and issues.
 const WIDTH_MAX: usize = 80;
 
-/// Sentences of one kind that are shown; the tables have all.
-const SENTENCES_MAX: usize = 12;
+/// Maximum number of findings of one kind. The tables have all tests.
+const FINDINGS_MAX: usize = 12;
 
-/// What the other run does not tell.
-const UNTOLD: &str = "not told";
-
-/// Lays a comparison out for a terminal. A gate's regressions stand first, and its verdict last.
+/// Terminal text of a comparison. Gate failures come first, the gate result last.
 pub fn terminal(runs: &[&RunRecord], chain: &Chain, options: &TerminalOptions) -> String {
     let width = options.width.min(WIDTH_MAX);
     let mut page = Page::new(&TerminalOptions { width, ..*options });
@@ -38,20 +36,20 @@ pub fn terminal(runs: &[&RunRecord], chain: &Chain, options: &TerminalOptions) -
     if let Some(gate) = &chain.gate {
         let worse = regressions(chain);
         if gate.verdict == GateVerdict::Failed {
-            page.heading("Worse than the gate allows");
+            page.heading("Gate failures");
             worse.iter().for_each(|line| page.wrapped("▼ ", "  ", line));
         }
     }
     let changes = histories(chain);
     if !changes.is_empty() {
-        page.heading("Changes over all runs");
+        page.heading("Change points");
         changes.iter().for_each(|line| page.wrapped("- ", "  ", line));
     }
-    for told in told(chain) {
-        step(&mut page, &told, width);
+    for rendered in rendered(chain) {
+        step(&mut page, &rendered, width);
     }
     for step in &chain.steps {
-        conditions(&mut page, &step.conditions, step.ways.is_empty(), width);
+        conditions(&mut page, &step.conditions, step.aspects.is_empty(), width);
     }
     if let Some(gate) = &chain.gate {
         page.line("");
@@ -60,89 +58,94 @@ pub fn terminal(runs: &[&RunRecord], chain: &Chain, options: &TerminalOptions) -
     page.text
 }
 
-fn step(page: &mut Page, told: &Told<'_>, width: usize) {
+fn step(page: &mut Page, rendered: &RenderedComparison<'_>, width: usize) {
     page.line("");
-    let title = page.styled("1", &told.title);
+    let title = page.styled("1", &rendered.title);
     page.wrapped("", "  ", &title);
-    for why in &told.refused {
-        page.wrapped("No claims: ", "  ", why);
+    for why in &rendered.obstacles {
+        page.wrapped("No findings: ", "  ", why);
     }
-    if !told.refused.is_empty() && !told.ways.is_empty() {
-        page.wrapped("Numbers below are of ", "  ", &format!("{}.", told.ways));
+    if !rendered.obstacles.is_empty() && !rendered.aspects.is_empty() {
+        page.wrapped("The results below compare ", "  ", &format!("{}.", rendered.aspects));
     }
-    sentences(page, "Findings", &told.headlines);
-    if !told.listed.is_empty() {
+    findings(page, "Findings", &rendered.headlines);
+    if !rendered.listed.is_empty() {
         page.line("");
-        page.wrapped("", "", &told.listing());
-        list(page, &told.listed);
+        page.wrapped("", "", &rendered.listing());
+        list(page, &rendered.listed);
     }
-    if told.step.family.found > 0 && told.refused.is_empty() {
-        page.wrapped("", "", &told.level());
+    if rendered.step.family.found > 0 && rendered.obstacles.is_empty() {
+        page.wrapped("", "", &rendered.level());
     }
-    if let Some(nothing) = told.nothing() {
+    if let Some(nothing) = rendered.nothing() {
         page.line("");
         page.wrapped("", "", &nothing);
     }
-    sentences(page, "Open", &told.open);
-    if !told.notes.is_empty() {
+    findings(page, "Inconclusive", &rendered.open);
+    if !rendered.notes.is_empty() {
         page.line("");
-        told.notes.iter().for_each(|note| page.wrapped("", "  ", note));
+        rendered.notes.iter().for_each(|note| page.wrapped("", "  ", note));
     }
-    groups(page, told, width);
-    for (heading, lone) in [
-        ("Cells of the first alone", &told.step.only_first),
-        ("Cells of the second alone", &told.step.only_second),
+    groups(page, rendered, width);
+    for (heading, cells) in [
+        ("Cells only in the first run", &rendered.step.only_first),
+        ("Cells only in the second run", &rendered.step.only_second),
     ] {
-        alone(page, heading, lone);
+        unpaired(page, heading, cells);
     }
 }
 
-fn sentences(page: &mut Page, heading: &str, sentences: &[Sentence]) {
-    if !sentences.is_empty() {
+fn findings(page: &mut Page, heading: &str, findings: &[ComparisonFinding]) {
+    if !findings.is_empty() {
         page.heading(heading);
-        list(page, sentences);
+        list(page, findings);
     }
 }
 
-fn list(page: &mut Page, sentences: &[Sentence]) {
-    for Sentence { mark, text, .. } in sentences.iter().take(SENTENCES_MAX) {
-        let sign = mark.words().chars().next().unwrap_or('-');
+fn list(page: &mut Page, findings: &[ComparisonFinding]) {
+    for ComparisonFinding { mark, text, .. } in findings.iter().take(FINDINGS_MAX) {
+        let sign = mark.label().chars().next().unwrap_or('-');
         page.wrapped(&format!("{sign} "), "  ", text);
     }
-    let more = sentences.len().saturating_sub(SENTENCES_MAX);
+    let more = findings.len().saturating_sub(FINDINGS_MAX);
     if more > 0 {
         page.line(&format!("  and {more} more, in the tables below"));
     }
 }
 
-/// Every test, by cell and metric.
-fn groups(page: &mut Page, told: &Told<'_>, width: usize) {
+/// All tests, by cell and metric.
+fn groups(page: &mut Page, rendered: &RenderedComparison<'_>, width: usize) {
     let key = |test: &TestPair| (test.first, test.metric);
     let mut keys = Vec::new();
-    for test in &told.step.tests {
+    for test in &rendered.step.tests {
         if !keys.contains(&key(test)) {
             keys.push(key(test));
         }
     }
     for wanted in keys {
         let own: Vec<&TestPair> =
-            told.step.tests.iter().filter(|test| key(test) == wanted).collect();
+            rendered.step.tests.iter().filter(|test| key(test) == wanted).collect();
         let Some(first) = own.first() else { continue };
         page.line("");
         let heading = format!(
             "{} · {} · {}, {}",
-            words::filesystem(first),
+            phrases::filesystem(first),
             one_line(&first.label),
-            metric_words(first.metric),
-            first.metric.spec().better.words()
+            metric_label(first.metric),
+            first.metric.spec().better.label()
         );
         page.wrapped("", "  ", &heading);
-        let table = table(page, told, &own, width);
+        let table = table(page, rendered, &own, width);
         page.line(&table);
     }
 }
 
-fn table(page: &Page, told: &Told<'_>, tests: &[&TestPair], width: usize) -> String {
+fn table(
+    page: &Page,
+    rendered: &RenderedComparison<'_>,
+    tests: &[&TestPair],
+    width: usize,
+) -> String {
     let summaries = tests.iter().flat_map(|test| [&test.before, &test.after]);
     let medians: Vec<f64> = summaries.flatten().map(|summary| summary.median).collect();
     let unit = tests.first().map(|test| test.metric.spec().unit);
@@ -150,10 +153,9 @@ fn table(page: &Page, told: &Told<'_>, tests: &[&TestPair], width: usize) -> Str
         return String::new();
     };
     let mut table = plain(width);
-    let (second, first) = told.title.split_once(" against ").unwrap_or_default();
-    let first = first.split(':').next().unwrap_or_default();
+    let (first, second) = (rendered.names.0.as_str(), rendered.names.1.as_str());
     let head = |name: &str| format!("{name}, {}", scale.name).trim_end_matches(", ").to_owned();
-    let gated = told.step.tests.iter().any(|test| test.gate.is_some());
+    let gated = rendered.step.tests.iter().any(|test| test.gate.is_some());
     let mut header = vec![
         "test".into(),
         head(first),
@@ -168,14 +170,14 @@ fn table(page: &Page, told: &Told<'_>, tests: &[&TestPair], width: usize) -> Str
         summary.as_ref().map_or_else(String::new, |summary| scale.shown(summary).value)
     };
     for test in tests {
-        let mark = Mark::of(test, told.step);
+        let mark = Mark::of(test, rendered.step);
         let (change, counts, mark) = match &test.comparison {
             Ok(comparison) => (
-                words::change(test).map(words::signed).unwrap_or_default(),
+                phrases::change(test).map(phrases::signed).unwrap_or_default(),
                 format!("{}, {}", comparison.n_first, comparison.n_second),
                 match mark.color() {
-                    Some(color) => page.styled(color, mark.words()),
-                    None => mark.words().into(),
+                    Some(color) => page.styled(color, mark.label()),
+                    None => mark.label().into(),
                 },
             ),
             Err(withheld) => (format!("not compared: {withheld}"), String::new(), String::new()),
@@ -196,39 +198,40 @@ fn plain(width: usize) -> Table {
     table
 }
 
-fn alone(page: &mut Page, heading: &str, lone: &[Lone]) {
-    if lone.is_empty() {
+fn unpaired(page: &mut Page, heading: &str, cells: &[Unpaired]) {
+    if cells.is_empty() {
         return;
     }
     page.heading(heading);
-    for Lone { name, why, .. } in lone {
-        page.wrapped("  ", "    ", &format!("{}: {why}", one_line(name)));
+    for Unpaired { name, reason, .. } in cells {
+        page.wrapped("  ", "    ", &format!("{}: {reason}", one_line(name)));
     }
-    if lone.iter().any(|lone| matches!(lone.why, analysis::runs::Why::Filesystem(_))) {
-        page.line("--pair A=B compares filesystem A of the first run with B of the second.");
+    if cells.iter().any(|cell| matches!(cell.reason, analysis::runs::UnpairedReason::Filesystem(_)))
+    {
+        page.line("hint: --pair A=B compares filesystem A of the first run with B of the second");
     }
 }
 
-/// Both severities with their headings.
+/// Severities with their headings.
 const HEADINGS: [(Severity, &str); 2] = [
-    (Severity::Severe, "Severe: each of these alone can make the numbers differ"),
-    (Severity::Other, "Other conditions that differed"),
+    (Severity::Severe, "Differences that can affect results"),
+    (Severity::Other, "Other differences"),
 ];
 
 fn conditions(page: &mut Page, conditions: &Conditions, repeat: bool, width: usize) {
     for (severity, heading) in HEADINGS {
-        let mut rows = conditions.at(severity).peekable();
+        let mut rows = conditions.with_severity(severity).peekable();
         if rows.peek().is_none() {
             continue;
         }
         let mut table = plain(width);
         table.set_header(["condition", "first", "second", ""]);
         let value = |value: &Option<String>| {
-            value.as_ref().map_or_else(|| UNTOLD.to_owned(), |value| one_line(value))
+            value.as_ref().map_or_else(|| NOT_RECORDED.to_owned(), |value| one_line(value))
         };
-        for Difference { what, first, second, way, .. } in rows {
-            let way = way.map_or("", |way| way.name());
-            table.add_row([one_line(what), value(first), value(second), way.into()]);
+        for Difference { what, first, second, aspect, .. } in rows {
+            let aspect = aspect.map_or("", |aspect| aspect.name());
+            table.add_row([one_line(what), value(first), value(second), aspect.into()]);
         }
         page.heading(heading);
         page.line(&table.trim_fmt());
@@ -236,11 +239,11 @@ fn conditions(page: &mut Page, conditions: &Conditions, repeat: bool, width: usi
     if conditions.differences.is_empty() {
         page.line(match repeat {
             true => "\nNo condition is known to differ.",
-            false => "\nBeside that, no condition is known to differ.",
+            false => "\nNo further condition is known to differ.",
         });
     }
     if !conditions.shared.is_empty() {
-        page.heading("Cells of both runs");
+        page.heading("Common cells");
         let mut cells = String::new();
         for cell in &conditions.shared {
             // Writing to a string cannot fail.

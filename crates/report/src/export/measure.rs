@@ -1,4 +1,4 @@
-//! How wide a text is in the font that pictures are set in, and lines of a width.
+//! Text width in the font of pictures, and line breaking.
 
 /// Advance widths of Noto Sans from space to `~`, in thousandths of the font's size; the bold
 /// ones are at most 1.15 times as wide on the average of a sentence.
@@ -13,10 +13,10 @@ const WIDTHS: [u16; 95] = [
 /// Letters of Latin-1, Greek, and symbols: as wide as the wider ones.
 const OTHER: u16 = 700;
 
-/// What the font has not is shown as a box of the width of its size, or wider.
+/// Width of the box that replaces a missing glyph.
 const FOREIGN: u16 = 1000;
 
-/// What bold letters are wider by.
+/// Factor of the width of bold letters.
 const BOLD: f64 = 1.08;
 
 /// Width of a text at a size, both in units of the picture.
@@ -34,7 +34,7 @@ fn advance(c: char) -> u16 {
     }
 }
 
-/// Words in lines of a width; a word that is wider than a line is broken.
+/// Breaks text into lines of a width; longer words are split.
 pub(super) fn lines(text: &str, room: f64, size: f64, bold: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_its_room() {
+    fn no_line_exceeds_its_width() {
         let text = "which filesystem is best /a/path/that/has/no/blank/and/goes/on/and/on ×1.07";
         let lines = lines(text, 100.0, 11.0, true);
         assert!(lines.iter().all(|line| width(line, 11.0, true) <= 100.0), "{lines:?}");

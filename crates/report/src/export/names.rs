@@ -25,8 +25,11 @@ impl Names {
             stem = format!("{}-{:08x}", stem.trim_end_matches('-'), hash(id));
         }
         let kind = kind.name();
-        // The word of the kind is not said twice.
-        let name = match stem.rsplit('-').next() == Some(kind) {
+        // A stem that ends with the kind is not extended.
+        let name = match stem
+            .strip_suffix(kind)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
+        {
             true => stem,
             false => format!("{stem}-{kind}").trim_start_matches('-').to_owned(),
         };
@@ -46,7 +49,7 @@ fn plain(text: &str) -> String {
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// FNV-1a of 32 bits (RFC 9923): tells cut names apart, no more.
+/// FNV-1a of 32 bits (RFC 9923), to distinguish truncated names.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -58,13 +61,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_place_and_kind() {
+    fn a_name_has_test_and_kind() {
         let mut names = Names::default();
         assert_eq!(names.take("iozone--write", Kind::Ranking), "iozone-write-ranking");
         assert_eq!(names.take("iozone--write", Kind::Ranking), "iozone-write-ranking-2");
-        assert_eq!(names.take("../../etc/passwd", Kind::Sweep), "etc-passwd-sweep");
-        assert_eq!(names.take("", Kind::Sweep), "sweep");
+        assert_eq!(
+            names.take("../../etc/passwd", Kind::ParameterSweep),
+            "etc-passwd-parameter-sweep"
+        );
+        assert_eq!(names.take("", Kind::ParameterSweep), "parameter-sweep");
         assert_eq!(names.take("clients-scaling", Kind::Scaling), "clients-scaling");
+        assert_eq!(names.take("a--cpu-time", Kind::CpuTime), "a-cpu-time");
     }
 
     #[test]
@@ -79,7 +86,7 @@ mod tests {
             let mut names = Names::default();
             let mut seen = BTreeSet::new();
             for id in ids {
-                let name = names.take(&id, Kind::Conditions);
+                let name = names.take(&id, Kind::Settings);
                 prop_assert!(name.len() <= 128, "{name}");
                 let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
                 prop_assert!(name.chars().all(safe) && !name.starts_with('-'), "{name}");

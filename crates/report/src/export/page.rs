@@ -1,5 +1,5 @@
-//! What stands around a chart that stands alone: its finding or title above, and below what its
-//! marks mean, the conditions, and where it comes from.
+//! Frame of an exported chart: finding or title above; meaning of the marks, conditions, and source
+//! below.
 
 use crate::{
     export::{
@@ -13,7 +13,7 @@ use crate::{
     view::View,
 };
 
-/// Families to look for where the file is shown; the first is the one PNG files are drawn in.
+/// Fonts requested when the file is shown; PNG files use the first one.
 const FAMILIES: &str = "Noto Sans, Liberation Sans, Arial, Helvetica, sans-serif";
 
 /// Around everything, in units of the picture.
@@ -37,9 +37,9 @@ struct Block<'a> {
     color: &'static str,
 }
 
-/// What stands around a chart.
+/// Frame of a chart.
 struct Around {
-    /// What is shown, for a reader of titles.
+    /// Title for screen readers.
     title: String,
     /// The largest line above.
     first: String,
@@ -49,7 +49,7 @@ struct Around {
     origin: String,
 }
 
-/// The figure as a picture of its own.
+/// Figure as a separate picture.
 pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
     let title = cut(&one_line(&figure.title), TITLE_MAX);
     let valid = valid(&figure.svg);
@@ -69,7 +69,7 @@ pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
     picture(&figure.svg, figure.kind, &around, sheet)
 }
 
-/// A chart of published results as a picture of its own, which says that they are.
+/// Chart of published results as a separate picture, labeled as published.
 pub(super) fn framed_published(drawn: &Drawn, set: &Published, sheet: &Sheet) -> String {
     let title = cut(&one_line(&drawn.title), TITLE_MAX);
     let around = Around {
@@ -82,7 +82,7 @@ pub(super) fn framed_published(drawn: &Drawn, set: &Published, sheet: &Sheet) ->
     picture(&drawn.svg, drawn.kind, &around, sheet)
 }
 
-/// A chart with what stands around it.
+/// Chart with its frame.
 fn picture(svg: &str, kind: Kind, around: &Around, sheet: &Sheet) -> String {
     let chart = sheet.apply(&valid(svg), &["plot", kind.name()]);
     let (chart_width, chart_height) = size_of(&chart);
@@ -116,7 +116,7 @@ struct Page<'a> {
     sheet: &'a Sheet,
     body: String,
     room: f64,
-    /// Where the next thing starts.
+    /// Vertical position of the next element.
     y: f64,
 }
 
@@ -125,7 +125,7 @@ impl Page<'_> {
         let (size, color) = (block.size, self.sheet.variable(block.color));
         let weight = if block.bold { " font-weight=\"bold\"" } else { "" };
         for line in lines(block.text, self.room, size, block.bold) {
-            // Our estimate is of one font; others are told to keep within the room.
+            // The width is estimated for one font; others are scaled to fit (`textLength`).
             debug_assert!(width(&line, size, block.bold) <= self.room || line.chars().count() == 1);
             self.y += size * 1.38;
             self.body.push_str(&format!(
@@ -144,7 +144,7 @@ impl Page<'_> {
     }
 }
 
-/// What the marks mean, under which conditions, of which run.
+/// Caption of a figure, with the conditions and the run.
 fn caption(figure: &Figure, view: &View) -> String {
     let facts = &view.facts;
     let mut text = format!("{} {}.", figure.caption, facts.conditions.trim_end_matches('.'));
@@ -152,7 +152,7 @@ fn caption(figure: &Figure, view: &View) -> String {
         text.push_str(&format!(" Imported from {program}; not measured by fslab."));
     }
     if !facts.ended {
-        text.push_str(" The run has not ended; everything here is provisional.");
+        text.push_str(" The run has not ended; results are provisional.");
     }
     capital(text.trim())
 }
@@ -169,8 +169,8 @@ fn origin(view: &View) -> String {
 
 /// The sentence that a chart shows: the first that its description begins with.
 fn finding<'a>(view: &'a View, description: &str) -> Option<&'a str> {
-    let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
-    let texts = claims.map(|claim| claim.text.as_str());
+    let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
+    let texts = findings.map(|finding| finding.text.as_str());
     let shown = |text: &&str| {
         let escaped = escape(&valid(text));
         description
@@ -180,7 +180,7 @@ fn finding<'a>(view: &'a View, description: &str) -> Option<&'a str> {
     texts.filter(|text| !text.is_empty()).find(shown)
 }
 
-/// Width and height of an SVG element as its attributes tell them.
+/// Width and height of an SVG element according to its attributes.
 fn size_of(svg: &str) -> (f64, f64) {
     let tag = svg.split('>').next().unwrap_or("");
     let number =
@@ -188,7 +188,7 @@ fn size_of(svg: &str) -> (f64, f64) {
     (number("width").unwrap_or(ROOM_MIN), number("height").unwrap_or(0.0))
 }
 
-/// What stands between two texts; after the end of the tag, if the first one begins a tag.
+/// Text between two texts; after the end of the tag, if the first one begins a tag.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let start = text.find(from)? + from.len();
     let rest = &text[start..];
@@ -202,7 +202,7 @@ fn valid(text: &str) -> String {
     text.chars().map(|c| if allowed(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// Text cut to so many letters.
+/// Truncates text to a number of letters.
 fn cut(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();

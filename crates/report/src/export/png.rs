@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Pixels of the largest picture: 400 MB while it is drawn.
 pub(super) const PIXELS_MAX: u64 = 100_000_000;
 
-/// Why a chart is no PNG.
+/// Reason that a chart cannot be rendered as PNG.
 #[derive(Debug, Error)]
 pub enum PngError {
     /// It would be empty, or larger than a hundred million pixels.
@@ -24,25 +24,25 @@ pub enum PngError {
         width: f32,
         /// Units from top to bottom.
         height: f32,
-        /// What was asked for.
+        /// Requested resolution.
         pixels_per_unit: f32,
     },
     /// The SVG is not one that can be drawn.
-    #[error("drawing the SVG of a chart; the SVG itself can be used")]
+    #[error("cannot render the SVG of a chart; use the SVG file")]
     Svg(#[source] usvg::Error),
     /// The pixels cannot be written as PNG.
-    #[error("encoding {width}×{height} pixels as PNG: {reason}; the SVG can be used")]
+    #[error("cannot encode {width}×{height} pixels as PNG: {reason}; use the SVG file")]
     Encode {
         /// Pixels from left to right.
         width: u32,
         /// Pixels from top to bottom.
         height: u32,
-        /// What the encoder says.
+        /// Error of the encoder.
         reason: String,
     },
 }
 
-/// `fonts/README.md` tells where they are from.
+/// See `fonts/README.md` for the sources.
 const FONTS: [&[u8]; 4] = [
     include_bytes!("../../fonts/NotoSans-Regular.subset.ttf"),
     include_bytes!("../../fonts/NotoSans-Bold.subset.ttf"),
@@ -50,7 +50,7 @@ const FONTS: [&[u8]; 4] = [
     include_bytes!("../../fonts/NotoSansSymbols2-Regular.subset.ttf"),
 ];
 
-/// The family that texts are set in; the other fonts stand in for letters it lacks.
+/// Font of texts; the other fonts provide missing letters.
 const FAMILY: &str = "Noto Sans";
 
 static DATABASE: LazyLock<Arc<Database>> = LazyLock::new(|| {

@@ -1,14 +1,14 @@
-//! Style: what the page's style sheet says of each element of a chart, written at the element.
+//! Inlines CSS: converts the style sheet's rules for each chart element to attributes.
 //!
-//! The style sheet and an SVG element enter; the element leaves with presentation attributes (SVG
-//! 1.1, 6.1) instead of classes, in the light colors, without variables. Of CSS it knows what our
-//! style sheet uses for charts: selectors of element names and classes, one below another;
-//! custom properties and `var()` (css-variables-1); `font` in short. Rules with anything else in
-//! their selectors, and those under conditions (`@media`), are not for charts that stand alone.
+//! Elements get presentation attributes (SVG 1.1, 6.1) instead of classes, in the light colors,
+//! without variables. Supports the CSS that our style sheet uses for charts: selectors of element
+//! names and classes with descendants; custom properties and `var()` (css-variables-1); the `font`
+//! shorthand. Rules with other selectors, and those under conditions (`@media`), do not apply to
+//! exported charts.
 
 use std::collections::BTreeMap;
 
-/// What we write of a style; everything else is about the page around.
+/// Attributes that are written; all other properties concern the page.
 const ATTRIBUTES: [&str; 23] = [
     "fill",
     "fill-opacity",
@@ -62,7 +62,7 @@ struct Simple {
     classes: Vec<String>,
 }
 
-/// An element on the way from the root to where we are.
+/// Open element between the root and the current position.
 #[derive(Debug)]
 struct Open {
     element: String,
@@ -175,7 +175,7 @@ impl Rule {
         (classes, self.path.iter().filter(|simple| simple.element.is_some()).count())
     }
 
-    /// Whether it is about the innermost of these elements.
+    /// True if the selector matches the innermost of these elements.
     fn is_of(&self, open: &[Open]) -> bool {
         let (Some((last, above)), Some((this, around))) =
             (self.path.split_last(), open.split_last())
@@ -194,12 +194,12 @@ impl Simple {
     }
 }
 
-/// Selectors and declarations of each rule that stands under no condition.
+/// Selectors and declarations of each unconditional rule.
 fn blocks(css: &str) -> Vec<(&str, &str)> {
     let (mut found, mut rest) = (Vec::new(), css);
     while let Some(start) = rest.find('{') {
         let head = rest[..start].trim();
-        // What stands before is a comment, or a statement of its own.
+        // The text before is a comment or another statement.
         let head = head.rsplit(['}', ';']).next().unwrap_or(head);
         let head = head.rsplit("*/").next().unwrap_or(head).trim();
         let body = &rest[start + 1..];
@@ -212,7 +212,7 @@ fn blocks(css: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Where the brace is closed that was open before this text.
+/// Position of the brace that closes the one open before this text.
 fn closing(text: &str) -> usize {
     let mut depth = 1_usize;
     for (at, c) in text.char_indices() {
@@ -267,7 +267,7 @@ fn font(value: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A weight that every program draws: the hundreds and words of SVG 1.1, no numbers between.
+/// Weight that every program supports: the hundreds and keywords of SVG 1.1, no numbers between.
 fn weight(value: &str) -> String {
     match value.parse::<u32>() {
         Ok(600..) => "bold".into(),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_counts() {
+    fn surrounding_text_counts() {
         check("<i class=\"far\"/>", "<i opacity=\".5\"/>");
         assert_eq!(Sheet::new(CSS).apply("<i class=\"far\"/>", &[]), "<i/>");
     }

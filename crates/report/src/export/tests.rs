@@ -10,7 +10,7 @@ fn views() -> [(&'static str, View); 2] {
 }
 
 #[test]
-fn every_figure_stands_alone() {
+fn every_figure_is_self_contained() {
     for (name, view) in views() {
         let charts: Vec<Chart> = charts(&view).collect();
         assert_eq!(charts.len(), figures::all(&view).count(), "{name}");
@@ -18,12 +18,13 @@ fn every_figure_stands_alone() {
             for foreign in [" class=", " style=", "var(", "color-mix", "calc(", "=\"\"", "NaN"] {
                 assert!(!chart.svg.contains(foreign), "{name} {}: {foreign}", chart.name);
             }
-            // Captions are broken into lines, each an element of its own.
+            // Captions are broken into lines, each a separate element.
             let words = chart.svg.split('<').filter_map(|part| Some(part.split_once('>')?.1));
             let words = words.collect::<Vec<_>>().join(" ");
             let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-            for told in ["95 % interval", "is better", "n = ", view.facts.run.as_str(), "fslab "] {
-                assert!(words.contains(told), "{name} {}: {told} is not told", chart.name);
+            let interval = "95 % confidence interval";
+            for label in [interval, "is better", "n = ", view.facts.run.as_str(), "fslab "] {
+                assert!(words.contains(label), "{name} {}: no {label}", chart.name);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Seconds for sets of files.
+//! Chart of the time per file set.
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
@@ -7,44 +7,39 @@ use crate::{
     view::Capped,
 };
 
-/// Bars for each operation and filesystem.
+/// Bars by operation and filesystem.
 pub(super) fn figure(capped: &Capped) -> Figure {
-    let title = format!("Seconds for the set: {}", capped.place);
+    let title = format!("Time per file set: {}", capped.place);
     let operations = capped.panels.first().map_or(0, |panel| panel.groups.len());
     let chart = CappedChart {
         id: format!("{}-chart", capped.id),
         title: title.clone(),
         description: format!(
-            "Seconds of {operations} operations, lower is better; the data are in the tables \
-             beside."
+            "Seconds of {operations} operations, lower is better. The data are in the tables."
         ),
         axis: format!("elapsed, {} — lower is better ↓", Scale::SECONDS.name),
         capped,
     };
     let cut = match capped.cut {
         Some(cut) => format!(
-            "Bars are cut at {} s, twice the upper quartile of all medians shown, since the \
-             longest is more than 1.5 times that; a cut bar has a broken end, and its length \
-             tells nothing.",
+            "Bars are clipped at {} s, twice the upper quartile of all medians; a clipped bar has \
+             a broken end.",
             fixed(cut, if cut < 10.0 { 3 } else { 1 })
         ),
-        None => "No bar is cut: none is more than three times the upper quartile of all medians \
-                 shown."
-            .to_owned(),
+        None => "No bar is clipped.".to_owned(),
     };
     let line = match capped.intervals {
-        true => "thin line: its 95 % interval, without a mark at an end that lies beyond the plot",
-        false => "too few repeats for intervals at all bars",
+        true => "thin line: 95 % confidence interval",
+        false => "too few repetitions for confidence intervals",
     };
     Figure {
         id: capped.id.clone(),
-        kind: Kind::Capped,
+        kind: Kind::ClippedBars,
         title,
         svg: chart.render(),
         caption: format!(
-            "Bar: median over n = {} repeats, from zero; {line}; the number behind it is the \
-             median. {cut}{}{}",
-            capped.repeats,
+            "Bar: median of n = {} repetitions, also printed; {line}. {cut}{}{}",
+            capped.repetitions,
             qualified(&capped.codes),
             absent(&capped.absent)
         ),

@@ -1,4 +1,4 @@
-//! All tests of a suite at once: how far each filesystem is from the best of each.
+//! Heatmap of a suite: ratio of each filesystem to the best of each test.
 
 use std::{
     borrow::Cow,
@@ -14,32 +14,32 @@ use crate::{
     view::{Entry, Family, Status, Suite, Test, View, WorkPoint, directions},
 };
 
-/// Rows that a map has at most; of more tests it shows means.
+/// Maximum number of rows; of more tests, means are shown.
 const ROWS: usize = 60;
 
-/// Filesystems that the title names.
+/// Maximum number of filesystems in the title.
 const NAMED: usize = 3;
 
-/// One filesystem at one test.
-enum Standing<'a> {
-    /// Ranked: how many times as good as the best, the ends of that, and what was found.
+/// Result of one filesystem in one test.
+enum TestResult<'a> {
+    /// Ranked: ratio to the best, its interval, and the test result.
     Ranked { entry: &'a Entry, ratio: f64, ends: Option<(f64, f64)>, found: Found },
-    /// No number, or none that may be compared, and why.
-    Not(Cow<'a, str>),
+    /// Reason that there is no comparable number.
+    Missing(Cow<'a, str>),
 }
 
-/// What was found of a filesystem against the best.
+/// Test result relative to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// It is the best and told from all others.
+    /// Significantly better than all others.
     Alone,
-    /// It has the best median.
+    /// Best median.
     First,
-    /// The same within the threshold.
+    /// Equivalent.
     Same,
-    /// Not told apart.
+    /// Not significantly different.
     Open,
-    /// Told apart as the worse one.
+    /// Significantly worse.
     Worse,
 }
 
@@ -54,25 +54,25 @@ impl Found {
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn label(self) -> &'static str {
         match self {
-            Self::Alone => "best, told from all others",
+            Self::Alone => "significantly better than all others",
             Self::First => "best median",
-            Self::Same => "the same within the threshold",
-            Self::Open => "not told from the best",
-            Self::Worse => "worse than the best",
+            Self::Same => "equivalent",
+            Self::Open => "not significantly different from the best",
+            Self::Worse => "significantly worse than the best",
         }
     }
 }
 
-/// A test with all filesystems of the run, in their order.
+/// Test with the results of all filesystems, in order.
 struct Line<'a> {
     point: &'a WorkPoint,
     test: &'a Test,
-    standings: Vec<Standing<'a>>,
+    results: Vec<TestResult<'a>>,
 }
 
-/// The map; `None` where there are not two filesystems at two tests to be compared.
+/// Heatmap; `None` unless two tests compare two filesystems.
 pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let suite = &view.suites[suite];
     let tests = suite.points.iter().flat_map(|point| point.tests.iter().map(move |t| (point, t)));
@@ -87,13 +87,16 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let chart = HeatMap {
         id: format!("{}-map-chart", crate::view::slug(&suite.name)),
         title: title.clone(),
-        description: format!("{title}. The numbers are in the tables below."),
+        description: format!("{title}. The data are in the tables."),
         axis: match &groups {
-            Some((what, _)) => format!("× the best of each test, mean over {what}; 1 is best ↑"),
-            None => "× the best median of the row — higher is better ↑".into(),
+            Some((what, _)) => format!(
+                "ratio to the best of each test, mean over {what}; 1 is \
+                                        best ↑"
+            ),
+            None => "ratio to the best median of the row — higher is better ↑".into(),
         },
         first: match &groups {
-            Some(_) => format!("best, or within {}", view.facts.threshold.symbol()),
+            Some(_) => format!("best, or within {}", view.facts.margin.symbol()),
             None => "top group".into(),
         },
         columns: view
@@ -109,7 +112,7 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     };
     Some(Figure {
         id: format!("{}-map", crate::view::slug(&suite.name)),
-        kind: Kind::HeatMap,
+        kind: Kind::Heatmap,
         title,
         svg: chart.render(),
         caption: sheet.caption(groups.as_ref().map(|(what, _)| what.as_str())),
@@ -119,29 +122,31 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
 impl<'a> Line<'a> {
     fn new(point: &'a WorkPoint, test: &'a Test, view: &'a View) -> Self {
         let lacking = |at: usize| match point.statuses.get(at) {
-            Some(Some(Status::Nothing(reason))) => Standing::Not(Cow::Borrowed(reason.as_str())),
-            Some(Some(Status::Measured)) => Standing::Not("no such test here".into()),
-            Some(None) | None => Standing::Not("not in the plan".into()),
+            Some(Some(Status::Nothing(reason))) => {
+                TestResult::Missing(Cow::Borrowed(reason.as_str()))
+            }
+            Some(Some(Status::Measured)) => TestResult::Missing("not in this cell".into()),
+            Some(None) | None => TestResult::Missing("not in the plan".into()),
         };
-        let mut standings: Vec<Standing> = (0..view.filesystems.len()).map(lacking).collect();
+        let mut results: Vec<TestResult> = (0..view.filesystems.len()).map(lacking).collect();
         for entry in &test.entries {
-            standings[entry.filesystem] = Standing::Not(unranked(entry));
+            results[entry.filesystem] = TestResult::Missing(unranked(entry));
         }
         if let Some(family) = &test.family {
-            for (entry, standing) in ranked(test, family) {
-                standings[entry.filesystem] = standing;
+            for (entry, result) in ranked(test, family) {
+                results[entry.filesystem] = result;
             }
         }
-        Self { point, test, standings }
+        Self { point, test, results }
     }
 }
 
-/// Why an entry has no place among the others.
+/// Reason that an entry is not ranked.
 fn unranked(entry: &Entry) -> Cow<'_, str> {
     if let Status::Nothing(reason) = &entry.status {
         return Cow::Borrowed(reason.as_str());
     }
-    let failed = entry.failed_repeats();
+    let failed = entry.failed_repetitions();
     let barring: Vec<&str> = entry.barring.iter().map(|(code, _)| *code).collect();
     match (failed.is_empty(), barring.is_empty()) {
         (false, _) => format!("not ranked: {failed}").into(),
@@ -150,16 +155,16 @@ fn unranked(entry: &Entry) -> Cow<'_, str> {
     }
 }
 
-/// The members of a family against the best of them.
-fn ranked<'a>(test: &'a Test, family: &Family) -> Vec<(&'a Entry, Standing<'a>)> {
+/// Members of a family relative to the best of them.
+fn ranked<'a>(test: &'a Test, family: &Family) -> Vec<(&'a Entry, TestResult<'a>)> {
     let ranking = &family.ranking;
     let entry = |member: usize| &test.entries[family.members[member]];
     let Some(best) = ranking.order.first().copied() else { return Vec::new() };
     let found = if ranking.top.len() == 1 { Found::Alone } else { Found::First };
-    let first = Standing::Ranked { entry: entry(best), ratio: 1.0, ends: None, found };
+    let first = TestResult::Ranked { entry: entry(best), ratio: 1.0, ends: None, found };
     let mut all = vec![(entry(best), first)];
     for pair in ranking.pairs.iter().filter(|pair| [pair.better, pair.other].contains(&best)) {
-        // Above 1 in favor of `better`; here the best is 1 and the other a part of it.
+        // Above 1 in favor of `better`; the chart shows the inverse.
         let (member, of) = if pair.better == best {
             (pair.other, (|ratio: f64| 1.0 / ratio) as fn(f64) -> f64)
         } else {
@@ -173,13 +178,13 @@ fn ranked<'a>(test: &'a Test, family: &Family) -> Vec<(&'a Entry, Standing<'a>)>
             Verdict::Equivalent => Found::Same,
             Verdict::Differs { size: Size::Negligible, .. } => Found::Same,
             Verdict::Differs { side, size: Size::AtLeast | Size::Uncertain } => {
-                // The best by median is `better`, but for equal medians.
+                // `better` is the best by median, unless medians are equal.
                 let worse = (side == Side::Better) == (pair.better == best);
-                if pair.separated() && worse { Found::Worse } else { Found::Open }
+                if pair.is_significant() && worse { Found::Worse } else { Found::Open }
             }
             Verdict::Inconclusive { .. } => Found::Open,
         };
-        all.push((entry(member), Standing::Ranked { entry: entry(member), ratio, ends, found }));
+        all.push((entry(member), TestResult::Ranked { entry: entry(member), ratio, ends, found }));
     }
     all
 }
@@ -190,15 +195,15 @@ struct Sheet<'a> {
     lines: Vec<Line<'a>>,
 }
 
-/// Rows of means: label, and the lines it stands for.
+/// Rows of means: label, and the indexes of its lines.
 type Groups = Vec<(String, Vec<usize>)>;
 
 impl Sheet<'_> {
-    /// Who is how often in the top group.
+    /// Number of tests in which each filesystem is in the top group.
     fn title(&self, judged: usize) -> String {
         let mut often = vec![(0_usize, 0_usize); self.view.filesystems.len()];
-        for standing in self.lines.iter().flat_map(|line| &line.standings) {
-            if let Standing::Ranked { entry, found, .. } = standing {
+        for result in self.lines.iter().flat_map(|line| &line.results) {
+            if let TestResult::Ranked { entry, found, .. } = result {
                 often[entry.filesystem].0 += usize::from(entry.top);
                 often[entry.filesystem].1 += usize::from(*found == Found::Alone);
             }
@@ -219,12 +224,12 @@ impl Sheet<'_> {
         };
         let named: Vec<String> = order.iter().take(NAMED).enumerate().map(words).collect();
         match named.is_empty() {
-            true => format!("{}: no filesystem stands out", capital(&self.suite.name)),
+            true => format!("{}: no filesystem is better in most tests", capital(&self.suite.name)),
             false => format!("{}: {}", capital(&self.suite.name), named.join("; ")),
         }
     }
 
-    /// One row for each test, under a heading for each point that has several.
+    /// One row per test, with a heading per point that has several.
     fn rows(&self) -> Vec<HeatRow> {
         let several = self.suite.points.len() > 1;
         let mut rows = Vec::new();
@@ -236,22 +241,22 @@ impl Sheet<'_> {
             }
             last = Some(&line.point.id);
             let label = if several && alone { &line.point.label } else { &line.test.name };
-            let cell = |(at, standing)| self.cell(at, standing, line.test);
-            let cells = line.standings.iter().enumerate().map(cell).collect();
-            // The name of the suite stands in the title.
+            let cell = |(at, result)| self.cell(at, result, line.test);
+            let cells = line.results.iter().enumerate().map(cell).collect();
+            // The name of the suite is in the title.
             let label = label.strip_prefix(&format!("{} ", self.suite.name)).unwrap_or(label);
             rows.push(HeatRow::Cells(one_line(label), cells));
         }
         rows
     }
 
-    fn cell(&self, filesystem: usize, standing: &Standing, test: &Test) -> HeatCell {
+    fn cell(&self, filesystem: usize, result: &TestResult, test: &Test) -> HeatCell {
         let name = &self.view.filesystems[filesystem].name;
-        match standing {
-            Standing::Not(reason) => {
-                hole(brief(reason), format!("{name}, {}: {reason}", test.name))
+        match result {
+            TestResult::Missing(reason) => {
+                missing(brief(reason), format!("{name}, {}: {reason}", test.name))
             }
-            Standing::Ranked { entry, ratio, ends, found } => {
+            TestResult::Ranked { entry, ratio, ends, found } => {
                 let open = *found == Found::Open;
                 let shown = format!("{} {}", fixed(*ratio, 2), found.glyph());
                 let ends = ends.map_or_else(String::new, |(low, high)| {
@@ -271,15 +276,14 @@ impl Sheet<'_> {
                         "{name}, {}: ×{}{ends} of the best, {}{codes}",
                         test.name,
                         fixed(*ratio, 3),
-                        found.words()
+                        found.label()
                     ),
                 }
             }
         }
     }
 
-    /// What the rows stand for, and the rows: of the ways to put tests together, the one with the
-    /// most rows that fit.
+    /// Rows and their description: of all groupings of tests, the one with the most rows that fit.
     fn groups(&self) -> Option<(String, Groups)> {
         let test = |line: &Line| one_line(&line.test.name);
         let value = |line: &Line, name: &str| match line.point.parameters.get(name) {
@@ -294,7 +298,7 @@ impl Sheet<'_> {
         }
         ways.push(("all tests".into(), self.group(&|_| "all tests".into())));
         let fitting = ways.into_iter().rev().filter(|(_, groups)| groups.len() <= ROWS);
-        // The last of equal ones is taken, which was the first.
+        // Of equal ones the last is taken, which was the first.
         fitting.max_by_key(|(_, groups)| groups.len())
     }
 
@@ -312,11 +316,11 @@ impl Sheet<'_> {
         groups
     }
 
-    /// Geometric means over the tests that all filesystems have which have any.
+    /// Geometric means over the tests common to all filesystems with numbers.
     fn mean(&self, label: &str, of: &[usize]) -> HeatRow {
-        let ratio = |line: usize, at: usize| match &self.lines[line].standings[at] {
-            Standing::Ranked { ratio, .. } if *ratio > 0.0 && ratio.is_finite() => Some(*ratio),
-            Standing::Ranked { .. } | Standing::Not(_) => None,
+        let ratio = |line: usize, at: usize| match &self.lines[line].results[at] {
+            TestResult::Ranked { ratio, .. } if *ratio > 0.0 && ratio.is_finite() => Some(*ratio),
+            TestResult::Ranked { .. } | TestResult::Missing(_) => None,
         };
         let count = self.view.filesystems.len();
         let any: Vec<usize> =
@@ -326,17 +330,17 @@ impl Sheet<'_> {
             .copied()
             .filter(|line| any.iter().all(|at| ratio(*line, *at).is_some()))
             .collect();
-        let near = 1.0 / (1.0 + self.view.facts.threshold.ratio().0);
+        let near = 1.0 / (1.0 + self.view.facts.margin.ratio().0);
         let cell = |at: usize| {
             let name = &self.view.filesystems[at].name;
             let own = of.iter().filter(|line| ratio(**line, at).is_some()).count();
             if own == 0 {
                 let title = format!("{name}, {label}: not ranked in any of {} tests", of.len());
-                return hole("not ranked", title);
+                return missing("not ranked", title);
             }
             if shared.is_empty() {
-                let title = format!("{name}, {label}: no test that all filesystems have");
-                return hole("none shared", title);
+                let title = format!("{name}, {label}: no common tests");
+                return missing("no common tests", title);
             }
             let logs = shared.iter().filter_map(|line| ratio(*line, at)).map(f64::ln);
             let mean = (logs.sum::<f64>() / shared.len() as f64).exp();
@@ -357,7 +361,7 @@ impl Sheet<'_> {
         HeatRow::Cells(label.to_owned(), (0..count).map(cell).collect())
     }
 
-    /// Filesystems without any number in the suite, and the first reason of each.
+    /// Filesystems without any number in the suite, with the first reason of each.
     fn absent(&self) -> Vec<(String, String)> {
         let nowhere = |(at, own): (usize, &crate::view::Filesystem)| {
             let mut all = self.suite.points.iter().map(|point| point.statuses.get(at));
@@ -376,45 +380,41 @@ impl Sheet<'_> {
         let ns = self.lines.iter().flat_map(|line| &line.test.entries);
         let ns: BTreeSet<u32> = ns.filter_map(|e| Some(e.summary.as_ref()?.n)).collect();
         let n = match (ns.first(), ns.last()) {
-            (Some(least), Some(most)) if least == most => format!("n = {least} repeats"),
-            (Some(least), Some(most)) => format!("n = {least} to {most} repeats"),
+            (Some(least), Some(most)) if least == most => format!("n = {least} repetitions"),
+            (Some(least), Some(most)) => format!("n = {least} to {most} repetitions"),
             (None, _) | (_, None) => "n = 0".into(),
         };
         let codes: BTreeSet<&str> = self.lines.iter().flat_map(|line| line.test.codes()).collect();
-        let threshold = view.facts.threshold.words();
+        let margin = view.facts.margin.label();
         let quantities = directions(self.lines.iter().map(|line| line.test.metric));
         let marks = match means {
             Some(what) => format!(
-                "{} tests are too many for a row each: a cell is the geometric mean of the ratios \
-                 over {what}, of the tests that all filesystems of the row have, and has no \
-                 interval; a corner marks a filesystem without a place in some of them. Bold: \
-                 within {threshold} of the best.",
+                "{} tests are grouped: each cell is the geometric mean of the ratios over {what}, \
+                 of the tests common to all filesystems of the row, without 95 % confidence \
+                 interval. Corner: not ranked in some of them. Bold: within {margin} of the best.",
                 self.lines.len()
             ),
             None => format!(
-                "▲ best, told from all others; △ best median, not told from all others; = same \
-                 within {threshold}; ? on a dashed ground not told apart; ▼ worse, at 5 % for all \
-                 pairs of a row (Holm). Bold: in the top group and not open. A corner marks a \
-                 number with warnings. The 95 % intervals are in the tables of the report and, on \
-                 a page, in the titles of the cells."
+                "▲ significantly better than all others; △ best median; = equivalent within \
+                 {margin}; ? not significantly different; ▼ significantly worse (Holm-adjusted per \
+                 row; 95 % confidence intervals in the tables). Bold: top group. Corner: \
+                 warnings."
             ),
         };
         format!(
-            "Ratio of each filesystem to the one with the best median of the test \
-             (Hodges–Lehmann, over all pairs of repeats: one that is not told from it may come out \
-             above 1), turned so that higher is better; {quantities}. {n}. {marks} Hatched: no \
-             number, or none that may be compared.{}{}",
+            "Ratio to the best median of each test (Hodges–Lehmann), inverted where lower is \
+             better; {quantities}. {n}. {marks} Hatched: no comparable number.{}{}",
             qualified(&codes),
             absent(&self.absent())
         )
     }
 }
 
-fn hole(shown: &str, title: String) -> HeatCell {
+fn missing(shown: &str, title: String) -> HeatCell {
     HeatCell { step: None, shown: shown.into(), top: false, open: false, qualified: false, title }
 }
 
-/// The reason of a hole in a word or two.
+/// Short form of the reason for a missing number.
 fn brief(reason: &str) -> &'static str {
     const WORDS: [(&str, &str); 6] = [
         ("skipped", "skipped"),

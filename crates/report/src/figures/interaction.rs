@@ -1,45 +1,47 @@
-//! One test under a condition that varies.
+//! Chart of the effect of a system setting.
 
 use super::{Figure, Kind, absent, description, qualified};
 use crate::{
     charts::interaction::InteractionChart,
-    view::{Across, Interaction, View, slug, words},
+    view::{Across, Interaction, View, metric_label, slug},
 };
 
-/// All filesystems over the levels of one condition.
+/// All filesystems over the levels of one setting.
 pub(super) fn figure(interaction: &Interaction, across: &Across, view: &View) -> Figure {
-    let better = interaction.metric.spec().better.words();
-    let quantity = words(interaction.metric);
+    let better = interaction.metric.spec().better.label();
+    let quantity = metric_label(interaction.metric);
     let condition = &across.condition;
     let first = across.levels.first().map_or("", String::as_str);
-    let threshold = view.facts.threshold;
-    let title = format!("{}: over {condition}", interaction.title);
+    let margin = view.facts.margin;
+    let title = format!("{}: by {condition}", interaction.title);
     let chart = InteractionChart {
         id: format!("{}-{}-chart", interaction.id, slug(condition)),
         description: description(
-            &interaction.claims.claims,
-            "No sentence is supported by the data; the values are in the tables below.",
+            &interaction.findings.findings,
+            "No finding is supported by the data. The values are in the tables.",
         ),
         title: title.clone(),
         y_axis: format!("{quantity}, {} — {better}", interaction.scale.name),
-        ratio_axis: format!("× {condition}={first} of the same filesystem — higher is better ↑"),
+        ratio_axis: format!(
+            "ratio to {condition}={first} of the same filesystem — higher is \
+                             better ↑"
+        ),
         x_axis: condition.clone(),
         levels: &across.levels,
         panels: &across.panels,
-        threshold: threshold.ratio().0,
+        threshold: margin.ratio().0,
     };
     Figure {
         id: format!("{}-{}", interaction.id, slug(condition)),
-        kind: Kind::Conditions,
+        kind: Kind::Settings,
         title,
         svg: chart.render(),
         caption: format!(
-            "Above: median over n = {} repeats; line: its 95 % interval. Below: ratio to \
-             {condition}={first} of the same filesystem and panel (Hodges–Lehmann) with the 95 % \
-             interval of the inverted test; shaded: differences below {}. Lines that are \
-             not parallel depend on the condition.{}{}",
-            interaction.repeats,
-            threshold.words(),
+            "Top: median of n = {} repetitions with 95 % confidence interval. Bottom: ratio to \
+             {condition}={first} with 95 % confidence interval (not adjusted); shaded: within ±{}; \
+             lines that are not parallel indicate an interaction.{}{}",
+            interaction.repetitions,
+            margin.label(),
             qualified(&interaction.codes),
             absent(&interaction.absent)
         ),

@@ -1,14 +1,14 @@
-//! How long operations took: percentiles over the repeats, and distributions side by side.
+//! Charts of latency: percentiles and distributions.
 
 use std::collections::BTreeSet;
 
-use model::{Profile, metric::Unit, record::TimesOf};
+use model::{Profile, metric::Unit, record::HistogramKind};
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
     charts::{
         ecdf::Ecdf,
-        percentiles::{Ladder, Percentiles},
+        percentiles::{PercentileSeries, Percentiles},
     },
     units::{alone, capital},
     view::{
@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// The figures of the times of one test: for each kind of operations the ladder, and the
-/// distributions where there are two filesystems.
+/// Latency charts of one test: for each type of operation the percentiles, and the distributions if
+/// there are two filesystems.
 pub(super) fn figures(view: &View, suite: usize, point: usize, test: usize) -> Vec<Figure> {
     let flat = view.flat(suite, point, test);
     let own = &view.suites[suite].points[point].tests[test];
@@ -33,76 +33,78 @@ pub(super) fn figures(view: &View, suite: usize, point: usize, test: usize) -> V
 struct Sheet<'a> {
     view: &'a View,
     test: &'a Test,
-    /// Of the test.
+    /// Title of the test.
     title: &'a str,
     curves: &'a Curves,
 }
 
 impl Sheet<'_> {
-    /// Percentiles over the repeats.
+    /// Chart of the percentiles.
     fn ladder(&self) -> Figure {
         let lines: Vec<&Curve> = self.lines().collect();
-        let rungs = || lines.iter().flat_map(|line| &line.rungs);
-        let certain = rungs().all(|rung| rung.interval.is_some());
-        let steps = lines.iter().map(|line| line.rungs.len()).max().unwrap_or(0);
-        let ladder = |line: &&Curve| Ladder {
+        let percentiles = || lines.iter().flat_map(|line| &line.percentiles);
+        let certain = percentiles().all(|rung| rung.interval.is_some());
+        let steps = lines.iter().map(|line| line.percentiles.len()).max().unwrap_or(0);
+        let ladder = |line: &&Curve| PercentileSeries {
             name: self.name(line.filesystem).to_owned(),
             series: line.filesystem,
             points: line
-                .rungs
+                .percentiles
                 .iter()
                 .map(|rung| (rung.median, rung.interval.filter(|_| certain).unwrap_or(rung.range)))
                 .collect(),
         };
         let title = format!("{}: {}", self.title, self.finding(&lines));
         let band = if certain {
-            "95 % interval of the median"
+            "95 % confidence interval"
         } else {
-            "least to most of the repeats, too few for an interval"
+            "minimum to maximum (too few repetitions for an interval)"
         };
-        let id = format!("{}--{}-ladder", self.test.id, self.curves.of.name());
+        let id = format!("{}--{}-latency-percentiles", self.test.id, self.curves.of.name());
         let chart = Percentiles {
             id: format!("{id}-chart"),
-            description: format!("{title}. The numbers are in the table of latencies."),
+            description: format!("{title}. The data are in the latency table."),
             title: title.clone(),
-            y_axis: format!("time of {}, logarithmic — lower is better ↓", self.what()),
+            y_axis: format!("latency of {}, logarithmic — lower is better ↓", self.what()),
             steps: LADDER[..steps].iter().map(|(name, _)| *name).collect(),
             lines: lines.iter().map(ladder).collect(),
         };
         let withheld = match LADDER.get(steps) {
-            Some((name, _)) => format!(" {name} and above: fewer than ten operations lie beyond."),
+            Some((name, _)) => format!(
+                "{name} and above: fewer than 10 operations exceed the \
+                                        percentile."
+            ),
             None => String::new(),
         };
         Figure {
             id,
-            kind: Kind::Latency,
+            kind: Kind::LatencyPercentiles,
             title,
             svg: chart.render(),
             caption: format!(
-                "{} Marker: the median over {} of the percentile of each repeat; band: {band}. A \
-                 percentile is shown if in every repeat at least ten operations lie beyond \
-                 it.{withheld}{}",
+                "{} Marker: median of the per-repetition percentiles, {}; band: {band}. Shown only \
+                 if at least 10 operations of every repetition exceed it.{withheld}{}",
                 self.meaning(),
-                self.repeats(&lines),
+                self.repetitions(&lines),
                 self.qualifications()
             ),
         }
     }
 
-    /// All operations of all repeats; `None` where there are not two filesystems.
+    /// Chart of the distribution over all repetitions; `None` without two filesystems.
     fn distribution(&self) -> Option<Figure> {
         let lines: Vec<&Curve> = self.lines().filter(|line| line.cumulated.len() > 1).collect();
         if lines.len() < 2 {
             return None;
         }
-        let title = format!("{}: distribution of the times of {}", self.title, self.what());
-        let id = format!("{}--{}-distribution", self.test.id, self.curves.of.name());
+        let title = format!("{}: latency distribution of {}", self.title, self.what());
+        let id = format!("{}--{}-latency-distribution", self.test.id, self.curves.of.name());
         let (low, high) = self.curves.range;
         let chart = Ecdf {
             id: format!("{id}-chart"),
             description: format!("{title}. {}", capital(&self.finding(&lines))),
             title: title.clone(),
-            x_axis: format!("time of {}, logarithmic — farther left is better ←", self.what()),
+            x_axis: format!("latency of {}, logarithmic — lower is better ←", self.what()),
             range: (f64::from(low), f64::from(high)),
             lines: lines
                 .iter()
@@ -114,26 +116,25 @@ impl Sheet<'_> {
         let least = lines.iter().map(|line| line.operations).min().unwrap_or(0);
         Some(Figure {
             id,
-            kind: Kind::Distribution,
+            kind: Kind::LatencyDistribution,
             title,
             svg: chart.render(),
             caption: format!(
-                "{} A line says which part of the operations took at most so long; markers stand \
-                 at a quarter, half, and three quarters. All operations of all repeats together \
-                 (at least {least} each, {}), so there is no interval: operations of one repeat \
-                 wait for each other. The axis leaves out the fastest and slowest {} %, which the \
-                 percentiles show.{}",
+                "{} Fraction of operations at or below each time, all repetitions pooled (at least \
+                 {least} operations each, {}); no 95 % confidence interval, because operations \
+                 within a repetition are not independent. Markers: quartiles. The axis omits the \
+                 fastest and slowest {} %.{}",
                 self.meaning(),
-                self.repeats(&lines),
+                self.repetitions(&lines),
                 CUT * 100.0,
                 self.qualifications()
             ),
         })
     }
 
-    /// Filesystems that have anything to show.
+    /// Filesystems with data.
     fn lines(&self) -> impl Iterator<Item = &Curve> {
-        self.curves.lines.iter().filter(|line| !line.rungs.is_empty())
+        self.curves.lines.iter().filter(|line| !line.percentiles.is_empty())
     }
 
     fn name(&self, filesystem: usize) -> &str {
@@ -142,49 +143,49 @@ impl Sheet<'_> {
 
     const fn what(&self) -> &'static str {
         match self.curves.of {
-            TimesOf::Read => "a read",
-            TimesOf::Write => "a write",
-            TimesOf::All
-            | TimesOf::Service
-            | TimesOf::Submit
-            | TimesOf::Complete
-            | TimesOf::Flush
-            | TimesOf::Op(_) => "an operation",
+            HistogramKind::Read => "a read",
+            HistogramKind::Write => "a write",
+            HistogramKind::All
+            | HistogramKind::ServiceTime
+            | HistogramKind::Submission
+            | HistogramKind::Completion
+            | HistogramKind::Sync
+            | HistogramKind::Op(_) => "an operation",
         }
     }
 
-    /// From when times count.
+    /// Start of the measured time.
     const fn meaning(&self) -> &'static str {
         if self.curves.scheduled {
-            "Times count from the instant the operation was due by its schedule."
+            "Latency from the scheduled start of the operation."
         } else {
-            "Times count from when the worker turned to the operation: each worker waits for the \
-             one before, so a stall is felt by one operation only."
+            "Latency from the start of the operation; each worker waits for the previous one, so a \
+             stall affects one operation only."
         }
     }
 
-    /// The highest percentile that all have: least and most.
+    /// Smallest and largest value of the highest percentile common to all.
     fn finding(&self, lines: &[&Curve]) -> String {
-        let shared = lines.iter().map(|line| line.rungs.len()).min().unwrap_or(0);
+        let shared = lines.iter().map(|line| line.percentiles.len()).min().unwrap_or(0);
         let Some(at) = shared.checked_sub(1) else { return "percentiles".into() };
-        let median = |line: &&&Curve| line.rungs[at].median;
+        let median = |line: &&&Curve| line.percentiles[at].median;
         let by = |a: &&&Curve, b: &&&Curve| median(a).total_cmp(&median(b));
         let (least, most) = (lines.iter().min_by(by), lines.iter().max_by(by));
         let words = |line: &&Curve| {
-            let time = alone(Unit::Nanoseconds, line.rungs[at].median);
-            let ends = line.rungs[at].interval.map_or(String::new(), |(low, high)| {
+            let time = alone(Unit::Nanoseconds, line.percentiles[at].median);
+            let ends = line.percentiles[at].interval.map_or(String::new(), |(low, high)| {
                 let [low, high] = [low, high].map(|end| alone(Unit::Nanoseconds, end));
                 format!(" [{low}, {high}]")
             });
             format!("{time}{ends} ({})", self.name(line.filesystem))
         };
         let name = LADDER[at].0;
-        let neutral = || format!("percentiles of {}, {}", self.what(), self.repeats(lines));
-        // No order is named that the bands do not show: the first and the last stand apart from
-        // all others. Nor after a first look.
+        let neutral = || format!("percentiles of {}, {}", self.what(), self.repetitions(lines));
+        // An order is named only if the bands of the first and the last do not overlap with others,
+        // and not with profile quick.
         let apart = |ends: &Curve, first: bool| {
-            let own = ends.rungs[at].interval;
-            let beyond = |other: &&Curve| match (own, other.rungs[at].interval) {
+            let own = ends.percentiles[at].interval;
+            let beyond = |other: &&Curve| match (own, other.percentiles[at].interval) {
                 (Some(own), Some(other)) if first => own.1 < other.0,
                 (Some(own), Some(other)) => own.0 > other.1,
                 (None, _) | (_, None) => false,
@@ -207,16 +208,18 @@ impl Sheet<'_> {
         }
     }
 
-    fn repeats(&self, lines: &[&Curve]) -> String {
+    fn repetitions(&self, lines: &[&Curve]) -> String {
         let all: BTreeSet<u32> = lines.iter().map(|line| line.n).collect();
         match (all.first(), all.last()) {
-            (Some(least), Some(most)) if least != most => format!("n = {least} to {most} repeats"),
-            (Some(n), _) => format!("n = {n} repeats"),
-            (None, _) => "no repeats".into(),
+            (Some(least), Some(most)) if least != most => {
+                format!("n = {least} to {most} repetitions")
+            }
+            (Some(n), _) => format!("n = {n} repetitions"),
+            (None, _) => "no repetitions".into(),
         }
     }
 
-    /// Warnings earned while measuring, and filesystems that are missing.
+    /// Measurement warnings, and missing filesystems.
     fn qualifications(&self) -> String {
         let codes = self.test.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
         let missing = self.curves.absent.iter();

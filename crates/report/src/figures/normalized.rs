@@ -1,13 +1,13 @@
-//! Rates as multiples of one configuration.
+//! Chart of rates relative to a reference configuration.
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
     charts::normalized::NormalizedChart,
     units::capital,
-    view::{NORMALIZED, Normalized, words},
+    view::{NORMALIZED, Normalized, metric_label},
 };
 
-/// A row for each filesystem and scheduler.
+/// One row per filesystem and scheduler.
 pub(super) fn figure(normalized: &Normalized) -> Figure {
     let reference = &normalized.reference;
     let title = format!("{}: × {reference}", capital(&normalized.what));
@@ -15,12 +15,12 @@ pub(super) fn figure(normalized: &Normalized) -> Figure {
         id: format!("{}-chart", normalized.id),
         title: title.clone(),
         description: format!(
-            "{} as multiples of that of {reference}; the data are in the table beside.",
-            capital(&words(normalized.metric))
+            "{} relative to {reference}. The data are in the table.",
+            capital(&metric_label(normalized.metric))
         ),
         axis: format!(
             "{}, × that of {reference} — higher is better ↑ (logarithmic)",
-            words(normalized.metric)
+            metric_label(normalized.metric)
         ),
         normalized,
     };
@@ -30,10 +30,9 @@ pub(super) fn figure(normalized: &Normalized) -> Figure {
         title,
         svg: chart.render(),
         caption: format!(
-            "Marker and line: {NORMALIZED}; n = {} repeats on each side. The reference is the \
-             first filesystem of the plan with values, under the first scheduler, whoever is \
-             best. Shaded: differences below {}.{}{}",
-            normalized.repeats,
+            "Marker and line: {NORMALIZED}; n = {} repetitions on each side. Reference: the first \
+             filesystem of the plan with values, with the first scheduler. Shaded: within ±{}.{}{}",
+            normalized.repetitions,
             normalized.delta,
             qualified(&normalized.codes),
             absent(&normalized.absent)

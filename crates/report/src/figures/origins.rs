@@ -1,4 +1,4 @@
-//! Who used the processors during one test.
+//! Chart of CPU time by consumer.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The bars of a test; `None` where nobody told.
+/// Bars of a test; `None` if CPU time is not available.
 pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Option<Figure> {
     let flat = view.flat(suite, point, test);
     let own = &view.suites[suite].points[point].tests[test];
@@ -26,9 +26,9 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     let quantity = if origins.unit == Unit::Instructions {
         format!("guest instructions per operation, {}", scale.name)
     } else if origins.unit == Unit::Nanoseconds {
-        format!("CPU time for each operation, {}", scale.name)
+        format!("CPU time per operation, {}", scale.name)
     } else {
-        "CPU time over the time of the test, % of one processor".to_owned()
+        "CPU time over elapsed time, % of one CPU".to_owned()
     };
     let bar = |line: &OriginLine| OriginBar {
         name: name(line.filesystem),
@@ -36,50 +36,48 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         pieces: line.parts.iter().map(|part| scale.number(*part)).collect(),
         shown: shown(line, scale),
     };
-    let id = format!("{}--processors", own.id);
+    let id = format!("{}--cpu-time", own.id);
     let chart = OriginChart {
         id: format!("{id}-chart"),
-        description: format!("{title}. The numbers are in the table of evidence."),
+        description: format!("{title}. The data are in the system activity table."),
         title: title.clone(),
-        axis: format!("{quantity} — evidence, no direction"),
+        axis: format!("{quantity} — informational"),
         parts: &PARTS,
         marked: FOREIGN,
         bars: origins.lines.iter().map(bar).collect(),
     };
-    let ns: BTreeSet<u32> = origins.lines.iter().map(|line| line.caused.n).collect();
+    let ns: BTreeSet<u32> = origins.lines.iter().map(|line| line.attributed.n).collect();
     let n = match (ns.first(), ns.last()) {
         (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
         (Some(n), _) => n.to_string(),
         (None, _) => "0".into(),
     };
     let unattributed = match origins.unattributed {
-        true => "unattributed: interrupts, and tasks that came and went between two looks",
-        false => "what no task accounts for is not told of tests shorter than 0.2 s",
+        true => "unattributed: interrupts, and tasks that existed only between two samples",
+        false => "unattributed time is not available for tests shorter than 0.2 s",
     };
     let codes = own.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
     let missing = origins.absent.iter();
     let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
     Some(Figure {
         id,
-        kind: Kind::Processors,
+        kind: Kind::CpuTime,
         title,
         svg: chart.render(),
         caption: format!(
-            "Pieces: means over n = {n} repeats, which add up; each kind has its own texture and \
-             letter. The bar is what the workload and the kernel threads it caused used; at its \
-             end the median of that with the 95 % interval of the median where there are enough \
-             repeats, and the mean of what others used meanwhile, which is not drawn. \
-             Counted from before the workers are set up until the last is done; \
-             {unattributed}.{}{}",
+            "Segments: means of n = {n} repetitions, each with texture and letter. Bar: workload \
+             and attributed kernel threads; at its end the median with its 95 % confidence \
+             interval, and the mean of other processes, which is not drawn. Measured from worker \
+             setup to the end of the last worker; {unattributed}.{}{}",
             qualified(&codes.collect()),
             absent(&missing)
         ),
     })
 }
 
-/// The median of what was caused, with its interval.
+/// Median of the attributed CPU time with its interval.
 fn shown(line: &OriginLine, scale: Scale) -> String {
-    let shown = scale.shown(&line.caused);
+    let shown = scale.shown(&line.attributed);
     let caused = match shown.interval {
         Some((low, high)) => format!("{} [{low}, {high}] {}", shown.value, scale.name),
         None => format!("{} {}", shown.value, scale.name),
@@ -91,19 +89,20 @@ fn shown(line: &OriginLine, scale: Scale) -> String {
     }
 }
 
-/// Least and most of what was caused, and who leaves most of it to the kernel's threads.
+/// Range of the attributed CPU time, and the filesystem with the largest fraction in kernel
+/// threads.
 fn finding(origins: &Origins, name: &dyn Fn(usize) -> String) -> String {
-    let median = |line: &&OriginLine| line.caused.median;
+    let median = |line: &&OriginLine| line.attributed.median;
     let by = |a: &&OriginLine, b: &&OriginLine| median(a).total_cmp(&median(b));
     let words = |line: &OriginLine| {
-        format!("{} ({})", alone(origins.unit, line.caused.median), name(line.filesystem))
+        format!("{} ({})", alone(origins.unit, line.attributed.median), name(line.filesystem))
     };
     let what = if origins.unit == Unit::Instructions {
-        "guest instructions for an operation"
+        "guest instructions per operation"
     } else if origins.unit == Unit::Nanoseconds {
-        "CPU time for an operation"
+        "CPU time per operation"
     } else {
-        "processors used"
+        "CPUs used"
     };
     let (least, most) = (origins.lines.iter().min_by(by), origins.lines.iter().max_by(by));
     let amounts = match (least, most) {
@@ -113,11 +112,14 @@ fn finding(origins: &Origins, name: &dyn Fn(usize) -> String) -> String {
         (Some(only), _) => format!("{what} {}", words(only)),
         (None, _) => what.into(),
     };
-    let beside = |a: &&OriginLine, b: &&OriginLine| a.beside().total_cmp(&b.beside());
-    match origins.lines.iter().max_by(beside).filter(|line| line.beside() >= 0.005) {
+    let beside = |a: &&OriginLine, b: &&OriginLine| {
+        a.kernel_thread_fraction().total_cmp(&b.kernel_thread_fraction())
+    };
+    match origins.lines.iter().max_by(beside).filter(|line| line.kernel_thread_fraction() >= 0.005)
+    {
         Some(line) => format!(
             "{amounts}; kernel threads have up to {} of it ({})",
-            percent(line.beside()),
+            percent(line.kernel_thread_fraction()),
             name(line.filesystem)
         ),
         None => amounts,

@@ -1,29 +1,29 @@
-//! Which filesystem is best at one test.
+//! Ranking of the filesystems in one test.
 
 use model::Profile;
 
 use super::{Figure, Kind, qualified};
 use crate::{
     charts::intervals::{IntervalRow, Intervals},
-    view::{Claim, Entry, Status, Test, View, words},
+    view::{Entry, Finding, Status, Test, View, metric_label},
 };
 
-/// How clauses begin that speak of columns of the table.
+/// Prefixes of caption clauses that refer to columns of the table.
 const OF_THE_TABLE: [&str; 2] = ["a ratio below 1 ", "place: "];
 
-/// The ranking of one test.
+/// Ranking of one test.
 pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Figure {
     let table = &view.ranked[suite][view.flat(suite, point, test)];
     let test = &view.suites[suite].points[point].tests[test];
-    let better = test.metric.spec().better.words();
-    let claims = view.findings.by_point.iter().flat_map(|point| &point.claims);
-    let finding = |claim: &&Claim| claim.test == test.id;
-    let description = claims.filter(finding).map(|claim| claim.text.as_str()).next();
+    let better = test.metric.spec().better.label();
+    let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
+    let finding = |finding: &&Finding| finding.test == test.id;
+    let description = findings.filter(finding).map(|finding| finding.text.as_str()).next();
     let chart = Intervals {
         id: format!("{}-chart", test.id),
         title: table.title.clone(),
         description: description.unwrap_or("Too few results for a ranking.").to_owned(),
-        axis: format!("{}, {} — {better}", words(test.metric), test.scale.name),
+        axis: format!("{}, {} — {better}", metric_label(test.metric), test.scale.name),
         rows: test.entries.iter().map(|entry| row(test, entry, view)).collect(),
     };
     Figure {
@@ -32,16 +32,15 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
         title: table.title.clone(),
         svg: chart.render(),
         caption: format!(
-            "Faint dots: every repeat; marker: median; line: 95 % interval of the median. {}. A \
-             line at the right marks the top group; filesystems that share a letter were not \
-             told apart.{}",
+            "Dots: repetitions. Marker: median. Line: 95 % confidence interval. {}. Bracket: top \
+             group. Filesystems that share a letter do not differ significantly.{}",
             drawn(&table.caption),
             qualified(&test.codes())
         ),
     }
 }
 
-/// What is said under the table that is also drawn: neither ratios nor places are.
+/// Clauses of the table caption that apply to the chart, which has neither ratios nor ranks.
 fn drawn(caption: &[String]) -> String {
     let clauses = caption.iter().flat_map(|clause| clause.split("; "));
     let clauses = clauses.filter(|clause| !OF_THE_TABLE.iter().any(|own| clause.starts_with(own)));

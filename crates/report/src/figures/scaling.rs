@@ -1,24 +1,24 @@
-//! One test over the number of clients.
+//! Chart of scaling with the number of clients.
 
 use super::{Figure, Kind, absent, description, qualified};
 use crate::{
     charts::scaling::ScalingChart,
-    view::{Scaled, words},
+    view::{Scaled, metric_label},
 };
 
-/// Values, and multiples of the first level.
+/// Values, and ratios to the first level.
 pub(super) fn figure(scaled: &Scaled) -> Figure {
-    let better = scaled.metric.spec().better.words();
-    let quantity = words(scaled.metric);
+    let better = scaled.metric.spec().better.label();
+    let quantity = metric_label(scaled.metric);
     let first = scaled.levels.first().map_or("", |level| level.label.as_str());
     let clients = scaled.clients.0;
     let chart = ScalingChart {
         id: format!("{}-chart", scaled.id),
-        description: description(&scaled.claims.claims, "No sentence is supported by the data."),
+        description: description(&scaled.findings.findings, "No finding is supported by the data."),
         title: scaled.title.clone(),
         y_axis: format!("{quantity}, {} — {better}", scaled.scale.name),
         ratio_axis: format!(
-            "{quantity}, × that of {clients}={first} on the same filesystem — {better}"
+            "{quantity}, ratio to {clients}={first} of the same filesystem — {better}"
         ),
         x_axis: format!("{clients} (tested levels, logarithmic)"),
         levels: &scaled.levels,
@@ -30,13 +30,12 @@ pub(super) fn figure(scaled: &Scaled) -> Figure {
         title: scaled.title.clone(),
         svg: chart.render(),
         caption: format!(
-            "Above: median over n = {} repeats with its 95 % interval as a band; ring: the \
-             fewest {clients} that reach 95 % of the best; thin line: the law of scaling, \
-             where one misses no median by more than 10 %. Below: the same as a multiple of \
-             {clients}={first} of each filesystem, from medians, 95 % interval by resampling \
-             blocks; broken line: each adds what the first does. Thick lines join tested \
+            "Top: median of n = {} repetitions and 95 % confidence band; ring: smallest number of \
+             {clients} with 95 % of the maximum; thin line: fitted scaling law, if no median \
+             deviates by more than 10 %. Bottom: relative to {clients}={first}, 95 % confidence \
+             interval by resampling rounds; dashed: linear scaling. Thick lines connect tested \
              levels only.{}{}",
-            scaled.repeats,
+            scaled.repetitions,
             qualified(&scaled.codes),
             absent(&scaled.absent)
         ),

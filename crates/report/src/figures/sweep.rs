@@ -1,26 +1,26 @@
-//! One test over a swept parameter.
+//! Chart of a metric over a swept parameter.
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
     charts::sweep::SweepChart,
     units::capital,
-    view::{Sweep, words},
+    view::{Sweep, metric_label},
 };
 
 /// All filesystems over the levels of a parameter.
 pub(super) fn figure(sweep: &Sweep) -> Figure {
-    let better = sweep.metric.spec().better.words();
-    let title = format!("{} over {}", capital(&sweep.test), sweep.parameter);
+    let better = sweep.metric.spec().better.label();
+    let title = format!("{} by {}", capital(&sweep.test), sweep.parameter);
     let chart = SweepChart {
         id: format!("{}-chart", sweep.id),
         description: format!(
-            "{} of {} filesystems at {} tested levels; the data are in the tables by filesystem.",
-            capital(&words(sweep.metric)),
+            "{} of {} filesystems at {} tested levels. The data are in the tables by filesystem.",
+            capital(&metric_label(sweep.metric)),
             sweep.series.len(),
             sweep.levels.len()
         ),
         title: title.clone(),
-        y_axis: format!("{}, {} — {better}", words(sweep.metric), sweep.scale.name),
+        y_axis: format!("{}, {} — {better}", metric_label(sweep.metric), sweep.scale.name),
         x_axis: format!("{} (tested levels, logarithmic)", sweep.parameter),
         levels: &sweep.levels,
         series: &sweep.series,
@@ -28,13 +28,13 @@ pub(super) fn figure(sweep: &Sweep) -> Figure {
     let withheld = sweep.withheld.iter().map(|reason| format!(" {}.", capital(reason)));
     Figure {
         id: sweep.id.clone(),
-        kind: Kind::Sweep,
+        kind: Kind::ParameterSweep,
         title,
         svg: chart.render(),
         caption: format!(
-            "Median over n = {} repeats with its 95 % interval as a band; lines join tested levels \
+            "Median of n = {} repetitions with 95 % confidence band; lines connect tested levels \
              only.{}{}{}",
-            sweep.repeats,
+            sweep.repetitions,
             qualified(&sweep.codes),
             absent(&sweep.absent),
             withheld.collect::<String>()

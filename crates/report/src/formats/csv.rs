@@ -1,34 +1,33 @@
-//! Tidy CSV (RFC 4180): one row for each sample, in base units, failed trials included.
+//! Tidy CSV (RFC 4180): one row per sample, in base units, failed trials included.
 //!
-//! Spreadsheet programs take a text for a formula if it begins with one of a few characters, quoted
-//! or not, and a formula can call programs. Fields of words that begin so get an apostrophe, as
-//! OWASP advises (<https://owasp.org/www-community/attacks/CSV_Injection>); fields of numbers are
-//! never changed.
+//! Spreadsheet programs treat a text as a formula if it begins with certain characters, quoted or
+//! not, and a formula can call programs. Text fields that begin so get an apostrophe, as OWASP
+//! recommends (<https://owasp.org/www-community/attacks/CSV_Injection>); numeric fields are never
+//! changed.
 
 use model::RunRecord;
 
 use super::samples::{self, SampleRow};
 
-const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,twin,repeat,attempt,outcome,\
-                      phase,metric,unit,worker,value\r\n";
+const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,aa_duplicate,\
+                      repetition,attempt,outcome,phase,metric,unit,worker,value\r\n";
 
-/// What makes a spreadsheet take a text for a formula, by OWASP's list: the full-width forms are
-/// taken for the plain ones where the language of the program is Japanese or Chinese. Line ends
-/// within a text cannot come: texts are one line.
+/// First characters of a formula, by OWASP's list. Japanese and Chinese versions also accept the
+/// full-width forms. Line ends cannot occur, because texts are one line.
 const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
 /// column; `worker` is empty for all workers together; `settings` are those of the machine that the
-/// plan set; `twin` is `yes` for a second cell of the same, which counts in nothing but the
-/// control; `attempt` counts the invalid trials of the same repeat before this one; rows of failed
-/// and invalid trials say so in `outcome` and count in no summary, and rows that were imported
-/// rather than measured say so there as well.
+/// plan set; `aa_duplicate` is `yes` for a second cell of the same, which counts in nothing but the
+/// control; `attempt` counts the invalid trials of the same repetition before this one; rows of
+/// failed and invalid trials and of imported results are marked in `outcome`; failed and invalid
+/// trials count in no summary.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
     let run = words(&record.info.id);
     let cells = samples::cells(record);
     for row in samples::rows(record, &cells) {
-        let SampleRow { cell, repeat, attempt, outcome, phase, metric, worker, value } = row;
+        let SampleRow { cell, repetition, attempt, outcome, phase, metric, worker, value } = row;
         let fields = [
             run.clone(),
             cell.cell.clone(),
@@ -37,8 +36,8 @@ pub fn csv(record: &RunRecord) -> String {
             words(&cell.workload),
             words(&cell.scheduler),
             words(&cell.settings),
-            if cell.twin { "yes" } else { "no" }.to_owned(),
-            repeat.to_string(),
+            if cell.aa_duplicate { "yes" } else { "no" }.to_owned(),
+            repetition.to_string(),
             attempt.to_string(),
             outcome.to_owned(),
             words(&phase),
@@ -53,7 +52,7 @@ pub fn csv(record: &RunRecord) -> String {
     text
 }
 
-/// A field of words: no formula, and quoted where it must be.
+/// Text field: escaped against formulas, and quoted if necessary.
 fn words(field: &str) -> String {
     match field.starts_with(FORMULA) {
         true => quoted(&format!("'{field}")),
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_no_formula_and_a_number_stays_one() {
+    fn a_text_cannot_become_a_formula_and_numbers_are_unchanged() {
         assert_eq!(words("=cmd|'/c calc'!A1"), "'=cmd|'/c calc'!A1");
         assert_eq!(words("@SUM(1,1)"), "\"'@SUM(1,1)\"");
         assert_eq!(words("ext4-64k"), "ext4-64k");

@@ -1,11 +1,10 @@
-//! Runs of suite `iozone` as the text that scripts for IOzone read: the columns of its
-//! single-stream mode and the lines of its throughput mode, one report for each filesystem.
+//! Runs of suite `iozone` in the text layout of IOzone: the columns of its single-stream mode and
+//! the lines of its throughput mode, one report per filesystem.
 //!
-//! A record enters; text leaves. It says at its top that fslab measured, since the numbers of
-//! another program must not be taken for those of the original. A value is the median of the
-//! repeats, in units of 1024 bytes a second, cut to a whole number as the original cuts it; what
-//! has no place in that layout (repeats, intervals, warnings, what was durable) is in the other
-//! formats. Twins, failed, and invalid trials take no part.
+//! The head states that fslab measured, to prevent confusion with results of IOzone. A value is the
+//! median of the repetitions, in units of 1024 bytes per second, truncated to an integer as by
+//! IOzone; data without a field in that layout (repetitions, intervals, warnings, durable
+//! throughput) are in the other formats. A/A duplicates, failed, and invalid trials are excluded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +12,7 @@ use std::{
 };
 
 use model::{
-    Metric, Point, RunRecord, Sample, Value,
+    Metric, RunRecord, Sample, Value, WorkloadParameters,
     record::{CellRecord, Outcome, TrialRecord},
 };
 use thiserror::Error;
@@ -23,7 +22,7 @@ use crate::units::one_line;
 /// The suite whose cells have such reports.
 const SUITE: &str = "iozone";
 
-/// Why a run has no such report.
+/// Reason that a run has no such report.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotIozone {
     /// Another suite ran.
@@ -32,16 +31,16 @@ pub enum NotIozone {
          IOzone; run a plan with `suite = \"iozone\"`, or print this run with --format csv"
     )]
     OtherSuite,
-    /// No repeat came to its end.
+    /// No repetition came to its end.
     #[error(
-        "no repeat of suite iozone was measured to its end; `fslab report` without --format says \
-         why"
+        "no repetition of suite iozone was measured to its end; `fslab report` without --format \
+         prints the reason"
     )]
     NothingMeasured,
 }
 
 /// A column of the single-stream mode: its test, the two lines of its head, how many columns its
-/// head and its values take, and the title of its table by file and record.
+/// head and its values take, and the title of its table by file size and record size.
 struct ColumnOf {
     test: &'static str,
     head: [&'static str; 2],
@@ -102,7 +101,7 @@ const WORKERS: [(&str, &str); 13] = [
 ];
 
 /// A cell by its parameters, and its measured trials.
-type Member<'a> = (&'a Point, Vec<&'a TrialRecord>);
+type Member<'a> = (&'a WorkloadParameters, Vec<&'a TrialRecord>);
 
 /// File and record in KiB, and the median of each test.
 type Rows = BTreeMap<(u64, u64), BTreeMap<&'static str, u64>>;
@@ -113,8 +112,9 @@ type Rows = BTreeMap<(u64, u64), BTreeMap<&'static str, u64>>;
 /// [`NotIozone`] when there is nothing of that suite.
 pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
     let ours = record.cells.iter().enumerate();
-    let ours: Vec<_> =
-        ours.filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.twin).collect();
+    let ours: Vec<_> = ours
+        .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
+        .collect();
     if ours.is_empty() {
         return Err(NotIozone::OtherSuite);
     }
@@ -137,7 +137,7 @@ pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
 /// Cells of a filesystem that make one report: those that differ in file, record, processes, and
 /// tests only, as long as no two have a number for the same place.
 struct Report<'a> {
-    /// What its cells have in common, in words.
+    /// Text of the common properties of its cells.
     words: String,
     members: Vec<Member<'a>>,
     /// File and record in KiB and the test of every number of its rows.
@@ -149,7 +149,7 @@ fn reports<'a>(
     ours: &[(usize, &'a CellRecord)],
     name: &str,
 ) -> Vec<Report<'a>> {
-    let filled = ours.iter().any(|(_, own)| !own.cell.fullness.is_empty());
+    let filled = ours.iter().any(|(_, own)| !own.cell.fill_level.is_empty());
     let mut reports: Vec<Report<'a>> = Vec::new();
     for (index, own) in ours.iter().filter(|(_, own)| own.cell.filesystem.name == name) {
         let trials = record.trials.iter();
@@ -162,8 +162,8 @@ fn reports<'a>(
         let cell = &own.cell;
         let mut words = parameters(&cell.workload);
         words.extend(cell.scheduler.iter().map(|name| format!("scheduler={name}")));
-        words.extend(filled.then(|| format!("full={}%", cell.fullness.0)));
-        words.extend(cell.factors.iter().map(|(factor, value)| format!("{factor}={value}")));
+        words.extend(filled.then(|| format!("fill={}%", cell.fill_level.0)));
+        words.extend(cell.settings.iter().map(|(factor, value)| format!("{factor}={value}")));
         let words = one_line(&words.join(" "));
         let member = (&cell.workload, trials);
         let places = places(&member);
@@ -181,17 +181,17 @@ fn reports<'a>(
     reports
 }
 
-/// Where the rows of a report show the numbers of a cell; lines of the throughput mode follow one
-/// another and take no place.
+/// Rows and columns of a report that show the numbers of a cell; lines of the throughput mode
+/// follow one another and are not counted.
 fn places((point, trials): &Member) -> BTreeSet<(u64, u64, &'static str)> {
-    if count(point, "processes") > 0 {
+    if count(point, "workers") > 0 {
         return BTreeSet::new();
     }
     let (file, record) = sizes(point);
     row(trials).into_keys().map(|test| (file, record, test)).collect()
 }
 
-/// Reports of equal words say what tests their cells do.
+/// Adds the tests to the heads of reports that would otherwise be equal.
 fn told_apart(reports: &mut [Report<'_>]) {
     let all: Vec<String> = reports.iter().map(|report| report.words.clone()).collect();
     for report in reports {
@@ -208,11 +208,11 @@ fn told_apart(reports: &mut [Report<'_>]) {
     }
 }
 
-/// Who measured what; the lines of the original that scripts look for are among them.
+/// Head of a report, including the lines of IOzone that scripts search for.
 fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, members: &[Member]) {
-    let repeats = members.iter().map(|(_, trials)| trials.len());
-    let (least, most) = (repeats.clone().min().unwrap_or(0), repeats.max().unwrap_or(0));
-    let repeats = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let repetitions = members.iter().map(|(_, trials)| trials.len());
+    let (least, most) = (repetitions.clone().min().unwrap_or(0), repetitions.max().unwrap_or(0));
+    let repetitions = if least == most { least.to_string() } else { format!("{least} to {most}") };
     let info = &record.info;
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
@@ -220,7 +220,7 @@ fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, me
         "\tfslab, iozone workload: measured by {}, not by IOzone\n\
          \tRun {}: {}\n\
          \tFilesystem {}; {words}\n\
-         \tMedian of {repeats} repeats; accepted throughput, what was durable is not in it\n\
+         \tMedian of {repetitions} repetitions; accepted throughput, without the final sync\n\
          \tOutput is in kBytes/sec\n",
         one_line(&info.program),
         one_line(&info.id),
@@ -232,7 +232,7 @@ fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, me
 fn body(text: &mut String, members: &[Member]) {
     let mut rows = Rows::new();
     for (point, trials) in members {
-        match count(point, "processes") {
+        match count(point, "workers") {
             0 => rows.entry(sizes(point)).or_default().extend(row(trials)),
             workers => throughput(text, point, workers, trials),
         }
@@ -258,7 +258,7 @@ fn body(text: &mut String, members: &[Member]) {
         let _ = write!(text, "{file:>16}{record:>8}");
         for (_, column) in columns() {
             let shown = row.get(column.test).map(u64::to_string).unwrap_or_default();
-            // A blank keeps numbers apart where the original lets them run into each other.
+            // A space separates numbers that IOzone would print without one.
             let shown = if shown.len() >= column.width { format!(" {shown}") } else { shown };
             let _ = write!(text, "{shown:>0$}", column.width);
         }
@@ -270,8 +270,8 @@ fn body(text: &mut String, members: &[Member]) {
 }
 
 /// File and record in KiB.
-fn sizes(point: &Point) -> (u64, u64) {
-    (kib(point, "file"), kib(point, "record"))
+fn sizes(point: &WorkloadParameters) -> (u64, u64) {
+    (kib(point, "file_size"), kib(point, "block_size"))
 }
 
 /// The median of each test that has a column.
@@ -298,8 +298,8 @@ fn tables(text: &mut String, rows: &Rows) {
         let _ = writeln!(text, "\n\"{} report\"\n      {heads}", column.table);
         for file in &files {
             let _ = write!(text, "\"{file}\"  ");
-            // Rows are read from the smallest record on: a hole within is a zero, as there, and
-            // nothing stands after the last.
+            // Rows are read from the smallest block size on: a gap is a zero, as in IOzone, and
+            // trailing values are omitted.
             let cell = |record: &u64| {
                 rows.get(&(*file, *record)).and_then(|row| row.get(column.test)).copied()
             };
@@ -313,19 +313,24 @@ fn tables(text: &mut String, rows: &Rows) {
 }
 
 /// The lines of the throughput mode for one cell.
-fn throughput(text: &mut String, point: &Point, workers: u64, trials: &[&TrialRecord]) {
+fn throughput(
+    text: &mut String,
+    point: &WorkloadParameters,
+    workers: u64,
+    trials: &[&TrialRecord],
+) {
     let _ = writeln!(
         text,
         "\tFile size set to {} kB\n\tRecord Size {} kB\n\tThroughput test with {workers} {}\n",
-        kib(point, "file"),
-        kib(point, "record"),
+        kib(point, "file_size"),
+        kib(point, "block_size"),
         if workers == 1 { "process" } else { "processes" }
     );
     for (test, name) in WORKERS {
         let Some(parent) = value(trials, test, Metric::Throughput) else {
             continue;
         };
-        if let Some(children) = value(trials, test, Metric::ThroughputSum) {
+        if let Some(children) = value(trials, test, Metric::ThroughputWorkerSum) {
             let _ = writeln!(
                 text,
                 "\tChildren see throughput for {workers:>2} {name} \t= {children:>10}.00 kB/sec"
@@ -338,14 +343,15 @@ fn throughput(text: &mut String, point: &Point, workers: u64, trials: &[&TrialRe
     }
 }
 
-/// Parameters that make no rows of their own.
-fn parameters(point: &Point) -> Vec<String> {
-    let own = |name: &&String| !matches!(name.as_str(), "file" | "record" | "tests" | "processes");
+/// Parameters that do not create rows.
+fn parameters(point: &WorkloadParameters) -> Vec<String> {
+    let own =
+        |name: &&String| !matches!(name.as_str(), "file_size" | "block_size" | "tests" | "workers");
     let names = point.parameters.keys().filter(own);
     names.map(|name| format!("{name}={}", point.parameters[name])).collect()
 }
 
-/// The median over repeats in KiB/s, cut to a whole number as the original does it.
+/// The median over repetitions in KiB/s, cut to a whole number as the original does it.
 fn value(trials: &[&TrialRecord], test: &str, metric: Metric) -> Option<u64> {
     let own = |sample: &&Sample| {
         sample.phase == test && sample.metric == metric && sample.worker.is_none()
@@ -362,20 +368,20 @@ fn value(trials: &[&TrialRecord], test: &str, metric: Metric) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a rate is not negative, and cutting is what the original does"
+        reason = "a rate is not negative, and IOzone truncates"
     )]
     let whole = (median / 1024.0) as u64;
     Some(whole)
 }
 
-fn kib(point: &Point, name: &str) -> u64 {
+fn kib(point: &WorkloadParameters, name: &str) -> u64 {
     match point.parameters.get(name) {
         Some(Value::Size(size)) => size.0 / 1024,
         _ => 0,
     }
 }
 
-fn count(point: &Point, name: &str) -> u64 {
+fn count(point: &WorkloadParameters, name: &str) -> u64 {
     match point.parameters.get(name) {
         Some(Value::Count(count)) => *count,
         _ => 0,
@@ -383,118 +389,4 @@ fn count(point: &Point, name: &str) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use model::{Bytes, Fullness};
-
-    use super::*;
-    use crate::fixture;
-
-    /// Where the values of a row end, of which no one is wider than its column.
-    const ENDS: [usize; 15] = [16, 24, 33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143];
-
-    #[test]
-    fn rows_have_the_columns_that_scripts_cut_at() {
-        let record = fixture::record();
-        let text = iozone(&record).unwrap();
-        let rows: Vec<&str> =
-            text.lines().filter(|line| line.trim_start().starts_with("262144 ")).collect();
-        // Five filesystems at two record sizes; one was skipped.
-        assert_eq!(rows.len(), 10, "{text}");
-        for row in rows {
-            assert_eq!(row.len(), 143, "{row}");
-            let mut start = 0;
-            for end in ENDS {
-                let field = row[start..end].trim();
-                assert!(field.parse::<u64>().is_ok(), "{field:?} in {row}");
-                start = end;
-            }
-        }
-        assert!(text.contains("fslab, iozone workload"));
-        assert!(text.contains("\"Writer report\"\n        \"1024\"  \"4096\"\n\"262144\"   "));
-    }
-
-    #[test]
-    fn heads_stand_as_in_the_original() {
-        let text = iozone(&fixture::record()).unwrap();
-        let heads: Vec<&str> =
-            text.lines().filter(|line| line.contains("reclen") || line.contains("bkwd")).collect();
-        // Where words end in the head of version 3.471.
-        assert_eq!(
-            heads[0].trim_end(),
-            format!("{}{}", " ".repeat(62), "random    random     bkwd    record    stride")
-        );
-        assert!(
-            heads[1].starts_with("              kB  reclen    write  rewrite    read    reread")
-        );
-    }
-
-    /// A run of two cells of ext4 at one file and record, which differ as `change` makes them.
-    fn two(change: impl Fn(&mut [CellRecord; 2])) -> RunRecord {
-        let mut record = fixture::with_records(&[1, 4].map(Bytes::mib), "two");
-        let mut kept = Vec::new();
-        for (index, cell) in record.cells.iter().enumerate() {
-            if cell.cell.filesystem.name == "ext4" {
-                kept.push(index);
-            }
-        }
-        let mut cells = [kept[0], kept[1]].map(|index| record.cells[index].clone());
-        cells[1].cell.workload = cells[0].cell.workload.clone();
-        change(&mut cells);
-        record.cells = cells.into();
-        record.trials.retain(|trial| kept.contains(&trial.cell));
-        for trial in &mut record.trials {
-            trial.cell = usize::from(trial.cell == kept[1]);
-            let Some(Value::Words(tests)) =
-                record.cells[trial.cell].cell.workload.parameters.get("tests")
-            else {
-                continue;
-            };
-            trial.samples.retain(|sample| tests.contains(&sample.phase));
-        }
-        record
-    }
-
-    fn tests(cells: &mut [CellRecord; 2], tests: [&[&str]; 2]) {
-        for (cell, tests) in cells.iter_mut().zip(tests) {
-            let words = tests.iter().map(|test| (*test).to_owned()).collect();
-            cell.cell.workload.parameters.insert("tests".into(), Value::Words(words));
-        }
-    }
-
-    /// How many numbers stand in each row, size of file and record not counted.
-    fn numbers(text: &str) -> Vec<usize> {
-        let rows = text.lines().filter(|line| line.trim_start().starts_with("262144 "));
-        rows.map(|row| row.split_whitespace().count() - 2).collect()
-    }
-
-    #[test]
-    fn a_number_takes_the_place_of_no_other() {
-        let text = iozone(&two(|cells| {
-            tests(cells, [&["write", "read", "reread"], &["write", "random-read"]]);
-        }))
-        .unwrap();
-        assert_eq!(numbers(&text), [3, 2], "{text}");
-        assert!(text.contains("tests=write,read,reread\n"), "{text}");
-        assert!(text.contains("tests=write,random-read\n"), "{text}");
-        // Tests that only one of them has stand in one row.
-        let text =
-            iozone(&two(|cells| tests(cells, [&["write", "read"], &["random-read"]]))).unwrap();
-        assert_eq!(numbers(&text), [3], "{text}");
-        assert!(!text.contains("tests="), "{text}");
-    }
-
-    #[test]
-    fn each_fullness_has_a_report_that_names_it() {
-        let text = iozone(&two(|cells| cells[1].cell.fullness = Fullness(50))).unwrap();
-        assert_eq!(numbers(&text), [13, 13], "{text}");
-        assert!(text.contains("full=0%\n") && text.contains("full=50%\n"), "{text}");
-    }
-
-    #[test]
-    fn other_suites_are_told_what_is_needed() {
-        assert_eq!(iozone(&fixture::tasks::record()), Err(NotIozone::OtherSuite));
-        let mut record = fixture::record();
-        record.trials.clear();
-        assert_eq!(iozone(&record), Err(NotIozone::NothingMeasured));
-    }
-}
+mod tests;

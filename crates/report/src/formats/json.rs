@@ -5,7 +5,8 @@ use model::Metric;
 use serde_json::{Value, json};
 
 use crate::view::{
-    Body, Claim, Entry, Interaction, Row, Scaled, Status, Table, TableCell, Test, View, Withheld,
+    Body, Entry, Finding, Interaction, Row, Scaled, Status, Table, TableCell, Test, View,
+    WithheldFinding,
 };
 
 /// Name and version of this format: docs/schemas/report-1.json describes it. A key that changes its
@@ -16,7 +17,7 @@ const SCHEMA: &str = "fslab-report/1";
 pub fn json(view: &View) -> String {
     let facts = &view.facts;
     let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
-    let mut evidence = view.evidence.iter().flatten().zip(view.operations.iter().flatten());
+    let mut activity = view.activity.iter().flatten().zip(view.operations.iter().flatten());
     let workloads: Vec<Value> = points
         .map(|(suite, point)| {
             let parameters: serde_json::Map<String, Value> = point
@@ -24,23 +25,23 @@ pub fn json(view: &View) -> String {
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value.to_string())))
                 .collect();
-            // Tests stand on the left: `zip` asks the right side only after the left gave
-            // something.
-            let tests = point.tests.iter().zip(evidence.by_ref());
+            // Tests are on the left: `zip` advances the right side only after the left yielded an
+            // item.
+            let tests = point.tests.iter().zip(activity.by_ref());
             let tests: Vec<Value> =
                 tests.map(|(test, (tables, done))| of_test(view, test, tables, done)).collect();
             json!({
                 "suite": suite.name,
                 "label": point.label,
                 "parameters": parameters,
-                "load": point.load,
+                "loadfile": point.load,
                 "tests": tests,
                 "filesystems_without_results": holes(view, &point.statuses),
             })
         })
         .collect();
     let points = view.findings.by_point.iter();
-    let said = points.clone().flat_map(|point| point.claims.iter().map(of_claim));
+    let said = points.clone().flat_map(|point| point.findings.iter().map(of_finding));
     let open = points.flat_map(|point| point.open.iter().map(of_withheld));
     let document = json!({
         "schema": SCHEMA,
@@ -48,33 +49,33 @@ pub fn json(view: &View) -> String {
         "title": facts.title,
         "plan_name": facts.plan_name,
         "profile": facts.profile.name(),
-        "view": view.study.as_ref().map(|study| study.study.name()),
-        "threshold": facts.profile.threshold().0,
+        "study": view.study.as_ref().map(|study| study.study.name()),
+        "equivalence_margin": facts.profile.equivalence_margin().0,
         "program": facts.program,
         "measured_by_fslab": facts.imported.is_none(),
         "imported_from": facts.imported,
         "conditions": facts.conditions,
-        "regimes": facts.regimes,
+        "run_conditions": facts.run_conditions,
         "workloads": workloads,
         "scaling": scaling(view),
         "conditions_varied": conditions(view),
         "totals": tables(view.overviews.iter().flat_map(|overview| &overview.composites)),
-        "life_cycle": tables(view.lifecycle.iter()),
+        "lifecycle": tables(view.lifecycle.iter()),
         "published": view.published,
-        "claims": said.collect::<Vec<_>>(),
-        "open": open.collect::<Vec<_>>(),
-        "control": {
-            "threshold": facts.threshold.ratio().0,
-            "threshold_raised": facts.threshold.is_raised(),
-            "drifts": view.control.drifts,
-            "lines": view.control.lines,
-            "tables": tables(view.control.tables.iter()),
+        "findings": said.collect::<Vec<_>>(),
+        "inconclusive": open.collect::<Vec<_>>(),
+        "run_quality": {
+            "equivalence_margin": facts.margin.ratio().0,
+            "margin_raised": facts.margin.is_raised(),
+            "drift_detected": view.quality.drifts,
+            "lines": view.quality.lines,
+            "tables": tables(view.quality.tables.iter()),
         },
         "warnings": view.warnings.iter().map(|row| json!({
             "code": row.code,
-            "level": row.level.name(),
+            "severity": row.severity.name(),
             "message": row.message,
-            "cure": row.cure,
+            "hint": row.hint,
             "count": row.count,
             "places": row.places,
         })).collect::<Vec<_>>(),
@@ -126,7 +127,7 @@ fn of_table(table: &Table) -> Value {
     json!({
         "title": table.title,
         "caption": table.caption,
-        "corner": table.corner,
+        "row_header": table.corner,
         "columns": table.columns.iter().map(|column| &column.title).collect::<Vec<_>>(),
         "rows": table.rows.iter().map(of_row).collect::<Vec<_>>(),
     })
@@ -138,7 +139,7 @@ fn of_row(row: &Row) -> Value {
         Body::Cells(cells) => {
             value["cells"] = cells.iter().map(of_cell).collect();
         }
-        Body::Missing(reason) => value["missing"] = json!(reason),
+        Body::Missing(reason) => value["missing_reason"] = json!(reason),
     }
     value
 }
@@ -158,17 +159,17 @@ fn of_cell(cell: &TableCell) -> Value {
     }
 }
 
-fn of_claim(claim: &Claim) -> Value {
-    json!({"template": claim.template, "test": claim.test, "text": claim.text})
+fn of_finding(finding: &Finding) -> Value {
+    json!({"template": finding.template, "test": finding.test, "text": finding.text})
 }
 
-fn of_withheld(open: &Withheld) -> Value {
+fn of_withheld(open: &WithheldFinding) -> Value {
     json!({
         "template": open.template,
         "test": open.test,
-        "about": open.about,
-        "missing": open.missing,
-        "cure": open.cure,
+        "about": open.question,
+        "missing": open.reason,
+        "hint": open.hint,
         "text": open.text(),
     })
 }
@@ -183,7 +184,7 @@ fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
     Value::Object(named.collect())
 }
 
-fn of_test(view: &View, test: &Test, evidence: &[Table], operations: &Option<Table>) -> Value {
+fn of_test(view: &View, test: &Test, activity: &[Table], operations: &Option<Table>) -> Value {
     let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
     let entries: Vec<Value> = test
         .entries
@@ -199,7 +200,7 @@ fn of_test(view: &View, test: &Test, evidence: &[Table], operations: &Option<Tab
                 "ranked": entry.ranked,
                 "letters": entry.letters,
                 "top_group": entry.top,
-                "failed_repeats": entry.failed.as_ref().map_or(0, |(failed, ..)| *failed),
+                "failed_repetitions": entry.failed.as_ref().map_or(0, |(failed, ..)| *failed),
                 "warnings": entry.codes,
             })
         })
@@ -227,10 +228,10 @@ fn of_test(view: &View, test: &Test, evidence: &[Table], operations: &Option<Tab
         "group": test.group,
         "metric": test.metric.name(),
         "unit": test.metric.spec().unit.name(),
-        "better": test.metric.spec().better.words(),
+        "better": test.metric.spec().better.label(),
         "counterpart_metric": test.counterpart.map(|metric| metric.name()),
         "cache": test.cache.map(model::phase::Cache::name),
-        "evidence": tables(evidence.iter()),
+        "system_activity": tables(activity.iter()),
         "operations": operations.as_ref().map(of_table),
         "results": entries,
         "pairs": pairs,
@@ -242,7 +243,7 @@ fn of_metric((metric, summary): &(Metric, Summary)) -> (String, Value) {
     let spec = metric.spec();
     let mut value = of_summary(summary);
     value["unit"] = json!(spec.unit.name());
-    value["better"] = json!(spec.better.words());
+    value["better"] = json!(spec.better.label());
     (spec.name.to_owned(), value)
 }
 
@@ -263,7 +264,7 @@ fn of_interval(interval: Interval) -> Value {
 /// The second of a pair against the first, in one word or two.
 fn verdict(verdict: Verdict) -> Value {
     let size = |size: Size| match size {
-        Size::AtLeast => "at-least-threshold",
+        Size::AtLeast => "at-least-margin",
         Size::Uncertain => "size-uncertain",
         Size::Negligible => "negligible",
     };
@@ -276,7 +277,7 @@ fn verdict(verdict: Verdict) -> Value {
         }
         Verdict::Equivalent => json!({"verdict": "equivalent"}),
         Verdict::Inconclusive { needed } => {
-            json!({"verdict": "inconclusive", "repeats_needed": needed})
+            json!({"verdict": "inconclusive", "repetitions_needed": needed})
         }
     }
 }
@@ -304,7 +305,7 @@ mod tests {
     const PUBLISHED: &str = include_str!("../../../../docs/schemas/report-1.json");
 
     #[test]
-    fn what_is_printed_is_what_the_schema_says_and_nothing_else() {
+    fn output_matches_the_schema() {
         let mut unfinished = fixture::record();
         unfinished.info.ended_unix = None;
         unfinished.trials.truncate(3);

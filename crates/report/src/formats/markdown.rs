@@ -25,10 +25,10 @@ pub fn markdown(view: &View) -> String {
         escaped(&facts.program),
         escaped(&facts.conditions)
     );
-    for line in &facts.regimes {
+    for line in &facts.run_conditions {
         let _ = writeln!(text, "- {}", escaped(line));
     }
-    text.push_str(if facts.regimes.is_empty() { "" } else { "\n" });
+    text.push_str(if facts.run_conditions.is_empty() { "" } else { "\n" });
     findings(&mut text, view);
     study(&mut text, view);
     let own = |table: &&Table| !view.in_study(&table.id);
@@ -43,10 +43,10 @@ pub fn markdown(view: &View) -> String {
     {
         write_table(&mut text, table, "##");
     }
-    if view.evidence.iter().flatten().any(|tables| !tables.is_empty()) {
-        text.push_str("## Evidence: processors and devices\n\n");
+    if view.activity.iter().flatten().any(|tables| !tables.is_empty()) {
+        text.push_str("## System activity: CPU and devices\n\n");
     }
-    for table in view.evidence.iter().flatten().flatten() {
+    for table in view.activity.iter().flatten().flatten() {
         write_table(&mut text, table, "###");
     }
     if let Some(note) = published::note(&view.published) {
@@ -75,48 +75,48 @@ fn study(text: &mut String, view: &View) {
     }
 }
 
-/// What is said, what is open, what the run says about itself, and the warnings.
+/// Findings, inconclusive questions, run quality, and warnings.
 fn findings(text: &mut String, view: &View) {
     let points = || view.findings.by_point.iter();
-    for point in points().filter(|point| !point.claims.is_empty()) {
+    for point in points().filter(|point| !point.findings.is_empty()) {
         // Writing to a string cannot fail, here and below.
         let heading = view.findings.heading();
         let _ = writeln!(text, "## {heading}: {}\n", escaped(&point.label));
-        for claim in &point.claims {
-            let _ = writeln!(text, "- {}", escaped(&claim.text));
+        for finding in &point.findings {
+            let _ = writeln!(text, "- {}", escaped(&finding.text));
         }
         text.push('\n');
     }
     let open: Vec<_> = points().flat_map(|point| &point.open).collect();
     if !open.is_empty() {
-        text.push_str("## Not decided\n\n");
+        text.push_str("## Inconclusive\n\n");
         for open in open {
             let _ = writeln!(text, "- {}", escaped(&open.text()));
         }
         text.push('\n');
     }
-    if !view.control.is_empty() {
-        text.push_str("## Control\n\n");
-        for line in &view.control.lines {
+    if !view.quality.is_empty() {
+        text.push_str("## Run quality\n\n");
+        for line in &view.quality.lines {
             let _ = writeln!(text, "- {}", escaped(line));
         }
         text.push('\n');
     }
-    for table in &view.control.tables {
+    for table in &view.quality.tables {
         write_table(text, table, "###");
     }
     if !view.warnings.is_empty() {
-        text.push_str("## Warnings\n\n| code | level | seen | message | cure |\n");
+        text.push_str("## Warnings\n\n| code | severity | count | message | hint |\n");
         text.push_str("| --- | --- | ---: | --- | --- |\n");
         for row in &view.warnings {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} |",
                 row.code,
-                row.level.name(),
+                row.severity.name(),
                 row.count,
                 escaped(&row.message),
-                escaped(row.cure)
+                escaped(row.hint)
             );
         }
         text.push('\n');
@@ -125,7 +125,7 @@ fn findings(text: &mut String, view: &View) {
 
 /// A table with its title at a level of heading, and its caption.
 pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
-    let table = &*table.told();
+    let table = &*table.with_codes_in_caption();
     let _ = writeln!(text, "{level} {}\n", escaped(&table.title));
     let _ = write!(text, "| {} |", escaped(table.corner));
     for Column { title, unit, .. } in &table.columns {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::{fixture, published::PUBLISHED};
 
-    /// How many tables there are; every row of each has as many fields as its header.
+    /// Number of tables; checks that every row has as many fields as the header.
     #[track_caller]
     fn tables(name: &str, text: &str) -> usize {
         let fields = |line: &str| line.replace("\\|", "").matches('|').count();

@@ -1,15 +1,14 @@
-//! Parquet: the samples as typed columns, for data frames and databases.
+//! Parquet export: the samples as typed columns, for data frames and databases.
 //!
-//! A record enters; one file leaves as bytes: one row for each sample as in the CSV, with the
-//! conditions of the run as key-value metadata of the file. Columns are compressed with zstd and
-//! told by dictionary where they repeat. The same record gives the same bytes. Format:
-//! <https://parquet.apache.org/docs/file-format/>.
+//! One row per sample as in the CSV, with the conditions of the run as key-value metadata of the
+//! file. Columns are compressed with LZ4, with dictionary encoding for repeated values. The same
+//! record gives the same bytes. Format: <https://parquet.apache.org/docs/file-format/>.
 
 use std::sync::Arc;
 
 use model::RunRecord;
 use parquet::{
-    basic::{Compression, ZstdLevel},
+    basic::Compression,
     column::writer::ColumnWriter,
     data_type::ByteArray,
     errors,
@@ -36,8 +35,8 @@ const SCHEMA: &str = "message samples {
     REQUIRED BYTE_ARRAY parameters (JSON);
     OPTIONAL BYTE_ARRAY scheduler (STRING);
     REQUIRED BYTE_ARRAY settings (STRING);
-    REQUIRED BOOLEAN twin;
-    REQUIRED INT32 repeat (INTEGER(32, false));
+    REQUIRED BOOLEAN aa_duplicate;
+    REQUIRED INT32 repetition (INTEGER(32, false));
     REQUIRED INT32 attempt (INTEGER(32, false));
     REQUIRED BYTE_ARRAY outcome (STRING);
     REQUIRED BYTE_ARRAY phase (STRING);
@@ -63,13 +62,13 @@ pub struct ParquetError {
     source: errors::ParquetError,
 }
 
-/// All samples of a run, in the order they were made: the rows of [`crate::csv`], with `parameters`
-/// as one JSON object in base units, `twin` as a boolean, and `worker` and `scheduler` null where
-/// there is none. Values are in the base unit that `unit` names. Metadata of the file: keys that
-/// begin with `fslab.` tell run, plan, program, and conditions.
+/// All samples of a run, in the order of measurement: the rows of [`crate::csv`], with `parameters`
+/// as one JSON object in base units, `aa_duplicate` as a boolean, and `worker` and `scheduler` null
+/// if there is none. Values are in the base unit named by `unit`. File metadata: keys that begin
+/// with `fslab.` for run, plan, program, and conditions.
 ///
 /// # Errors
-/// When the writer refuses, which no record is known to make it do.
+/// Errors of the writer, which no known record causes.
 pub fn parquet(record: &RunRecord) -> Result<Vec<u8>, ParquetError> {
     write(record).map_err(|source| ParquetError {
         rows: record.trials.iter().map(|trial| trial.samples.len()).sum(),
@@ -80,7 +79,7 @@ pub fn parquet(record: &RunRecord) -> Result<Vec<u8>, ParquetError> {
 fn write(record: &RunRecord) -> Result<Vec<u8>, errors::ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::LZ4_RAW)
         .set_key_value_metadata(Some(metadata(record)))
         .build();
     let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
@@ -97,7 +96,7 @@ fn write(record: &RunRecord) -> Result<Vec<u8>, errors::ParquetError> {
     file.into_inner()
 }
 
-/// What the file says of itself.
+/// Metadata of the file.
 fn metadata(record: &RunRecord) -> Vec<KeyValue> {
     let info = &record.info;
     let environment = record.environment.0.iter();
@@ -127,19 +126,19 @@ fn metadata(record: &RunRecord) -> Vec<KeyValue> {
 struct Columns {
     /// Those of text, in the order of the schema.
     text: [Vec<ByteArray>; 12],
-    twin: Vec<bool>,
-    repeat: Vec<i32>,
+    aa_duplicate: Vec<bool>,
+    repetition: Vec<i32>,
     attempt: Vec<i32>,
     worker: Vec<i32>,
     value: Vec<f64>,
-    /// 1 where there is a scheduler, and where there is a worker.
+    /// 1 if there is a scheduler, and if there is a worker.
     scheduler_there: Vec<i16>,
     worker_there: Vec<i16>,
 }
 
 impl Columns {
     fn push(&mut self, run: &str, row: SampleRow<'_>) {
-        let SampleRow { cell, repeat, attempt, outcome, phase, metric, worker, value } = row;
+        let SampleRow { cell, repetition, attempt, outcome, phase, metric, worker, value } = row;
         let scheduler = (!cell.scheduler.is_empty()).then_some(cell.scheduler.as_str());
         let words = [
             Some(run),
@@ -158,9 +157,9 @@ impl Columns {
         for (column, word) in self.text.iter_mut().zip(words) {
             column.extend(word.map(ByteArray::from));
         }
-        self.twin.push(cell.twin);
+        self.aa_duplicate.push(cell.aa_duplicate);
         // Parquet keeps unsigned numbers in the bits of signed ones.
-        self.repeat.push(repeat.cast_signed());
+        self.repetition.push(repetition.cast_signed());
         self.attempt.push(attempt.cast_signed());
         self.worker.extend(worker.map(u32::cast_signed));
         self.value.push(value);
@@ -173,7 +172,7 @@ impl Columns {
         group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     ) -> Result<(), errors::ParquetError> {
         let mut text = self.text.iter();
-        let mut numbers = [&self.repeat, &self.attempt, &self.worker].into_iter();
+        let mut numbers = [&self.repetition, &self.attempt, &self.worker].into_iter();
         for index in 0.. {
             let Some(mut column) = group.next_column()? else { break };
             let there = match index {
@@ -191,7 +190,7 @@ impl Columns {
                     column.write_batch(values, there, None)?;
                 }
                 ColumnWriter::BoolColumnWriter(column) => {
-                    column.write_batch(&self.twin, None, None)?;
+                    column.write_batch(&self.aa_duplicate, None, None)?;
                 }
                 ColumnWriter::DoubleColumnWriter(column) => {
                     column.write_batch(&self.value, None, None)?;
@@ -245,8 +244,8 @@ mod tests {
                 "" => assert!(row.get_string(6).is_err()),
                 scheduler => assert_eq!(text(6), scheduler),
             }
-            assert_eq!(row.get_bool(8).unwrap(), sample.cell.twin);
-            assert_eq!(row.get_uint(9).unwrap(), sample.repeat);
+            assert_eq!(row.get_bool(8).unwrap(), sample.cell.aa_duplicate);
+            assert_eq!(row.get_uint(9).unwrap(), sample.repetition);
             assert_eq!(text(11), sample.outcome);
             assert_eq!((text(12), text(13)), (sample.phase.as_str(), sample.metric.name()));
             let worker = row.get_column_iter().nth(15).unwrap();
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_tells_run_program_and_conditions() {
+    fn the_file_has_run_program_and_conditions() {
         let record = record();
         let bytes = parquet(&record).unwrap();
         assert_eq!(bytes, parquet(&record).unwrap(), "the same record gives the same bytes");

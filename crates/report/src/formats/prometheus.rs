@@ -1,10 +1,11 @@
-//! Prometheus text exposition (version 0.0.4), for the textfile collector of its node exporter.
+//! Prometheus text exposition format (version 0.0.4), for the textfile collector of its node
+//! exporter.
 //!
-//! A view enters. Each metric becomes four families of gauges: median, both ends of its interval,
-//! and the repeats behind them; one family tells the warnings at each of the numbers, and one what
-//! was run. Times are in seconds, sizes in bytes, shares are parts of 1, as that program's naming
-//! practice wants. There are no time stamps: the collector refuses them, and the run has its own in
-//! a label. Twins take part in nothing here.
+//! Each metric has four families of gauges: median, both ends of its interval, and number of
+//! repetitions; one family lists the warnings of each value, and one the run. Times are in seconds,
+//! sizes in bytes, fractions from 0 to 1, as Prometheus naming conventions require. There are no
+//! time stamps, because the collector rejects them; a label has that of the run. A/A duplicates are
+//! excluded.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -13,10 +14,11 @@ use model::{Metric, metric::Unit};
 
 use crate::{
     units::one_line,
-    view::{Entry, Test, View, words},
+    view::{Entry, Test, View, metric_label},
 };
 
-/// A run as gauges. Every value is a median over repeats of what one filesystem did at one test.
+/// A run as gauges. Every value is a median over repetitions of what one filesystem did at one
+/// test.
 pub fn prometheus(view: &View) -> String {
     let mut families: BTreeMap<&str, Family> = BTreeMap::new();
     let mut warnings: Vec<String> = Vec::new();
@@ -50,9 +52,14 @@ pub fn prometheus(view: &View) -> String {
         "What qualifies the numbers of a test, by its code.",
         warnings.into_iter().map(one),
     );
-    #[expect(clippy::cast_precision_loss, reason = "a count of repeats")]
+    #[expect(clippy::cast_precision_loss, reason = "a count of repetitions")]
     let failed = failed.into_iter().map(|(labels, count)| (labels, count as f64));
-    gauge(&mut text, "fslab_failed_repeats", "Repeats that failed and count in no median.", failed);
+    gauge(
+        &mut text,
+        "fslab_failed_repetitions",
+        "Repetitions that failed and count in no median.",
+        failed,
+    );
     text
 }
 
@@ -67,7 +74,7 @@ impl Family {
         let spec = self.metric.spec();
         let (factor, suffix) = base(spec.unit);
         let name = |part: &str| format!("fslab_{}_{part}{suffix}", spec.name);
-        let what = format!("{}, {}", words(self.metric), spec.better.words());
+        let what = format!("{}, {}", metric_label(self.metric), spec.better.label());
         let ends = |end: fn(&analysis::Interval) -> f64| {
             self.values.iter().filter_map(move |(labels, summary)| {
                 let interval = summary.interval.as_ref()?;
@@ -83,12 +90,12 @@ impl Family {
         gauge(text, &name("high"), &help, ends(|interval| interval.high));
         let counts = self.values.iter();
         let counts = counts.map(|(labels, summary)| (labels.clone(), f64::from(summary.n)));
-        let help = format!("Repeats behind the median of {}.", words(self.metric));
-        gauge(text, &format!("fslab_{}_repeats", spec.name), &help, counts);
+        let help = format!("Repetitions behind the median of {}.", metric_label(self.metric));
+        gauge(text, &format!("fslab_{}_repetitions", spec.name), &help, counts);
     }
 }
 
-/// What was run, and when it was not fslab that measured, who did.
+/// Labels of the run, and of the program that measured imported results.
 fn run(text: &mut String, view: &View) {
     let facts = &view.facts;
     let mut labels = format!(
@@ -139,7 +146,7 @@ fn gauge(text: &mut String, name: &str, help: &str, values: impl Iterator<Item =
     }
 }
 
-/// What a value in our base unit is multiplied by, and the end of its name.
+/// Factor for values in our base unit, and suffix of the name.
 fn base(unit: Unit) -> (f64, &'static str) {
     match unit {
         Unit::Bytes => (1.0, "_bytes"),
@@ -147,7 +154,7 @@ fn base(unit: Unit) -> (f64, &'static str) {
         Unit::OpsPerSecond => (1.0, "_operations_per_second"),
         Unit::Nanoseconds => (1e-9, "_seconds"),
         Unit::Count => (1.0, ""),
-        Unit::Share | Unit::Ratio => (1.0, "_ratio"),
+        Unit::Fraction | Unit::Ratio => (1.0, "_ratio"),
         Unit::Hertz => (1.0, "_hertz"),
         Unit::Instructions => (1.0, "_instructions"),
     }
@@ -225,9 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn every_line_can_be_read_and_is_there_once() {
+    fn every_line_is_readable_and_unique() {
         let families = check(&View::new(&fixture::record()));
-        for name in ["durable_throughput_median_bytes_per_second", "durable_throughput_repeats"] {
+        for name in ["durable_throughput_median_bytes_per_second", "durable_throughput_repetitions"]
+        {
             assert!(families.contains(&format!("fslab_{name}")), "{families:?}");
         }
         assert!(families.contains("fslab_warning") && families.contains("fslab_run_info"));

@@ -1,8 +1,7 @@
-//! Samples as rows: what CSV, Parquet, and the sheet of samples of a spreadsheet have in common.
+//! Samples as rows, common to CSV, Parquet, and the sample sheet of a workbook.
 //!
-//! A record enters; one row for each sample leaves, in the order they were made, with everything
-//! that tells it from the others. Text from outside is one line without control characters here
-//! already; what its format needs beside that, the format does.
+//! One row per sample, in the order of measurement, with everything that identifies it. Untrusted
+//! text is already one line without control characters; formats add their own escapes.
 
 use model::{
     Metric, RunRecord, Sample, Value,
@@ -11,7 +10,7 @@ use model::{
 
 use crate::{units::one_line, view::imported};
 
-/// One cell, as its rows tell it.
+/// Texts of a cell in its rows.
 pub(super) struct CellWords {
     /// Its id: the same for the same cell in every run, on every host.
     pub(super) cell: String,
@@ -23,19 +22,19 @@ pub(super) struct CellWords {
     /// as numbers.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "a column of Parquet alone"))]
     pub(super) parameters: String,
-    /// Empty where the plan sets none.
+    /// Empty if the plan sets none.
     pub(super) scheduler: String,
     /// Settings of the machine that the plan made, as `name=value`, apart by a space.
     pub(super) settings: String,
     /// A second cell of the same, which counts in nothing but the control.
-    pub(super) twin: bool,
+    pub(super) aa_duplicate: bool,
 }
 
 /// One sample, in the base unit of its metric.
 pub(super) struct SampleRow<'a> {
     pub(super) cell: &'a CellWords,
-    pub(super) repeat: u32,
-    /// Invalid trials of the same repeat before this one.
+    pub(super) repetition: u32,
+    /// Invalid trials of the same repetition before this one.
     pub(super) attempt: u32,
     /// `measured`, `failed`, `invalid`, or `imported`.
     pub(super) outcome: &'static str,
@@ -46,14 +45,14 @@ pub(super) struct SampleRow<'a> {
     pub(super) value: f64,
 }
 
-/// The words of every cell, in the order of the record.
+/// Texts of every cell, in the order of the record.
 pub(super) fn cells(record: &RunRecord) -> Vec<CellWords> {
     record.cells.iter().map(words).collect()
 }
 
 fn words(record: &CellRecord) -> CellWords {
     let cell = &record.cell;
-    let settings = cell.factors.iter().map(|(factor, value)| format!("{factor}={value}"));
+    let settings = cell.settings.iter().map(|(factor, value)| format!("{factor}={value}"));
     let settings: Vec<String> = settings.collect();
     let parameters = cell.workload.parameters.iter();
     let parameters: serde_json::Map<String, serde_json::Value> =
@@ -66,7 +65,7 @@ fn words(record: &CellRecord) -> CellWords {
         parameters: serde_json::Value::Object(parameters).to_string(),
         scheduler: one_line(cell.scheduler.as_deref().unwrap_or("")),
         settings: one_line(&settings.join(" ")),
-        twin: cell.twin,
+        aa_duplicate: cell.aa_duplicate,
     }
 }
 
@@ -76,14 +75,14 @@ fn plain(value: &Value) -> serde_json::Value {
         Value::Size(bytes) => bytes.0.into(),
         Value::Count(count) => (*count).into(),
         Value::Time(time) => time.0.into(),
-        Value::Share(number) | Value::Number(number) => (*number).into(),
+        Value::Fraction(number) | Value::Number(number) => (*number).into(),
         Value::Flag(flag) => (*flag).into(),
         Value::Text(text) | Value::Word(text) => one_line(text).into(),
         Value::Words(words) => words.iter().map(|word| one_line(word)).collect(),
     }
 }
 
-/// All samples of a run. `cells` are the words of its cells ([`cells`]).
+/// All samples of a run. `cells` are the texts of its cells ([`cells`]).
 pub(super) fn rows<'a>(
     record: &'a RunRecord,
     cells: &'a [CellWords],
@@ -95,7 +94,7 @@ pub(super) fn rows<'a>(
         let row = move |sample: &'a Sample| {
             Some(SampleRow {
                 cell: cell?,
-                repeat: trial.repeat,
+                repetition: trial.repetition,
                 attempt: trial.attempt,
                 outcome,
                 phase: one_line(&sample.phase),
@@ -110,7 +109,7 @@ pub(super) fn rows<'a>(
 
 fn outcome(trial: &TrialRecord, imported: bool) -> &'static str {
     match trial.outcome {
-        // Another program did, and its records tell.
+        // Measured by another program, as its records state.
         Outcome::Measured if imported => "imported",
         Outcome::Measured => "measured",
         Outcome::Failed { .. } => "failed",

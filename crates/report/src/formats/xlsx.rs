@@ -1,12 +1,11 @@
-//! A workbook (Office Open XML, ECMA-376) for those who go on in a spreadsheet.
+//! Workbook export (Office Open XML, ECMA-376).
 //!
-//! A view and its record enter; one file leaves as bytes. The first sheet tells what was run, under
-//! which conditions, what was found, and which sheets there are. Then every result in one table,
-//! every table of the report on a sheet of its own, matrices and lines over swept parameters with
-//! charts that the spreadsheet draws, and the samples. Numbers are numbers, in the unit of their
-//! header, as exact as the run file has them and shown with the digits that their intervals allow.
-//! Text is text: none becomes a formula. The same run gives the same bytes; the date of the file is
-//! that of the run.
+//! The first sheet has the run, its conditions, the findings, and a list of sheets. Then follow
+//! every result in one table, every table of the report on a separate sheet, matrices and lines
+//! over swept parameters with native charts, and the samples. Numbers are numbers, in the unit of
+//! their header, with full precision and displayed with the digits that their intervals justify.
+//! Text is text and never becomes a formula. The same run gives the same bytes; the date of the
+//! file is that of the run.
 
 mod book;
 mod drawn;
@@ -25,17 +24,15 @@ use rust_xlsxwriter::XlsxError as Refused;
 use crate::view::{Table, View};
 use book::Book;
 
-/// Sheets that a person can find a table among; tables beyond that are told on the first sheet, and
-/// their numbers stand in the sheet of results.
+/// Maximum number of sheets, so that tables can be found; further tables are listed on the first
+/// sheet, and their numbers are on the sheet of results.
 const SHEETS_MAX: usize = 200;
 
 /// The workbook could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "writing the workbook, sheet `{sheet}`; --format csv and --format json hold the same numbers"
-)]
+#[error("cannot write sheet `{sheet}` of the workbook; use --format csv or --format json")]
 pub struct XlsxError {
-    /// Its name, or what stands for it.
+    /// Name of its sheet, or a substitute.
     sheet: String,
     source: Refused,
 }
@@ -56,14 +53,14 @@ pub fn xlsx(view: &View, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
         table::sheet(&mut book, table)?;
     }
     for suite in 0..view.suites.len() {
-        table::evidence(&mut book, view, suite)?;
+        table::activity(&mut book, view, suite)?;
     }
     results::samples(&mut book, record)?;
     let front = front::sheet(&book, view)?;
     book.finish(front, record)
 }
 
-/// What a report shows first.
+/// Tables at the beginning of a report.
 fn overview(view: &View) -> impl Iterator<Item = &Table> {
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
     let scaling = view.scaling.iter().flat_map(|scaled| &scaled.tables);
@@ -71,9 +68,9 @@ fn overview(view: &View) -> impl Iterator<Item = &Table> {
     overviews.chain(scaling).chain(conditions)
 }
 
-/// What it shows below: test by test, and what surrounds them.
+/// Tables that follow: test by test, and related ones.
 fn further(view: &View) -> impl Iterator<Item = &Table> {
-    let around = view.latency.iter().chain(&view.lifecycle).chain(&view.control.tables);
+    let around = view.latency.iter().chain(&view.lifecycle).chain(&view.quality.tables);
     let operations = view.operations.iter().flatten().flatten();
     around.chain(operations).chain(view.ranked.iter().flatten())
 }

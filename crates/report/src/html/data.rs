@@ -1,4 +1,4 @@
-//! What the page carries for its script and for programs: comparisons as JSON, samples as a link.
+//! Embedded data of the page: comparisons as JSON for the script, samples as a download link.
 
 use std::fmt::Write;
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::view::{Test, View, disagreement};
 
-/// The comparisons of every test, as JSON that may stand inside a `script` element:
+/// Comparisons of every test, as JSON that is safe inside a `script` element:
 ///
 /// * `filesystems`: their names, to which indexes refer;
-/// * `delta` and `threshold`: the threshold as a part of 1, and in words;
-/// * `tests`: in the order of [`Test::number`], each an array of its id, the filesystems that were
-///   compared, and the pairs; a pair is an array of the better by median, the other, the ratio in
-///   favor of the better, both ends of its 95 % interval (`null` if there is none), and a letter
-///   for the verdict (see [`letter`]).
+/// * `delta` and `margin`: the equivalence margin as a fraction, and as text;
+/// * `tests`: in the order of [`Test::number`], each an array of its id, the compared
+///   filesystems, and the pairs; a pair is an array of the better by median, the other, the ratio
+///   in favor of the better, both ends of its 95 % interval (`null` if there is none), and a letter
+///   for the test result (see [`letter`]).
 ///
-/// The ratios are those of the rankings (`analysis::ranks`): the script shows them, and turns them
-/// around where the better one is the baseline, but divides no medians.
+/// The ratios are those of the rankings (`analysis::ranks`): the script shows them, and inverts
+/// them if the better one is the baseline, but does not divide medians.
 pub(super) fn ratios(view: &View) -> String {
     let names: Vec<&str> =
         view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
@@ -25,9 +25,9 @@ pub(super) fn ratios(view: &View) -> String {
     let tests: Vec<Value> = points.flat_map(|point| &point.tests).map(of_test).collect();
     let data = json!({
         "filesystems": names,
-        "delta": view.facts.threshold.ratio().0,
-        "threshold": view.facts.threshold.words(),
-        "within": view.facts.threshold.percent(),
+        "delta": view.facts.margin.ratio().0,
+        "margin": view.facts.margin.label(),
+        "within": view.facts.margin.percent(),
         "tests": tests,
     });
     in_script(&data.to_string())
@@ -56,29 +56,29 @@ fn of_pair(pair: &Pair, of: &impl Fn(usize) -> usize) -> Value {
     ])
 }
 
-/// The verdict on a pair: `a` at least δ, `u` size uncertain, `n` less than δ (all three in favor
-/// of the better by median), `e` equivalent, `c` not told apart after correction, `r` order and
-/// comparison disagree, `d` ways to compare disagree, `i` not decided.
+/// Verdict on a pair: `a` at least δ, `u` size uncertain, `n` less than δ (all three in favor
+/// of the better by median), `e` equivalent, `c` not significant after adjustment, `r` median and
+/// test disagree, `d` methods disagree, `i` inconclusive.
 fn letter(pair: &Pair) -> &'static str {
     match pair.comparison.verdict {
         Verdict::Equivalent => "e",
         Verdict::Inconclusive { .. } if disagreement(&pair.comparison).is_some() => "d",
         Verdict::Inconclusive { .. } => "i",
         Verdict::Differs { side: Side::Worse, .. } => "r",
-        Verdict::Differs { .. } if !pair.separated() => "c",
+        Verdict::Differs { .. } if !pair.is_significant() => "c",
         Verdict::Differs { size: Size::AtLeast, .. } => "a",
         Verdict::Differs { size: Size::Uncertain, .. } => "u",
         Verdict::Differs { size: Size::Negligible, .. } => "n",
     }
 }
 
-/// A ratio with six significant digits: more than is shown.
+/// Ratio with six significant digits, more than shown.
 fn short(ratio: f64) -> f64 {
-    // What was just printed as a number can be read as one.
+    // A printed number can be parsed.
     format!("{ratio:.5e}").parse().unwrap_or(ratio)
 }
 
-/// JSON that cannot end the `script` element it stands in, nor break a line of it: `<`, `>`, and
+/// Escapes JSON so that it cannot end its `script` element nor break a line: `<`, `>`, and
 /// `&` (HTML, "Restrictions for contents of script elements"), and the line separators that JSON
 /// allows in strings and older JavaScript does not (ECMA-262, 10th edition, annex B).
 fn in_script(json: &str) -> String {

@@ -1,4 +1,4 @@
-//! The view of a study: its tables and charts in its order, before those of the suites.
+//! Section of a study: its tables and charts in its order, before those of the suites.
 
 use super::{
     suites::{Plot, plots},
@@ -9,26 +9,26 @@ use crate::{
     view::{Part, View},
 };
 
-/// The section of the study.
+/// Section of the study.
 pub(super) struct StudySection<'a> {
     pub(super) title: &'a str,
     pub(super) notes: &'a [String],
     pub(super) parts: Vec<StudyPart<'a>>,
 }
 
-/// One thing in it.
+/// Part of the section.
 pub(super) enum StudyPart<'a> {
-    /// A table, as markup.
+    /// Table as HTML.
     Table(String),
-    /// A chart.
+    /// Chart.
     Plot(Box<Plot<'a>>),
-    /// Charts elsewhere: anchors and their words.
+    /// Links to charts in other sections: anchors and labels.
     Links(&'a str, &'a [(String, String)]),
-    /// What the run has not, and why.
-    Absent(&'a str, &'a str),
+    /// Part that the run does not have, with the reason.
+    Missing(&'a str, &'a str),
 }
 
-/// The section, where the plan names a study.
+/// Section of the study that the plan names, if any.
 pub(super) fn section<'a>(view: &'a View, points: &Points) -> Option<StudySection<'a>> {
     let study = view.study.as_ref()?;
     let parts = study.parts.iter().filter_map(|part| match part {
@@ -38,7 +38,7 @@ pub(super) fn section<'a>(view: &'a View, points: &Points) -> Option<StudySectio
             Some(StudyPart::Plot(Box::new(plot)))
         }
         Part::Links { title, targets } => Some(StudyPart::Links(title, targets)),
-        Part::Absent { title, reason } => Some(StudyPart::Absent(title, reason)),
+        Part::Absent { title, reason } => Some(StudyPart::Missing(title, reason)),
     });
     Some(StudySection { title: &study.title, notes: &study.notes, parts: parts.collect() })
 }

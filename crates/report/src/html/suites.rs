@@ -1,4 +1,4 @@
-//! The suites: overview charts, overview tables, and every test with its charts and its data.
+//! Sections of suites: overview charts, overview tables, and every test with its charts and data.
 
 use rayon::prelude::*;
 
@@ -11,81 +11,81 @@ use crate::{
     view::{Table, View, WorkPoint},
 };
 
-/// One suite.
+/// Section of a suite.
 pub(super) struct SuiteSection<'a> {
     pub(super) name: &'a str,
     pub(super) charts: Charts<'a>,
     pub(super) by_point: Vec<String>,
-    /// Tables that stand in the view of the study, and not here.
+    /// Number of tables shown in the section of the study instead.
     pub(super) moved: usize,
-    /// Workloads that stand side by side in other sections, and not here.
-    pub(super) elsewhere: usize,
+    /// Number of workloads combined in other sections instead.
+    pub(super) combined: usize,
     pub(super) composites: Vec<String>,
     pub(super) further: Vec<String>,
     pub(super) by_filesystem: Vec<String>,
     pub(super) counterparts: Vec<String>,
     pub(super) points: Vec<PointSection<'a>>,
-    /// Charts of tests that the page has no room for.
-    pub(super) left_out: usize,
-    /// Tables that the page has no room for.
-    pub(super) tables_left_out: usize,
+    /// Number of charts of tests omitted.
+    pub(super) omitted: usize,
+    /// Number of tables omitted.
+    pub(super) tables_omitted: usize,
 }
 
-/// The overview charts of a suite.
+/// Overview charts of a suite.
 pub(super) struct Charts<'a> {
     pub(super) figures: Vec<Plot<'a>>,
-    /// Charts that the page has no room for.
-    pub(super) left_out: usize,
+    /// Number of charts omitted.
+    pub(super) omitted: usize,
 }
 
-/// One workload point.
+/// Section of a workload point.
 pub(super) struct PointSection<'a> {
     pub(super) id: &'a str,
     pub(super) label: &'a str,
-    /// For readers.
+    /// Text.
     pub(super) parameters: String,
-    /// For the script: a JSON object.
+    /// JSON object for the script.
     pub(super) values: String,
     pub(super) tests: Vec<TestSection<'a>>,
 }
 
-/// One test.
+/// Section of a test.
 pub(super) struct TestSection<'a> {
     pub(super) id: &'a str,
     pub(super) number: usize,
     pub(super) name: &'a str,
     pub(super) title: &'a str,
     pub(super) figures: Vec<Plot<'a>>,
-    /// Charts that the page has no room for.
-    pub(super) left_out: usize,
-    /// The data of the charts, and verdicts.
+    /// Number of charts omitted.
+    pub(super) omitted: usize,
+    /// Data of the charts, and test results.
     pub(super) table: String,
-    /// What a replay did, by kind of operation; empty for other tests.
+    /// Operations of a replay by type; empty for other tests.
     pub(super) operations: String,
-    /// Tables of what the machine did meanwhile.
-    pub(super) evidence: Vec<String>,
+    /// Tables of system activity.
+    pub(super) activity: Vec<String>,
 }
 
-/// A chart under the conditions of the run.
+/// Chart with the conditions of the run.
 pub(super) struct Plot<'a> {
     pub(super) figure: Figure,
     pub(super) conditions: &'a str,
 }
 
 impl SuiteSection<'_> {
-    /// Whether it has overview charts, or lacks the room for them.
+    /// True if it has overview charts, possibly omitted.
     pub(super) fn has_charts(&self) -> bool {
-        !self.charts.figures.is_empty() || self.charts.left_out > 0
+        !self.charts.figures.is_empty() || self.charts.omitted > 0
     }
 }
 
-/// The overview charts of a suite, as far as there is room.
+/// Overview charts of a suite that fit into the budget.
 pub(super) fn overview<'a>(view: &'a View, suite: usize, budget: &mut Budget) -> Charts<'a> {
-    let (figures, left_out) = budget.take(figures::of_suite(view, suite));
-    Charts { figures: plots(figures, view), left_out }
+    let (figures, omitted) = budget.take(figures::of_suite(view, suite));
+    Charts { figures: plots(figures, view), omitted }
 }
 
-/// The ranked tables of all tests, by suite, as [`View::ranked`].
+/// Ranked tables of all tests, by suite, as in [`View::ranked`].
 pub(super) fn ranked(view: &View, all: &Points) -> Vec<Vec<String>> {
     let html = |table: &Table| table_html(table, view, all);
     view.ranked.iter().map(|tables| tables.par_iter().map(html).collect()).collect()
@@ -103,7 +103,7 @@ pub(super) fn sections<'a>(
     let mut sections = Vec::new();
     let suites = view.suites.iter().zip(&view.overviews).zip(charts).zip(ranked).enumerate();
     for (index, (((suite, overview), charts), ranked)) in suites {
-        let before = (budget.left_out(), budget.tables_left_out());
+        let before = (budget.omitted(), budget.tables_omitted());
         let mut tests = tests(view, all, index, ranked, budget).into_iter();
         let point = |point: &'a WorkPoint| PointSection {
             id: &point.id,
@@ -114,38 +114,38 @@ pub(super) fn sections<'a>(
         };
         let points = suite.points.iter().map(point).collect();
         let here = |table: &&Table| !view.in_study(&table.id);
-        let elsewhere = |table: &&Table| {
+        let combined = |table: &&Table| {
             let point = table.id.split("--").next().unwrap_or_default();
-            view.stands_elsewhere(suite, point)
+            view.shown_in_wide_table(suite, point)
         };
         let by_point = || overview.by_point.iter().filter(here);
-        let alone = by_point().filter(|table| !elsewhere(table));
+        let alone = by_point().filter(|table| !combined(table));
         sections.push(SuiteSection {
             name: &suite.name,
             charts,
             moved: overview.all().filter(|table| !here(table)).count(),
             by_point: budget.tables(alone.map(own)),
-            elsewhere: by_point().filter(elsewhere).count(),
+            combined: by_point().filter(combined).count(),
             composites: budget.tables(overview.composites.iter().filter(here).map(own)),
             further: budget.tables(overview.further.iter().filter(here).map(own)),
             by_filesystem: budget.tables(overview.by_filesystem.iter().filter(here).map(wide)),
             counterparts: budget.tables(overview.counterparts.iter().filter(here).map(own)),
             points,
-            left_out: budget.left_out() - before.0,
-            tables_left_out: budget.tables_left_out() - before.1,
+            omitted: budget.omitted() - before.0,
+            tables_omitted: budget.tables_omitted() - before.1,
         });
     }
     sections
 }
 
-/// Figures under the conditions of the run.
+/// Figures with the conditions of the run.
 pub(super) fn plots(figures: Vec<Figure>, view: &View) -> Vec<Plot<'_>> {
     let plot = |figure| Plot { figure, conditions: &view.facts.conditions };
     figures.into_iter().map(plot).collect()
 }
 
-/// The tests of a suite, in order. Their charts and tables are made by all processors, some tests
-/// at a time, since most of those of a large run find no room and need not be kept.
+/// Tests of a suite, in order. Their charts and tables are rendered in parallel, a few tests at a
+/// time, because most of those of a large run are omitted and need not be kept.
 fn tests<'a>(
     view: &'a View,
     all: &Points,
@@ -167,32 +167,32 @@ fn tests<'a>(
         let tests = drawn.into_iter().zip(places).zip(&mut ranked).enumerate();
         for (at, ((drawn, (point, test)), table)) in tests {
             let own = &view.suites[suite].points[*point].tests[*test];
-            let (figures, left_out) = budget.take(drawn.figures);
+            let (figures, omitted) = budget.take(drawn.figures);
             sections.push(TestSection {
                 id: &own.id,
                 number: own.number,
                 name: &own.name,
                 title: &view.ranked[suite][part * TOGETHER + at].title,
                 figures: plots(figures, view),
-                left_out,
+                omitted,
                 table,
                 operations: budget.tables(drawn.operations.into_iter()).concat(),
-                evidence: budget.tables(drawn.evidence.into_iter()),
+                activity: budget.tables(drawn.activity.into_iter()),
             });
         }
     }
     sections
 }
 
-/// What belongs to a test, whether there is room for it or not.
+/// Rendered parts of a test before the budget is applied.
 struct Drawn {
     figures: Vec<Figure>,
     operations: Option<String>,
-    evidence: Vec<String>,
+    activity: Vec<String>,
 }
 
 impl Drawn {
-    /// That of a test by its place: suite, point and test, and among all tests of the suite.
+    /// Renders a test given by suite, point, and index, and its index among all tests of the suite.
     fn new(
         view: &View,
         all: &Points,
@@ -204,7 +204,7 @@ impl Drawn {
         Self {
             figures: figures::of_test(view, suite, point, test),
             operations: view.operations[suite][flat].as_ref().map(html),
-            evidence: view.evidence[suite][flat].iter().map(html).collect(),
+            activity: view.activity[suite][flat].iter().map(html).collect(),
         }
     }
 }

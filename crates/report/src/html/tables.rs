@@ -1,5 +1,5 @@
-//! Tables as markup, with what the script needs to know of them: which filesystem a row or a column
-//! is about, which test a number is of, and which workload a whole table belongs to.
+//! Tables as HTML, with attributes for the script: filesystem of a row or column, test of a number,
+//! and workload of a table.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,26 +15,26 @@ use crate::{
 #[template(path = "table.html")]
 struct TableTemplate<'a> {
     table: &'a Table,
-    /// Warnings that stand once below it.
+    /// Warnings listed once below the table.
     shared: &'a [&'static str],
     conditions: &'a str,
-    /// Whether rows and columns about a filesystem show its marker.
+    /// True if rows and columns of a filesystem show its marker.
     marked: bool,
-    /// The workload point that the whole table is about.
+    /// Workload point of the whole table.
     point: Option<&'a PointFacts>,
     /// Markers and names of the filesystems.
     names: &'a [(String, String)],
 }
 
-/// A workload point as attributes of the page.
+/// Workload point as HTML attributes.
 #[derive(Debug)]
 pub(super) struct PointFacts {
     pub(super) label: String,
-    /// All parameters with their values, as a JSON object of texts.
+    /// JSON object of all parameters with their values as strings.
     pub(super) parameters: String,
 }
 
-/// What sections and tables say of the points they are about, and of the filesystems.
+/// Attributes of points and filesystems.
 #[derive(Debug)]
 pub(super) struct Points {
     by_id: BTreeMap<String, PointFacts>,
@@ -59,19 +59,19 @@ impl Points {
         }
     }
 
-    /// The point with an anchor.
+    /// Point with the given anchor.
     pub(super) fn get(&self, id: &str) -> Option<&PointFacts> {
         self.by_id.get(id)
     }
 }
 
 impl TableTemplate<'_> {
-    /// Takes a reference because the template gives one.
-    fn is_words(&self, column: &usize) -> bool {
-        self.table.is_words(*column)
+    /// True for columns of text. The template passes a reference.
+    fn is_text(&self, column: &usize) -> bool {
+        self.table.is_text(*column)
     }
 
-    /// Takes a reference because the template gives one.
+    /// Marker of a filesystem. The template passes a reference.
     fn marker(&self, filesystem: &Option<usize>) -> Cow<'_, str> {
         let of = |index: usize| match self.names.get(index) {
             Some((marker, _)) => Cow::Borrowed(marker.as_str()),
@@ -80,21 +80,18 @@ impl TableTemplate<'_> {
         filesystem.filter(|_| self.marked).map(of).unwrap_or_default()
     }
 
-    /// A number to sort by, with seven significant digits. Takes a reference because the template
-    /// gives one.
+    /// Sort key with seven significant digits. The template passes a reference.
     fn sort(&self, value: &f64) -> f64 {
         format!("{value:.6e}").parse().unwrap_or(*value)
     }
 
-    /// The name of the filesystem that something is about. Takes a reference because the template
-    /// gives one.
+    /// Name of a filesystem. The template passes a reference.
     fn name(&self, filesystem: &Option<usize>) -> Option<&str> {
         let of = |index: usize| self.names.get(index).map(|(_, name)| name.as_str());
         filesystem.filter(|_| self.marked).and_then(of)
     }
 
-    /// The filesystem that all numbers of the table are about, where neither rows nor columns say
-    /// it.
+    /// Common filesystem of all numbers in the table, unless rows or columns name one.
     fn about(&self) -> Option<&str> {
         let columns = self.table.columns.iter().map(|column| column.filesystem);
         let rows = self.table.rows.iter().map(|row| row.filesystem);
@@ -107,12 +104,12 @@ impl TableTemplate<'_> {
     }
 }
 
-/// A table under the conditions of the run.
+/// Renders a table with the conditions of the run.
 pub(super) fn table_html(table: &Table, view: &View, points: &Points) -> String {
     of_page(table, view, points, None)
 }
 
-/// The same of a table about one point, whose id begins with the anchor of the point.
+/// Renders a table of one point, whose id begins with the anchor of the point.
 pub(super) fn of_point(table: &Table, view: &View, points: &Points) -> String {
     let point = table.id.split("--").next().and_then(|id| points.get(id));
     of_page(table, view, points, point)
@@ -125,8 +122,7 @@ fn of_page(table: &Table, view: &View, points: &Points, point: Option<&PointFact
     rendered(&TableTemplate { table, shared, conditions, marked: true, point, names })
 }
 
-/// A table under its conditions, with the markers of filesystems or without, outside the report of
-/// a run.
+/// Renders a table outside of the report of a run, with or without markers.
 pub(crate) fn table_under(table: &Table, conditions: &str, marked: bool) -> String {
     let (table, shared) = table.with_shared_codes();
     let (table, shared) = (&*table, shared.as_slice());

@@ -1,4 +1,4 @@
-//! The page as the script, a reader without script, and a hostile run meet it.
+//! Tests of the page: data for the script, content without script, untrusted text.
 
 use model::Bytes;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::{Budget, html, page};
 use crate::{View, csv, fixture};
 
-/// Text that would leave any place it is put into without being escaped.
+/// Text that would break out of any context if it were not escaped.
 const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&\u{2028}<!--";
 
-/// What stands between two texts.
+/// Text between two others.
 fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
     let start = page.find(before).unwrap() + before.len();
     &page[start..start + page[start..].find(after).unwrap()]
@@ -20,15 +20,15 @@ fn ratios(page: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// One small point: the fixture with a single record size.
+/// Fixture with a single block size.
 fn small() -> View {
     View::new(&fixture::with_records(&[Bytes::mib(1)], "own"))
 }
 
 #[test]
-fn what_the_script_needs_is_there() {
+fn page_has_the_data_for_the_script() {
     let view = small();
-    let text = html(&view);
+    let text = html(&view, &[]);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                   img-src data:";
     assert!(text.contains(&format!("Content-Security-Policy\" content=\"{policy}\"")));
@@ -36,10 +36,10 @@ fn what_the_script_needs_is_there() {
         assert!(text.contains(&format!("id: \"{id}\"")), "the script makes {id}");
         assert!(!text.contains(&format!(" id=\"{id}\"")), "without script there is no {id}");
     }
-    assert!(text.contains("<section class=\"point\" data-workload=\"iozone record=1MiB\""));
+    assert!(text.contains("<section class=\"point\" data-workload=\"iozone block_size=1MiB\""));
     let parameters = between(&text, "data-parameters=\"", "\"").replace("&#34;", "\"");
     let parameters: Value = serde_json::from_str(&parameters).unwrap();
-    assert_eq!(parameters["record"], "1MiB");
+    assert_eq!(parameters["block_size"], "1MiB");
     for name in ["ext4", "jfs"] {
         assert!(text.contains(&format!("<tr data-filesystem=\"{name}\">")), "{name}");
     }
@@ -55,31 +55,31 @@ fn what_the_script_needs_is_there() {
 }
 
 #[test]
-fn ratios_are_those_of_the_rankings() {
+fn ratios_equal_those_of_the_rankings() {
     let view = small();
-    let data = ratios(&html(&view));
+    let data = ratios(&html(&view, &[]));
     let tests = view.suites[0].points.iter().flat_map(|point| &point.tests);
     let mut letters = String::new();
-    for (test, told) in tests.zip(data["tests"].as_array().unwrap()) {
-        assert_eq!(told[0], test.id);
+    for (test, row) in tests.zip(data["tests"].as_array().unwrap()) {
+        assert_eq!(row[0], test.id);
         let family = test.family.as_ref().unwrap();
-        assert_eq!(told[2].as_array().unwrap().len(), family.ranking.pairs.len());
-        for (pair, told) in family.ranking.pairs.iter().zip(told[2].as_array().unwrap()) {
+        assert_eq!(row[2].as_array().unwrap().len(), family.ranking.pairs.len());
+        for (pair, row) in family.ranking.pairs.iter().zip(row[2].as_array().unwrap()) {
             let of = |member: usize| test.entries[family.members[member]].filesystem;
-            assert_eq!(told[0], of(pair.better));
-            assert_eq!(told[1], of(pair.other));
-            let ratio = told[2].as_f64().unwrap() / pair.comparison.ratio.0;
+            assert_eq!(row[0], of(pair.better));
+            assert_eq!(row[1], of(pair.other));
+            let ratio = row[2].as_f64().unwrap() / pair.comparison.ratio.0;
             assert!((ratio - 1.0).abs() < 1e-5, "{ratio}");
-            let apart = "aun".contains(told[5].as_str().unwrap());
-            assert_eq!(apart, pair.separated() && !pair.reversed());
-            letters.push_str(told[5].as_str().unwrap());
+            let apart = "aun".contains(row[5].as_str().unwrap());
+            assert_eq!(apart, pair.is_significant() && !pair.is_contradictory());
+            letters.push_str(row[5].as_str().unwrap());
         }
     }
     assert!(letters.contains('a') && letters.contains('n'), "{letters}");
 }
 
 #[test]
-fn hostile_text_stays_text() {
+fn untrusted_text_is_escaped() {
     let mut record = fixture::with_records(&[Bytes::mib(1)], HOSTILE);
     record.info.title = HOSTILE.into();
     record.info.plan_text = HOSTILE.into();
@@ -93,7 +93,7 @@ fn hostile_text_stays_text() {
             cell.cell.filesystem.name = HOSTILE.into();
         }
     }
-    let text = html(&View::new(&record));
+    let text = html(&View::new(&record), &[]);
     // One ends the data and one the script.
     assert_eq!(text.matches("</script>").count(), 2);
     assert!(!text.contains("<img") && !text.contains("onerror=\""));
@@ -106,10 +106,10 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
-fn the_samples_are_part_of_a_small_page_and_no_others() {
+fn samples_are_embedded_in_small_pages_only() {
     let record = fixture::with_records(&[Bytes::mib(1)], "own");
     let mut view = View::new(&record);
-    let text = html(&view);
+    let text = html(&view, &[]);
     let url = between(&text, "<a download=\"2026-11-21-203100-k3x9.csv\" href=\"", "\"");
     let (head, body) = url.split_once(',').unwrap();
     assert_eq!(head, "data:text/csv;charset=utf-8");
@@ -131,32 +131,32 @@ fn the_samples_are_part_of_a_small_page_and_no_others() {
     assert_eq!(String::from_utf8(bytes).unwrap(), csv(&record));
     assert!(text.len() < 1 << 20, "{}", text.len());
     view.samples.csv = None;
-    let text = html(&view);
-    assert!(!text.contains("<a download") && text.contains("too many to be part of this file"));
+    let text = html(&view, &[]);
+    assert!(!text.contains("<a download") && text.contains("samples are not embedded"));
 }
 
 #[test]
-fn charts_without_room_are_told_at_their_places() {
+fn omitted_charts_are_listed_in_place() {
     let view = small();
-    let (few, all) = (page(&view, Budget::of(200)), html(&view));
+    let (few, all) = (page(&view, &[], Budget::of(200)), html(&view, &[]));
     let charts = |text: &str| text.matches("<svg class=\"chart\"").count();
     let missing = charts(&all) - charts(&few);
     assert!(missing > 0 && charts(&few) > 0);
-    assert!(few.contains(&format!("<p id=\"left-out\">{missing} charts and 0 tables left out")));
+    assert!(few.contains(&format!("<p id=\"omitted\">{missing} charts and 0 tables omitted")));
     assert!(few.contains(".fslab --charts DIR"));
-    assert_eq!(few.matches("1 chart left out (<a href=\"#left-out\">why</a>)").count(), missing);
+    assert_eq!(few.matches("1 chart <a href=\"#omitted\">omitted</a>").count(), missing);
     // Their data stay.
     assert_eq!(few.matches("<table").count(), all.matches("<table").count());
-    assert!(!all.contains("id=\"left-out\""));
+    assert!(!all.contains("id=\"omitted\""));
 }
 
 #[test]
-fn the_question_names_filesystems_tests_and_what_varies() {
-    let text = html(&View::new(&fixture::record()));
-    let asked = between(&text, "<p class=\"asked\">", "</p>");
+fn question_names_filesystems_tests_and_parameters() {
+    let text = html(&View::new(&fixture::record()), &[]);
+    let question = between(&text, "<p class=\"question\">", "</p>");
     assert_eq!(
-        asked,
-        "How do ext4, xfs, btrfs, f2fs, jfs, and bcachefs compare in 13 tests of iozone (record \
-         1MiB, 4MiB)?"
+        question,
+        "How do ext4, xfs, btrfs, f2fs, jfs, and bcachefs compare in 13 tests of iozone \
+         (block_size 1MiB, 4MiB)?"
     );
 }

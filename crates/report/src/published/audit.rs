@@ -1,22 +1,22 @@
-//! Published results that can be audited: their numbers, and what their articles say of them.
+//! Published results that can be audited: their numbers, and the statements of their articles.
 //!
 //! The statements are paraphrased, with their provenance, in `published/*.audit.toml`.
 
 use super::{PUBLISHED, SUFFIX, bonnie};
 use crate::audit::{Audit, Statements, Table};
 
-/// A set that can be audited.
+/// Data set that can be audited.
 #[derive(Clone, Copy, Debug)]
 pub struct Audited {
-    /// Its name without suffix.
+    /// Name without suffix.
     pub name: &'static str,
-    /// How its columns are used, and its statements.
+    /// Layout and statements.
     statements: &'static str,
-    /// Its cells.
+    /// Function that returns its cells.
     table: fn(&Statements) -> Table,
 }
 
-/// All of them, oldest first.
+/// All audited sets, oldest first.
 pub const AUDITED: &[Audited] = &[
     Audited {
         name: "tasks-2006",
@@ -35,7 +35,7 @@ pub const AUDITED: &[Audited] = &[
     },
 ];
 
-/// Audits published results by their name, with or without suffix; `None` if there are none.
+/// Audits the named published results, with or without suffix; `None` if there are none.
 pub fn published(name: &str) -> Option<Audit> {
     let name = name.strip_suffix(SUFFIX).unwrap_or(name);
     let set = AUDITED.iter().find(|set| set.name == name)?;
@@ -45,12 +45,12 @@ pub fn published(name: &str) -> Option<Audit> {
 }
 
 impl Audited {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn full_name(&self) -> String {
         format!("{}{SUFFIX}", self.name)
     }
 
-    /// What is audited. Both files are part of the program and are read by its tests.
+    /// Table and statements. Both files are built in and covered by tests.
     pub(crate) fn parts(&self) -> (Table, Statements) {
         let read = Statements::read(self.statements);
         let statements = read.unwrap_or_else(|error| unreachable!("{}: {error}", self.name));

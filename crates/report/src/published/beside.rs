@@ -5,12 +5,12 @@ use model::Metric;
 
 use super::{
     Published, bonnie,
-    iozone::{KIB, RUNS, length, spoken, study},
+    iozone::{KIB, RUNS, length, study, test_name},
     tasks,
 };
 use crate::{
     bonnie::{Figure, PHASES},
-    comparison::beside::{Center, Key, Side, Value},
+    comparison::side_by_side::{Center, Key, Side, Value},
 };
 
 /// The numbers of a set under the names that runs are asked for.
@@ -45,8 +45,8 @@ fn iozone() -> Vec<Value> {
         Value {
             key: Key {
                 test: number.test.clone(),
-                label: format!("{}, {}", spoken(&number.test), length(number.record)),
-                record: Some(u64::from(number.record) * 1024),
+                label: format!("{}, {}", test_name(&number.test), length(number.record)),
+                block_size: Some(u64::from(number.record) * 1024),
                 filesystem: number.filesystem.clone(),
                 metric: Metric::Throughput,
             },
@@ -57,7 +57,7 @@ fn iozone() -> Vec<Value> {
             interval: moments.and_then(|own| own.interval(0.95).ok()),
             n: RUNS,
             moments,
-            // 16 GiB beside 8 GB of memory.
+            // 16 GiB with 8 GB of memory.
             fits: Some(false),
             marks: number.codes(),
         }
@@ -67,7 +67,8 @@ fn iozone() -> Vec<Value> {
 
 fn of_tasks(set: &Published) -> Vec<Value> {
     let names = tasks::ids(&tasks::seconds(set));
-    let metrics = [("seconds", Metric::Elapsed, 1e9), ("cpu_percent", Metric::CpuShare, 0.01)];
+    let metrics =
+        [("seconds", Metric::Elapsed, 1e9), ("cpu_percent", Metric::CpuUtilization, 0.01)];
     let of = |(column, metric, factor): (&str, Metric, f64)| {
         let own = tasks::printed_of(set, column).into_iter();
         let value = |(id, filesystem, printed): (String, String, f64)| {
@@ -77,7 +78,7 @@ fn of_tasks(set: &Published) -> Vec<Value> {
                 key: Key {
                     label: format!("{id} {task}"),
                     test: id,
-                    record: None,
+                    block_size: None,
                     filesystem,
                     metric,
                 },
@@ -109,7 +110,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
             let latency = figures.latency.map(|time| time.seconds() * 1e9);
             let all = [
                 (rate, known(figures.rate).map(|value| value * factor)),
-                (Metric::CpuShare, known(figures.cpu).map(|value| value * 0.01)),
+                (Metric::CpuUtilization, known(figures.cpu).map(|value| value * 0.01)),
                 (Metric::LatencyMax, latency),
             ];
             let value = |(metric, value): (Metric, Option<f64>)| {
@@ -118,7 +119,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
                     key: Key {
                         test: (*phase).to_owned(),
                         label: (*phase).to_owned(),
-                        record: None,
+                        block_size: None,
                         filesystem: measured.configuration.clone(),
                         metric,
                     },
@@ -138,7 +139,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
     values
 }
 
-/// What the ready plan of a study calls a filesystem, in the words of its source.
+/// Name that the source of a study uses for a filesystem of its built-in plan.
 pub(crate) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
     match (suite, name) {
         ("bonnie", "ext4") => "ext4 defaults",

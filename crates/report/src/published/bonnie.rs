@@ -1,6 +1,5 @@
 //! The study of 2012: bonnie++ on ext4, btrfs, and xfs in eleven configurations.
-//!
-//! Its records are kept as they were printed; configurations become rows, and phases columns.
+//! Records are stored as printed; configurations are rows, and phases are columns.
 
 use model::{Nanos, metric::Unit};
 
@@ -11,28 +10,28 @@ use crate::{
     view::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 
-/// One configuration of the study.
+/// Configuration of the study.
 pub(super) struct Measured {
     pub(super) configuration: String,
-    /// How the filesystem was made; empty if it is not told.
+    /// Commands that created the filesystem; empty if not printed.
     commands: String,
     pub(super) record: Record,
-    /// The record as printed.
+    /// Record as printed.
     pub(super) printed: String,
 }
 
-/// Phases that are told in bytes, by position; then seeks, and phases told in files.
+/// Phases in bytes, by position; then seeks, and phases in files.
 const BYTES: std::ops::Range<usize> = 0..5;
 const OPERATIONS: std::ops::Range<usize> = 5..12;
 const ALL: std::ops::Range<usize> = 0..12;
 
-/// What the numbers of a column are.
+/// Quantity of a column.
 struct Quantity {
     /// As printed.
     name: &'static str,
-    /// Base unit, and one of the printed in it.
+    /// Base unit, and one printed unit in it.
     unit: (Unit, f64),
-    /// Decimal places, where the number is not shown as the record has it.
+    /// Decimal places, if the number is not shown as in the record.
     places: i32,
 }
 
@@ -41,7 +40,7 @@ const KIB: f64 = 1024.0;
 /// Throughput; seeks and files per second; CPU %; the longest operation.
 pub(super) fn tables(set: &Published) -> Vec<Table> {
     let rate = |at: usize, phase: &PhaseFigures| match at {
-        // Two places of a MiB keep what the whole KiB of the records say.
+        // Two decimal places of a MiB preserve the whole KiB of the records.
         1 | 2 | 4 => figure(phase.rate, 1.0 / KIB, &MIB),
         0 | 3 => figure(phase.rate, 1.0, &PER_CHARACTER),
         5 => figure(phase.rate, 1.0, &SEEKS),
@@ -51,8 +50,8 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
         Layout {
             id: "throughput",
             title: "Throughput",
-            caption: "Throughput of the large file, fsync and close included, higher is better ↑; \
-                      putc and getc move it byte by byte; rewrite counts its bytes once",
+            caption: "Throughput of the large file including fsync and close, higher is better ↑; \
+                      putc and getc: one byte per call; rewrite counts its bytes once",
             phases: BYTES,
             unit: |at| if [0, 3].contains(&at) { PER_CHARACTER.name } else { MIB.name },
             cell: &rate,
@@ -60,8 +59,8 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
         Layout {
             id: "operations",
             title: "Seeks and files",
-            caption: "Operations per second, a sync at the end of each creation and deletion \
-                      included, higher is better ↑; files are empty, so stat reads nothing",
+            caption: "Operations per second including a sync after each creation and deletion \
+                      phase, higher is better ↑; files are empty, so stat reads no data",
             phases: OPERATIONS,
             unit: |at| if at == 5 { SEEKS.name } else { FILES.name },
             cell: &rate,
@@ -69,7 +68,7 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
         Layout {
             id: "cpu",
             title: "CPU %",
-            caption: "CPU time over elapsed time, evidence, no direction",
+            caption: "CPU time over elapsed time, informational",
             phases: ALL,
             unit: |_| CPU.name,
             cell: &|_, phase| figure(phase.cpu, 1.0, &CPU),
@@ -77,8 +76,8 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
         Layout {
             id: "latency",
             title: "Longest operation",
-            caption: "The longest single operation of a phase, lower is better ↓; one chunk of \
-                      8 KiB, one seek, or one file; digits as the records have them",
+            caption: "Longest single operation of a phase, lower is better ↓; one block of 8 KiB, \
+                      one seek, or one file; digits as in the records",
             phases: ALL,
             unit: |_| LATENCY,
             cell: &|_, phase| latency(phase.latency),
@@ -94,10 +93,10 @@ const MIB: Quantity =
     Quantity { name: "MiB/s", unit: (Unit::BytesPerSecond, KIB * KIB), places: 2 };
 const SEEKS: Quantity = Quantity { name: "seeks/s", unit: (Unit::OpsPerSecond, 1.0), places: 1 };
 const FILES: Quantity = Quantity { name: "files/s", unit: (Unit::OpsPerSecond, 1.0), places: 0 };
-const CPU: Quantity = Quantity { name: "%", unit: (Unit::Share, 0.01), places: 0 };
+const CPU: Quantity = Quantity { name: "%", unit: (Unit::Fraction, 0.01), places: 0 };
 const LATENCY: &str = "ms";
 
-/// How each configuration was made, in the order of the study.
+/// Commands of each configuration, in the order of the study.
 pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
     let made = |measured: Measured| {
         let commands = match measured.commands.is_empty() {
@@ -109,22 +108,22 @@ pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
     measured(set.data).into_iter().map(made).collect()
 }
 
-/// Rates, CPU %, and latencies of every configuration, for an audit; digits as the records have
-/// them, but for latencies, which are all in µs.
+/// Rates, CPU %, and latencies of every configuration for an audit, with the digits of the records;
+/// latencies are in µs.
 pub(super) fn cells(text: &str) -> crate::audit::Table {
     let names = ["configuration", "phase", "metric"];
     let columns = names.map(str::to_owned).to_vec();
     let mut table = crate::audit::Table { columns, ..Default::default() };
     for Measured { configuration, record, .. } in measured(text) {
         for (phase, figures) in PHASES.iter().zip(&record.phases) {
-            let told = |figure: Figure| match figure {
+            let known = |figure: Figure| match figure {
                 Figure::Known(value) => Some(value.to_string()),
                 Figure::Empty | Figure::Short => None,
             };
             let latency = figures.latency.map(|latency| (latency.0 / 1000).to_string());
             let metrics = [
-                ("rate", told(figures.rate)),
-                ("cpu_percent", told(figures.cpu)),
+                ("rate", known(figures.rate)),
+                ("cpu_percent", known(figures.cpu)),
                 ("latency_us", latency),
             ];
             for (metric, printed) in metrics {
@@ -139,7 +138,7 @@ pub(super) fn cells(text: &str) -> crate::audit::Table {
 }
 
 /// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
-/// stands in double quotes (RFC 4180), none holds a quote.
+/// is in double quotes (RFC 4180); no field contains a quote.
 pub(super) fn measured(text: &str) -> Vec<Measured> {
     text.lines().skip(1).filter_map(row).collect()
 }
@@ -157,7 +156,7 @@ fn row(line: &str) -> Option<Measured> {
     })
 }
 
-/// The first field of a line, and what comes after the comma behind it.
+/// First field of a line, and the rest after its comma.
 fn field(line: &str) -> (&str, &str) {
     match line.strip_prefix('"') {
         Some(quoted) => {
@@ -168,7 +167,7 @@ fn field(line: &str) -> (&str, &str) {
     }
 }
 
-/// What makes one table.
+/// Layout of a table.
 struct Layout<'a> {
     id: &'static str,
     title: &'static str,
@@ -199,7 +198,7 @@ impl Layout<'_> {
     }
 }
 
-/// A number of a record, `factor` of the quantity's units.
+/// Number of a record in `factor` units of the quantity.
 fn figure(figure: Figure, factor: f64, quantity: &Quantity) -> TableCell {
     match figure {
         Figure::Known(printed) => {
@@ -211,7 +210,7 @@ fn figure(figure: Figure, factor: f64, quantity: &Quantity) -> TableCell {
     }
 }
 
-/// In milliseconds, to the microsecond where the record has microseconds.
+/// Time in milliseconds, with microseconds if the record has them.
 fn latency(time: Option<Nanos>) -> TableCell {
     let Some(time) = time else {
         return TableCell::Text("not printed".into());

@@ -1,8 +1,6 @@
-//! All sets as CSV (RFC 4180) in one schema: one row for each printed number, values in the base
-//! units of the same metrics of a run, so that both can be read together, and beside them the text
-//! that was printed with its unit.
-//!
-//! A deviation, which the study of 2009 prints behind each mean, stands in the row of its mean.
+//! All sets as CSV (RFC 4180) in one schema: one row per printed number, with the value in the base
+//! unit of the metric of a run, so that both can be combined, and the printed text with its unit. A
+//! deviation, which the study of 2009 prints after each mean, is in the row of its mean.
 
 use model::Metric;
 
@@ -14,8 +12,9 @@ use super::{
 use crate::bonnie::{Figure, PHASES};
 
 /// Columns of every set.
-pub(super) const HEADER: &str = "origin,published,suite,table,filesystem,test,record_bytes,metric,unit,value,deviation,\
-                                 n,summary,printed,printed_deviation,printed_unit,marks\r\n";
+pub(super) const HEADER: &str = "origin,published,suite,table,filesystem,test,record_bytes,\
+                                 metric,unit,value,deviation,n,summary,printed,printed_deviation,\
+                                 printed_unit,marks\r\n";
 
 /// Fields of a record of 1.96 (<https://www.coker.com.au/bonnie++/readme.html> and the records
 /// themselves): the first pair of rate and CPU of the phases on the large file, of those on many
@@ -32,14 +31,14 @@ const IN_BYTES: usize = 5;
 
 /// A printed number.
 struct Row {
-    /// Number of the table it stands in, where tables have numbers.
+    /// Number of its table, if tables have numbers.
     table: Option<u32>,
     filesystem: String,
     test: String,
     /// In bytes.
     record: Option<u64>,
     metric: Metric,
-    /// In the base unit of the metric; `None` where it was withheld.
+    /// Value in the base unit of the metric; `None` if it was withheld.
     value: Option<f64>,
     deviation: Option<f64>,
     n: u32,
@@ -50,7 +49,7 @@ struct Row {
     marks: String,
 }
 
-/// The data of a set.
+/// Data of a set.
 pub(super) fn csv(set: &Published) -> String {
     let rows = match set.suite {
         "iozone" => of_iozone(set),
@@ -85,12 +84,12 @@ pub(super) fn csv(set: &Published) -> String {
     text
 }
 
-/// A field, in quotes where it must be; none of our data holds a quote.
+/// Field, quoted if necessary; the data contain no quotes.
 fn quoted(field: &str) -> String {
     if field.contains(',') { format!("\"{field}\"") } else { field.to_owned() }
 }
 
-/// Fields of a line; none of our data holds a quote within a field.
+/// Fields of a line; the data contain no quotes within fields.
 pub(super) fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -135,7 +134,7 @@ fn of_tasks(set: &Published) -> Vec<Row> {
     let row = |printed: tasks::Printed<'_>| {
         let (metric, factor, unit) = match printed.metric {
             "seconds" => (Metric::Elapsed, 1e9, "s"),
-            _ => (Metric::CpuShare, 0.01, "%"),
+            _ => (Metric::CpuUtilization, 0.01, "%"),
         };
         Row {
             table: None,
@@ -177,8 +176,8 @@ fn of_record(measured: &bonnie::Measured) -> Vec<Row> {
         let latency = figures.latency.map(|time| time.seconds() * 1e9);
         let all = [
             (metric, known(figures.rate, factor), pair, unit),
-            (Metric::CpuShare, known(figures.cpu, 0.01), pair + 1, "%"),
-            // The unit stands in the text: us, ms, or s.
+            (Metric::CpuUtilization, known(figures.cpu, 0.01), pair + 1, "%"),
+            // The text contains the unit: us, ms, or s.
             (Metric::LatencyMax, latency, LATENCIES + at, ""),
         ];
         let row = |(metric, value, field, unit): (Metric, Option<f64>, usize, &'static str)| Row {

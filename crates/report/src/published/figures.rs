@@ -1,13 +1,13 @@
-//! Charts of published results, each labelled as not measured by fslab.
+//! Charts of published results, labeled as not measured by fslab.
 
 use super::{
     LABEL, Published,
     bonnie::{self, Measured},
-    iozone::{KIB, Number, Study, length, spoken},
+    iozone::{KIB, Number, Study, length, test_name},
     published, tasks,
 };
 use crate::{
-    bonnie::{Figure as Told, PHASES, PhaseFigures},
+    bonnie::{Figure as PrintedFigure, PHASES, PhaseFigures},
     charts::{
         editions::{Marks, Panel, Panels, Totals, three},
         intervals::{IntervalRow, Intervals},
@@ -18,20 +18,20 @@ use crate::{
     view::{Level, Series, SweepValue, slug},
 };
 
-/// A chart with what stands around it.
+/// Chart with title and caption.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) id: String,
     pub(crate) kind: Kind,
     pub(crate) title: String,
-    /// Whether it needs more width than other charts.
+    /// True if it needs more width than other charts.
     pub(crate) wide: bool,
-    /// One SVG element in the classes of the page's style sheet.
+    /// SVG element that uses the classes of the style sheet.
     pub(crate) svg: String,
     pub(crate) caption: String,
 }
 
-/// Charts under one heading: the first ones at once, the rest on request.
+/// Charts under one heading: the first ones visible, the rest collapsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) id: String,
@@ -40,36 +40,36 @@ pub(crate) struct Group {
     pub(crate) rest: Vec<Drawn>,
 }
 
-/// What stands on every axis.
+/// Label of every axis.
 const MARK: &str = "published, not measured by fslab";
 const MIB: f64 = 1024.0;
 
-/// For each test: over the record length, and at each length.
+/// Charts of each test: over the record length, and at each length.
 pub(super) fn iozone(study: &Study) -> Vec<Group> {
     let group = |test: &str| Group {
         id: format!("iozone-2009-{}", slug(test)),
-        title: capital(&spoken(test)),
+        title: capital(&test_name(test)),
         first: vec![sweep(study, test)],
         rest: study.records().into_iter().map(|record| ranking(study, test, record)).collect(),
     };
     study.tests().into_iter().map(group).collect()
 }
 
-/// What is doubtful among some numbers, as a sentence for a caption.
-fn doubtful<'a>(numbers: impl Iterator<Item = &'a Number>) -> String {
+/// Sentence for a caption that lists marked numbers.
+fn marked<'a>(numbers: impl Iterator<Item = &'a Number>) -> String {
     let one = |number: &Number| {
-        let own = number.doubts.iter().map(|(_, doubt)| doubt.short.clone());
+        let own = number.quality_notes.iter().map(|(_, note)| note.short.clone());
         let own: Vec<String> = own.collect();
         let name = format!("{} at {}", number.filesystem, length(number.record));
         (!own.is_empty())
             .then(|| format!("{name} {} ({})", number.codes().join(" "), own.join(", ")))
     };
     let all: Vec<String> = numbers.filter_map(one).collect();
-    if all.is_empty() { String::new() } else { format!(" Doubtful: {}.", all.join("; ")) }
+    if all.is_empty() { String::new() } else { format!(" Marked: {}.", all.join("; ")) }
 }
 
-const MEANS: &str = "mean of n = 10 runs with its 95 % interval (Student's t, the printed deviation \
-                     taken to be that of the runs)";
+const MEANS: &str = "mean of n = 10 runs with 95 % confidence interval (Student's t, assuming that \
+                     the printed deviation is that of the runs)";
 
 fn sweep(study: &Study, test: &str) -> Drawn {
     let id = format!("iozone-2009-sweep-{}", slug(test));
@@ -88,12 +88,12 @@ fn sweep(study: &Study, test: &str) -> Drawn {
         Series { filesystem, name: name.to_owned(), values }
     };
     let series: Vec<Series> = study.filesystems().into_iter().enumerate().map(line).collect();
-    let title = format!("{} over the record length, {MARK}", capital(&spoken(test)));
+    let title = format!("{} over the record length, {MARK}", capital(&test_name(test)));
     let chart = SweepChart {
         id: format!("{id}-chart"),
         title: title.clone(),
         description: format!(
-            "Throughput of {} filesystems at {} record lengths; the numbers are in tables 1 to 8.",
+            "Throughput of {} filesystems at {} record lengths. The data are in tables 1 to 8.",
             series.len(),
             levels.len()
         ),
@@ -104,13 +104,13 @@ fn sweep(study: &Study, test: &str) -> Drawn {
     };
     let own = study.originals().filter(|number| number.test == test);
     Drawn {
-        kind: Kind::Sweep,
+        kind: Kind::ParameterSweep,
         wide: false,
         svg: chart.render(),
         caption: format!(
-            "{}. Line: {MEANS} as a band; lines join tested lengths only.{}",
+            "{}. Line and band: {MEANS}; lines connect tested lengths only.{}",
             capital(MARK),
-            doubtful(own)
+            marked(own)
         ),
         id,
         title,
@@ -138,11 +138,11 @@ fn ranking(study: &Study, test: &str, record: u32) -> Drawn {
     let mut rows: Vec<IntervalRow> =
         study.filesystems().into_iter().enumerate().filter_map(row).collect();
     rows.sort_by(|one, other| other.median.unwrap_or(0.0).total_cmp(&one.median.unwrap_or(0.0)));
-    let title = format!("{}, records of {}, {MARK}", capital(&spoken(test)), length(record));
+    let title = format!("{}, records of {}, {MARK}", capital(&test_name(test)), length(record));
     let chart = Intervals {
         id: format!("{id}-chart"),
         title: title.clone(),
-        description: "Means with intervals, best first; no order of two is claimed.".into(),
+        description: "Means with intervals, best first; not tested for significance.".into(),
         axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
         rows,
     };
@@ -154,14 +154,14 @@ fn ranking(study: &Study, test: &str, record: u32) -> Drawn {
         caption: format!(
             "{}. Marker and line: {MEANS}; best mean first.{}",
             capital(MARK),
-            doubtful(own)
+            marked(own)
         ),
         id,
         title,
     }
 }
 
-/// The editions of the tasks beside each other, and their totals.
+/// Charts of both editions of the tasks, and their totals.
 pub(super) fn tasks(set: &Published) -> Vec<Group> {
     let Some((old, new)) = published("tasks-2004").zip(published("tasks-2006")) else {
         return Vec::new();
@@ -178,12 +178,12 @@ pub(super) fn tasks(set: &Published) -> Vec<Group> {
     }]
 }
 
-/// Warns of what the editions do not share.
-const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ between the editions, \
-                      and the tarball of tasks 007 to 012 and 020 as well: a change is one of all \
-                      of these together";
+/// Confounders of the editions.
+const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ between the \
+                      editions, and so does the tarball of tasks 007 to 012 and 020; changes \
+                      cannot be attributed to one of them";
 
-/// Two sets of tasks, joined for each task and filesystem.
+/// Two sets of tasks, connected by task and filesystem.
 pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
     let (before, after) = (tasks::seconds(old), tasks::seconds(new));
     let ids = tasks::ids(&after);
@@ -213,19 +213,20 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
         panels: names.iter().enumerate().map(panel).collect(),
     };
     Drawn {
-        kind: Kind::Conditions,
+        kind: Kind::Settings,
         wide: true,
         id: format!("{first}-{second}"),
         title,
         svg: chart.render(),
         caption: format!(
-            "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals, so \
-             no difference is claimed. {UNLIKE}. A filesystem of one edition alone has one mark."
+            "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals \
+             and not tested for significance. {UNLIKE}. A filesystem of one edition only has one \
+             mark."
         ),
     }
 }
 
-/// Sums of the seconds of one set, or of two.
+/// Sums of the seconds of one or two sets.
 pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
     let last = new.unwrap_or(old);
     let (before, after) = (tasks::seconds(old), tasks::seconds(last));
@@ -249,7 +250,7 @@ pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
     let chart = Totals {
         id: format!("{}-total-chart", last.name),
         title: title.clone(),
-        description: "Sums of the printed seconds, least first.".into(),
+        description: "Sums of the printed seconds, smallest first.".into(),
         axis: format!("sum of seconds — lower is better ↓ · {MARK}"),
         rows,
         names: (first.into(), second.into()),
@@ -262,13 +263,13 @@ pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
         title,
         svg: chart.render(),
         caption: format!(
-            "{LABEL}. Sums of means of 3 runs, without intervals: no order of two is claimed, and a \
-             sum of seconds ranks mainly the long tasks.{unlike}"
+            "{LABEL}. Sums of means of 3 runs, without intervals and not tested for significance; \
+             long tasks dominate a sum of seconds.{unlike}"
         ),
     }
 }
 
-/// What one chart of the records of 2012 shows.
+/// Chart of the records of 2012.
 struct Shown {
     id: &'static str,
     title: &'static str,
@@ -279,10 +280,10 @@ struct Shown {
     value: fn(&PhaseFigures) -> Option<f64>,
 }
 
-fn known(figure: Told) -> Option<f64> {
+fn known(figure: PrintedFigure) -> Option<f64> {
     match figure {
-        Told::Known(value) => Some(value),
-        Told::Empty | Told::Short => None,
+        PrintedFigure::Known(value) => Some(value),
+        PrintedFigure::Empty | PrintedFigure::Short => None,
     }
 }
 
@@ -322,7 +323,7 @@ const SHOWN: [Shown; 6] = [
     Shown {
         id: "cpu",
         title: "CPU %",
-        axis: "CPU time over elapsed time, % — evidence, no direction",
+        axis: "CPU time over elapsed time, % — informational",
         logarithmic: false,
         phases: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
         value: |phase| known(phase.cpu),
@@ -372,13 +373,13 @@ fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Dr
         panels: shown.phases.iter().map(panel).collect(),
     };
     Drawn {
-        kind: Kind::Conditions,
+        kind: Kind::Settings,
         wide: true,
         svg: chart.render(),
         caption: format!(
-            "{LABEL}. Dots: one run of each configuration (n = 1), so there are no intervals and \
-             no difference of a few percent is told from noise. The number stands beside its dot; \
-             each phase has its own axis."
+            "{LABEL}. Dots: one run per configuration (n = 1), without intervals; differences of a \
+             few percent may be noise. The value is next to the dot; each phase has a separate \
+             axis."
         ),
         id,
         title,

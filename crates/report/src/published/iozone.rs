@@ -1,20 +1,18 @@
 //! The study of 2009: IOzone on eight filesystems, with mean and deviation of ten runs.
-//!
-//! Tables 1 to 8 are shown by their own rows; 9 to 12, which regroup means of those, as they were
-//! printed. What is doubtful about a number comes from the audit of the same data and stands at the
-//! number. Intervals rest on the reading that the second number of a cell is the standard deviation
-//! of its ten runs; the article does not name it.
+//! Tables 1 to 8 have their original rows; 9 to 12, which regroup means of those, are shown as
+//! printed. Marks at numbers come from the audit of the same data. Intervals assume that the second
+//! number of a cell is the standard deviation of its ten runs; the article does not name it.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use analysis::{Interval, moments::Moments};
 use model::metric::Unit;
 
-use super::{Doubtful, Extras, Published, SUFFIX, trends};
+use super::{Extras, MarkedNumber, Published, SUFFIX, trends};
 use crate::{
     audit::{
         self, Audit,
-        doubts::{Doubt, DoubtKind},
+        quality_notes::{QualityNote, QualityNoteKind},
     },
     units::{Shown, fixed, percent},
     view::{Body, Column, Row, Table, TableCell, ValueCell},
@@ -29,34 +27,34 @@ const LEVEL: f64 = 0.95;
 /// Tables that regroup what others print start here.
 const REGROUPED: u32 = 9;
 
-/// One printed mean with what belongs to it.
+/// Printed mean with its deviation and marks.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     pub(super) table: u32,
     pub(super) filesystem: String,
     /// Record length in KiB.
     pub(super) record: u32,
-    /// As the source calls it, in one word: `random_write`.
+    /// Test, such as `random_write`.
     pub(super) test: String,
     /// In KiB/s.
     pub(super) mean: f64,
     /// In KiB/s, with the digits it was printed with; tables 9 to 12 have none.
     pub(super) deviation: Option<(f64, String)>,
     /// Of mean and deviation.
-    pub(super) doubts: Vec<(Statistic, Doubt)>,
+    pub(super) quality_notes: Vec<(Statistic, QualityNote)>,
 }
 
-/// Which number of a cell.
+/// Number of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statistic {
-    /// The first.
+    /// First number.
     Mean,
-    /// The second.
+    /// Second number.
     Deviation,
 }
 
 impl Number {
-    /// What can be reckoned with, in KiB/s.
+    /// Mean and deviation, in KiB/s.
     pub(super) fn moments(&self) -> Option<Moments> {
         let (deviation, _) = self.deviation.as_ref()?;
         Some(Moments { mean: self.mean, deviation: *deviation, n: RUNS })
@@ -67,11 +65,12 @@ impl Number {
         self.moments()?.interval(LEVEL).ok()
     }
 
-    /// What stands at the number.
+    /// Marks at the number.
     pub(super) fn codes(&self) -> Vec<&'static str> {
-        let kinds = DoubtKind::ALL.into_iter();
-        let own = |kind: &DoubtKind| self.doubts.iter().any(|(_, doubt)| doubt.kind == *kind);
-        kinds.filter(own).map(DoubtKind::code).collect()
+        let kinds = QualityNoteKind::ALL.into_iter();
+        let own =
+            |kind: &QualityNoteKind| self.quality_notes.iter().any(|(_, note)| note.kind == *kind);
+        kinds.filter(own).map(QualityNoteKind::code).collect()
     }
 }
 
@@ -82,7 +81,7 @@ pub(super) struct Study {
     pub(super) numbers: Vec<Number>,
 }
 
-/// Read once: the audit looks at every pair of cells.
+/// Computed once, because the audit checks every pair of cells.
 static STUDY: LazyLock<Study> = LazyLock::new(Study::read);
 
 /// The study.
@@ -94,21 +93,21 @@ impl Study {
     fn read() -> Self {
         let audit = audit::published("iozone-2009");
         let audit = audit.unwrap_or_else(|| unreachable!("built-in data"));
-        let mut doubts: BTreeMap<usize, Vec<Doubt>> = BTreeMap::new();
-        for doubt in audit.doubts() {
-            doubts.entry(doubt.cell).or_default().push(doubt);
+        let mut quality_notes: BTreeMap<usize, Vec<QualityNote>> = BTreeMap::new();
+        for note in audit.quality_notes() {
+            quality_notes.entry(note.cell).or_default().push(note);
         }
         let mut numbers: Vec<Number> = Vec::new();
         for (index, cell) in audit.cells().iter().enumerate() {
             let at = |name: &str| cell.at.get(name).map_or("", String::as_str);
             let Some(value) = cell.value else { continue };
-            let own = doubts.remove(&index).unwrap_or_default();
+            let own = quality_notes.remove(&index).unwrap_or_default();
             if at("metric") == "throughput_stddev" {
-                // It stands behind its mean.
+                // It follows its mean.
                 if let Some(number) = numbers.last_mut() {
                     number.deviation = Some((value, fixed(value, 2)));
-                    let own = own.into_iter().map(|doubt| (Statistic::Deviation, doubt));
-                    number.doubts.extend(own);
+                    let own = own.into_iter().map(|note| (Statistic::Deviation, note));
+                    number.quality_notes.extend(own);
                 }
                 continue;
             }
@@ -119,13 +118,13 @@ impl Study {
                 test: at("test").into(),
                 mean: value,
                 deviation: None,
-                doubts: own.into_iter().map(|doubt| (Statistic::Mean, doubt)).collect(),
+                quality_notes: own.into_iter().map(|note| (Statistic::Mean, note)).collect(),
             });
         }
         Self { audit, numbers }
     }
 
-    /// Numbers of tables 1 to 8, each thing once.
+    /// Numbers of tables 1 to 8, each quantity once.
     pub(super) fn originals(&self) -> impl Iterator<Item = &Number> {
         self.numbers.iter().filter(|number| number.table < REGROUPED)
     }
@@ -145,7 +144,7 @@ impl Study {
         once(self.originals().map(|number| number.record))
     }
 
-    /// The number of tables 1 to 8 for one thing.
+    /// Number of tables 1 to 8 for one quantity.
     pub(super) fn of(&self, test: &str, filesystem: &str, record: u32) -> Option<&Number> {
         self.originals().find(|number| {
             number.test == test && number.filesystem == filesystem && number.record == record
@@ -164,13 +163,13 @@ fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     each
 }
 
-/// A record length: `1 MiB`.
+/// Record length, such as `1 MiB`.
 pub(super) fn length(record: u32) -> String {
     format!("{} MiB", record / 1024)
 }
 
-/// A test in words: `random write`.
-pub(super) fn spoken(test: &str) -> String {
+/// Name of a test, such as `random write`.
+pub(super) fn test_name(test: &str) -> String {
     test.replace('_', " ")
 }
 
@@ -207,8 +206,8 @@ fn table(set: &Published, study: &Study, id: u32) -> Table {
     let numbers = match regrouped {
         true => "means as printed, without deviations; they repeat those of tables 1 to 8",
         false => {
-            "mean [95 % interval, Student's t, n = 10]; s: standard deviation as printed, taken to \
-             be that of the 10 runs"
+            "mean [95 % confidence interval, Student's t, n = 10]; s: printed standard deviation, \
+             assumed to be that of the 10 runs"
         }
     };
     Table {
@@ -216,23 +215,23 @@ fn table(set: &Published, study: &Study, id: u32) -> Table {
         title: format!("Table {id}. {what}, {of}: {}", set.name),
         caption: vec!["Throughput, higher is better ↑".into(), numbers.into()],
         corner: if regrouped { "record" } else { "filesystem" },
-        columns: tests.iter().map(|test| Column::new(spoken(test), "KiB/s")).collect(),
+        columns: tests.iter().map(|test| Column::new(test_name(test), "KiB/s")).collect(),
         rows: names.into_iter().map(row).collect(),
     }
 }
 
-/// A mean with its interval, its deviation, and what is wrong with either.
+/// Mean with its interval, deviation, and notes on both.
 fn value(number: &Number) -> TableCell {
     let interval = number.interval();
     let spread = number
         .deviation
         .as_ref()
         .map(|(deviation, text)| format!("s = {text} ({})", percent(deviation / number.mean)));
-    let doubts = number.doubts.iter().map(|(statistic, doubt)| match statistic {
-        Statistic::Mean => doubt.short.clone(),
-        Statistic::Deviation => format!("s {}", doubt.short),
+    let quality_notes = number.quality_notes.iter().map(|(statistic, note)| match statistic {
+        Statistic::Mean => note.short.clone(),
+        Statistic::Deviation => format!("s {}", note.short),
     });
-    let note: Vec<String> = spread.into_iter().chain(doubts).collect();
+    let note: Vec<String> = spread.into_iter().chain(quality_notes).collect();
     let ends = interval.map(|ends| {
         let places = if ends.high - ends.low < 200.0 { 1 } else { 0 };
         (fixed(ends.low, places), fixed(ends.high, places))
@@ -255,28 +254,28 @@ fn value(number: &Number) -> TableCell {
     })
 }
 
-/// Trends with their charts, and every doubt.
+/// Trends with their charts, and all marked numbers.
 pub(super) fn extras(_: &Published) -> Extras {
     let study = study();
-    let mut doubtful: Vec<Doubtful> = Vec::new();
-    for doubt in study.audit.doubts() {
-        let told = Doubtful { code: doubt.kind.code(), text: doubt.sentence };
-        if !doubtful.contains(&told) {
-            doubtful.push(told);
+    let mut marked: Vec<MarkedNumber> = Vec::new();
+    for note in study.audit.quality_notes() {
+        let number = MarkedNumber { code: note.kind.code(), text: note.sentence };
+        if !marked.contains(&number) {
+            marked.push(number);
         }
     }
-    let (claims, withheld) = trends::told(study);
+    let (findings, withheld) = trends::findings(study);
     Extras {
-        claims,
+        findings,
         withheld,
-        doubtful,
+        marked,
         groups: super::figures::iozone(study),
         note: format!(
-            "Every mark {}, {}, or {} stands for a sentence below; fslab audit iozone-2009{SUFFIX} \
-             has them with what the article says of its tables.",
-            DoubtKind::Malformed.code(),
-            DoubtKind::Differs.code(),
-            DoubtKind::Repeated.code()
+            "The marks {}, {}, and {} refer to the notes below; fslab audit iozone-2009{SUFFIX} \
+             lists them with the statements of the article.",
+            QualityNoteKind::Malformed.code(),
+            QualityNoteKind::Conflicting.code(),
+            QualityNoteKind::Repeated.code()
         ),
     }
 }

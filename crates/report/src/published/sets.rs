@@ -1,29 +1,28 @@
-//! The sets of published results: where each comes from, under what conditions it was measured, and
-//! what is doubtful about it.
+//! Published data sets: source, conditions, and data quality.
 
 use super::{Extras, Published, bonnie, figures, iozone, tasks};
 
-/// All of them, oldest first.
+/// All sets, oldest first.
 pub const PUBLISHED: &[Published] = &[
     Published {
         name: "tasks-2004",
         suite: "tasks",
         article: "Benchmarking Filesystems",
         author: "Justin Piszcz",
-        source: "Linux Gazette, 2004; the numbers are those that Part II of 2006 prints again",
+        source: "Linux Gazette, 2004; numbers as reprinted in Part II of 2006",
         machine: "Dell Optiplex GX1, one Pentium III at 500 MHz, 768 MB of memory; Western Digital \
                   disk of 250 GB at a Promise ATA/100 controller",
         kernel: "Linux 2.4.26, Slackware 9.1, tools of the filesystems built by the author",
         method: "mkfs with its defaults on one partition; each task three times, the mean printed; \
                  elapsed seconds and CPU %; the method of this edition is not described further",
         summary: "means of 3 runs, no intervals",
-        doubts: &[
-            "CPU of 107.33 % (ext3) and 109.66 % (jfs) at task 002, on a machine with one \
-             processor: the task takes 0.02 s, so this is the rounding of its clock",
-            "CPU values are means of three whole numbers, cut to two decimals",
+        quality_notes: &[
+            "CPU of 107.33 % (ext3) and 109.66 % (jfs) at task 002, on a machine with one CPU: the \
+             task takes 0.02 s, so this is a rounding error of the clock",
+            "CPU values are means of three integers, truncated to two decimals",
             "tasks 007 to 012 and 020 use the tarball of Linux 2.4.26, another than that \
              of the edition of 2006; disk, controller, distribution, and tools differ too",
-            "only the file of 1 GB is known to exceed the memory; no reboot or drop of caches is \
+            "only the file of 1 GB is known to exceed the memory; no reboot or cache drop is \
              stated, so the other tasks presumably ran in the cache",
         ],
         conditions: &[
@@ -34,11 +33,8 @@ pub const PUBLISHED: &[Published] = &[
             ("options", "mkfs with its defaults; mount options not stated"),
             ("caches", "not stated; presumably most tasks ran in the cache"),
             ("sizes", "10,000 names, tarball of Linux 2.4.26, file of 1 GB"),
-            (
-                "timing",
-                "how the time was taken, and whether it includes the final sync, is not stated",
-            ),
-            ("repeats", "3, the mean printed, no deviation"),
+            ("timing", "timing method and inclusion of the final sync not stated"),
+            ("repetitions", "3, the mean printed, no deviation"),
             ("program", "scripts of the author"),
         ],
         data: include_str!("../../published/tasks-2004.csv"),
@@ -60,12 +56,12 @@ pub const PUBLISHED: &[Published] = &[
                  mount options, how the time was taken, and whether it includes the sync are not \
                  stated",
         summary: "means of 3 runs, no intervals",
-        doubts: &[
-            "CPU values are means of three whole numbers, cut to two decimals",
+        quality_notes: &[
+            "CPU values are means of three integers, truncated to two decimals",
             "tasks 007 to 012 and 020 use the tarball of Linux 2.6.14.4, another than that \
              of the edition of 2004; disk, controller, distribution, and tools differ too, so the \
              editions cannot be compared task by task",
-            "only the file of 1 GB is known to exceed the memory; no reboot or drop of caches is \
+            "only the file of 1 GB is known to exceed the memory; no reboot or cache drop is \
              stated, so the other tasks presumably ran in the cache",
             "the article announces the total as a graph only; the totals here are sums of its \
              printed tables",
@@ -78,11 +74,8 @@ pub const PUBLISHED: &[Published] = &[
             ("options", "mkfs with its defaults; mount options not stated"),
             ("caches", "not stated; presumably most tasks ran in the cache"),
             ("sizes", "10,000 names, tarball of Linux 2.6.14.4, file of 1 GB"),
-            (
-                "timing",
-                "how the time was taken, and whether it includes the final sync, is not stated",
-            ),
-            ("repeats", "3, the mean printed, no deviation"),
+            ("timing", "timing method and inclusion of the final sync not stated"),
+            ("repetitions", "3, the mean printed, no deviation"),
             ("program", "scripts of the author"),
         ],
         data: include_str!("../../published/tasks-2006.csv"),
@@ -100,11 +93,12 @@ pub const PUBLISHED: &[Published] = &[
         kernel: "Linux 2.6.30 with the Reiser4 patches; distribution not stated",
         method: "IOzone, one file of 16 GiB, records of 1, 4, 8, and 16 MiB, one process; mkfs and \
                  mount with their defaults for the most part; ten runs of each test; whether the \
-                 filesystem was made anew or caches were dropped between them is not stated",
+                 filesystem was created again or caches were dropped between them is not stated",
         summary: "means of 10 runs with deviations",
-        doubts: &[
+        quality_notes: &[
             "the article does not name the second number of a cell; it is taken to be the standard \
-             deviation of the ten runs, by its size and since tables 9 to 12 repeat the first alone",
+             deviation of the ten runs, by its size and because tables 9 to 12 repeat only \
+             the first",
             "intervals assume that the ten runs are independent and close to normal",
             "record rewrite writes one record in place: its rates of GiB/s are those of memory, \
              not of the disk",
@@ -121,7 +115,7 @@ pub const PUBLISHED: &[Published] = &[
             ("caches", "not stated; the file is twice the memory"),
             ("sizes", "one file of 16 GiB, records of 1, 4, 8, and 16 MiB"),
             ("timing", "flush and close are not part of the times; no direct I/O"),
-            ("repeats", "10, mean and deviation printed"),
+            ("repetitions", "10, mean and deviation printed"),
             ("program", "IOzone, version not stated"),
         ],
         data: include_str!("../../published/iozone-2009.csv"),
@@ -136,32 +130,32 @@ pub const PUBLISHED: &[Published] = &[
         author: "author not named in the copy",
         source: "article without a title in the copy, May 2012 by its kernel and its seeds; the \
                  numbers are its CSV records, which agree with its text tables in all 396 numbers",
-        machine: "Intel Xeon X3220 at 2.40 GHz; partition of 100 GB on a WDC WD7500AACS disk, AHCI; \
-                  memory not stated, at most 4 GB by the rule of the program",
+        machine: "Intel Xeon X3220 at 2.40 GHz; partition of 100 GB on a WDC WD7500AACS disk, \
+                  AHCI; memory not stated, at most 4 GB by the rule of the program",
         kernel: "Linux 3.4.0, x86_64, built 21 May 2012",
-        method: "bonnie++ 1.96 with -s 8g -n 512 (8 GiB in one data set; 524,288 empty files in one \
-                 directory), concurrency 1; one run of each configuration, booted anew between \
+        method: "bonnie++ 1.96 with -s 8g -n 512 (8 GiB in one data set; 524,288 empty files in \
+                 one directory), concurrency 1; one run of each configuration, rebooted between \
                  them; every printed mount has noatime",
         summary: "one record each, no intervals",
-        doubts: &[
+        quality_notes: &[
             "one run of each configuration and no deviation: differences of a few percent cannot \
-             be told from noise; among the four btrfs runs with the default leaf size put-block \
-             differs by 9.5 %, seq-create by 41 %",
+             be distinguished from noise; among the four btrfs runs with the default leaf size \
+             put-block differs by 9.5 %, seq-create by 41 %",
             "the runs with larger leaves were made about a week after the others, by their seeds",
             "the seed of a record is the process id XOR the start time, not a time: read as one, \
              runs would overlap and the converted btrfs would precede the ext4 before it",
-            "the records name the machine alone (colo7): the configurations are those of the \
+            "the records name only the machine (colo7): the configurations are those of the \
              article's headings",
             "how the filesystem was mounted after the boot is not printed for the conversion nor \
              for the rerun after deleting; which ext4 was converted, default or tuned, is not \
              stated either",
-            "-f was not given, so putc and getc moved a part of the file whose size is not told; \
-             they count calls of one byte, and are no rates of a disk",
-            "the article calls stat a read; bonnie++ only looks at files that are empty",
-            "get-block of 8 GiB exceeds the memory as far as the rule of the program was kept, \
-             which the records do not tell",
-            "rates of unlike runs coincide in putc (468 and 469, twice each) and getc (3135 twice); \
-             putc is bound by the processor, getc may be chance",
+            "-f was not given, so putc and getc moved a part of the file of unknown size; they \
+             count calls of one byte and do not represent a disk",
+            "the article calls stat a read; bonnie++ only calls stat on empty files",
+            "get-block of 8 GiB exceeds the memory if the rule of the program was followed, \
+             which the records do not show",
+            "rates of unlike runs coincide in putc (468 and 469, twice each) and getc (3135 \
+             twice); putc is CPU-bound, getc may be chance",
         ],
         conditions: &[
             ("machine", "Intel Xeon X3220 at 2.40 GHz"),
@@ -169,10 +163,10 @@ pub const PUBLISHED: &[Published] = &[
             ("disk", "partition of 100 GB on a WDC WD7500AACS"),
             ("kernel", "Linux 3.4.0"),
             ("options", "those of each configuration; every printed mount has noatime"),
-            ("caches", "a boot between runs; within a run as the phase before left them"),
+            ("caches", "reboot between runs; unchanged between phases"),
             ("sizes", "8 GiB in one data set, 524,288 empty files in one directory"),
             ("timing", "fsync and close are part of the times"),
-            ("repeats", "1, no deviation"),
+            ("repetitions", "1, no deviation"),
             ("program", "bonnie++ 1.96"),
         ],
         data: include_str!("../../published/bonnie-2012.csv"),

@@ -1,4 +1,4 @@
-//! The editions of the study of 21 everyday tasks: seconds, CPU %, and totals.
+//! Editions of the study of 21 everyday tasks: seconds, CPU %, and totals.
 
 use model::metric::Unit;
 
@@ -8,17 +8,17 @@ use crate::{
     view::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 
-/// How often each task was run; the mean was printed.
+/// Number of runs of each task; the mean was printed.
 pub(super) const RUNS: u32 = 3;
 
 /// One printed number.
 pub(super) struct Printed<'a> {
-    /// Its number, by which tasks are joined: their names differ in the case of letters.
+    /// Number of the task, which identifies it because names differ in case.
     pub(super) id: &'a str,
     pub(super) task: &'a str,
     pub(super) filesystem: &'a str,
     pub(super) metric: &'a str,
-    /// With the digits it was printed with.
+    /// Value with the printed digits.
     pub(super) text: &'a str,
     pub(super) value: f64,
 }
@@ -83,14 +83,14 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
         title: "CPU %",
         metric: "cpu_percent",
         unit: "%",
-        base: (Unit::Share, 0.01),
-        caption: "CPU time over elapsed time, evidence, no direction",
+        base: (Unit::Fraction, 0.01),
+        caption: "CPU time over elapsed time, informational",
     };
     vec![grid(set, &data, &seconds), grid(set, &data, &cpu), totals(set, &data)]
 }
 
-/// Rows of the file: task number, task, filesystem, metric, value. A task whose name holds a comma
-/// stands in double quotes (RFC 4180).
+/// Rows of the file: task number, task, filesystem, metric, value. A task whose name contains a
+/// comma is in double quotes (RFC 4180).
 pub(super) fn read(text: &str) -> Vec<Printed<'_>> {
     text.lines().skip(1).filter_map(printed).collect()
 }
@@ -118,13 +118,13 @@ fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     each
 }
 
-/// What makes one table of a metric.
+/// Layout of a table of a metric.
 struct Layout {
     id: &'static str,
     title: &'static str,
     metric: &'static str,
     unit: &'static str,
-    /// Base unit, and one of the printed in it.
+    /// Base unit, and one printed unit in it.
     base: (Unit, f64),
     caption: &'static str,
 }
@@ -180,7 +180,7 @@ struct Sum<'a> {
     longest: Option<&'a Printed<'a>>,
 }
 
-/// The sums of seconds, least first.
+/// Sums of seconds, smallest first.
 fn totals(set: &Published, data: &[Printed<'_>]) -> Table {
     let filesystems = each_once(data.iter().map(|printed| printed.filesystem));
     let mut sums: Vec<Sum<'_>> = Vec::new();
@@ -211,15 +211,14 @@ fn totals(set: &Published, data: &[Printed<'_>]) -> Table {
         title: format!("Total of all tasks: {}", set.name),
         caption: vec![
             "Sum of the printed seconds, lower is better ↓".into(),
-            "a sum of seconds ranks mainly the long tasks; without intervals no order of two is \
-             claimed"
+            "long tasks dominate a sum of seconds; without intervals, not tested for significance"
                 .into(),
         ],
         corner: "filesystem",
         columns: vec![
             Column::new("total", "s"),
-            Column::new("times the best", "×"),
-            Column::new("longest task, its part", ""),
+            Column::new("ratio to best", "×"),
+            Column::new("longest task, fraction", ""),
         ],
         rows: sums.iter().map(row).collect(),
     }

@@ -43,7 +43,7 @@ fn totals_are_the_sums_of_the_printed_tables() {
 #[test]
 fn every_row_of_the_data_is_a_number_of_a_table() {
     for set in PUBLISHED.iter().filter(|set| set.suite == "tasks") {
-        let tables = set.labelled();
+        let tables = set.labeled();
         let shown: usize = tables[..2].iter().map(|table| table.values().count()).sum();
         assert_eq!(shown, set.data.lines().count() - 1, "{}", set.name);
         assert_eq!(tables[0].rows.len(), 21);
@@ -52,13 +52,13 @@ fn every_row_of_the_data_is_a_number_of_a_table() {
 }
 
 #[test]
-fn it_says_everywhere_that_it_was_not_measured_here() {
+fn every_format_states_that_it_was_not_measured() {
     for set in PUBLISHED {
-        assert!(set.labelled().iter().all(|table| {
+        assert!(set.labeled().iter().all(|table| {
             table.caption.iter().any(|line| line.starts_with("Published, not measured by fslab"))
         }));
         let html = set.html();
-        let (label, count) = (set.label(), set.labelled().len());
+        let (label, count) = (set.label(), set.labeled().len());
         assert!(html.matches(&label).count() >= count);
         assert_eq!(html.matches("<table").count(), count);
         for line in set.csv().lines().skip(1) {
@@ -76,7 +76,7 @@ fn it_says_everywhere_that_it_was_not_measured_here() {
 #[test]
 fn the_records_of_2012_hold_what_their_tables_print() {
     let set = published("bonnie-2012@published").unwrap();
-    let tables = set.labelled();
+    let tables = set.labeled();
     let shown: usize = tables.iter().map(|table| table.values().count()).sum();
     assert_eq!(shown, 396, "11 configurations, 12 phases, 3 numbers each");
     let value = |table: usize, row: &str, column: &str| {
@@ -120,7 +120,7 @@ fn cell<'a>(table: &'a crate::view::Table, row: &str, column: &str) -> &'a crate
 #[test]
 fn twelve_tables_hold_every_number_of_the_study_of_2009() {
     let set = published("iozone-2009").unwrap();
-    let tables = set.labelled();
+    let tables = set.labeled();
     assert_eq!(tables.len(), 12);
     let values = || tables.iter().flat_map(|table| table.values());
     let deviations = values().filter(|value| value.note.starts_with("s = ")).count();
@@ -151,48 +151,51 @@ fn values_by_cell(tables: &[crate::view::Table]) -> impl Iterator<Item = &crate:
 }
 
 #[test]
-fn intervals_are_those_worked_out_elsewhere_and_marks_stand_at_their_numbers() {
+fn intervals_match_scipy_and_marks_are_at_their_numbers() {
     let set = published("iozone-2009").unwrap();
-    let tables = set.labelled();
+    let tables = set.labeled();
     // SciPy 1.17.1, t.interval(0.95, 9, 100476.50, 167.31 / sqrt(10)): see analysis/reference.
     let interval = cell(&tables[0], "reiser4", "write").interval.unwrap();
     let (low, high) = (interval.low / 1024.0, interval.high / 1024.0);
     assert!((low - 100_356.813_636).abs() < 1e-3 && (high - 100_596.186_364).abs() < 1e-3);
     let malformed = cell(&tables[1], "xfs", "reread");
-    assert_eq!(malformed.codes, ["D-MALFORMED"]);
+    assert_eq!(malformed.codes, ["malformed-number"]);
     assert!(malformed.note.ends_with("printed 106,9992.0"), "{}", malformed.note);
     let copied = cell(&tables[6], "xfs", "fwrite");
-    assert_eq!(copied.codes, ["D-REPEATED"]);
+    assert_eq!(copied.codes, ["repeated-value"]);
     let slipped = cell(&tables[8], "1 MiB", "rewrite");
-    assert_eq!((slipped.codes.as_slice(), slipped.interval), (["D-DIFFERS"].as_slice(), None));
+    assert_eq!(
+        (slipped.codes.as_slice(), slipped.interval),
+        (["conflicting-values"].as_slice(), None)
+    );
     assert!(slipped.note.contains("table 1 has 94,290.90"), "{}", slipped.note);
-    // 7 malformed, 16 that differ, and both ends of 13 pairs, of which some stand at one number.
+    // 7 malformed, 16 conflicting, and both ends of 13 pairs, of which some belong to one number.
     let marks = |code: &str| {
         let all = tables.iter().flat_map(|table| table.values());
         all.filter(|value| value.codes.contains(&code)).count()
     };
-    assert_eq!((marks("D-MALFORMED"), marks("D-DIFFERS")), (7, 16));
+    assert_eq!((marks("malformed-number"), marks("conflicting-values")), (7, 16));
 }
 
 #[test]
-fn trends_are_told_where_summaries_support_them() {
-    let (claims, withheld) = trends::told(iozone::study());
+fn trends_are_reported_if_summaries_support_them() {
+    let (claims, withheld) = trends::findings(iozone::study());
     assert_eq!(claims.len() + withheld.len(), 13 * 8);
-    let told = |what: &str| claims.iter().find(|claim| claim.contains(what)).cloned();
-    let rises = told("throughput of jfs on random write").unwrap();
-    assert!(rises.contains("raised") && rises.contains("by 37.3 %"), "{rises}");
-    let falls = told("throughput of btrfs on record rewrite").unwrap();
-    assert!(falls.contains("lowered"), "{falls}");
-    assert!(told("throughput of ext3 on backwards read").unwrap().contains("peaked"));
-    assert!(told("throughput of xfs on write").unwrap().contains("insensitive"));
-    // Copied cells carry no sentence.
-    assert!(told("throughput of xfs on fwrite").is_none());
+    let label = |what: &str| claims.iter().find(|claim| claim.contains(what)).cloned();
+    let rises = label("throughput of jfs on random write").unwrap();
+    assert!(rises.contains("increased") && rises.contains("by 37.3 %"), "{rises}");
+    let falls = label("throughput of btrfs on record rewrite").unwrap();
+    assert!(falls.contains("decreased"), "{falls}");
+    assert!(label("throughput of ext3 on backwards read").unwrap().contains("peaked"));
+    assert!(label("throughput of xfs on write").unwrap().contains("insensitive"));
+    // Copied cells have no finding.
+    assert!(label("throughput of xfs on fwrite").is_none());
     let why = withheld.iter().find(|reason| reason.contains("of xfs on fwrite")).unwrap();
     assert!(why.contains("same as table"), "{why}");
 }
 
 #[test]
-fn every_chart_says_that_it_was_not_measured_here() {
+fn every_chart_is_labeled_as_not_measured() {
     for (name, charts) in
         [("tasks-2004", 1), ("tasks-2006", 2), ("iozone-2009", 13 * 5), ("bonnie-2012", 6)]
     {
@@ -210,10 +213,13 @@ fn every_chart_says_that_it_was_not_measured_here() {
         }
         let html = set.html();
         assert_eq!(html.matches("<svg class=\"chart\"").count(), charts);
-        for code in ["D-MALFORMED", "D-DIFFERS", "D-REPEATED"] {
-            let linked = html.contains(&format!("href=\"#{code}\""));
+        for code in ["malformed-number", "conflicting-values", "repeated-value"] {
+            let linked = html.contains(&format!("href=\"#warning-{code}\""));
             assert_eq!(linked, name == "iozone-2009");
-            assert_eq!(html.matches(&format!("id=\"{code}\"")).count(), usize::from(linked));
+            assert_eq!(
+                html.matches(&format!("id=\"warning-{code}\"")).count(),
+                usize::from(linked)
+            );
         }
     }
 }
@@ -268,17 +274,17 @@ fn all_sets_share_one_schema_with_numbers_and_the_printed_text() {
     assert_eq!(rows("iozone-2009").len(), 520);
     let first = &rows("iozone-2009")[0];
     assert_eq!(
-        first[3..9],
-        ["1", "reiser4", "write", "1048576", "throughput", "bytes_per_second"].map(String::from)[..],
+        first[3..9].join(","),
+        "1,reiser4,write,1048576,throughput,bytes_per_second",
         "{first:?}"
     );
     assert_eq!(first[9], (100_476.5 * 1024.0).to_string());
     assert_eq!(first[13..], ["100,476.50", "167.31", "KB/s", ""]);
     let malformed = rows("iozone-2009").into_iter().find(|row| row[13] == "106,9992.0");
-    assert_eq!(malformed.unwrap()[16], "D-MALFORMED");
+    assert_eq!(malformed.unwrap()[16], "malformed-number");
     let touch = &rows("tasks-2006")[0];
     assert_eq!((touch[5].as_str(), touch[9].as_str()), ("001 Touch 10,000 Files", "48250000000"));
-    // Each printed text says the number beside it.
+    // Each printed text equals the number next to it.
     let records = rows("bonnie-2012");
     assert_eq!(records.len(), 396);
     for row in records {
@@ -309,7 +315,7 @@ fn records_of_2012_leave_as_they_were_printed_and_in_the_later_layout() {
 }
 
 #[test]
-fn names_in_charts_are_whole_and_numbers_stand_at_records() {
+fn charts_have_full_names_and_block_sizes() {
     for set in PUBLISHED {
         for drawn in set.charts().iter().filter(|drawn| drawn.wide) {
             assert!(!drawn.svg.contains('…'), "{}", drawn.id);
@@ -322,7 +328,7 @@ fn names_in_charts_are_whole_and_numbers_stand_at_records() {
 }
 
 #[test]
-fn every_chart_stands_alone_and_says_where_it_comes_from() {
+fn every_chart_is_self_contained_and_names_its_source() {
     for set in PUBLISHED {
         let charts: Vec<_> = crate::export::published(set).collect();
         assert_eq!(charts.len(), set.charts().len());

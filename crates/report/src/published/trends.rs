@@ -1,16 +1,16 @@
-//! What the record length does to each filesystem at each test, from printed means and deviations.
+//! Effect of the record length on each filesystem and test, from printed means and deviations.
 //!
-//! The sentences are those of a measured sweep (C6 to C8), with rules that summaries allow: nothing
-//! can be resampled, so every difference is one of Fieller's intervals ([`Moments::over`]), and all
-//! sweeps of the study are one family (Bonferroni). What is alike comes first, then what turns,
-//! then what rises or falls; whatever rests on a cell that the audit doubts is withheld, unless a
-//! malformed number says the same with every other reading.
+//! Findings are those of a measured sweep (C6 to C8), as far as summaries permit: nothing can be
+//! resampled, so every difference has a Fieller interval ([`Moments::over`]), and all sweeps of the
+//! study are one family (Bonferroni). Equivalence is checked first, then turning points, then
+//! trends. Findings that depend on a cell marked by the audit are withheld, unless all readings of
+//! a malformed number agree.
 
 use analysis::{Interval, moments::Moments, trend::INSENSITIVE};
 
-use super::iozone::{Number, RUNS, Statistic, Study, length, spoken};
+use super::iozone::{Number, RUNS, Statistic, Study, length, test_name};
 use crate::{
-    audit::doubts::DoubtKind,
+    audit::quality_notes::QualityNoteKind,
     units::{fixed, percents, ratio},
 };
 
@@ -18,21 +18,21 @@ use crate::{
 const ERROR: f64 = 0.05;
 const KIB_IN_MIB: f64 = 1024.0;
 
-/// What a sweep comes to.
+/// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Answer {
-    /// Its levels are alike: largest over smallest mean, and its bound.
+    /// Levels are equivalent: largest over smallest mean, and its bound.
     Alike { largest: f64, bound: f64 },
-    /// A level inside lies above (or below) every other.
+    /// An inner level is above (or below) every other.
     Turns { level: usize, peak: bool },
-    /// The last over the first.
+    /// Ratio of the last to the first.
     Changes { ratio: f64, interval: Interval },
-    /// Nothing that may be told.
+    /// Inconclusive.
     Open,
 }
 
 impl Answer {
-    /// Whether two answers are the same sentence but for its numbers.
+    /// True if two answers have the same sentence except for its numbers.
     fn agrees(self, other: Self) -> bool {
         match (self, other) {
             (Self::Alike { .. }, Self::Alike { .. }) | (Self::Open, Self::Open) => true,
@@ -50,8 +50,8 @@ impl Answer {
     }
 }
 
-/// Sentences, and what is not told with the reason.
-pub(super) fn told(study: &Study) -> (Vec<String>, Vec<String>) {
+/// Findings, and withheld findings with the reason.
+pub(super) fn findings(study: &Study) -> (Vec<String>, Vec<String>) {
     let records = study.records();
     let sweeps: Vec<Vec<&Number>> = study
         .tests()
@@ -70,7 +70,7 @@ pub(super) fn told(study: &Study) -> (Vec<String>, Vec<String>) {
         match of_sweep(sweep, family) {
             Ok(sentence) => claims.push(sentence),
             Err(reason) => {
-                withheld.push(format!("no sentence on {}: {reason}", subject(sweep)));
+                withheld.push(format!("{}: {reason}", subject(sweep)));
             }
         }
     }
@@ -81,41 +81,43 @@ pub(super) fn told(study: &Study) -> (Vec<String>, Vec<String>) {
 fn subject(sweep: &[&Number]) -> String {
     let first = sweep.first();
     first.map_or_else(String::new, |first| {
-        format!("throughput of {} on {}", first.filesystem, spoken(&first.test))
+        format!("throughput of {} on {}", first.filesystem, test_name(&first.test))
     })
 }
 
-/// The sentence of a sweep, or why there is none.
+/// Finding of a sweep, or the reason for withholding it.
 fn of_sweep(sweep: &[&Number], family: f64) -> Result<String, String> {
-    let doubts = || {
+    let quality_notes = || {
         let all = sweep.iter().enumerate();
-        all.flat_map(|(at, number)| number.doubts.iter().map(move |doubt| (at, doubt)))
+        all.flat_map(|(at, number)| number.quality_notes.iter().map(move |note| (at, note)))
     };
-    if let Some((at, (_, doubt))) = doubts().find(|(_, (_, own))| own.kind == DoubtKind::Repeated) {
+    if let Some((at, (_, note))) =
+        quality_notes().find(|(_, (_, own))| own.kind == QualityNoteKind::Repeated)
+    {
         let record = length(sweep[at].record);
-        return Err(format!("a number at {record} is the {}", doubt.short));
+        return Err(format!("a number at {record} is the {}", note.short));
     }
     let moments: Option<Vec<Moments>> = sweep.iter().map(|number| number.moments()).collect();
-    let moments = moments.ok_or("a deviation is not printed")?;
+    let moments = moments.ok_or("a deviation is missing")?;
     let answer = answer(&moments, family);
     let mut read = String::new();
-    for (at, (statistic, doubt)) in doubts() {
-        for other in &doubt.others {
+    for (at, (statistic, note)) in quality_notes() {
+        for other in &note.others {
             let mut again = moments.clone();
             match statistic {
                 Statistic::Mean => again[at].mean = *other,
                 Statistic::Deviation => again[at].deviation = *other,
             }
             if !self::answer(&again, family).agrees(answer) {
-                return Err(format!("the malformed number ({}) may be another", doubt.short));
+                return Err(format!("the malformed number ({}) has other readings", note.short));
             }
         }
-        read.push_str(&format!("; at {}, {}", length(sweep[at].record), doubt.short));
+        read.push_str(&format!("; at {}, {}", length(sweep[at].record), note.short));
     }
     sentence(sweep, &moments, answer, family, &read)
 }
 
-/// The last over the first of two, at a level of the family shared by so many intervals.
+/// Ratio of the last to the first, at the family-wise level for this many intervals.
 fn over(last: &Moments, first: &Moments, family: f64) -> Option<(f64, Interval)> {
     let found = last.over(first, 1.0 - ERROR / family).ok()?;
     Some((found.ratio.0, found.interval))
@@ -145,7 +147,7 @@ fn answer(levels: &[Moments], family: f64) -> Answer {
     let Some((ratio, interval)) = ends.and_then(|(first, last)| over(last, first, family)) else {
         return Answer::Open;
     };
-    // A step that is shown to go the other way forbids to speak of one change.
+    // A significant step in the opposite direction excludes a single change.
     let against = levels.windows(2).any(|two| {
         over(&two[1], &two[0], family).is_some_and(|(_, step)| match ratio > 1.0 {
             true => step.high < 1.0,
@@ -158,7 +160,7 @@ fn answer(levels: &[Moments], family: f64) -> Answer {
     }
 }
 
-/// The largest over the smallest mean, and a bound for it over all pairs of all sweeps.
+/// Ratio of the largest to the smallest mean, and its bound over all pairs of all sweeps.
 fn spread(levels: &[Moments], family: f64) -> Option<(f64, f64)> {
     let pairs = family * (levels.len() * levels.len().saturating_sub(1) / 2) as f64;
     let (mut largest, mut bound) = (1.0f64, 1.0f64);
@@ -196,26 +198,26 @@ fn sentence(
             fixed((bound * 1000.0).ceil() / 1000.0, 3)
         ),
         Answer::Turns { level, peak } => format!(
-            "The {subject} {} at records of {}, with {}, told apart from every other tested length \
-             (95 % over {family:.0} sweeps; n = {RUNS} each{read}).",
+            "The {subject} {} at records of {}: {}, significantly different from every other \
+             tested length (95 % over {family:.0} sweeps; n = {RUNS} each{read}).",
             if peak { "peaked" } else { "was lowest" },
             at(level),
             mib(level)
         ),
         Answer::Changes { ratio: by, interval } => format!(
-            "Changing the record length from {} to {} {} the {subject} {}, from {} to {} (interval \
-             of 95 % over {family:.0} sweeps; n = {RUNS} each{read}).",
+            "Changing the record length from {} to {} {} the {subject} {}, from {} to {} (95 % \
+             confidence over {family:.0} sweeps; n = {RUNS} each{read}).",
             at(0),
             at(last),
-            if by > 1.0 { "raised" } else { "lowered" },
+            if by > 1.0 { "increased" } else { "decreased" },
             change(by, interval),
             mib(0),
             mib(last)
         ),
         Answer::Open => {
             return Err(
-                "its levels are not alike within 10 %, and neither one change nor one turn \
-                        is told apart over all sweeps"
+                "no equivalence within 10 %, and no significant change or turning point over all \
+                 sweeps"
                     .into(),
             );
         }

@@ -1,24 +1,27 @@
-//! The first page on a terminal: one or more runs, each with its table, then what was found.
+//! First page on a terminal: tables of one or more runs, then the findings.
 //!
-//! It has at most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
+//! At most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
 
 use super::{
     Page, TerminalOptions,
     wrapped::{cut, width_of},
 };
-use crate::view::{
-    View,
-    answer::{Answer, Board, BoardRow},
+use crate::{
+    units::count,
+    view::{
+        View,
+        answer::{self, Answer, Board, BoardRow},
+    },
 };
 
-/// Before the median of the best, and of those not significantly different from it.
+/// Mark of the top group.
 const TOP: &str = "●";
-/// Columns of the title of a test, and of the name of a filesystem; longer ones are cut.
+/// Maximum width of the title of a test, and of the name of a filesystem.
 const TITLE_MAX: usize = 26;
 const NAME_MAX: usize = 20;
 
-/// Lays out the first page: what was measured, and the result. Several views are parts of one
-/// question, such as times of this machine and instructions of a guest.
+/// First page of one or more views. Several views are parts of one result, such as times of this
+/// machine and instructions of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
     let mut page = Page::new(options);
@@ -30,14 +33,17 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     }
     let tops = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
     if tops.flatten().any(|cell| cell.top) {
-        let margins: Vec<String> =
-            views.iter().map(|view| view.facts.threshold.percent()).collect();
+        let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
         let text = format!(
             "{TOP} best, or not significantly different from the best by more than {margin} (all \
              pairs of a test, 5 %)"
         );
         page.wrapped(" ", "   ", &text);
+    }
+    let cells = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
+    if cells.flatten().any(|cell| cell.blocked) {
+        page.wrapped(" ", "   ", "! not compared; see the warnings with --detail");
     }
     page.found(&answers);
     page.line("");
@@ -57,7 +63,7 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
 }
 
 impl Page {
-    /// What was measured, and the medians.
+    /// Title, conditions, headline, and table of medians.
     fn answer(&mut self, answer: &Answer) {
         self.bold(&answer.title);
         self.wrapped("", "  ", &answer.conditions);
@@ -67,7 +73,7 @@ impl Page {
         self.board(&answer.board);
     }
 
-    /// Tests as rows; where not all filesystems fit, the others below.
+    /// Table of medians, tests as rows. Filesystems that do not fit continue below.
     fn board(&mut self, board: &Board) {
         if board.rows.is_empty() {
             return;
@@ -87,12 +93,12 @@ impl Page {
             let cells = texts.iter().map(|row| row[column].as_str());
             1 + widest(&mut cells.chain(std::iter::once(names[column].as_str())))
         };
-        let room = self.width.saturating_sub(1 + title_width + unit_width);
+        let space = self.width.saturating_sub(1 + title_width + unit_width);
         let mut column = 0;
         while column < board.filesystems.len() {
             let mut end = column;
             let mut used = 0;
-            while end < board.filesystems.len() && (end == column || used + width(end) <= room) {
+            while end < board.filesystems.len() && (end == column || used + width(end) <= space) {
                 used += width(end);
                 end += 1;
             }
@@ -117,56 +123,39 @@ impl Page {
             column = end;
         }
         if board.further > 0 {
-            self.wrapped(" ", "   ", &format!("{} more tests with --detail", board.further));
+            self.wrapped(
+                " ",
+                "   ",
+                &format!("{} with --detail", count(board.further, "more test")),
+            );
         }
     }
 
     fn found(&mut self, answers: &[Answer]) {
-        let all: usize = answers.iter().map(|answer| answer.findings.len()).sum();
-        if all > 0 {
+        let (findings, further) = answer::shown_findings(answers);
+        if !findings.is_empty() {
             self.heading("Findings");
         }
-        // The parts share the page.
-        let most = 6_usize.div_ceil(answers.len().max(1));
-        for answer in answers {
-            let shown = answer.findings.iter().take(most);
-            shown.for_each(|finding| self.wrapped(" ", "   ", &finding.text));
-        }
-        let further: usize = answers
-            .iter()
-            .map(|answer| answer.further + answer.findings.len().saturating_sub(most))
-            .sum();
+        findings.into_iter().for_each(|finding| self.wrapped(" ", "   ", finding));
         let open: usize = answers.iter().map(|answer| answer.open).sum();
         if further + open > 0 {
-            let text = format!(
-                "{further} more findings and {open} open questions: fslab report RUN --detail, \
-                 fslab explain RUN"
-            );
-            self.wrapped(" ", "   ", &text);
+            let more = count(further, "more finding");
+            let more = (further > 0).then(|| format!("{more} with --detail or in the HTML report"));
+            let open = (open > 0).then(|| {
+                let are = if open == 1 { "question is" } else { "questions are" };
+                format!("{open} {are} inconclusive (see fslab explain)")
+            });
+            let text: Vec<String> = [more, open].into_iter().flatten().collect();
+            self.wrapped(" ", "   ", &text.join("; "));
         }
     }
 
-    /// What failed, and what none of the parts has measured.
+    /// Failed filesystems, and those that no part measured.
     fn holes(&mut self, answers: &[Answer]) {
-        let failed = answers.iter().flat_map(|answer| &answer.missing).filter(|hole| hole.failed);
-        for hole in failed {
-            let names = hole.filesystems.join(", ");
-            self.wrapped("", "  ", &format!("Failed: {names} ({})", hole.reason));
+        for text in answer::failures(answers) {
+            self.wrapped("", "  ", &format!("Failed: {text}"));
         }
-        let measured =
-            |name: &String| answers.iter().any(|answer| answer.board.filesystems.contains(name));
-        let mut listed: Vec<&String> = Vec::new();
-        let mut texts: Vec<String> = Vec::new();
-        for hole in answers.iter().flat_map(|answer| &answer.missing).filter(|it| !it.failed) {
-            let missing = |name: &&String| !measured(name) && !listed.contains(name);
-            let names: Vec<&String> = hole.filesystems.iter().filter(missing).collect();
-            if names.is_empty() {
-                continue;
-            }
-            let list: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            texts.push(format!("{} ({})", list.join(", "), hole.reason));
-            listed.extend(names);
-        }
+        let texts = answer::not_measured(answers);
         if !texts.is_empty() {
             self.wrapped("", "  ", &format!("Not measured: {}", texts.join("; ")));
         }
@@ -185,7 +174,7 @@ fn texts(row: &BoardRow) -> Vec<String> {
     row.cells.iter().map(text).collect()
 }
 
-/// Blanks that a text lacks.
+/// Spaces that pad a text to a width.
 fn pad(text: &str, width: usize) -> String {
     " ".repeat(width.saturating_sub(width_of(text)))
 }

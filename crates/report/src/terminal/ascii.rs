@@ -1,9 +1,9 @@
-//! Reports for terminals that show ASCII alone.
+//! ASCII output for terminals without Unicode.
 
-/// The text in ASCII: what we write otherwise has a stand-in of the same width, so that columns
-/// stay columns; letters of names have none and become `?`.
+/// Replaces the symbols of fslab by ASCII of the same width, so that columns stay aligned. Other
+/// characters, such as letters of names, become `?`.
 pub fn ascii(text: &str) -> String {
-    // The sign of a width takes the blank before it along.
+    // `±` has two characters in ASCII and replaces the space before it.
     let text = text.replace(" ± ", " +-").replace(" ±", "+-").replace('±', "+-");
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stay_columns() {
+    fn columns_stay_aligned() {
         assert_eq!(ascii(" 2.364  ±1.0 %"), " 2.364 +-1.0 %");
         assert_eq!(ascii("▲ 1.5 µs ×1.07 ▁█ é"), "* 1.5 us x1.07 _# ?");
         assert_eq!(ascii("\u{1b}[1mδ ≥ 5 %"), "\u{1b}[1md >= 5 %");

@@ -1,22 +1,21 @@
-//! Small columns of letters: how a test runs over a swept parameter, and its repeats in the order
-//! in which they were made.
+//! Sparklines: medians of a test over a swept parameter, and its repetitions in order.
 
 use super::{Page, wrapped::width_of};
 use crate::{
     units::{capital, percent},
-    view::{Level, Series, Table, View, words},
+    view::{Level, Series, Table, View, metric_label},
 };
 
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Stands where there is no result.
+/// Placeholder of a missing result.
 const HOLE: char = ' ';
 
-/// Repeats that lie closer than this, relative to their median, are shown level: what is left is
-/// finer than anybody's threshold, and eight steps would make a mountain of it.
+/// Range relative to the median below which repetitions are shown level. It is smaller than any
+/// equivalence margin, and eight steps would exaggerate it.
 const LEVEL: f64 = 0.01;
 
-/// Values as columns from `low` to `high`.
+/// Sparkline of values from `low` to `high`.
 fn columns(values: impl Iterator<Item = Option<f64>>, low: f64, high: f64) -> String {
     let step = |value: f64| {
         let share = if high > low { (value - low) / (high - low) } else { 0.5 };
@@ -29,35 +28,35 @@ fn columns(values: impl Iterator<Item = Option<f64>>, low: f64, high: f64) -> St
 }
 
 impl Page {
-    /// What runs over a parameter.
-    pub(super) fn courses(&mut self, view: &View) {
+    /// Sparklines of all sweeps.
+    pub(super) fn sweeps(&mut self, view: &View) {
         for scaled in &view.scaling {
             let series: Vec<&Series> = scaled.lines.iter().map(|line| &line.series).collect();
-            let about = (scaled.scale.name, scaled.metric.spec().better.words());
-            let title = format!("{}, {}", scaled.title, words(scaled.metric));
-            self.course(&title, about, &scaled.levels, &series, &scaled.repeats);
+            let about = (scaled.scale.name, scaled.metric.spec().better.label());
+            let title = format!("{}, {}", scaled.title, metric_label(scaled.metric));
+            self.sweep(&title, about, &scaled.levels, &series, &scaled.repetitions);
         }
         for sweep in &view.sweeps {
             let series: Vec<&Series> = sweep.series.iter().collect();
-            let about = (sweep.scale.name, sweep.metric.spec().better.words());
+            let about = (sweep.scale.name, sweep.metric.spec().better.label());
             let title = format!(
                 "{} over {}, {}",
                 capital(&sweep.test),
                 sweep.parameter,
-                words(sweep.metric)
+                metric_label(sweep.metric)
             );
-            self.course(&title, about, &sweep.levels, &series, &sweep.repeats);
+            self.sweep(&title, about, &sweep.levels, &series, &sweep.repetitions);
         }
     }
 
-    /// One line for each filesystem, all from zero to the largest of all.
-    fn course(
+    /// One line per filesystem, from zero to the maximum of all.
+    fn sweep(
         &mut self,
         title: &str,
         (unit, better): (&str, &str),
         levels: &[Level],
         series: &[&Series],
-        repeats: &str,
+        repetitions: &str,
     ) {
         let medians = |series: &Series| -> Vec<Option<f64>> {
             series.values.iter().map(|value| value.map(|value| value.median)).collect()
@@ -72,15 +71,15 @@ impl Page {
         for series in series {
             let medians = medians(series);
             let drawn = columns(medians.iter().copied(), 0.0, high);
-            let told = medians.iter().flatten();
-            let ends = match (told.clone().next(), told.last()) {
+            let known = medians.iter().flatten();
+            let ends = match (known.clone().next(), known.last()) {
                 (Some(first), Some(last)) => {
                     format!("{} to {} {unit}", short(*first), short(*last))
                 }
                 _ => "no result".into(),
             };
             let fill = " ".repeat(width.saturating_sub(width_of(&series.name)));
-            // A blank stands for a missing level, so that this is no text to be wrapped.
+            // Spaces are missing levels, so the line must not be wrapped as text.
             let line = format!(" {}{fill}  {drawn}  {ends}", series.name);
             match width_of(&line) <= self.width {
                 true => self.line(&line),
@@ -95,15 +94,15 @@ impl Page {
             "",
             "",
             &format!(
-                "Medians at {}, from zero to the largest of all; {better}; n = {repeats} repeats; \
-                 their 95 % intervals are in the HTML report.",
+                "Medians at {}, from zero to the maximum of all; {better}; n = {repetitions} \
+                 repetitions; the HTML report has the 95 % confidence intervals.",
                 labels.join(", ")
             ),
         );
     }
 
-    /// The repeats of a test, each filesystem between its own ends.
-    pub(super) fn repeats(&mut self, view: &View, suite: usize, table: &str) {
+    /// Sparklines of the repetitions of a test, from minimum to maximum per filesystem.
+    pub(super) fn repetitions(&mut self, view: &View, suite: usize, table: &str) {
         let tests = view.suites[suite].points.iter().flat_map(|point| &point.tests);
         let position = view.ranked[suite].iter().position(|ranked: &Table| ranked.id == table);
         let Some(test) = position.and_then(|at| tests.clone().nth(at)) else {
@@ -124,7 +123,7 @@ impl Page {
             let (from, to) = if apart < LEVEL { (0.0, 0.0) } else { (low, high) };
             let drawn = columns(values.iter().copied().map(Some), from, to);
             let text = format!(
-                "{drawn} {} to {} {}, {} apart, n = {}",
+                "{drawn} {} to {} {}, range {}, n = {}",
                 test.scale.rough(low),
                 test.scale.rough(high),
                 test.scale.name,
@@ -136,13 +135,13 @@ impl Page {
         self.wrapped(
             "",
             "",
-            "Every repeat in the order they were made, each filesystem from its smallest to its \
-             largest; level where these are less than 1 % apart.",
+            "Repetitions in order, from minimum to maximum per filesystem; level if the range is \
+             less than 1 %.",
         );
     }
 }
 
-/// A name beside columns; the whole one stands in the table above.
+/// A shortened name. The table above has the full name.
 fn cut(name: &str) -> String {
     match name.chars().count() > 24 {
         true => name.chars().take(23).chain(['…']).collect(),
@@ -150,7 +149,7 @@ fn cut(name: &str) -> String {
     }
 }
 
-/// A number of display to three digits.
+/// A displayed number with three digits.
 fn short(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
@@ -164,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_reach_from_end_to_end() {
+    fn sparklines_use_the_full_range() {
         let values = [Some(0.0), None, Some(4.0), Some(8.0)];
         assert_eq!(columns(values.into_iter(), 0.0, 8.0), "▁ ▅█");
         assert_eq!(columns([Some(1.0), Some(1.0)].into_iter(), 0.0, 0.0), "▅▅");

@@ -1,10 +1,10 @@
-//! The view of a study: its tables in its order, before those of the suites.
+//! Study section: tables in the order of the study, before those of the suites.
 
 use super::Page;
 use crate::view::{Part, View};
 
 impl Page {
-    /// The tables of the study in its order, and what is missing in its place.
+    /// Tables of the study, with the reasons for missing ones.
     pub(super) fn study(&mut self, view: &View) {
         let Some(study) = &view.study else { return };
         self.heading(&study.title);

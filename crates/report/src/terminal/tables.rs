@@ -1,4 +1,4 @@
-//! Tables: columns that fit side by side, the others below under the same row headers.
+//! Tables. Columns that do not fit continue below with the same row headers.
 
 use std::fmt::Write;
 
@@ -10,42 +10,42 @@ use super::{
 };
 use model::metric::Unit;
 
-use crate::view::{Body, Column, Row, Table, TableCell, ValueCell};
+use crate::view::{Body, Column, INTERVALS, Row, Table, TableCell, ValueCell};
 
 const LINES: TableStyle = TableStyle::new()
     .top_border(LineStyle::none().fill('─').junction('─'))
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// What a column takes beside its content: a space on either side and one between columns.
+/// Width of a column in addition to its content: a space on each side and one between columns.
 const CELL: usize = 3;
 
-/// Letters of words in a cell: beside short numbers, and beside numbers with intervals.
+/// Width of text in a cell: in tables of short numbers, and of numbers with intervals.
 const NARROW: usize = 16;
-const WORDS: usize = 24;
+const TEXT_WIDTH: usize = 24;
 
-/// Beyond this part of its median, both ends of an interval are shown; beyond the second also where
-/// one side is more than twice the other.
+/// Width of an interval relative to the median from which both ends are shown.
 const WIDE: f64 = 0.3;
-const LOPSIDED: f64 = 0.1;
+/// The same if one side is more than twice the other.
+const ASYMMETRIC: f64 = 0.1;
 
-/// Letters of a row header at least, however wide the numbers beside it are.
+/// Minimum width of a row header.
 const NAME_MIN: usize = 12;
 
-/// A table whose cells are texts that fit.
+/// A table of texts that fit.
 struct Laid<'a> {
     corner: &'a str,
     names: Vec<String>,
     name_width: usize,
     heads: Vec<String>,
-    /// The cells of each row, or why it has none.
+    /// Cells of each row, or the reason why it has none.
     rows: Vec<Result<Vec<String>, &'a String>>,
-    /// Columns of words.
-    words: Vec<bool>,
+    /// True for columns of text.
+    is_text: Vec<bool>,
 }
 
 impl<'a> Laid<'a> {
-    /// Names give way to numbers, and words to the width.
+    /// Fits names and text to the width that the numbers leave.
     fn new(table: &'a Table, width: usize, cell: fn(&TableCell) -> String) -> Self {
         let mut rows: Vec<Result<Vec<String>, &String>> = Vec::new();
         for row in &table.rows {
@@ -56,35 +56,35 @@ impl<'a> Laid<'a> {
                 Body::Missing(reason) => Err(reason),
             });
         }
-        let words: Vec<bool> = (0..table.columns.len()).map(|at| table.is_words(at)).collect();
-        let cells = rows.iter().flatten().flat_map(|cells| cells.iter().zip(&words));
-        let numbers = cells.filter(|(_, words)| !**words).map(|(cell, _)| width_of(cell));
+        let is_text: Vec<bool> = (0..table.columns.len()).map(|at| table.is_text(at)).collect();
+        let cells = rows.iter().flatten().flat_map(|cells| cells.iter().zip(&is_text));
+        let numbers = cells.filter(|(_, is_text)| !**is_text).map(|(cell, _)| width_of(cell));
         let name_max = width.saturating_sub(2 * CELL + numbers.max().unwrap_or(0)).max(NAME_MIN);
         let names = table.rows.iter().map(row_title);
         let names: Vec<String> = names.map(|name| fitted(name, name_max)).collect();
         let name_width = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
         let name_width = name_width.max(width_of(table.corner));
-        let room = width.saturating_sub(name_width + 2 * CELL).max(NAME_MIN);
-        let heads = table.columns.iter().map(|column| fitted(header(column), room)).collect();
+        let space = width.saturating_sub(name_width + 2 * CELL).max(NAME_MIN);
+        let heads = table.columns.iter().map(|column| fitted(header(column), space)).collect();
         for cells in rows.iter_mut().flatten() {
-            for (cell, _) in cells.iter_mut().zip(&words).filter(|(_, words)| **words) {
-                *cell = fitted(std::mem::take(cell), room);
+            for (cell, _) in cells.iter_mut().zip(&is_text).filter(|(_, is_text)| **is_text) {
+                *cell = fitted(std::mem::take(cell), space);
             }
         }
-        Self { corner: table.corner, names, name_width, heads, rows, words }
+        Self { corner: table.corner, names, name_width, heads, rows, is_text }
     }
 
-    /// Ranges of columns that fit side by side.
+    /// Ranges of columns that fit next to each other.
     fn chunks(&self, width: usize) -> Vec<std::ops::Range<usize>> {
         let of_column = |index: usize| {
             let cells = self.rows.iter().flatten().map(|cells| width_of(&cells[index]));
             CELL + cells.max().unwrap_or(0).max(width_of(&self.heads[index]))
         };
-        let room = width.saturating_sub(self.name_width + CELL);
+        let space = width.saturating_sub(self.name_width + CELL);
         let (mut chunks, mut start, mut used) = (Vec::new(), 0, 0);
         for index in 0..self.heads.len() {
             let width = of_column(index);
-            if used + width > room && index > start {
+            if used + width > space && index > start {
                 chunks.push(start..index);
                 (start, used) = (index, 0);
             }
@@ -96,40 +96,41 @@ impl<'a> Laid<'a> {
 }
 
 impl Page {
-    /// A table of numbers in two lines each: the median with its mark, the width of its interval.
+    /// A compact table: median with mark in the first line, half-width of the interval in the
+    /// second.
     pub(super) fn matrix(&mut self, table: &Table) {
-        let table = &*table.told();
+        let table = &*table.with_codes_in_caption();
         self.laid_out(table, compact);
         let mut caption = table.caption.join("; ").replace(
-            "median [95 % interval of the median]",
-            "median ± the longer side of its 95 % interval, or [both ends] where that is wide or \
-             lopsided",
+            INTERVALS,
+            "median ± half-width of the 95 % confidence interval, or [low, high] if it is wide or \
+             asymmetric",
         );
-        if table.values().any(|value| !value.codes.is_empty()) {
-            caption.push_str("; ! has a warning, see above");
+        let warned = table.values().any(|value| !value.codes.is_empty());
+        if warned && !caption.contains("! see warnings") {
+            caption.push_str("; ! see warnings");
         }
         self.wrapped("", "", &caption);
     }
 
-    /// A table of numbers with both ends of their intervals.
+    /// A table of numbers with intervals.
     pub(crate) fn table(&mut self, table: &Table) {
-        let table = &*table.told();
+        let table = &*table.with_codes_in_caption();
         self.laid_out(table, full);
         self.wrapped("", "", &table.caption.join("; "));
     }
 
-    /// A table of many small numbers: medians alone, so that the parts of a whole stand below each
-    /// other.
-    pub(super) fn evidence(&mut self, table: &Table) {
+    /// A table of medians without intervals, so that the parts of a sum are aligned.
+    pub(super) fn activity(&mut self, table: &Table) {
         self.laid_out(table, bare);
-        let caption = table.caption.join("; ").replace(
-            "median [95 % interval of the median]",
-            "medians; the 95 % interval of each is in the HTML report",
-        );
+        let caption = table
+            .caption
+            .join("; ")
+            .replace(INTERVALS, "medians; the HTML report has the 95 % confidence intervals");
         self.wrapped("", "", &caption);
     }
 
-    /// A table whose cells are shown as they are.
+    /// A table of values without marks and intervals.
     pub(crate) fn plain(&mut self, table: &Table) {
         self.laid_out(table, bare);
         self.wrapped("", "", &table.caption.join("; "));
@@ -160,8 +161,8 @@ impl Page {
             }
         }
         for (at, column) in laid.column_iter_mut().enumerate() {
-            let words = at > 0 && table.words[columns.start + at - 1];
-            let side = if at == 0 || words { CellAlignment::Left } else { CellAlignment::Right };
+            let text = at > 0 && table.is_text[columns.start + at - 1];
+            let side = if at == 0 || text { CellAlignment::Left } else { CellAlignment::Right };
             column.set_cell_alignment(side);
         }
         let lines: Vec<String> = laid.lines().collect();
@@ -171,11 +172,11 @@ impl Page {
             self.line(&marked);
         }
         for (name, reason) in holes {
-            let text = match self.told.insert((name.clone(), reason.clone())) {
+            let text = match self.explained.insert((name.clone(), reason.clone())) {
                 true => reason.clone(),
-                false => again(reason),
+                false => see_above(reason),
             };
-            // The lines of a long name stand above.
+            // The reason follows the last line of a long name.
             let mut lines: Vec<&str> = name.lines().collect();
             let last = lines.pop().unwrap_or("");
             lines.into_iter().for_each(|line| self.line(&format!(" {line}")));
@@ -187,7 +188,7 @@ impl Page {
     }
 }
 
-/// Text whose lines are no wider than this; words that are wider are broken.
+/// Text wrapped at a width. Wider is_text are broken.
 fn fitted(text: String, width: usize) -> String {
     let text = harmless(&text, false);
     if width_of(&text) <= width {
@@ -196,26 +197,26 @@ fn fitted(text: String, width: usize) -> String {
     text.lines().flat_map(|line| wrap(line, width, "", "")).collect::<Vec<_>>().join("\n")
 }
 
-/// Title and unit of a row; a note stands below, short enough not to widen the column.
+/// Title and unit of a row, with a note below it.
 fn row_title(row: &Row) -> String {
     let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    // A row without numbers says itself why.
+    // A row without values has the reason instead.
     let note = match row.body {
-        Body::Cells(_) => row.note.replace(" repeats ", "\n"),
+        Body::Cells(_) => row.note.replace(" repetitions ", "\n"),
         Body::Missing(_) => String::new(),
     };
     let below = if note.is_empty() { "" } else { "\n" };
     format!("{}{unit}{below}{note}", row.title)
 }
 
-/// In place of a reason that stands above already.
-fn again(reason: &str) -> String {
+/// Short form of a reason that was already shown: `skipped (see above)`.
+fn see_above(reason: &str) -> String {
     let what = reason.split_once(':').map_or("not measured", |(what, _)| what);
-    format!("{what}, as told above")
+    format!("{what} (see above)")
 }
 
-/// Title and unit of a column; long names break after their dashes, and above numbers before their
-/// last word.
+/// Title and unit of a column. Long names break after a dash, or before the last word of a column
+/// of numbers.
 fn header(column: &Column) -> String {
     let long = width_of(&column.title);
     let title = match (column.title.split_once('-'), column.title.rsplit_once(' ')) {
@@ -228,7 +229,7 @@ fn header(column: &Column) -> String {
     if column.unit.is_empty() { title } else { format!("{title}\n{}", column.unit) }
 }
 
-/// Words of a cell in lines of so many letters, so that they do not widen their column.
+/// Text of a cell wrapped at a width, so that it does not widen the column.
 fn narrow(text: &str, width: usize) -> String {
     text.lines().flat_map(|line| wrap_words(line, width)).collect::<Vec<_>>().join("\n")
 }
@@ -252,14 +253,14 @@ fn compact(cell: &TableCell) -> String {
     }
 }
 
-/// Whether one side of an interval in percent of the median would mislead: where it is wide, where
-/// the other side is far shorter, and where the value is a percentage itself.
+/// True if both ends of an interval must be shown because a half-width would mislead: the interval
+/// is wide or asymmetric, or the value is a percentage.
 fn needs_ends(value: &ValueCell) -> bool {
     let Some(interval) = value.interval else { return false };
     let (below, above) = (value.sort - interval.low, interval.high - value.sort);
     let (shorter, longer) = (below.min(above), below.max(above));
     let part = longer / value.sort.abs();
-    value.unit == Unit::Share || part > WIDE || (part > LOPSIDED && longer > 2.0 * shorter)
+    value.unit == Unit::Fraction || part > WIDE || (part > ASYMMETRIC && longer > 2.0 * shorter)
 }
 
 fn bare(cell: &TableCell) -> String {
@@ -271,7 +272,7 @@ fn bare(cell: &TableCell) -> String {
 
 fn full(cell: &TableCell) -> String {
     match cell {
-        TableCell::Text(text) => narrow(text, WORDS),
+        TableCell::Text(text) => narrow(text, TEXT_WIDTH),
         TableCell::Value(value) => {
             let mark = if value.top { "▲ " } else { "" };
             let mut text = format!("{mark}{}", value.shown.value);
@@ -289,7 +290,7 @@ fn full(cell: &TableCell) -> String {
     }
 }
 
-/// What a number must not be read without: its own n, its failed repeats.
+/// Lines below a number: n if it differs, and the note.
 fn remarks(value: &ValueCell) -> String {
     let n = if value.n_stated { format!("\nn = {}", value.n) } else { String::new() };
     let note = if value.note.is_empty() { String::new() } else { format!("\n{}", value.note) };

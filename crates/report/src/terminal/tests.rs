@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{wrapped::width_of, *};
 use crate::fixture;
 
-/// Runs of which every section has something to tell.
+/// Runs in which every section has content.
 static VIEWS: LazyLock<Vec<View>> = LazyLock::new(|| {
     vec![
         View::new(&fixture::with_records(&[4, 16, 64].map(model::Bytes::kib), "sweep")),
@@ -28,7 +28,7 @@ fn check(view: &View, width: usize, detail: bool) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn no_line_is_longer_than_the_terminal_is_wide() {
+fn no_line_is_wider_than_the_terminal() {
     for view in VIEWS.iter() {
         for width in [60, 80, 120] {
             for detail in [false, true] {
@@ -41,7 +41,7 @@ fn no_line_is_longer_than_the_terminal_is_wide() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn names_of_any_form_break_nothing(
+    fn any_name_keeps_the_layout(
         title in ".{0,200}",
         name in "[^\n]{1,120}",
         reason in ".{0,300}",
@@ -73,12 +73,14 @@ proptest! {
 }
 
 #[test]
-fn sweeps_and_repeats_are_drawn() {
+fn sweeps_and_repetitions_are_drawn() {
     let options = TerminalOptions { width: 80, color: false, detail: true };
-    let words = |options: &TerminalOptions| {
+    let text = |options: &TerminalOptions| {
         terminal(&VIEWS[1], options).split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let text = words(&options);
-    assert!(text.contains("Every repeat in the order they were made"));
-    assert!(text.contains("from zero to the largest of all; higher is better ↑; n = 6 repeats"));
+    let text = text(&options);
+    assert!(text.contains("Repetitions in order, from minimum to maximum"));
+    assert!(
+        text.contains("from zero to the maximum of all; higher is better ↑; n = 6 repetitions")
+    );
 }

@@ -1,28 +1,28 @@
-//! Words in lines of a width, where escape sequences take no room; and text from outside made
-//! harmless.
+//! Text wrapping that ignores escape sequences, and replacement of control characters in untrusted
+//! text.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::units::is_command;
 
-/// Columns of the widest line.
+/// Width of the widest line in columns.
 pub(super) fn width_of(text: &str) -> usize {
     text.lines().map(visible).max().unwrap_or(0)
 }
 
-/// A text of at most so many columns; of a longer one the beginning and the end, which distinguish
-/// the levels of a parameter.
+/// Text shortened to a width. The beginning and the end are kept because they distinguish the
+/// levels of a parameter.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let text = harmless(text, false);
     if visible(&text) <= most {
         return text;
     }
     let end = (most - 1) / 2;
-    let fitting = |room: usize| {
+    let fitting = |space: usize| {
         let mut used = 0;
         move |c: &char| {
             used += c.width().unwrap_or(0);
-            used <= room
+            used <= space
         }
     };
     let head: String = text.chars().take_while(fitting(most - 1 - end)).collect();
@@ -30,14 +30,14 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     head.chars().chain(std::iter::once('…')).chain(tail.into_iter().rev()).collect()
 }
 
-/// Words in lines of at most `width` columns, where escape sequences take no room; words that are
-/// wider than a line are broken.
+/// Text wrapped at `width` columns, without counting escape sequences. Words wider than a line are
+/// broken.
 pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
     let longest = width.saturating_sub(width_of(indent).max(width_of(first))).max(1);
     filled(text.split_whitespace().flat_map(|word| broken(word, longest)), width, first, indent)
 }
 
-/// Words in lines of `width` columns where they can be; words that are wider stay whole.
+/// Text wrapped at `width` columns. Wider words are not broken.
 pub(super) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     filled(text.split_whitespace().map(str::to_owned), width, "", "")
 }
@@ -50,28 +50,29 @@ fn filled(
 ) -> Vec<String> {
     let mut lines = vec![first.to_owned()];
     let mut used = width_of(first);
-    let mut fresh = true;
+    let mut empty = true;
     for word in words {
         let visible = visible(&word);
-        if !fresh && used + 1 + visible > width {
+        if !empty && used + 1 + visible > width {
             lines.push(indent.to_owned());
             used = width_of(indent);
-            fresh = true;
+            empty = true;
         }
         if let Some(line) = lines.last_mut() {
-            if !fresh {
+            if !empty {
                 line.push(' ');
                 used += 1;
             }
             line.push_str(&word);
             used += visible;
-            fresh = false;
+            empty = false;
         }
     }
     lines
 }
 
-/// A word in pieces of at most so many columns. One that is broken loses its style: ours are short.
+/// A word in pieces of at most `longest` columns. A broken word loses its style; styled words are
+/// short.
 fn broken(word: &str, longest: usize) -> Vec<String> {
     if visible(word) <= longest {
         return vec![word.to_owned()];
@@ -90,13 +91,13 @@ fn broken(word: &str, longest: usize) -> Vec<String> {
     pieces
 }
 
-/// Columns of a line without our styles.
+/// Width of a line without styles.
 fn visible(line: &str) -> usize {
-    // Letter by letter: what stands next to each other may share columns in some terminals only.
+    // Per character: only some terminals combine adjacent characters.
     unstyled(line).chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A line without our styles; anything else that looks like one is shown.
+/// A line without known styles. Other escape sequences are shown.
 fn unstyled(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
@@ -112,18 +113,17 @@ fn unstyled(line: &str) -> String {
     text
 }
 
-/// The code of the style of ours that a text begins with, and what follows.
+/// Code of the known style at the start of a text, and the rest.
 fn style(text: &str) -> Option<(&str, &str)> {
     let (code, after) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
     STYLES.contains(&code).then_some((code, after))
 }
 
-/// The styles we write, as they stand between `ESC [` and `m`.
+/// Known styles, as codes between `ESC [` and `m`.
 const STYLES: [&str; 4] = ["0", "1", "1;32", "1;33"];
 
-/// Lines in which nothing but our styles commands the terminal, and these only where they are
-/// wanted: other characters of [`is_command`] are shown as `�`, which is at least as wide. A style
-/// that is left open ends with the text.
+/// Text without terminal commands other than known styles, and without these unless `styles` is
+/// set. Other characters of [`is_command`] are replaced by `�`. Open styles end with the text.
 pub fn harmless(line: &str, styles: bool) -> String {
     let mut text = String::with_capacity(line.len());
     let (mut rest, mut open) = (line, false);
@@ -146,7 +146,7 @@ pub fn harmless(line: &str, styles: bool) -> String {
     text
 }
 
-/// A character as the terminal gets it.
+/// A character as written to the terminal.
 fn shown(c: char) -> char {
     if is_command(c) && c != '\n' { '\u{fffd}' } else { c }
 }
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_two_columns_count_twice() {
+    fn wide_characters_count_twice() {
         assert_eq!(width_of("ab\n日本語"), 6);
         assert_eq!(wrap("日本語", 4, "", ""), ["日本", "語"]);
     }
 
     #[test]
-    fn only_our_styles_pass() {
+    fn only_known_styles_pass() {
         let title = "\u{1b}[1mbold\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7} \u{202e}abc\r";
         let shown = harmless(title, true);
         assert_eq!(

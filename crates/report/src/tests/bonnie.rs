@@ -31,7 +31,7 @@ fn it_shows_rates_cpu_and_latencies_by_configuration_and_phase() {
             }
         }
     }
-    let page = html(&view());
+    let page = html(&view(), &[]);
     for title in ["CPU %: bonnie", "Latency, p50: bonnie", "Latency, p99: bonnie"] {
         assert!(page.contains(title), "{title}");
     }
@@ -42,32 +42,32 @@ fn a_phase_that_the_filesystem_lacks_is_a_dash_with_its_warning() {
     let view = view();
     let output = &view.overviews[0].by_point[0];
     match cell(output, "btrfs converted", "rewrite") {
-        TableCell::Text(text) => assert_eq!(text, "- W-LACKS"),
+        TableCell::Text(text) => assert_eq!(text, "- not-supported"),
         TableCell::Value(value) => panic!("{value:?}"),
     }
-    let row = view.warnings.iter().find(|row| row.code == "W-LACKS").unwrap();
+    let row = view.warnings.iter().find(|row| row.code == "not-supported").unwrap();
     assert!(row.message.contains("updates in place"), "{}", row.message);
     assert_eq!(row.places, ["btrfs converted · bonnie · rewrite"]);
     assert!(!json(&view).contains("no sample of"));
 }
 
 #[test]
-fn an_option_that_is_gone_stands_at_the_numbers_of_its_configuration() {
+fn a_removed_option_is_a_warning_of_its_configuration() {
     let view = view();
     for table in &view.overviews[0].by_point {
         for (name, gone) in [("ext4", false), ("ext4 tuned", true)] {
             let TableCell::Value(value) = cell(table, name, &table.columns[0].title) else {
                 panic!("a number")
             };
-            assert_eq!(value.codes.contains(&"W-OPTION"), gone, "{}: {name}", table.title);
+            assert_eq!(value.codes.contains(&"option-removed"), gone, "{}: {name}", table.title);
         }
     }
 }
 
 #[test]
-fn setting_up_is_a_step_of_the_life_cycle_of_those_that_have_it() {
+fn setup_is_a_lifecycle_step_of_filesystems_that_have_it() {
     let view = view();
-    let time = every_table(&view).into_iter().find(|table| table.id == "life-cycle-time").unwrap();
+    let time = every_table(&view).into_iter().find(|table| table.id == "lifecycle-time").unwrap();
     let titles: Vec<&str> = time.columns.iter().map(|column| column.title.as_str()).collect();
     assert_eq!(titles, ["mkfs", "setup", "mount", "umount", "fsck"]);
     assert!(matches!(cell(time, "ext4", "setup"), TableCell::Text(text) if text == "none"));
@@ -75,14 +75,14 @@ fn setting_up_is_a_step_of_the_life_cycle_of_those_that_have_it() {
 }
 
 #[test]
-fn a_set_of_small_files_has_its_seconds_beside_its_rate() {
+fn small_file_sets_have_elapsed_time_and_rate() {
     let mut record = fixture::bonnie::record();
     for cell in &mut record.cells {
-        cell.cell.workload.suite = "smallfile".into();
+        cell.cell.workload.suite = "small-files".into();
     }
     let view = View::new(&record);
     let tables = &view.overviews[0].by_point;
-    let seconds = tables.iter().find(|table| table.title.starts_with("Seconds for the set"));
+    let seconds = tables.iter().find(|table| table.title.starts_with("Seconds per file set"));
     let seconds = seconds.unwrap();
     assert!(seconds.columns.iter().all(|column| column.unit == "s"));
     assert!(seconds.values().all(|value| value.interval.is_some()));

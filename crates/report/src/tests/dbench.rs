@@ -10,7 +10,7 @@ use crate::{
     View, csv,
     fixture::dbench,
     html, json, markdown, terminal,
-    view::{Body, Claim, Table, TableCell},
+    view::{Body, Finding, Table, TableCell},
 };
 
 /// Building it takes seconds.
@@ -34,12 +34,12 @@ fn lines(table: &Table) -> String {
     table.rows.iter().map(line).collect()
 }
 
-fn texts(claims: &[Claim]) -> String {
-    claims.iter().map(|claim| format!("{}: {}\n", claim.template, claim.text)).collect()
+fn texts(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("{}: {}\n", finding.template, finding.text)).collect()
 }
 
 #[test]
-fn the_terminal_report_of_replays_is_as_agreed() {
+fn the_terminal_report_of_replays_matches_the_golden_file() {
     expect_file!["../../golden/dbench.txt"].assert_eq(&terminal(&VIEW, &plain(80, false)));
 }
 
@@ -53,36 +53,36 @@ fn no_line_of_it_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn each_filesystem_has_a_sentence_on_how_it_scales() {
+fn each_filesystem_has_a_finding_on_its_scaling_limit() {
     expect![[r#"
-        C9: ext2 scales up to 64 clients on replay, dbench (at least 95 % of its best, 2698 MiB/s [2679, 2733] at 64 clients, n = 8; efficiency of 64 clients 20.0 % [19.7 to 20.6 %]), then falls by 17.1 % [15.9 to 18.2 %] until 200 clients.
-        C9: ext3 scales up to 16 clients [16 to 32] on replay, dbench (at least 95 % of its best, 647 MiB/s [636, 658] at 32 clients, n = 8; efficiency of 16 clients 32.2 % [31.8 to 32.8 %]), then falls by 48.9 % [47.8 to 49.9 %] until 200 clients.
-        C9: ext4 scales up to 64 clients on replay, dbench (at least 95 % of its best, 2255 MiB/s [2233, 2291] at 128 clients, n = 8; efficiency of 64 clients 19.4 % [19.1 to 19.9 %]), then falls by 5.8 % [4.2 to 7.3 %] until 200 clients.
-        C9: btrfs raid0 scales up to 128 clients on replay, dbench (at least 95 % of its best, 952.4 MiB/s [945.8, 961.0] at 200 clients, n = 8; efficiency of 128 clients 8.0 % [7.9 to 8.1 %]); no fall is shown until 200 clients.
-    "#]].assert_eq(&texts(&VIEW.scaling[0].claims.claims));
+        C9: ext2 scales up to 64 clients on replay, dbench: 64 clients reach at least 95 % of the maximum, 2698 MiB/s [2679, 2733] at 64 clients, n = 8; efficiency 20.0 % [19.7 to 20.6 %]. Performance drops by 17.1 % [15.9 to 18.2 %] at 200 clients.
+        C9: ext3 scales up to 16 clients [16 to 32] on replay, dbench: 16 clients reach at least 95 % of the maximum, 647 MiB/s [636, 658] at 32 clients, n = 8; efficiency 32.2 % [31.8 to 32.8 %]. Performance drops by 48.9 % [47.8 to 49.9 %] at 200 clients.
+        C9: ext4 scales up to 64 clients on replay, dbench: 64 clients reach at least 95 % of the maximum, 2255 MiB/s [2233, 2291] at 128 clients, n = 8; efficiency 19.4 % [19.1 to 19.9 %]. Performance drops by 5.8 % [4.2 to 7.3 %] at 200 clients.
+        C9: btrfs raid0 scales up to 128 clients on replay, dbench: 128 clients reach at least 95 % of the maximum, 952.4 MiB/s [945.8, 961.0] at 200 clients, n = 8; efficiency 8.0 % [7.9 to 8.1 %]. No significant drop up to 200 clients.
+    "#]].assert_eq(&texts(&VIEW.scaling[0].findings.findings));
 }
 
 #[test]
-fn what_the_curves_tell_stands_in_a_table() {
+fn scaling_has_summary_tables() {
     let tables = &VIEW.scaling[0].tables;
     let titles: Vec<&str> = tables.iter().map(|table| table.title.as_str()).collect();
     expect![[r#"
         Replay: dbench, over clients
         Efficiency: replay, dbench
-        What the curves tell: replay, dbench
-        Efficiency beside ext2: replay, dbench"#]]
+        Scaling summary: replay, dbench
+        Difference in efficiency to ext2: replay, dbench"#]]
     .assert_eq(&titles.join("\n"));
     expect![[r#"
-        ext2 | 64 clients | 2698 | 64 clients | ×0.829 [0.818, 0.841] | +37.3 % [+37.1, +37.9], p < 0.001 | universal, contention 0.050, coherency 0.00020; peak at 69 [69, 70] (off by 0.86 % at most)
-        ext3 | 16 clients [16 to 32] | 647 | 32 clients | ×0.511 [0.501, 0.522] | +13.2 % [+12.7, +13.7], p < 0.001 | universal, contention 0.12, coherency 0.0012; peak at 27 [27, 27] (off by 0.66 % at most)
-        ext4 | 64 clients | 2255 | 128 clients | ×0.942 [0.927, 0.958] | +38.1 % [+37.7, +38.5], p < 0.001 | universal, contention 0.060, coherency 0.000099; peak at 98 [94, 101] (off by 0.76 % at most)
-        btrfs raid0 | 128 clients | 952.4 | 200 clients | is the last | +32.8 % [+32.5, +33.2], p < 0.001 | Amdahl's, contention 0.091; no peak within the tested range; test more clients to look for one (off by 1.4 % at most)
+        ext2 | 64 clients | 2698 | 64 clients | ×0.829 [0.818, 0.841] | +37.3 % [+37.1, +37.9], p < 0.001 | universal, contention 0.050, coherency 0.00020; maximum at 69 [69, 70] (deviation at most 0.86 %)
+        ext3 | 16 clients [16 to 32] | 647 | 32 clients | ×0.511 [0.501, 0.522] | +13.2 % [+12.7, +13.7], p < 0.001 | universal, contention 0.12, coherency 0.0012; maximum at 27 [27, 27] (deviation at most 0.66 %)
+        ext4 | 64 clients | 2255 | 128 clients | ×0.942 [0.927, 0.958] | +38.1 % [+37.7, +38.5], p < 0.001 | universal, contention 0.060, coherency 0.000099; maximum at 98 [94, 101] (deviation at most 0.76 %)
+        btrfs raid0 | 128 clients | 952.4 | 200 clients | last is maximum | +32.8 % [+32.5, +33.2], p < 0.001 | Amdahl, contention 0.091; no peak in the tested range; test more clients (deviation at most 1.4 %)
         xfs | skipped: mkfs.xfs not found; install xfsprogs
     "#]].assert_eq(&lines(&tables[2]));
 }
 
 #[test]
-fn cells_that_differ_in_a_setting_are_points_of_their_own() {
+fn cells_that_differ_in_a_setting_are_separate_points() {
     let points = &VIEW.suites[0].points;
     assert_eq!(points.len(), 9 + 2 * 3 * 2);
     let mut labels: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
@@ -100,17 +100,17 @@ fn cells_that_differ_in_a_setting_are_points_of_their_own() {
 }
 
 #[test]
-fn what_matters_is_shared_out_for_each_work() {
+fn the_variance_is_explained_per_workload() {
     let titles: Vec<&str> = VIEW.interactions.iter().map(|other| other.title.as_str()).collect();
     expect![[r#"
         Replay: dbench clients=5, by scheduler · cpu_speed
         Replay: dbench clients=20, by scheduler · cpu_speed"#]]
     .assert_eq(&titles.join("\n"));
     expect![[r#"
-        C18: filesystem explained 55.6 % [55.2 to 56.0 %] of the differences on replay, dbench clients=5; its effect depends on scheduler (20 % of what is explained).
-        C18: scheduler explained 0.38 % [0.33 to 0.45 %] of the differences on replay, dbench clients=5; its effect depends on filesystem (20 % of what is explained).
-        C18: cpu_speed explained 23.5 % [23.3 to 23.8 %] of the differences on replay, dbench clients=5.
-    "#]].assert_eq(&texts(&VIEW.interactions[0].claims.claims));
+        C18: filesystem explains 55.6 % [55.2 to 56.0 %] of the variance on replay, dbench clients=5; it interacts with scheduler (20 % of the explained variance).
+        C18: scheduler explains 0.38 % [0.33 to 0.45 %] of the variance on replay, dbench clients=5; it interacts with filesystem (20 % of the explained variance).
+        C18: cpu_speed explains 23.5 % [23.3 to 23.8 %] of the variance on replay, dbench clients=5.
+    "#]].assert_eq(&texts(&VIEW.interactions[0].findings.findings));
     expect![[r#"
         filesystem | 55.6 | < 0.001 | -
         scheduler | 0.38 | < 0.001 | -
@@ -118,31 +118,31 @@ fn what_matters_is_shared_out_for_each_work() {
         filesystem × scheduler | 20.4 | < 0.001 | 20 %
         filesystem × cpu_speed | 0.00 | 0.357 | 0.00 %
         scheduler × cpu_speed | 0.00 | 0.048 | 0.00 %
-        blocks, the drift of the run | 0.00 | - | -
-        not explained | 0.07 | - | -
+        rounds | 0.00 | - | -
+        residual | 0.07 | - | -
     "#]]
     .assert_eq(&lines(&VIEW.interactions[0].tables[1]));
 }
 
 #[test]
-fn a_sentence_names_the_condition_that_the_best_filesystem_depends_on() {
+fn findings_name_the_condition_that_the_best_filesystem_depends_on() {
     let groups = VIEW.findings.by_point.iter();
     let crossed = groups.filter(|group| group.label.contains("scheduler="));
-    let ranked = crossed.flat_map(|group| &group.claims);
-    let ranked: Vec<&Claim> =
-        ranked.filter(|claim| ["C1", "C2"].contains(&claim.template)).collect();
+    let ranked = crossed.flat_map(|group| &group.findings);
+    let ranked: Vec<&Finding> =
+        ranked.filter(|finding| ["C1", "C2"].contains(&finding.template)).collect();
     assert_eq!(ranked.len(), 2 * 3 * 2);
-    for claim in ranked {
-        assert!(claim.text.starts_with("At scheduler="), "{}", claim.text);
+    for finding in ranked {
+        assert!(finding.text.starts_with("At scheduler="), "{}", finding.text);
     }
-    // Without settings of the machine there is nothing to depend on.
+    // Points without settings have no interaction.
     let others = VIEW.findings.by_point.iter().filter(|group| !group.label.contains("scheduler"));
-    let mut texts = others.flat_map(|group| &group.claims).map(|claim| &claim.text);
+    let mut texts = others.flat_map(|group| &group.findings).map(|finding| &finding.text);
     assert!(texts.all(|text| !text.starts_with("At ")));
 }
 
 #[test]
-fn a_factor_that_changes_no_order_needs_no_condition() {
+fn a_setting_that_changes_no_order_needs_no_condition() {
     let mut record = dbench::with(&[5, 20], 6);
     // The scheduler does nothing.
     let factor = |cell: &model::Cell| match (&*cell.filesystem.name, cell.scheduler.as_deref()) {
@@ -156,14 +156,14 @@ fn a_factor_that_changes_no_order_needs_no_condition() {
         trial.samples.iter_mut().for_each(|sample| sample.value /= by);
     }
     let view = View::new(&record);
-    let claims = view.findings.by_point.iter().flat_map(|group| &group.claims);
-    assert!(claims.clone().any(|claim| claim.template == "C1"));
-    assert!(claims.clone().all(|claim| !claim.text.starts_with("At ")));
-    assert!(claims.filter(|claim| claim.template == "C18").count() > 0);
+    let findings = view.findings.by_point.iter().flat_map(|group| &group.findings);
+    assert!(findings.clone().any(|finding| finding.template == "C1"));
+    assert!(findings.clone().all(|finding| !finding.text.starts_with("At ")));
+    assert!(findings.filter(|finding| finding.template == "C18").count() > 0);
 }
 
 #[test]
-fn noise_is_called_noise() {
+fn noise_has_no_findings() {
     let mut record = dbench::with(&[5], 6);
     let mut rng = fastrand::Rng::with_seed(5);
     for trial in &mut record.trials {
@@ -172,29 +172,29 @@ fn noise_is_called_noise() {
     }
     let view = View::new(&record);
     for other in &view.interactions {
-        assert!(other.claims.claims.is_empty());
-        assert!(other.claims.open[0].missing.starts_with("mostly noise, "));
-        assert!(other.tables[1].caption.join("; ").contains("mostly noise"));
+        assert!(other.findings.findings.is_empty());
+        assert!(other.findings.open[0].reason.ends_with(" of the variance is unexplained"));
+        assert!(other.tables[1].caption.join("; ").contains("of the variance is unexplained"));
     }
 }
 
 #[test]
-fn three_repeats_are_medians_without_sentences() {
+fn three_repetitions_have_medians_and_no_findings() {
     let record = dbench::with(&[1, 2, 4, 8], 3);
     let view = View::new(&record);
     let groups = || view.findings.by_point.iter();
-    let said = groups().flat_map(|group| group.claims.iter().map(|claim| claim.template));
+    let found = groups().flat_map(|group| group.findings.iter().map(|finding| finding.template));
     let open = groups().flat_map(|group| group.open.iter().map(|open| open.template));
-    assert!(said.chain(open).all(|template| !["C9", "C10", "C18"].contains(&template)));
+    assert!(found.chain(open).all(|template| !["C9", "C10", "C18"].contains(&template)));
     let scaled = &view.scaling[0];
     let caption = scaled.tables[0].caption.join("; ");
-    assert!(caption.contains("n = 3 repeats") && caption.contains("no sentence"), "{caption}");
+    assert!(caption.contains("n = 3 repetitions") && caption.contains("no findings"), "{caption}");
     assert!(scaled.lines.iter().all(|line| line.knee.is_none()));
     assert!(scaled.lines.iter().all(|line| line.series.values.iter().all(Option::is_some)));
 }
 
 #[test]
-fn a_failed_repeat_takes_the_sentence_of_its_filesystem() {
+fn a_failed_repetition_withholds_the_finding_of_its_filesystem() {
     let mut record = dbench::with(&[1, 2, 4, 8], 6);
     let cells = &record.cells;
     let own = |cell: usize| {
@@ -207,16 +207,16 @@ fn a_failed_repeat_takes_the_sentence_of_its_filesystem() {
     trial.outcome = Outcome::Failed { reason: "replay: write: No space left on device".into() };
     let view = View::new(&record);
     let scaled = &view.scaling[0];
-    assert!(scaled.claims.claims.iter().all(|claim| !claim.text.contains("ext4")));
-    assert!(scaled.claims.claims.iter().any(|claim| claim.text.contains("ext3")));
+    assert!(scaled.findings.findings.iter().all(|finding| !finding.text.contains("ext4")));
+    assert!(scaled.findings.findings.iter().any(|finding| finding.text.contains("ext3")));
     let caption = scaled.tables[0].caption.join("; ");
-    assert!(caption.contains("no sentence on ext4"), "{caption}");
+    assert!(caption.contains("no finding for ext4"), "{caption}");
 }
 
 #[test]
-fn operations_stand_by_kind_with_counts_rates_and_times() {
+fn operations_by_type_have_counts_rates_and_times() {
     let tables: Vec<&Table> = VIEW.operations[0].iter().flatten().collect();
-    assert_eq!(tables.len(), 2, "of two points the kinds are told");
+    assert_eq!(tables.len(), 2, "operation types of two points");
     let table = tables[0];
     assert!(table.caption.join("; ").contains("fslab-office v1 seed 12"), "{:?}", table.caption);
     let first: String = lines(table).lines().take(5).map(|line| format!("{line}\n")).collect();
@@ -232,7 +232,7 @@ fn operations_stand_by_kind_with_counts_rates_and_times() {
 }
 
 #[test]
-fn percentiles_of_rare_kinds_are_withheld() {
+fn percentiles_of_rare_operations_are_withheld() {
     let table = VIEW.operations[0].iter().flatten().next().unwrap();
     let flush = table.rows.iter().find(|row| row.title.starts_with("Flush")).unwrap();
     let Body::Cells(cells) = &flush.body else { panic!("measured") };
@@ -241,11 +241,11 @@ fn percentiles_of_rare_kinds_are_withheld() {
 }
 
 #[test]
-fn every_table_of_it_says_what_it_needs() {
+fn every_table_states_direction_interval_and_n() {
     for table in every_table(&VIEW) {
         let caption = table.caption.join("; ");
         assert!(
-            caption.contains("better") || caption.contains("no direction"),
+            caption.contains("better") || caption.contains("informational"),
             "{}: {caption}",
             table.title
         );
@@ -257,13 +257,13 @@ fn every_table_of_it_says_what_it_needs() {
 
 #[test]
 fn the_html_of_replays_is_sound() {
-    let page = html(&VIEW);
+    let page = html(&VIEW, &[]);
     well_formed(&page);
     readable(&page);
-    assert!(page.contains("<h2 id=\"scaling-h\">") && page.contains("<h2 id=\"conditions-h\">"));
-    // A multiple never stands without what it is a multiple of.
-    assert!(page.contains("× that of clients=1 on the same filesystem"));
-    assert!(page.contains("× scheduler=none of the same filesystem"));
+    assert!(page.contains("<h2 id=\"scaling-h\">") && page.contains("<h2 id=\"settings-h\">"));
+    // A ratio always names its reference.
+    assert!(page.contains("ratio to clients=1 of the same filesystem"));
+    assert!(page.contains("ratio to scheduler=none of the same filesystem"));
 }
 
 #[test]
@@ -278,7 +278,10 @@ fn programs_get_the_same_numbers() {
     let done = workloads.iter().filter(|work| work["tests"][0]["operations"].is_object());
     assert_eq!(done.count(), 2);
     let text = markdown(&VIEW);
-    assert!(text.contains("## Replay: dbench, over clients") && text.contains("## What matters: "));
+    assert!(
+        text.contains("## Replay: dbench, over clients")
+            && text.contains("## Variance explained: ")
+    );
     let rows = csv(&dbench::with(&[1], 1));
-    assert!(rows.contains(",bfq,cpu_speed=50%,"), "settings are told in each row");
+    assert!(rows.contains(",bfq,cpu_speed=50%,"), "each row has the settings");
 }

@@ -56,75 +56,75 @@ fn check(record: &RunRecord, expected: Expect) -> View {
 /// Each anchor of the page is there once, each link leads to one, and each table of the suites is
 /// shown once in every text.
 fn shown_once(view: &View) {
-    let page = html(view);
+    let page = html(view, &[]);
     let anchors: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let mut once = anchors.clone();
     once.sort_unstable();
     once.dedup();
-    assert_eq!(once.len(), anchors.len(), "an anchor stands twice");
+    assert_eq!(once.len(), anchors.len(), "duplicate anchor");
     for link in page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(once.binary_search(&link).is_ok(), "nothing is called {link}");
+        assert!(once.binary_search(&link).is_ok(), "no anchor {link}");
     }
     let study = view.study.as_ref().unwrap();
-    assert!(page.contains("fslab workload, layout of the study"));
+    assert!(page.contains("fslab workload in the layout of the study"));
     for text in [markdown(view), terminal(view, &plain(100, true))] {
         assert_eq!(text.matches(study.title.as_str()).count(), 1);
     }
     let document: serde_json::Value = serde_json::from_str(&json(view)).unwrap();
-    assert_eq!(document["view"], study.study.name());
+    assert_eq!(document["study"], study.study.name());
     for line in terminal(view, &plain(80, true)).lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }
 
 #[test]
-fn the_view_of_2009_has_its_twelve_tables_or_says_what_is_missing() {
+fn the_study_of_2009_has_twelve_tables_or_the_reasons_for_missing_ones() {
     let sizes = [1, 4].map(Bytes::mib);
     check(
         &fixture::with_records(&sizes, "iozone-2009"),
         expect![[r#"
-        As the study of 2009 showed it: 13 tests by record size
-        - fslab workload, layout of the study (IOzone Performance Exploration, Linux Magazine, 2009): every number is of this run, measured by fslab, and none is of the study or of the program it used
-        - The study's own numbers: fslab report iozone-2009@published
-        - The sizes of the plan were multiplied by 1/64
-        - In the study and not in this run: reiser4, ext2, ext3, reiserfs
-        table Table 1. Writing: iozone record=1MiB: 6 × 6, missing [jfs]
-        table Table 2. Reading: iozone record=1MiB: 6 × 7, missing [jfs]
-        table Table 3. Writing: iozone record=4MiB: 6 × 6, missing [jfs]
-        table Table 4. Reading: iozone record=4MiB: 6 × 7, missing [jfs]
-        absent Table 5: the run has fewer record sizes than the study's four
-        absent Table 6: the run has fewer record sizes than the study's four
-        absent Table 7: the run has fewer record sizes than the study's four
-        absent Table 8: the run has fewer record sizes than the study's four
-        absent Table 9: the study has it for reiser4 and btrfs at several record sizes, and the run has not
-        table Table 10. Writing: btrfs, by record: 6 × 2, missing []
-        absent Table 11: the study has it for reiser4 and btrfs at several record sizes, and the run has not
-        table Table 12. Reading: btrfs, by record: 7 × 2, missing []
-        absent Trends over the record size: the run has too few record sizes for a trend
-    "#]],
+            Tables of the 2009 study: 13 tests by block size
+            - fslab workload in the layout of the study (IOzone Performance Exploration, Linux Magazine, 2009). All numbers were measured in this run; none are from the study or its program
+            - Published numbers: fslab report iozone-2009@published
+            - Sizes of the plan were multiplied by 1/64
+            - In the study only: reiser4, ext2, ext3, reiserfs
+            table Table 1. Writing: iozone block_size=1MiB: 6 × 6, missing [jfs]
+            table Table 2. Reading: iozone block_size=1MiB: 6 × 7, missing [jfs]
+            table Table 3. Writing: iozone block_size=4MiB: 6 × 6, missing [jfs]
+            table Table 4. Reading: iozone block_size=4MiB: 6 × 7, missing [jfs]
+            absent Table 5: the run has fewer than the four block sizes of the study
+            absent Table 6: the run has fewer than the four block sizes of the study
+            absent Table 7: the run has fewer than the four block sizes of the study
+            absent Table 8: the run has fewer than the four block sizes of the study
+            absent Table 9: the study has this table for reiser4 and btrfs at several block sizes; the run does not
+            table Table 10. Writing: btrfs, by block_size: 6 × 2, missing []
+            absent Table 11: the study has this table for reiser4 and btrfs at several block sizes; the run does not
+            table Table 12. Reading: btrfs, by block_size: 7 × 2, missing []
+            absent Trends over the block size: the run has too few block sizes for a trend
+        "#]],
     );
 }
 
 #[test]
-fn the_view_of_2006_has_tasks_totals_and_life_cycle() {
+fn the_study_of_2006_has_tasks_totals_and_lifecycle() {
     let view = check(
         &tasks::record(),
         expect![[r#"
-            As the study of 2006 showed it: everyday tasks
-            - fslab workload, layout of the study (Benchmarking Filesystems Part II, Linux Gazette, 2006): every number is of this run, measured by fslab, and none is of the study or of the program it used
-            - The study's own numbers: fslab report tasks-2006@published
-            - In the study and not in this run: ext2, ext3, jfs, reiserfs, xfs
+            Tables of the 2006 study: everyday tasks
+            - fslab workload in the layout of the study (Benchmarking Filesystems Part II, Linux Gazette, 2006). All numbers were measured in this run; none are from the study or its program
+            - Published numbers: fslab report tasks-2006@published
+            - In the study only: ext2, ext3, jfs, reiserfs, xfs
             table Seconds: tasks: 4 × 2, missing [reiser4]
             table CPU %: tasks: 4 × 2, missing [reiser4]
             chart totals: Tasks: total of all tasks btrfs 2.791 s, ext4 2.805 s
             table Total of all tasks: tasks: 3 × 5, missing [reiser4]
             table Time of mkfs and mount: 3 × 4, missing [reiser4]
-            table Space left: 3 × 3, missing [reiser4]
-            links Each task, filesystem by filesystem: 3
+            table Available space: 3 × 3, missing [reiser4]
+            links Tasks by filesystem: 3
         "#]],
     );
-    // The bars are made of their tasks, and are as long as the table says.
+    // Bars consist of their tasks, and have the length of the table's value.
     let bars = &view.overviews[0].totals[0];
     for row in bars.rows.iter().filter(|row| !row.pieces.is_empty()) {
         assert_eq!(row.pieces.len(), bars.tasks.len());
@@ -138,40 +138,40 @@ fn the_view_of_2006_has_tasks_totals_and_life_cycle() {
 #[test]
 fn the_view_of_bonnie_has_a_row_for_each_configuration() {
     let mut record = bonnie::record();
-    record.info.view = Some(Study::Bonnie2012);
+    record.info.study = Some(Study::Bonnie2012);
     check(
         &record,
         expect![[r#"
-        As the study of 2012 showed it: a line for each configuration
-        - fslab workload, layout of the study (a study of May 2012 that ran bonnie++ 1.96 on ext4, xfs, and btrfs): every number is of this run, measured by fslab, and none is of the study or of the program it used
-        - The study's own numbers: fslab report bonnie-2012@published
-        - In the study and not in this run: xfs, btrfs
-        table One large file, phase by phase: bonnie: 3 × 18, missing []
-        table Many files, phase by phase: bonnie: 3 × 18, missing []
-        links Each phase, configuration by configuration: 12
-    "#]],
+            Tables of the 2012 study: bonnie++ phases by configuration
+            - fslab workload in the layout of the study (a study of May 2012 that ran bonnie++ 1.96 on ext4, xfs, and btrfs). All numbers were measured in this run; none are from the study or its program
+            - Published numbers: fslab report bonnie-2012@published
+            - In the study only: xfs, btrfs
+            table One large file, by phase: bonnie: 3 × 18, missing []
+            table Many files, by phase: bonnie: 3 × 18, missing []
+            links Phases by configuration: 12
+        "#]],
     );
 }
 
 #[test]
-fn the_view_of_dbench_names_what_it_is_normalized_to() {
+fn the_study_of_dbench_names_the_reference_of_its_ratios() {
     let view = check(
         &dbench::with(&[1, 4, 16], 6),
         expect![[r#"
-        As the study of 2012 showed it: clients, schedulers, and speeds
-        - fslab workload, layout of the study (a study of January 2012 that ran dbench by clients and schedulers): every number is of this run, measured by fslab, and none is of the study or of the program it used
-        - The study showed charts without printing numbers, so there are none to read beside these
-        - In the study and not in this run: reiserfs, btrfs
-        chart normalized: Replay, dbench clients=5 cpu_speed=100%: × ext2, scheduler=none
-        table Replay, dbench clients=5 cpu_speed=100%: × ext2, scheduler=none: 5 × 3, missing [xfs]
-        chart normalized: Replay, dbench clients=5 cpu_speed=50%: × ext2, scheduler=none
-        table Replay, dbench clients=5 cpu_speed=50%: × ext2, scheduler=none: 5 × 3, missing [xfs]
-        chart normalized: Replay, dbench clients=20 cpu_speed=100%: × ext2, scheduler=none
-        table Replay, dbench clients=20 cpu_speed=100%: × ext2, scheduler=none: 5 × 3, missing [xfs]
-        chart normalized: Replay, dbench clients=20 cpu_speed=50%: × ext2, scheduler=none
-        table Replay, dbench clients=20 cpu_speed=50%: × ext2, scheduler=none: 5 × 3, missing [xfs]
-        links Scaling with clients, where each saturates: 1
-    "#]],
+            Tables of the 2012 study: clients, schedulers, and CPU speeds
+            - fslab workload in the layout of the study (a study of January 2012 that ran dbench by clients and schedulers). All numbers were measured in this run; none are from the study or its program
+            - The study has charts only and no published numbers
+            - In the study only: reiserfs, btrfs
+            chart normalized: Replay, dbench clients=5 cpu_speed=100%: × ext2, scheduler=none
+            table Replay, dbench clients=5 cpu_speed=100%: × ext2, scheduler=none: 5 × 3, missing [xfs]
+            chart normalized: Replay, dbench clients=5 cpu_speed=50%: × ext2, scheduler=none
+            table Replay, dbench clients=5 cpu_speed=50%: × ext2, scheduler=none: 5 × 3, missing [xfs]
+            chart normalized: Replay, dbench clients=20 cpu_speed=100%: × ext2, scheduler=none
+            table Replay, dbench clients=20 cpu_speed=100%: × ext2, scheduler=none: 5 × 3, missing [xfs]
+            chart normalized: Replay, dbench clients=20 cpu_speed=50%: × ext2, scheduler=none
+            table Replay, dbench clients=20 cpu_speed=50%: × ext2, scheduler=none: 5 × 3, missing [xfs]
+            links Scaling with clients and saturation: 1
+        "#]],
     );
     let study = view.study.unwrap();
     for part in &study.parts {
@@ -219,7 +219,7 @@ fn multiples_are_of_the_first_scheduler_that_has_values() {
 }
 
 #[test]
-fn work_without_values_under_any_scheduler_says_why() {
+fn workloads_without_values_have_a_reason() {
     let view = View::new(&failing(|clients, _| clients == 5));
     shown_once(&view);
     let text = structure(&view);
@@ -230,7 +230,7 @@ fn work_without_values_under_any_scheduler_says_why() {
         let line = text.lines().find(|line| line.contains(&title)).unwrap();
         assert!(line.starts_with("absent Throughput by scheduler, "), "{line}");
         assert!(
-            line.contains("btrfs raid0: all 6 repeats failed: write: Input/output error (5); ")
+            line.contains("btrfs raid0: all 6 repetitions failed: write: Input/output error (5); ")
                 && line.contains("xfs: skipped: mkfs.xfs not found"),
             "{line}"
         );
@@ -238,7 +238,7 @@ fn work_without_values_under_any_scheduler_says_why() {
 }
 
 #[test]
-fn without_repeats_enough_multiples_have_no_interval_and_say_so() {
+fn too_few_repetitions_have_ratios_without_intervals() {
     let view = View::new(&dbench::with(&[1, 4, 16], 3));
     let study = view.study.unwrap();
     let mut rows = Vec::new();
@@ -247,7 +247,10 @@ fn without_repeats_enough_multiples_have_no_interval_and_say_so() {
             rows.extend(&chart.rows);
         }
     }
-    assert!(rows.iter().any(|row| row.shown.ends_with("(too few repeats for an interval)")));
+    assert!(
+        rows.iter()
+            .any(|row| row.shown.ends_with("(too few repetitions for a confidence interval)"))
+    );
     assert!(rows.iter().all(|row| row.ratio.is_none_or(|(_, ends)| ends.is_none())));
 }
 
@@ -256,17 +259,17 @@ fn the_view_of_small_files_cuts_its_bars_and_writes_their_values() {
     let view = check(
         &smallfile::record(),
         expect![[r#"
-        As the study of 2011 showed it: sets of small files
-        - fslab workload, layout of the study (Linux filesystems: small file performance on hard disks, 2011): every number is of this run, measured by fslab, and none is of the study or of the program it used
-        - The study showed charts without printing numbers, so there are none to read beside these
-        - The sizes of the plan were multiplied by 1/64
-        - In the study and not in this run: ext3
-        chart capped: Seconds for the set: smallfile
-        table Seconds for the set: smallfile cache=cold: 4 × 5, missing [reiserfs]
-        table Seconds for the set: smallfile cache=warm: 4 × 5, missing [reiserfs]
-        table Small files: smallfile cache=cold: 4 × 5, missing [reiserfs]
-        table Small files: smallfile cache=warm: 4 × 5, missing [reiserfs]
-    "#]],
+            Tables of the 2011 study: sets of small files
+            - fslab workload in the layout of the study (Linux filesystems: small file performance on hard disks, 2011). All numbers were measured in this run; none are from the study or its program
+            - The study has charts only and no published numbers
+            - Sizes of the plan were multiplied by 1/64
+            - In the study only: ext3
+            chart clipped-bars: Time per file set: small-files
+            table Seconds per file set: small-files cache=cold: 4 × 5, missing [reiserfs]
+            table Seconds per file set: small-files cache=warm: 4 × 5, missing [reiserfs]
+            table Small files: small-files cache=cold: 4 × 5, missing [reiserfs]
+            table Small files: small-files cache=warm: 4 × 5, missing [reiserfs]
+        "#]],
     );
     let study = view.study.unwrap();
     let chart = study.parts.iter().find_map(figures::of_part).unwrap();
@@ -279,33 +282,33 @@ fn the_view_of_small_files_cuts_its_bars_and_writes_their_values() {
     assert_eq!(over.len(), 1);
     assert!(chart.svg.contains(&format!(">{}</text>", over[0].shown)));
     assert!(chart.caption.contains("twice the upper quartile"), "{}", chart.caption);
-    assert!(chart.caption.contains("Absent: reiserfs, skipped"), "{}", chart.caption);
+    assert!(chart.caption.contains("Missing: reiserfs, skipped"), "{}", chart.caption);
 }
 
 #[test]
-fn a_run_without_the_suite_of_its_view_says_so() {
+fn a_run_without_the_suite_of_its_study_has_a_reason() {
     let mut record = smallfile::record();
-    record.info.view = Some(Study::Dbench2012);
+    record.info.study = Some(Study::Dbench2012);
     record.info.scale = Scale::ONE;
     check(
         &record,
         expect![[r#"
-        As the study of 2012 showed it: clients, schedulers, and speeds
-        - fslab workload, layout of the study (a study of January 2012 that ran dbench by clients and schedulers): every number is of this run, measured by fslab, and none is of the study or of the program it used
-        - The study showed charts without printing numbers, so there are none to read beside these
-        - In the study and not in this run: ext3, btrfs
-        absent All of it: the run has no workload of suite dbench
-    "#]],
+            Tables of the 2012 study: clients, schedulers, and CPU speeds
+            - fslab workload in the layout of the study (a study of January 2012 that ran dbench by clients and schedulers). All numbers were measured in this run; none are from the study or its program
+            - The study has charts only and no published numbers
+            - In the study only: ext3, btrfs
+            absent All results: the run has no workload of suite dbench
+        "#]],
     );
 }
 
 #[test]
 fn a_run_without_a_view_shows_none() {
     let mut record = smallfile::record();
-    record.info.view = None;
+    record.info.study = None;
     let view = View::new(&record);
     assert!(view.study.is_none());
-    let page = html(&view);
+    let page = html(&view, &[]);
     assert!(!page.contains("id=\"study\"") && !page.contains("layout of the study"));
     assert!(view.overviews[0].all().all(|table| page.contains(&format!("id=\"{}\"", table.id))));
 }

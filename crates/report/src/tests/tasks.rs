@@ -1,7 +1,7 @@
-//! Tables of tasks, their totals, evidence, life cycle, and regimes.
+//! Tables of tasks, their totals, system activity, life cycle, and regimes.
 
 use expect_test::expect_file;
-use model::{Fullness, Metric, RunRecord, Warning, record::Outcome};
+use model::{FillLevel, Metric, RunRecord, Warning, record::Outcome};
 
 use super::{every_table, plain};
 use crate::{
@@ -36,17 +36,17 @@ fn missing(row: &Row) -> &str {
     }
 }
 
-/// Takes the samples of one task of one filesystem out of some repeats.
-fn without(record: &mut RunRecord, cell: usize, task: &str, repeats: std::ops::Range<u32>) {
+/// Takes the samples of one task of one filesystem out of some repetitions.
+fn without(record: &mut RunRecord, cell: usize, task: &str, repetitions: std::ops::Range<u32>) {
     for trial in record.trials.iter_mut().filter(|trial| trial.cell == cell) {
-        if repeats.contains(&trial.repeat) {
+        if repetitions.contains(&trial.repetition) {
             trial.samples.retain(|sample| sample.phase != task);
         }
     }
 }
 
 #[test]
-fn the_terminal_report_of_tasks_is_as_agreed() {
+fn the_terminal_report_of_tasks_matches_the_golden_file() {
     let view = View::new(&tasks::record());
     let text = terminal(&view, &plain(80, false));
     expect_file!["../../golden/tasks.txt"].assert_eq(&text);
@@ -72,14 +72,14 @@ fn no_line_of_it_is_wider_than_the_terminal() {
     }
 }
 
-/// The run with four further filesystems, one of which loses a repeat.
+/// The run with four further filesystems, one of which loses a repetition.
 fn many() -> RunRecord {
     let mut record = tasks::record();
     let mut rng = fastrand::Rng::with_seed(6);
     for name in ["xfs", "nilfs2-small-segments", "f2fs", "bcachefs"] {
-        record.cells.push(tasks::cell(name, Fullness(0)));
-        for repeat in 0..8 {
-            let mut trial = tasks::trial(record.cells.len() % 2, repeat, &mut rng);
+        record.cells.push(tasks::cell(name, FillLevel(0)));
+        for repetition in 0..8 {
+            let mut trial = tasks::trial(record.cells.len() % 2, repetition, &mut rng);
             trial.cell = record.cells.len() - 1;
             record.trials.push(trial);
         }
@@ -91,18 +91,18 @@ fn many() -> RunRecord {
 }
 
 #[test]
-fn a_filesystem_with_a_failed_repeat_is_shown_and_not_ranked() {
+fn a_filesystem_with_a_failed_repetition_is_shown_and_not_ranked() {
     let view = View::new(&many());
     let seconds = &view.overviews[0].by_point[0];
     assert_eq!(seconds.columns.len(), 6);
     let caption = seconds.caption.join("; ");
-    assert!(caption.contains("bcachefs: 1 of 8 repeats failed, not ranked"), "{caption}");
+    assert!(caption.contains("bcachefs: 1 of 8 repetitions failed, not ranked"), "{caption}");
     let total = row(&view.overviews[0].composites[0], "bcachefs");
-    assert_eq!(total.note, "1 of 8 repeats failed");
+    assert_eq!(total.note, "1 of 8 repetitions failed");
     assert!(!value(&cells(total)[0]).top && value(&cells(total)[0]).n == 7);
     assert!(matches!(&cells(total)[2],
-        TableCell::Text(text) if text == "not ranked: repeats failed"));
-    // Rows stand by their totals, the best first.
+        TableCell::Text(text) if text == "not ranked: repetitions failed"));
+    // Rows are sorted by their totals, the best first.
     let rows = view.overviews[0].composites[0].rows.iter();
     let totals: Vec<f64> = rows
         .filter_map(|row| match &row.body {
@@ -114,7 +114,7 @@ fn a_filesystem_with_a_failed_repeat_is_shown_and_not_ranked() {
 }
 
 #[test]
-fn tasks_are_rows_in_seconds_whatever_their_length() {
+fn tasks_of_any_duration_are_rows_in_seconds() {
     let view = View::new(&tasks::record());
     let titles: Vec<&str> =
         view.overviews[0].by_point.iter().map(|table| table.title.as_str()).collect();
@@ -124,26 +124,23 @@ fn tasks_are_rows_in_seconds_whatever_their_length() {
     let find = value(&cells(row(seconds, "002-find-files"))[0]);
     assert!(find.shown.value.starts_with("0.0034"), "{}", find.shown.value);
     let caption = seconds.caption.join("; ");
-    let caches = "caches as the step before left them, but cold before 021-read-file";
+    let caches = "caches unchanged between steps, but cold before 021-read-file";
     assert!(caption.contains(caches), "{caption}");
     assert!(missing(row(seconds, "reiser4")).starts_with("skipped: no kernel"));
     let titles: Vec<&str> =
         view.overviews[0].further.iter().map(|table| table.title.as_str()).collect();
-    assert_eq!(
-        titles,
-        ["Seconds until durable: tasks", "CPU % with the kernel threads it caused: tasks"]
-    );
+    assert_eq!(titles, ["Seconds including sync: tasks", "CPU % including kernel threads: tasks"]);
 }
 
 #[test]
-fn the_total_of_a_repeat_is_the_sum_of_its_tasks() {
+fn the_total_of_a_repetition_is_the_sum_of_its_tasks() {
     let mut record = tasks::record();
     // Times that can be added up in one's head: ext4 100, 2, 50 and btrfs 150, 1, 50 seconds.
     for trial in &mut record.trials {
         let times = if trial.cell == 0 { [100.0, 2.0, 50.0] } else { [150.0, 1.0, 50.0] };
         for sample in trial.samples.iter_mut().filter(|sample| sample.metric == Metric::Elapsed) {
             if let Some(at) = TASKS.iter().position(|(name, ..)| *name == sample.phase) {
-                sample.value = times[at] * 1e9 * (1.0 + f64::from(trial.repeat) / 1000.0);
+                sample.value = times[at] * 1e9 * (1.0 + f64::from(trial.repetition) / 1000.0);
             }
         }
     }
@@ -163,11 +160,11 @@ fn the_total_of_a_repeat_is_the_sum_of_its_tasks() {
         near(ratios, product.cbrt());
     }
     assert_eq!(table.columns[3].title, "without 001-touch-files");
-    // The sum prefers ext4, the mean of ratios btrfs: the caption says that the order depends.
+    // The sum favors ext4, the mean of ratios btrfs: the caption notes the disagreement.
     assert!(value(&cells(row(table, "ext4"))[0]).top && !value(&cells(row(table, "btrfs"))[0]).top);
     assert!(!value(&cells(row(table, "ext4"))[4]).top && value(&cells(row(table, "btrfs"))[4]).top);
     let caption = table.caption.join("; ");
-    for needed in ["do not have the same top group", "001-touch-files, 66 to 75 %", "long tasks"] {
+    for needed in ["different top groups", "001-touch-files, 66 to 75 %", "long tasks"] {
         assert!(caption.contains(needed), "{needed}: {caption}");
     }
     match &cells(row(table, "btrfs"))[1] {
@@ -177,12 +174,12 @@ fn the_total_of_a_repeat_is_the_sum_of_its_tasks() {
 }
 
 #[test]
-fn a_filesystem_without_a_task_has_no_total_and_says_so() {
+fn a_filesystem_without_a_task_has_a_reason_instead_of_a_total() {
     let mut record = tasks::record();
     without(&mut record, 1, "021-read-file", 0..8);
     let view = View::new(&record);
     let table = &view.overviews[0].composites[0];
-    assert_eq!(missing(row(table, "btrfs")), "no total: it lacks 021-read-file");
+    assert_eq!(missing(row(table, "btrfs")), "no total: no result for 021-read-file");
     assert!(missing(row(table, "reiser4")).starts_with("skipped"));
     let ext4 = cells(row(table, "ext4"));
     assert!(!value(&ext4[0]).top, "one alone is not compared");
@@ -191,7 +188,7 @@ fn a_filesystem_without_a_task_has_no_total_and_says_so() {
 }
 
 #[test]
-fn a_repeat_without_a_task_counts_in_no_total() {
+fn a_repetition_without_a_task_counts_in_no_total() {
     let mut record = tasks::record();
     without(&mut record, 1, "002-find-files", 0..2);
     let view = View::new(&record);
@@ -201,54 +198,54 @@ fn a_repeat_without_a_task_counts_in_no_total() {
 }
 
 #[test]
-fn three_repeats_give_totals_without_claims() {
+fn three_repetitions_have_totals_and_no_findings() {
     let mut record = tasks::record();
-    record.trials.retain(|trial| trial.repeat < 3);
+    record.trials.retain(|trial| trial.repetition < 3);
     let view = View::new(&record);
     let table = &view.overviews[0].composites[0];
     assert!(!table.has_top() && table.values().all(|value| value.shown.interval.is_none()));
     assert!(matches!(&cells(row(table, "ext4"))[2],
         TableCell::Text(text) if text == "not ranked: see warnings"));
-    // Every code that stands at a number leads somewhere.
-    let page = html(&view);
+    // Every warning code at a number links to the warnings.
+    let page = html(&view, &[]);
     for code in view.overviews[0].all().flat_map(Table::values).flat_map(|value| &value.codes) {
-        assert!(page.contains(&format!("id=\"{code}\"")), "{code}");
+        assert!(page.contains(&format!("id=\"warning-{code}\"")), "{code}");
     }
 }
 
 #[test]
-fn what_the_kernel_does_not_tell_is_not_a_zero() {
+fn values_that_are_not_available_are_not_zero() {
     let view = View::new(&tasks::record());
-    let of_read = &view.evidence[0][2];
-    let cpu = row(&of_read[0], "the workload");
-    assert!(matches!(&cells(cpu)[1], TableCell::Text(text) if text == "not told"));
+    let of_read = &view.activity[0][2];
+    let cpu = row(&of_read[0], "workload");
+    assert!(matches!(&cells(cpu)[1], TableCell::Text(text) if text == "not available"));
     assert_eq!(value(&cells(cpu)[0]).shown.value, "31.00");
     let flushes = row(&of_read[1], "flush requests");
     assert_eq!(value(&cells(flushes)[0]).sort, 0.0);
-    assert!(matches!(&cells(flushes)[1], TableCell::Text(text) if text == "not told"));
-    let page = html(&view);
-    assert!(page.contains("<summary>Evidence: processors and devices"));
-    assert!(page.contains(">not told</td>"));
+    assert!(matches!(&cells(flushes)[1], TableCell::Text(text) if text == "not available"));
+    let page = html(&view, &[]);
+    assert!(page.contains("<summary>System activity: CPU and devices"));
+    assert!(page.contains(">not available</td>"));
 }
 
 #[test]
-fn parts_of_the_cpu_time_stand_below_the_machine_s_own_count() {
+fn parts_of_the_cpu_time_add_up_to_the_whole_machine() {
     let view = View::new(&tasks::record());
-    let table = &view.evidence[0][0][0];
+    let table = &view.activity[0][0][0];
     let share = |title: &str| value(&cells(row(table, title))[0]).sort;
-    let parts = ["the workload", "kernel threads it caused", "other kernel threads"];
-    let others = ["other processes", "fslab, looking", "unattributed"];
+    let parts = ["workload", "attributed kernel threads", "other kernel threads"];
+    let others = ["other processes", "fslab monitoring", "unattributed"];
     let sum: f64 = parts.into_iter().chain(others).map(share).sum();
-    assert!((sum - share("the machine")).abs() < 1e-6, "{sum}");
-    let caused = share("· journal") + share("· writeback");
-    assert!((caused - share("kernel threads it caused")).abs() < 1e-6);
-    assert!(table.rows.iter().all(|row| row.title != "· reclaim"), "nothing was used there");
-    let joined = row(&view.evidence[0][0][1], "joined with a neighbor");
-    assert!((value(&cells(joined)[0]).sort - 630.0 / 841.0).abs() < 1e-9);
+    assert!((sum - share("whole machine")).abs() < 1e-6, "{sum}");
+    let attributed = share("· journal") + share("· writeback");
+    assert!((attributed - share("attributed kernel threads")).abs() < 1e-6);
+    assert!(table.rows.iter().all(|row| row.title != "· reclaim"), "parts of zero are omitted");
+    let merged = row(&view.activity[0][0][1], "merged requests");
+    assert!((value(&cells(merged)[0]).sort - 630.0 / 841.0).abs() < 1e-9);
 }
 
 #[test]
-fn the_life_cycle_has_a_row_for_each_fullness_where_it_varies() {
+fn the_lifecycle_has_a_row_per_fill_level() {
     let mut record = tasks::record();
     let view = View::new(&record);
     let titles = |view: &View| -> Vec<String> {
@@ -265,14 +262,14 @@ fn the_life_cycle_has_a_row_for_each_fullness_where_it_varies() {
         TableCell::Text(text) if text == "on demand"));
 
     for name in ["ext4", "btrfs"] {
-        let mut cell = tasks::cell(name, Fullness(80));
+        let mut cell = tasks::cell(name, FillLevel(80));
         cell.label = "tasks full=80%".into();
         record.cells.push(cell);
     }
     let mut rng = fastrand::Rng::with_seed(3);
-    for repeat in 0..8 {
+    for repetition in 0..8 {
         for (at, cell) in [(0, 3), (1, 4)] {
-            let mut trial = tasks::trial(at, repeat, &mut rng);
+            let mut trial = tasks::trial(at, repetition, &mut rng);
             trial.cell = cell;
             record.trials.push(trial);
         }
@@ -291,25 +288,25 @@ fn the_life_cycle_has_a_row_for_each_fullness_where_it_varies() {
 }
 
 #[test]
-fn regimes_and_what_cannot_be_seen_stand_once() {
+fn run_conditions_and_unavailable_data_are_shown_once() {
     let record = tasks::record();
     let view = View::new(&record);
     let conditions = &view.facts.conditions;
     assert!(conditions.contains("memory limited to 768 MiB"), "{conditions}");
-    assert!(conditions.contains("copies from and to tmpfs"), "{conditions}");
-    let lines = view.facts.regimes.join("\n");
-    assert!(lines.contains("background work: ext4: switched off at mkfs; btrfs: waited for"));
-    assert!(lines.contains("cost of looking: 0.12 % of one processor"), "{lines}");
-    assert!(lines.contains("at most 11.9 MiB of memory"), "{lines}");
+    assert!(conditions.contains("external directory on tmpfs"), "{conditions}");
+    let lines = view.facts.run_conditions.join("\n");
+    assert!(lines.contains("deferred work: ext4: "));
+    assert!(lines.contains("monitoring overhead: 0.12 % of one CPU"), "{lines}");
+    assert!(lines.contains("at most 11.9 MiB memory"), "{lines}");
     for what in ["pressure", "frequency", "CPU time of tasks"] {
-        assert_eq!(lines.matches(&format!("{what} cannot be seen here")).count(), 1, "{lines}");
+        assert_eq!(lines.matches(&format!("{what} is not available")).count(), 1, "{lines}");
     }
-    let code = Warning::Absent { what: String::new(), why: String::new() }.code();
+    let code = Warning::NotAvailable { what: String::new(), why: String::new() }.code();
     assert!(view.warnings.iter().all(|row| row.code != code));
     for table in every_table(&view) {
         assert!(table.values().all(|value| !value.codes.contains(&code)), "{}", table.title);
     }
-    let texts = [html(&view), terminal(&view, &plain(80, true)), markdown(&view)];
+    let texts = [html(&view, &[]), terminal(&view, &plain(80, true)), markdown(&view)];
     for text in texts {
         assert_eq!(text.matches("boot with psi=1").count(), 1);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -318,15 +315,15 @@ fn regimes_and_what_cannot_be_seen_stand_once() {
 }
 
 #[test]
-fn json_has_totals_life_cycle_and_evidence_in_base_units() {
+fn json_has_totals_lifecycle_and_activity_in_base_units() {
     let text = json(&View::new(&tasks::record()));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let total = &value["totals"][0]["rows"][0]["cells"][0];
     assert_eq!(total["unit"], "ns");
     assert!(total["median"].as_f64().unwrap() > 2e9);
-    assert_eq!(value["life_cycle"].as_array().map(Vec::len), Some(4));
+    assert_eq!(value["lifecycle"].as_array().map(Vec::len), Some(4));
     let tests = value["workloads"][0]["tests"].as_array().unwrap();
     assert_eq!(tests[2]["cache"], "cold");
-    assert_eq!(tests[2]["evidence"][0]["rows"][0]["cells"][1]["text"], "not told");
+    assert_eq!(tests[2]["system_activity"][0]["rows"][0]["cells"][1]["text"], "not available");
     assert_eq!(value["published"][1], "tasks-2006@published");
 }

@@ -1,33 +1,36 @@
 //! The first page of a report: the result in one sentence, one table, and a few findings.
 //!
-//! Everything here is chosen from a [`View`], which has the statistics. The sentences rest on the
-//! rankings of the tests ([`Family`]), whose pairs are significant after Holm's adjustment over all
-//! pairs of a test.
+//! All content is selected from a [`View`], which has the statistics. The findings are based on the
+//! rankings of the tests ([`Family`]), Holm-adjusted over all pairs of a test.
+
+mod missing;
+mod trust;
 
 use std::collections::BTreeMap;
 
 use analysis::ranks::Pair;
 use model::{
-    Metric, Warning,
+    Metric,
     metric::{Better, Unit},
-    warning::Level,
 };
 
 use super::{
     View,
-    claims::{disagreement, list},
+    findings::{disagreement, list},
     points::{Family, Test},
-    warnings::WarningRow,
 };
-use crate::units::{Scale, one_line, ratio_of};
+use crate::units::{Scale, count, one_line, ratio_of};
 
-/// Sentences on the first page.
+pub(crate) use missing::{Hole, failures, not_measured};
+pub(crate) use trust::{Grade, Trust};
+
+/// Maximum number of findings on the first page.
 const FINDINGS_MAX: usize = 6;
-/// Tests named in one sentence.
+/// Maximum number of tests named in one finding.
 const TESTS_MAX: usize = 3;
-/// Rows of the table; a first page has no room for more.
+/// Maximum number of table rows on the first page.
 const ROWS_MAX: usize = 20;
-/// Filesystems that it takes to name a slowest one.
+/// Minimum number of filesystems for a slowest one.
 const FOR_SLOWEST: usize = 3;
 
 /// The first page.
@@ -42,7 +45,7 @@ pub(crate) struct Answer {
     pub(crate) findings: Vec<Finding>,
     /// Findings that are not on the page.
     pub(crate) further: usize,
-    /// Questions that the data leave open.
+    /// Inconclusive questions.
     pub(crate) open: usize,
     pub(crate) trust: Trust,
     pub(crate) missing: Vec<Hole>,
@@ -53,10 +56,10 @@ pub(crate) struct Answer {
 pub(crate) struct Board {
     /// Names of the columns.
     pub(crate) filesystems: Vec<String>,
-    /// The unit of all rows, if they have the same.
+    /// Common unit of all rows, if any.
     pub(crate) unit: Option<&'static str>,
     pub(crate) rows: Vec<BoardRow>,
-    /// Tests beyond [`ROWS_MAX`].
+    /// Number of tests beyond [`ROWS_MAX`].
     pub(crate) further: usize,
 }
 
@@ -65,66 +68,32 @@ pub(crate) struct Board {
 pub(crate) struct BoardRow {
     pub(crate) title: String,
     pub(crate) unit: &'static str,
-    /// One for each filesystem; `None` where it was not measured.
+    /// One cell per filesystem; `None` if not measured.
     pub(crate) cells: Vec<Option<BoardCell>>,
 }
 
 /// One filesystem in one test.
 #[derive(Clone, Debug)]
 pub(crate) struct BoardCell {
-    /// The median, to three significant digits.
+    /// Median, to three significant digits.
     pub(crate) value: String,
-    /// The best, or not significantly different from it.
+    /// True if in the top group.
     pub(crate) top: bool,
-    /// No finding uses the number.
+    /// True if no finding uses the number.
     pub(crate) blocked: bool,
+    /// Ratio of the best median of the row to this one, at least 1; `None` without a direction.
+    pub(crate) distance: Option<f64>,
 }
 
-/// A sentence, and how large the effect is that it reports.
+/// A finding with its effect size.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// Absolute natural logarithm of the largest ratio in it; 0 where it reports none.
+    /// Absolute natural logarithm of its largest ratio; 0 without one.
     effect: f64,
     pub(crate) text: String,
 }
 
-/// How far the numbers can be trusted, by the rule in docs/method/statistics.md.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Grade {
-    Good,
-    Limited,
-    Poor,
-}
-
-impl Grade {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Limited => "limited",
-            Self::Poor => "poor",
-        }
-    }
-}
-
-/// A grade and its main reason.
-#[derive(Clone, Debug)]
-pub(crate) struct Trust {
-    pub(crate) grade: Grade,
-    /// What was seen, and how many numbers it affects.
-    pub(crate) reason: Option<String>,
-    pub(crate) hint: Option<&'static str>,
-}
-
-/// Filesystems that were not measured, or failed, for the same reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hole {
-    /// Trials failed; there may be numbers of others.
-    pub(crate) failed: bool,
-    pub(crate) filesystems: Vec<String>,
-    pub(crate) reason: String,
-}
-
-/// A test and what it is called on the page.
+/// A test and its title on the page.
 struct Named<'a> {
     title: String,
     test: &'a Test,
@@ -134,7 +103,7 @@ struct Named<'a> {
 struct Standing<'a> {
     filesystem: usize,
     test: &'a Named<'a>,
-    /// Better over worse, and against which filesystem: `1.38 × ext4 [1.21, 1.52]`.
+    /// Effect size, and text with the other filesystem: `1.38 × ext4 [1.21, 1.52]`.
     against: Option<(f64, String)>,
 }
 
@@ -146,7 +115,7 @@ impl Answer {
         let shown = findings.len().min(FINDINGS_MAX);
         findings.truncate(shown);
         let points = &view.findings.by_point;
-        let said: usize = points.iter().map(|point| point.claims.len()).sum();
+        let said: usize = points.iter().map(|point| point.findings.len()).sum();
         Self {
             title: title(view, &tests),
             conditions: view.facts.conditions.clone(),
@@ -155,14 +124,23 @@ impl Answer {
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
             findings,
-            trust: trust(view, &tests),
-            missing: holes(view),
+            trust: trust::trust(view, &tests),
+            missing: missing::holes(view),
         }
     }
 }
 
-/// Tests with a number, and names that are short and unique: that of the test, of its workload if
-/// it is the only test of it, or both.
+/// Findings of several parts of one result, largest effect first in each, and the number of those
+/// that are not shown. The parts share [`FINDINGS_MAX`].
+pub(crate) fn shown_findings(answers: &[Answer]) -> (Vec<&str>, usize) {
+    let most = FINDINGS_MAX.div_ceil(answers.len().max(1));
+    let shown = answers.iter().flat_map(|answer| answer.findings.iter().take(most));
+    let hidden = |answer: &Answer| answer.further + answer.findings.len().saturating_sub(most);
+    (shown.map(|finding| finding.text.as_str()).collect(), answers.iter().map(hidden).sum())
+}
+
+/// Tests with results and short unique titles: the name of the test, of its workload if that has no
+/// other test, or both.
 fn named(view: &View) -> Vec<Named<'_>> {
     let points = || view.suites.iter().flat_map(|suite| &suite.points);
     let measured = |test: &&Test| test.entries.iter().any(|entry| entry.summary.is_some());
@@ -170,7 +148,7 @@ fn named(view: &View) -> Vec<Named<'_>> {
     for test in points().flat_map(|point| point.tests.iter().filter(measured)) {
         *names.entry(&test.name).or_default() += 1;
     }
-    // One suite needs no name.
+    // The name of a single suite is omitted.
     let suite = match &view.suites[..] {
         [only] => format!("{} ", only.name),
         _ => String::new(),
@@ -179,7 +157,7 @@ fn named(view: &View) -> Vec<Named<'_>> {
     for point in points() {
         let alone = point.tests.iter().filter(measured).count() == 1;
         for test in point.tests.iter().filter(measured) {
-            let label = point.label.strip_prefix(&suite).unwrap_or(&point.label);
+            let label = without_key(point.label.strip_prefix(&suite).unwrap_or(&point.label));
             let title = match (alone, names.get(&*test.name).copied() > Some(1)) {
                 (_, false) => test.name.clone(),
                 (true, true) => label.to_owned(),
@@ -191,6 +169,14 @@ fn named(view: &View) -> Vec<Named<'_>> {
     all
 }
 
+/// Value of a label that is one size, such as `block_size=4KiB`; other labels are unchanged.
+fn without_key(label: &str) -> &str {
+    match label.split_once('=') {
+        Some((_, value)) if value.ends_with('B') && !value.contains([' ', '=']) => value,
+        Some(_) | None => label,
+    }
+}
+
 /// `title · 5 filesystems · 8 tests · 6 to 10 repetitions · 2026-11-21 20:31 UTC, took 3 min`.
 fn title(view: &View, tests: &[Named<'_>]) -> String {
     let n: Vec<u32> = tests
@@ -198,7 +184,6 @@ fn title(view: &View, tests: &[Named<'_>]) -> String {
         .flat_map(|named| &named.test.entries)
         .filter_map(|entry| Some(entry.summary.as_ref()?.n))
         .collect();
-    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let repetitions = match (n.iter().min(), n.iter().max()) {
         (Some(1), Some(1)) => "1 repetition".to_owned(),
         (Some(least), Some(most)) if least == most => format!("{most} repetitions"),
@@ -210,7 +195,7 @@ fn title(view: &View, tests: &[Named<'_>]) -> String {
     format!("{} · {filesystems} · {tests} · {repetitions} · {}", facts.title, facts.when)
 }
 
-/// Filesystems with a number, in the order of the plan.
+/// Filesystems with results, in plan order.
 fn columns(view: &View, tests: &[Named<'_>]) -> Vec<usize> {
     let has = |filesystem: &usize| {
         let number = |named: &Named<'_>| {
@@ -224,7 +209,7 @@ fn columns(view: &View, tests: &[Named<'_>]) -> Vec<usize> {
 fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let columns = columns(view, tests);
     let shown = &tests[..tests.len().min(ROWS_MAX)];
-    // Instructions have one scale in all rows; rates and times are too different for that.
+    // Instructions have the same scale in all rows; rates and times differ too much.
     let instructions = |named: &&Named<'_>| named.test.metric.spec().unit == Unit::Instructions;
     let medians = |named: &Named<'_>| -> Vec<f64> {
         let entries = named.test.entries.iter();
@@ -234,6 +219,8 @@ fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let common = Scale::of(Unit::Instructions, of_all.into_iter());
     let row = |named: &Named<'_>| {
         let scale = if instructions(&named) { common } else { named.test.scale };
+        let better = named.test.metric.spec().better;
+        let best = best(better, &medians(named));
         let cell = |filesystem: &usize| {
             let entry = named.test.entry(*filesystem)?;
             let summary = entry.summary.as_ref()?;
@@ -241,6 +228,7 @@ fn board(view: &View, tests: &[Named<'_>]) -> Board {
                 value: scale.rough(summary.median),
                 top: entry.ranked && entry.top,
                 blocked: !entry.ranked,
+                distance: best.map(|best| distance(better, best, summary.median)),
             })
         };
         let cells = columns.iter().map(cell).collect();
@@ -256,7 +244,25 @@ fn board(view: &View, tests: &[Named<'_>]) -> Board {
     }
 }
 
-/// Who is first alone, and who is last alone, test by test.
+/// Best of some medians, if the metric has a direction.
+fn best(better: Better, medians: &[f64]) -> Option<f64> {
+    let medians = medians.iter().copied();
+    match better {
+        Better::Higher => medians.reduce(f64::max),
+        Better::Lower => medians.reduce(f64::min),
+        Better::Neither => None,
+    }
+}
+
+/// Ratio of the best median to another one, turned so that it is at least 1.
+fn distance(better: Better, best: f64, median: f64) -> f64 {
+    match better {
+        Better::Lower => median / best,
+        Better::Higher | Better::Neither => best / median,
+    }
+}
+
+/// Filesystems that are the only first or the only last one, by test.
 fn standings<'a>(view: &View, tests: &'a [Named<'a>]) -> (Vec<Standing<'a>>, Vec<Standing<'a>>) {
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for named in tests {
@@ -264,7 +270,7 @@ fn standings<'a>(view: &View, tests: &'a [Named<'a>]) -> (Vec<Standing<'a>>, Vec
         let ranking = &family.ranking;
         let sound = |among: &[usize]| {
             let within = |pair: &&Pair| among.contains(&pair.better) && among.contains(&pair.other);
-            !ranking.pairs.iter().filter(within).any(Pair::reversed)
+            !ranking.pairs.iter().filter(within).any(Pair::is_contradictory)
         };
         let filesystem = |member: usize| named.test.entries[family.members[member]].filesystem;
         let standing = |member: usize, other: usize, of_last: bool| Standing {
@@ -287,8 +293,8 @@ fn standings<'a>(view: &View, tests: &'a [Named<'a>]) -> (Vec<Standing<'a>>, Vec
     (first, last)
 }
 
-/// How a filesystem compares with another one in a test: a rate or a number of instructions over
-/// the other's; for times, speed over speed. `None` where methods disagree about the size.
+/// Ratio of a filesystem to another one in a test: of rates, instructions, or (for times) speeds.
+/// `None` if estimates of the effect size disagree.
 fn against(
     view: &View,
     named: &Named<'_>,
@@ -304,7 +310,7 @@ fn against(
     if disagreement(comparison).is_some() {
         return None;
     }
-    // Ratios are oriented, above 1 for the better one. Of instructions fewer are better.
+    // Ratios are above 1 for the better one. Fewer instructions are better.
     let fewer = named.test.metric.spec().unit == Unit::Instructions;
     let turned = of_last != fewer;
     let name = &view.filesystems[named.test.entries[family.members[other]].filesystem].name;
@@ -318,14 +324,16 @@ fn is_contest(named: &Named<'_>) -> bool {
 
 fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
-    let so_far = if view.facts.ended { "" } else { "so far: " };
+    let prefix = if view.facts.ended { "" } else { "provisional: " };
     let m = contests.len();
     let measured = columns(view, tests).len();
     if measured < 2 {
-        return format!("{so_far}fewer than two filesystems were measured: nothing is compared");
+        return format!(
+            "{prefix}fewer than two filesystems were measured, so there is no comparison"
+        );
     }
     if m == 0 {
-        return format!("{so_far}no comparison: too few repetitions, or no valid numbers");
+        return format!("{prefix}no comparison: too few repetitions, or no valid results");
     }
     let times = |filesystem: usize| {
         let top = |named: &&&Named<'_>| {
@@ -338,9 +346,9 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
         ranked.all(|entry| entry.top)
     };
     if contests.iter().all(all_tied) {
-        let margin = view.facts.threshold.percent();
+        let margin = view.facts.margin.percent();
         return format!(
-            "{so_far}no significant difference of more than {margin} between {measured} \
+            "{prefix}no significant difference of more than {margin} between {measured} \
              filesystems in {m} tests"
         );
     }
@@ -349,9 +357,9 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
     let count = |filesystem: usize| last.iter().filter(|it| it.filesystem == filesystem).count();
     let worst = (0..view.filesystems.len()).max_by_key(|it| (count(*it), usize::MAX - it));
     let worst = worst.filter(|worst| count(*worst) > 1 && *worst != best);
-    let (first, least) = words(contests[0].test.metric, "fastest", "slowest");
+    let (first, least) = superlatives(contests[0].test.metric, "fastest", "slowest");
     let mut text = format!(
-        "{so_far}{} {first} or tied in {} of {m} tests",
+        "{prefix}{} {first} or tied in {} of {m} tests",
         view.filesystems[best].name,
         times(best),
     );
@@ -362,8 +370,8 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
     text
 }
 
-/// `is fastest` and `is slowest`, or what they are of instructions and of space.
-fn words(metric: Metric, first: &str, last: &str) -> (String, String) {
+/// `is fastest` and `is slowest`, or the equivalents for instructions and space.
+fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
     match metric.spec().unit {
         Unit::Instructions => {
             ("executes the fewest instructions".into(), "executes the most".into())
@@ -373,7 +381,7 @@ fn words(metric: Metric, first: &str, last: &str) -> (String, String) {
         | Unit::OpsPerSecond
         | Unit::Nanoseconds
         | Unit::Count
-        | Unit::Share
+        | Unit::Fraction
         | Unit::Ratio
         | Unit::Hertz => (format!("is {first}"), format!("is {last}")),
     }
@@ -393,7 +401,8 @@ fn findings(
             let effect = |it: &Standing<'_>| it.against.as_ref().map_or(0.0, |(effect, _)| *effect);
             own.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
             let Some(largest) = own.first() else { continue };
-            let (best, least) = words(largest.test.test.metric, "the fastest", "the slowest");
+            let (best, least) =
+                superlatives(largest.test.test.metric, "the fastest", "the slowest");
             let name = &view.filesystems[filesystem].name;
             let verb =
                 if is_first { best } else { least.replace("the most", "the most instructions") };
@@ -418,158 +427,11 @@ fn findings(
     if !ties.is_empty() {
         let text = format!(
             "No filesystem differs significantly from the best by more than {} in {}.",
-            view.facts.threshold.percent(),
+            view.facts.margin.percent(),
             list(&ties)
         );
         findings.push(Finding { effect: 0.0, text });
     }
     findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
     findings
-}
-
-/// Warnings that describe what was measured rather than how well.
-fn describes(row: &WarningRow) -> bool {
-    let of = |warning: Warning| warning.code() == row.code;
-    row.level == Level::Info
-        || of(Warning::Backing { what: String::new() })
-        || of(Warning::Amended { what: String::new() })
-}
-
-/// Poor: no test can be ranked, or at least half of the numbers have a blocking warning. Limited: a
-/// blocking warning, or one and the same warning at a quarter of the numbers or at the whole run.
-fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
-    let entries: Vec<_> = tests
-        .iter()
-        .flat_map(|named| &named.test.entries)
-        .filter(|entry| entry.summary.is_some())
-        .collect();
-    let all = entries.len();
-    let affected = |row: &WarningRow| {
-        let own = entries.iter().filter(|entry| entry.codes.contains(&row.code)).count();
-        if own == 0 && row.places.len() == 1 && row.count == 1 { all } else { own }
-    };
-    let mut causes: Vec<(&WarningRow, usize)> = view
-        .warnings
-        .iter()
-        .filter(|row| !describes(row))
-        .map(|row| (row, affected(row)))
-        .filter(|(row, numbers)| *numbers > 0 && (row.level == Level::Block || *numbers * 4 >= all))
-        .collect();
-    causes.sort_by_key(|(row, numbers)| (*numbers, row.level));
-    let blocked = entries.iter().filter(|entry| !entry.barring.is_empty()).count();
-    let compared = tests.iter().any(is_contest) || columns(view, tests).len() < 2;
-    let grade = match causes.is_empty() {
-        _ if !compared || blocked * 2 >= all.max(1) => Grade::Poor,
-        true => Grade::Good,
-        false => Grade::Limited,
-    };
-    let main = causes.last();
-    let reason = |(row, numbers): &(&WarningRow, usize)| {
-        let others = causes.len() - 1;
-        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
-        format!("{} ({numbers} of {all} numbers{more})", row.message)
-    };
-    Trust { grade, reason: main.map(reason), hint: main.map(|(row, _)| row.cure) }
-}
-
-/// What was not measured, by reason. The reason of a filesystem that was skipped is given without
-/// its name, and without the hints after it.
-fn holes(view: &View) -> Vec<Hole> {
-    let mut holes: Vec<Hole> = Vec::new();
-    for missing in &view.missing {
-        let name = missing.filesystem.as_str();
-        let failed = missing.what.contains("failed");
-        let first = match missing.reason.split_once(';') {
-            Some((first, _)) if !failed => first.trim(),
-            Some(_) | None => missing.reason.as_str(),
-        };
-        let reason = match first.strip_suffix(name).and_then(|rest| rest.strip_suffix(" has no ")) {
-            Some(kernel) => format!("not in {kernel}"),
-            None => format!("{}: {first}", missing.what),
-        };
-        match holes.iter_mut().find(|hole| hole.reason == reason) {
-            Some(hole) if hole.filesystems.iter().any(|other| other == name) => {}
-            Some(hole) => hole.filesystems.push(name.to_owned()),
-            None => holes.push(Hole { failed, filesystems: vec![name.to_owned()], reason }),
-        }
-    }
-    holes
-}
-
-#[cfg(test)]
-mod tests {
-    use model::{RunRecord, Warning};
-
-    use super::*;
-    use crate::{TerminalOptions, fixture, terminal::answer};
-
-    fn page(views: &[&View]) -> String {
-        answer(views, &TerminalOptions { width: 80, color: false, detail: false })
-    }
-
-    fn grade(record: &RunRecord) -> Grade {
-        Answer::new(&View::new(record)).trust.grade
-    }
-
-    fn warned(warning: &Warning, every: usize) -> RunRecord {
-        let mut record = fixture::record();
-        let trials = record.trials.iter_mut().filter(|trial| trial.cell % every == 0);
-        for trial in trials {
-            trial.warnings.push((None, warning.clone()));
-        }
-        record
-    }
-
-    #[test]
-    fn trust_is_graded_by_the_rule_of_the_documentation() {
-        assert_eq!(grade(&fixture::record()), Grade::Good);
-        let steal = Warning::Steal { share: model::Ratio(0.2) };
-        assert_eq!(grade(&warned(&steal, 100)), Grade::Good, "fewer than a quarter");
-        assert_eq!(grade(&warned(&steal, 1)), Grade::Limited);
-        let guest = Warning::InGuest { kind: model::GuestKind::Tcg, latency: None };
-        assert_eq!(grade(&warned(&guest, 1)), Grade::Poor, "all numbers have a blocking warning");
-        let mut few = fixture::record();
-        few.trials.retain(|trial| trial.repeat < 3);
-        assert_eq!(grade(&few), Grade::Poor, "no test has a comparison");
-        let answer = Answer::new(&View::new(&warned(&steal, 1)));
-        assert!(answer.trust.reason.is_some_and(|reason| reason.contains("numbers")));
-        assert!(answer.trust.hint.is_some());
-    }
-
-    #[test]
-    fn a_skipped_filesystem_has_no_column() {
-        let view = View::new(&fixture::record());
-        let answer = Answer::new(&view);
-        assert!(!answer.board.filesystems.contains(&"jfs".to_owned()));
-        let hole = answer.missing.iter().find(|hole| hole.filesystems == ["jfs"]).unwrap();
-        assert!(!hole.failed && hole.reason.starts_with("not in"), "{hole:?}");
-        assert!(page(&[&view]).contains("Not measured: jfs"));
-    }
-
-    #[test]
-    fn what_one_part_measured_is_not_missing() {
-        let native = View::new(&fixture::record());
-        let mut record = fixture::record();
-        for cell in &mut record.cells {
-            if cell.cell.filesystem.name == "ext4" {
-                cell.cell.filesystem.name = "jfs".into();
-            }
-        }
-        let guest = View::new(&record);
-        assert!(Answer::new(&guest).board.filesystems.contains(&"jfs".to_owned()));
-        assert!(!page(&[&native, &guest]).contains("Not measured: jfs"));
-    }
-
-    #[test]
-    fn ratios_are_to_the_next_or_to_the_best_and_largest_first() {
-        let answer = Answer::new(&View::new(&fixture::record()));
-        let effects: Vec<f64> = answer.findings.iter().map(|finding| finding.effect).collect();
-        assert!(effects.windows(2).all(|pair| pair[0] >= pair[1]), "{effects:?}");
-        let slowest = |finding: &&Finding| finding.text.contains("is the slowest");
-        let text = &answer.findings.iter().find(slowest).unwrap().text;
-        assert!(text.contains("(0.") && text.contains(" × xfs ["), "{text}");
-        let fastest = |finding: &&Finding| finding.text.contains("is the fastest");
-        let text = &answer.findings.iter().find(fastest).unwrap().text;
-        assert!(text.contains("(1."), "{text}");
-    }
 }

@@ -1,10 +1,9 @@
-//! The seconds that sets of files took, as bars from zero that are cut where one is far longer than
-//! the others: what `charts::capped` draws.
+//! Time per file set as clipped bars, data of `charts::capped`.
 //!
-//! Points of suite `smallfile` enter; for each that differs in more than the state of the caches, a
-//! chart leaves with a panel for each state. A study of 2011 cut its bars at 450 s, and readers
-//! could not see what was behind the cut; here the cut follows from the data by a rule that the
-//! caption states, and every bar has its value written.
+//! The input is the points of the small-file suite. Points that differ only in the cache state
+//! share a chart with one panel per state. The 2011 study clipped bars at 450 s without showing
+//! their values; here the clipping limit follows from the data by a rule stated in the caption, and
+//! every bar is labeled with its value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +16,13 @@ use super::{
 };
 use crate::units::{Scale, one_line};
 
-/// The parameter whose values stand side by side.
+/// Parameter whose values are shown side by side.
 const SIDE_BY_SIDE: &str = "cache";
 
-/// Bars are cut at so many times the upper quartile of all medians …
+/// Clipping limit, as a multiple of the upper quartile of all medians.
 const CUT: f64 = 2.0;
 
-/// … where the longest is more than so many times the place of the cut.
+/// Minimum ratio of the longest bar to the limit for clipping.
 const WORTH: f64 = 1.5;
 
 /// One chart.
@@ -31,22 +30,22 @@ const WORTH: f64 = 1.5;
 pub(crate) struct Capped {
     /// Unique within the report.
     pub(crate) id: String,
-    /// What its points have in common.
+    /// Common label of its points.
     pub(crate) place: String,
     pub(crate) panels: Vec<CappedPanel>,
-    /// Where bars are cut, in seconds; `None` where none is.
+    /// Clipping limit in seconds; `None` if no bar is clipped.
     pub(crate) cut: Option<f64>,
-    /// How many repeats stand behind each bar: `8`, or `8 to 12`.
-    pub(crate) repeats: String,
-    /// Whether all bars have an interval.
+    /// Repetitions per bar: `8`, or `8 to 12`.
+    pub(crate) repetitions: String,
+    /// True if all bars have a confidence interval.
     pub(crate) intervals: bool,
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Warning codes of all results.
     pub(crate) codes: BTreeSet<&'static str>,
-    /// Filesystems without a bar, and why.
+    /// Filesystems without a bar, with the reason.
     pub(crate) absent: Vec<(String, String)>,
 }
 
-/// The operations at one state of the caches.
+/// Operations at one cache state.
 #[derive(Clone, Debug)]
 pub(crate) struct CappedPanel {
     /// `cache=cold`; empty if there is only one.
@@ -66,31 +65,31 @@ pub(crate) struct CappedGroup {
 pub(crate) struct CappedBar {
     pub(crate) filesystem: usize,
     pub(crate) name: String,
-    /// `None` where there is no value.
+    /// `None` without a value.
     pub(crate) median: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
-    /// The median as text, or why there is none.
+    /// Median as text, or the reason why there is none.
     pub(crate) shown: String,
 }
 
-/// The charts of a suite; none of suites but `smallfile`.
+/// The charts of a suite; none of suites but `small-files`.
 pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
-    if suite.name != "smallfile" {
+    if suite.name != "small-files" {
         return Vec::new();
     }
-    let apart = |point: &WorkPoint| -> BTreeMap<String, Value> {
+    let fixed_parameters = |point: &WorkPoint| -> BTreeMap<String, Value> {
         let own = point.parameters.iter().filter(|(name, _)| *name != SIDE_BY_SIDE);
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let mut alike: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
+    let mut groups: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
     for point in &suite.points {
-        let own = apart(point);
-        match alike.iter_mut().find(|(known, _)| *known == own) {
+        let own = fixed_parameters(point);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
             Some((_, points)) => points.push(point),
-            None => alike.push((own, vec![point])),
+            None => groups.push((own, vec![point])),
         }
     }
-    alike.iter().filter_map(|(_, points)| chart(points, filesystems)).collect()
+    groups.iter().filter_map(|(_, points)| chart(points, filesystems)).collect()
 }
 
 fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
@@ -112,11 +111,11 @@ fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
         _ => first.label.clone(),
     };
     Some(Capped {
-        id: format!("capped-{}", first.id),
+        id: format!("clipped-bars-{}", first.id),
         place,
         panels: points.iter().map(|point| panel(point, points.len() > 1, filesystems)).collect(),
         cut: cut(&medians),
-        repeats: sweeps::repeats(summaries()),
+        repetitions: sweeps::repetitions(summaries()),
         intervals: summaries().all(|summary| summary.interval.is_some()),
         codes: tests().flat_map(Test::codes).collect(),
         absent: empty
@@ -130,8 +129,8 @@ fn seconds(entry: &Entry) -> Option<&analysis::Summary> {
     found.map(|(_, summary)| summary)
 }
 
-/// Where bars of these medians, in ascending order, are cut. The upper quartile is the least value
-/// that at least three quarters do not exceed.
+/// Clipping limit for medians in ascending order. The upper quartile is the smallest value that at
+/// least three quarters do not exceed.
 fn cut(medians: &[f64]) -> Option<f64> {
     let upper = medians[(medians.len() * 3).div_ceil(4).saturating_sub(1)];
     let longest = medians.last()?;
@@ -172,9 +171,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_cut_only_where_one_hides_the_others() {
+    fn bars_are_clipped_only_if_one_dominates() {
         assert_eq!(cut(&[1.0, 2.0, 3.0, 4.0]), None);
-        // Upper quartile 3, so 6; 9 is just not more than one and a half of that.
+        // The upper quartile is 3, so the limit is 6; 9 is not more than 1.5 times the limit.
         assert_eq!(cut(&[1.0, 2.0, 3.0, 9.0]), None);
         assert_eq!(cut(&[1.0, 2.0, 3.0, 9.1]), Some(6.0));
         assert_eq!(cut(&[5.0]), None);

@@ -1,60 +1,61 @@
-//! The total of all tasks, and how far it depends on how they are weighed.
+//! Total of all tasks under three weightings.
 //!
-//! For each repeat that has all tasks, three readings: the sum of all; the sum without the task
-//! that makes up most of it; and the geometric mean of the times over the best median of each task.
-//! Each is one value for each repeat, so median, interval, and comparison are the usual ones. A sum
-//! of seconds ranks mainly the long tasks (Fleming and Wallace, "How not to lie with statistics:
-//! the correct way to summarize benchmark results", Communications of the ACM 29(3), 1986), so the
-//! other two stand beside it and the caption names the longest. A filesystem that lacks a task has
-//! no total, and says which.
+//! Each repetition with all tasks has three aggregates: the sum; the sum without the longest task;
+//! and the geometric mean of the times relative to the best median of each task. Each aggregate has
+//! one value per repetition, so median, interval, and comparison are the usual ones. A sum of
+//! seconds is dominated by the long tasks (Fleming and Wallace, "How not to lie with statistics:
+//! the correct way to summarize benchmark results", Communications of the ACM 29(3), 1986); hence
+//! the other two. A filesystem without a result for some task has no total.
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
-use model::{Metric, Warning, metric::Better, warning::Level};
+use model::{Metric, Warning, metric::Better, warning::Severity};
 
 use super::{
     facts::{Facts, Filesystem},
     points::{Entry, Status, WorkPoint},
-    pool::{Pool, codes},
-    tables::{Body, Column, Row, Table, TableCell, ValueCell, caches, said_of, scale_of, timed},
+    sample_index::{SampleIndex, codes},
+    tables::{
+        Body, Column, Row, Table, TableCell, ValueCell, caches, pair_result, scale_of, timed,
+    },
     totals::{self, Totals},
-    warnings::Register,
+    warnings::WarningCollector,
 };
-use crate::units::{Scale, percent, ratio};
+use crate::units::{Scale, count, percent, ratio};
 
-/// The three readings: sum, sum without the longest task, mean of ratios.
-const READINGS: usize = 3;
+/// Number of aggregates: sum, sum without the longest task, mean of ratios.
+const AGGREGATES: usize = 3;
 
 /// One filesystem.
 struct Total<'a> {
     filesystem: usize,
     entry: &'a Entry,
-    /// For each complete repeat, the time of each task in nanoseconds.
+    /// Time of each task in nanoseconds, per complete repetition.
     times: Vec<Vec<f64>>,
-    /// The median part of each task in the sum.
+    /// Median share of each task in the sum.
     shares: Vec<f64>,
-    /// All its tasks are ranked.
+    /// True if all its tasks are ranked.
     ranked: bool,
-    /// Codes of the tasks, earned while measuring.
+    /// Codes of warnings from the measurement of the tasks.
     codes: Vec<&'static str>,
-    /// The readings of each repeat.
-    readings: [Vec<f64>; READINGS],
+    /// Aggregates per repetition.
+    aggregates: [Vec<f64>; AGGREGATES],
 }
 
-/// Totals of a point whose tests are judged by their time; `None` for other points, or for a
-/// single test.
+/// Totals of a point with timed tasks; `None` for other points and for a single task.
 pub(crate) fn composite(
     point: &WorkPoint,
-    pool: &Pool,
+    sample_index: &SampleIndex,
     filesystems: &[Filesystem],
     facts: &Facts,
-    register: &mut Register,
+    collector: &mut WarningCollector,
 ) -> Option<(Table, Totals)> {
     if !timed(point) || point.tests.len() < 2 {
         return None;
     }
     let (mut totals, mut rows) = (Vec::new(), Vec::new());
     for (index, filesystem) in filesystems.iter().enumerate() {
-        match point.statuses[index].as_ref().map(|status| total(point, index, status, pool)) {
+        match point.statuses[index].as_ref().map(|status| total(point, index, status, sample_index))
+        {
             None => {}
             Some(Ok(total)) => totals.push(total),
             Some(Err(reason)) => {
@@ -62,30 +63,30 @@ pub(crate) fn composite(
             }
         }
     }
-    let longest = read(point, &mut totals);
-    let families: [Option<Family>; READINGS] =
-        std::array::from_fn(|reading| Family::new(&totals, reading, facts));
+    let longest = aggregate(point, &mut totals);
+    let families: [Option<Family>; AGGREGATES] =
+        std::array::from_fn(|aggregate| Family::new(&totals, aggregate, facts));
     let place =
         |total: &Total| format!("{} · {} · total", filesystems[total.filesystem].name, point.label);
     let mut lines: Vec<(f64, Row)> = Vec::new();
     for (at, total) in totals.iter().enumerate() {
         let Ok(summaries) = total.summaries() else {
             let name = filesystems[total.filesystem].name.clone();
-            let reason = Body::Missing("no total: its repeats give none".into());
+            let reason = Body::Missing("no total: its repetitions have no valid sum".into());
             rows.push(Row::of(name, Some(total.filesystem), reason));
             continue;
         };
         let own = stop::warnings(&summaries[0], facts.profile);
-        own.iter().for_each(|warning| register.add(warning, &place(total)));
+        own.iter().for_each(|warning| collector.add(warning, &place(total)));
         let cells = cells(at, total, &summaries, &families, facts, &own);
         let name = filesystems[total.filesystem].name.clone();
         let mut row = Row::of(name, Some(total.filesystem), Body::Cells(cells));
-        row.note = total.entry.failed_repeats();
+        row.note = total.entry.failed_repetitions();
         lines.push((summaries[0].median, row));
     }
     lines.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     rows.splice(0..0, lines.into_iter().map(|(_, row)| row));
-    let without = longest.map_or("its longest", |task| point.tests[task].name.as_str());
+    let without = longest.map_or("the longest", |task| point.tests[task].name.as_str());
     let mut table = Table {
         id: format!("{}--total", point.id),
         title: format!("Total of all tasks: {}", point.label),
@@ -93,8 +94,8 @@ pub(crate) fn composite(
         corner: "filesystem",
         columns: vec![
             Column::new("total", Scale::SECONDS.name),
-            Column::new("times the best", ""),
-            Column::new("verdict", ""),
+            Column::new("vs. best", ""),
+            Column::new("result", ""),
             Column::new(format!("without {without}"), Scale::SECONDS.name),
             Column::new("mean of ratios", "×"),
         ],
@@ -103,12 +104,12 @@ pub(crate) fn composite(
     let before = table.caption.len();
     table.caption.extend(caches(&point.tests.iter().collect::<Vec<_>>()));
     table.state_n();
-    table.caption.extend(ranking_words(&families, facts));
+    table.caption.extend(ranking_caption(&families, facts));
     let bars = Totals { caption: table.caption[before..].to_vec(), ..bars(point, &totals, &table) };
     Some((table, bars))
 }
 
-/// The totals of a table as bars.
+/// Totals of a table as stacked bars.
 fn bars(point: &WorkPoint, all: &[Total], table: &Table) -> Totals {
     let tasks = point.tests.iter().map(|test| test.name.clone()).collect();
     let shares = |filesystem: usize| {
@@ -118,32 +119,32 @@ fn bars(point: &WorkPoint, all: &[Total], table: &Table) -> Totals {
     totals::totals(table, &point.label, tasks, shares)
 }
 
-/// All complete repeats of a filesystem, or why it has no total.
+/// All complete repetitions of a filesystem, or the reason why it has no total.
 fn total<'a>(
     point: &'a WorkPoint,
     filesystem: usize,
     status: &Status,
-    pool: &Pool,
+    sample_index: &SampleIndex,
 ) -> Result<Total<'a>, String> {
     if let Status::Nothing(reason) = status {
         return Err(reason.clone());
     }
     let entries: Vec<Option<&Entry>> =
         point.tests.iter().map(|test| test.entry(filesystem)).collect();
-    let lacking: Vec<&str> = entries
+    let absent: Vec<&str> = entries
         .iter()
         .zip(&point.tests)
         .filter(|(entry, _)| entry.is_none_or(|entry| entry.summary.is_none()))
         .map(|(_, test)| test.name.as_str())
         .collect();
-    if !lacking.is_empty() {
-        return Err(format!("no total: it lacks {}", lacking.join(", ")));
+    if !absent.is_empty() {
+        return Err(format!("no total: no result for {}", absent.join(", ")));
     }
     let entries: Vec<&Entry> = entries.into_iter().flatten().collect();
     let Some(entry) = entries.first().copied() else {
-        return Err("no total: it has no tasks".into());
+        return Err("no total: no tasks".into());
     };
-    let times: Vec<Vec<f64>> = pool
+    let times: Vec<Vec<f64>> = sample_index
         .measured(entry.cell)
         .filter_map(|trial| {
             let time = |name: &str| {
@@ -156,7 +157,7 @@ fn total<'a>(
         })
         .collect();
     if times.is_empty() {
-        return Err("no total: no repeat has all tasks".into());
+        return Err("no total: no repetition has all tasks".into());
     }
     let share = |task: usize| {
         let shares: Vec<f64> =
@@ -174,15 +175,15 @@ fn total<'a>(
         times,
         ranked: entries.iter().all(|entry| entry.ranked),
         codes,
-        readings: Default::default(),
+        aggregates: Default::default(),
     })
 }
 
-/// Fills in the readings; the answer is the task with the largest part over all filesystems.
-fn read(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
+/// Sets the aggregates. Returns the task with the largest share over all filesystems.
+fn aggregate(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
     let part = |task: &usize| totals.iter().map(|total| total.shares[*task]).sum::<f64>();
     let longest = (0..point.tests.len()).max_by(|a, b| part(a).total_cmp(&part(b)))?;
-    // Only among those that have all tasks: the others take no part.
+    // Only filesystems with all tasks are included.
     let best = |task: usize| {
         let medians = totals.iter().filter_map(|total| {
             let entry = point.tests[task].entry(total.filesystem)?;
@@ -192,7 +193,7 @@ fn read(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
     };
     let best: Vec<f64> = (0..point.tests.len()).map(best).collect();
     for total in totals {
-        total.readings = [
+        total.aggregates = [
             total.times.iter().map(|each| each.iter().sum()).collect(),
             total.times.iter().map(|each| each.iter().sum::<f64>() - each[longest]).collect(),
             total.times.iter().map(|each| mean_ratio(each, &best)).collect(),
@@ -201,23 +202,23 @@ fn read(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
     Some(longest)
 }
 
-/// Geometric mean of times over the best of each.
+/// Geometric mean of times relative to the best of each task.
 fn mean_ratio(times: &[f64], best: &[f64]) -> f64 {
     let logarithms: f64 = times.iter().zip(best).map(|(time, best)| (time / best).ln()).sum();
     (logarithms / times.len() as f64).exp()
 }
 
 impl Total<'_> {
-    /// Summaries of the readings.
+    /// Summaries of the aggregates.
     ///
     /// # Errors
-    /// When a reading is not a finite number, as where a task took no time at all.
+    /// If an aggregate is not finite, for example because a task took no time.
     fn summaries(&self) -> Result<Vec<Summary>, analysis::Error> {
-        self.readings.iter().map(|values| Summary::new(values)).collect()
+        self.aggregates.iter().map(|values| Summary::new(values)).collect()
     }
 }
 
-/// One reading compared over the filesystems that may be ranked.
+/// Comparison of one aggregate over the ranked filesystems.
 struct Family {
     /// Index of each member among the totals.
     members: Vec<usize>,
@@ -225,15 +226,15 @@ struct Family {
 }
 
 impl Family {
-    fn new(totals: &[Total], reading: usize, facts: &Facts) -> Option<Self> {
+    fn new(totals: &[Total], aggregate: usize, facts: &Facts) -> Option<Self> {
         let members: Vec<usize> = (0..totals.len()).filter(|at| totals[*at].ranked).collect();
         if members.len() < 2 {
             return None;
         }
         let values: Vec<&[f64]> =
-            members.iter().map(|at| totals[*at].readings[reading].as_slice()).collect();
-        let threshold = facts.threshold.ratio();
-        let ranking = ranks::rank(&mut Comparer::new(), &values, Better::Lower, threshold).ok()?;
+            members.iter().map(|at| totals[*at].aggregates[aggregate].as_slice()).collect();
+        let margin = facts.margin.ratio();
+        let ranking = ranks::rank(&mut Comparer::new(), &values, Better::Lower, margin).ok()?;
         Some(Self { members, ranking })
     }
 
@@ -241,7 +242,7 @@ impl Family {
         self.ranking.top.iter().any(|member| self.members[*member] == total)
     }
 
-    /// The top group as indexes of totals, in ascending order.
+    /// Indices of the totals in the top group, ascending.
     fn top(&self) -> Vec<usize> {
         let mut top: Vec<usize> =
             self.ranking.top.iter().map(|member| self.members[*member]).collect();
@@ -254,13 +255,13 @@ fn cells(
     at: usize,
     total: &Total,
     summaries: &[Summary],
-    families: &[Option<Family>; READINGS],
+    families: &[Option<Family>; AGGREGATES],
     facts: &Facts,
     own: &[Warning],
 ) -> Vec<TableCell> {
-    let value = |reading: usize, scale: Scale| {
-        let top = families[reading].as_ref().is_some_and(|family| family.is_top(at));
-        ValueCell { top, ..ValueCell::plain(&summaries[reading], scale) }
+    let value = |aggregate: usize, scale: Scale| {
+        let top = families[aggregate].as_ref().is_some_and(|family| family.is_top(at));
+        ValueCell { top, ..ValueCell::plain(&summaries[aggregate], scale) }
     };
     let mut all = total.codes.clone();
     all.extend(codes(own.iter()));
@@ -277,7 +278,7 @@ fn cells(
     ]
 }
 
-/// How many times the total of the best this one is, and what may be said of it.
+/// Ratio of a total to the best one, and test result.
 fn against_best(
     at: usize,
     total: &Total,
@@ -286,23 +287,23 @@ fn against_best(
     own: &[Warning],
 ) -> (String, String) {
     if total.entry.failed.is_some() {
-        return (String::new(), "not ranked: repeats failed".into());
+        return (String::new(), "not ranked: repetitions failed".into());
     }
-    if !total.ranked || own.iter().any(|warning| warning.level() == Level::Block) {
+    if !total.ranked || own.iter().any(|warning| warning.severity() == Severity::Blocking) {
         return (String::new(), "not ranked: see warnings".into());
     }
     let Some(family) = family else {
-        return (String::new(), "nothing to compare with".into());
+        return (String::new(), "no other filesystem".into());
     };
     let Some(member) = family.members.iter().position(|total| *total == at) else {
         return (String::new(), String::new());
     };
     let best = family.ranking.order[0];
     match family.ranking.pair(best, member) {
-        // A ratio above 1 is in favor of the better one, so it is how often its time fits.
+        // Above 1 in favor of the better one, so the ratio of the times.
         Some(pair) if member != best => {
-            let words = ratio(pair.comparison.ratio.0, pair.comparison.interval);
-            (words.replacen(" [", "\n[", 1), said_of(pair, facts))
+            let ratio = ratio(pair.comparison.ratio.0, pair.comparison.interval);
+            (ratio.replacen(" [", "\n[", 1), pair_result(pair, facts))
         }
         _ => ("×1".into(), "best median".into()),
     }
@@ -316,18 +317,19 @@ fn caption(
 ) -> Vec<String> {
     let mut caption = vec![
         format!(
-            "Elapsed, lower is better ↓; sum over all {} tasks of each repeat that has them all",
+            "Elapsed, lower is better ↓; sum of all {} tasks, over the repetitions that \
+             have all of them",
             point.tests.len()
         ),
-        "a sum of seconds ranks mainly the long tasks".into(),
+        "long tasks dominate a sum of seconds".into(),
     ];
     let shares = |task: usize| totals.iter().map(move |total| total.shares[task]);
     if let Some(task) = longest.filter(|_| !totals.is_empty()) {
         let least = shares(task).fold(f64::INFINITY, f64::min);
         let most = shares(task).fold(0.0, f64::max);
         caption.push(format!(
-            "the longest over all filesystems is {}, {} to {} of a total, so the sum without it \
-             stands beside",
+            "the longest task over all filesystems is {}, {} to {} of a total; the sum without it \
+             is also shown",
             point.tests[task].name,
             percent(least).trim_end_matches(" %"),
             percent(most)
@@ -339,7 +341,7 @@ fn caption(
             .filter(|task| Some(*task) != longest);
         if let Some(task) = largest {
             caption.push(format!(
-                "the longest of {} is {}, {}",
+                "the longest task of {} is {}, {}",
                 filesystems[total.filesystem].name,
                 point.tests[task].name,
                 percent(total.shares[task])
@@ -347,27 +349,27 @@ fn caption(
         }
     }
     caption.push(
-        "mean of ratios: geometric mean over the tasks of the time over the best median of that \
-         task, which is taken as fixed; all tasks weigh alike"
+        "mean of ratios: geometric mean over the tasks of the time relative to the best median of \
+         the task, which is treated as fixed; all tasks have the same weight"
             .into(),
     );
     caption
 }
 
-/// How the top groups were found, and whether they are the same.
-fn ranking_words(families: &[Option<Family>; READINGS], facts: &Facts) -> Option<String> {
+/// Caption on the top groups, with a note if the aggregates have different ones.
+fn ranking_caption(families: &[Option<Family>; AGGREGATES], facts: &Facts) -> Option<String> {
     let total = families[0].as_ref()?;
-    let mut words = format!(
-        "▲ top group of its column: m = {} comparisons, Holm at 5 %, {}",
-        total.ranking.pairs.len(),
-        facts.threshold.words()
+    let mut caption = format!(
+        "▲ top group of the column (Holm-adjusted over {}, {})",
+        count(total.ranking.pairs.len(), "comparison"),
+        facts.margin.label()
     );
     let others = families[1..].iter().flatten();
     if others.into_iter().any(|family| family.top() != total.top()) {
-        words.push_str(
-            "; the three readings do not have the same top group, so the order depends on how \
-             tasks are weighed",
+        caption.push_str(
+            "; the three aggregates have different top groups, so the ranking depends on the \
+             weights of the tasks",
         );
     }
-    Some(words)
+    Some(caption)
 }

@@ -1,43 +1,51 @@
-//! Costs beside throughput: latencies.
+//! Latency tables.
 
 use analysis::Summary;
-use model::{Clock, metric::Unit, record::TimesOf};
+use model::{Clock, metric::Unit, record::HistogramKind};
 
 use super::{
     facts::Filesystem,
     points::{Entry, Status, Suite, Test, WorkPoint},
-    pool::Pool,
+    sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
 
-/// A percentile is shown only if at least so many operations of every repeat lie beyond it.
+/// Minimum number of operations of every repetition that exceed a shown percentile.
 const BEYOND_MIN: f64 = 10.0;
 
 /// Percentiles by name; `None` is the maximum.
 const PERCENTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
 
-/// One table for each point: test and filesystem × percentiles.
-pub(crate) fn latency(suites: &[Suite], filesystems: &[Filesystem], pool: &Pool) -> Vec<Table> {
+/// One table per point: test and filesystem × percentiles.
+pub(crate) fn latency(
+    suites: &[Suite],
+    filesystems: &[Filesystem],
+    sample_index: &SampleIndex,
+) -> Vec<Table> {
     let points = suites.iter().flat_map(|suite| &suite.points);
-    points.filter_map(|point| of_point(point, filesystems, pool)).collect()
+    points.filter_map(|point| of_point(point, filesystems, sample_index)).collect()
 }
 
-/// One line of the table: a test, a filesystem, and its summaries of [`PERCENTILES`].
+/// One row of the table: test, filesystem, and summaries of [`PERCENTILES`].
 struct Line<'a> {
     test: &'a Test,
     entry: &'a Entry,
     summaries: Vec<Option<Summary>>,
 }
 
-fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Option<Table> {
+fn of_point(
+    point: &WorkPoint,
+    filesystems: &[Filesystem],
+    sample_index: &SampleIndex,
+) -> Option<Table> {
     let mut lines: Vec<Line> = Vec::new();
     for test in &point.tests {
         let mut entries: Vec<&Entry> = test.entries.iter().collect();
         entries.sort_by_key(|entry| entry.filesystem);
         for entry in entries {
             let of = |(_, q): &(&str, Option<f64>)| {
-                percentile(pool, entry.cell, &test.name, TimesOf::All, *q)
+                percentile(sample_index, entry.cell, &test.name, HistogramKind::All, *q)
             };
             lines.push(Line { test, entry, summaries: PERCENTILES.iter().map(of).collect() });
         }
@@ -47,19 +55,17 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
     if shown.is_empty() {
         return None;
     }
-    let (title, quantity, most) = match pool.clock {
-        Clock::Wall | Clock::Virtual => ("Latency", "Latency", "longest"),
-        Clock::Instructions => {
-            ("Instructions of an operation", "Guest instructions", "operation with the most")
-        }
+    let (title, quantity, most) = match sample_index.clock {
+        Clock::Wall | Clock::Virtual => ("Latency", "Latency", "longest operation"),
+        Clock::Instructions => ("Instructions per operation", "Guest instructions", "maximum"),
     };
-    let unit = pool.clock.unit();
+    let unit = sample_index.clock.unit();
     let mut table = Table {
         id: format!("{}--latency", point.id),
         title: format!("{title}: {}", point.label),
         caption: vec![format!(
-            "{quantity} of one operation, lower is better ↓; max is the {most} of a whole repeat \
-             and is not compared"
+            "{quantity} of one operation, lower is better ↓; max is the {most} of a repetition, \
+             not compared"
         )],
         corner: "test · filesystem",
         columns: shown.iter().map(|at| Column::new(PERCENTILES[*at].0, "")).collect(),
@@ -71,13 +77,13 @@ fn of_point(point: &WorkPoint, filesystems: &[Filesystem], pool: &Pool) -> Optio
     if !withheld.is_empty() {
         let names: Vec<&str> = withheld.iter().map(|at| PERCENTILES[*at].0).collect();
         let names = names.join(" and ");
-        table.caption.push(format!("{names} withheld: fewer than ten operations lie beyond"));
+        table.caption.push(format!("{names} not shown: fewer than 10 operations exceed it"));
     }
     table.state_n();
     Some(table)
 }
 
-/// One scale for all rows of a test: its percentiles are read against each other.
+/// Row of a line. All rows of a test have the same unit, so that percentiles can be compared.
 fn line_row(
     line: &Line,
     lines: &[Line],
@@ -103,17 +109,18 @@ fn line_row(
     }
 }
 
-/// A percentile of every repeat, summarized; `None` if any repeat has too few operations beyond it.
+/// Summary of a percentile over the repetitions; `None` if any repetition has too few operations
+/// that exceed it.
 pub(crate) fn percentile(
-    pool: &Pool,
+    sample_index: &SampleIndex,
     cell: usize,
     phase: &str,
-    of: TimesOf,
+    of: HistogramKind,
     q: Option<f64>,
 ) -> Option<Summary> {
-    let histograms = pool.measured(cell).flat_map(|trial| &trial.histograms);
+    let histograms = sample_index.measured(cell).flat_map(|trial| &trial.histograms);
     let of_phase: Vec<_> =
-        histograms.filter(|times| times.phase == phase && times.of == of).collect();
+        histograms.filter(|times| times.phase == phase && times.kind == of).collect();
     let value = |histogram: &model::Histogram| {
         let beyond = |q: f64| histogram.count() as f64 * (1.0 - q) >= BEYOND_MIN - 1e-6;
         let nanos = match q {

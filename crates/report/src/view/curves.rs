@@ -1,45 +1,45 @@
-//! Latencies as curves: percentiles of every repeat, and the distribution of all operations.
+//! Latency curves: percentiles over the repetitions and the distribution of all operations.
 //!
-//! Histograms of the measured trials enter, once for each number of the report; for each test there
-//! leave as many [`Curves`] as kinds of operations were timed apart. Nothing leaves for tests whose
-//! operations are too few to carry more than the lowest percentiles: two dots are no curve.
+//! The input is the histograms of the measured trials. Each test gets one [`Curves`] per type of
+//! operation that was timed separately, none if there are too few operations for p99.
 
 use analysis::percentiles;
 use model::{
     Clock, Histogram,
-    record::{Times, TimesOf},
+    record::{HistogramKind, PhaseHistogram},
 };
 
 use super::{
     points::{Entry, Status, Suite, Test},
-    pool::Pool,
+    sample_index::SampleIndex,
 };
 
-/// The percentiles of a ladder; each is one nine more.
+/// Percentiles of a curve.
 pub(crate) const LADDER: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
-/// Percentiles that some filesystem has to have: p99, which takes 1000 operations in every repeat.
-const RUNGS: usize = 3;
+/// Minimum number of percentiles of some filesystem: up to p99, which needs 1000 operations in
+/// every repetition.
+const PERCENTILES_MIN: usize = 3;
 
-/// The part of all operations that the axis of a distribution leaves out at either end: one
-/// operation of a million that took a second would press all others into a corner.
+/// Fraction of the operations outside the axis of a distribution at either end. Otherwise a single
+/// slow operation would determine the range.
 pub(crate) const CUT: f64 = 0.001;
 
-/// Half pixels of a distribution, across and up: what lies nearer to the point before is left out.
+/// Resolution of a distribution in half pixels, horizontal and vertical; closer points are omitted.
 const GRAIN: (f64, f64) = (1200.0, 480.0);
 
-/// Times of one kind of operations at one test.
+/// Latencies of one type of operation at one test.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curves {
-    pub(crate) of: TimesOf,
-    /// The operations were due at instants of a schedule, and their times count from then.
+    pub(crate) of: HistogramKind,
+    /// True in an open loop: latencies are measured from the scheduled start.
     pub(crate) scheduled: bool,
     /// By index of the filesystem.
     pub(crate) lines: Vec<Curve>,
-    /// Common ends of the axis of distributions, as decimal logarithms of nanoseconds.
+    /// Common axis range of the distributions, as decimal logarithms of nanoseconds.
     pub(crate) range: (f32, f32),
-    /// Filesystems that are not among them, and why.
+    /// Filesystems without a curve, with the reason.
     pub(crate) absent: Vec<(usize, String)>,
 }
 
@@ -47,110 +47,110 @@ pub(crate) struct Curves {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
     pub(crate) filesystem: usize,
-    /// Repeats.
+    /// Repetitions.
     pub(crate) n: u32,
-    /// Operations of all repeats.
+    /// Operations of all repetitions.
     pub(crate) operations: u64,
-    /// The first percentiles of [`LADDER`], as many as the operations carry.
-    pub(crate) rungs: Vec<Rung>,
-    /// Decimal logarithm of nanoseconds, and the part of the operations that took at most as long;
-    /// both ascending.
+    /// Percentiles of [`LADDER`] for which there are enough operations.
+    pub(crate) percentiles: Vec<PercentilePoint>,
+    /// Decimal logarithm of nanoseconds, and fraction of the operations at or below it; ascending.
     pub(crate) cumulated: Vec<(f32, f32)>,
 }
 
-/// A percentile over the repeats, in nanoseconds.
+/// A percentile over the repetitions, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rung {
+pub(crate) struct PercentilePoint {
     pub(crate) median: f64,
-    /// Ends of the 95 % interval of the median, where there are enough repeats for one.
+    /// 95 % confidence interval of the median, if there are enough repetitions.
     pub(crate) interval: Option<(f64, f64)>,
-    /// Least and most of the repeats.
+    /// Minimum and maximum of the repetitions.
     pub(crate) range: (f64, f64),
 }
 
-/// For each suite and each test of its points, in their order: its curves. Where instructions were
-/// counted there are none: the curves are of times.
-pub(crate) fn curves(suites: &[Suite], pool: &Pool) -> Vec<Vec<Vec<Curves>>> {
+/// Curves per suite and test; none in icount guests, which have no times.
+pub(crate) fn curves(suites: &[Suite], sample_index: &SampleIndex) -> Vec<Vec<Vec<Curves>>> {
     let of_suite = |suite: &Suite| {
         let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, pool)).collect()
+        tests.map(|test| of_test(test, sample_index)).collect()
     };
     suites.iter().map(of_suite).collect()
 }
 
-/// The times of one filesystem at a test: those of every measured repeat.
-type Timed<'a> = (&'a Entry, Vec<&'a Times>);
+/// Histograms of one filesystem at a test, of all measured repetitions.
+type Timed<'a> = (&'a Entry, Vec<&'a PhaseHistogram>);
 
-fn of_test(test: &Test, pool: &Pool) -> Vec<Curves> {
-    if pool.clock == Clock::Instructions {
+fn of_test(test: &Test, sample_index: &SampleIndex) -> Vec<Curves> {
+    if sample_index.clock == Clock::Instructions {
         return Vec::new();
     }
     let mut timed: Vec<Timed> = Vec::new();
     for entry in test.entries.iter().filter(|entry| entry.status == Status::Measured) {
-        let all = pool.measured(entry.cell).flat_map(|trial| &trial.histograms);
+        let all = sample_index.measured(entry.cell).flat_map(|trial| &trial.histograms);
         timed.push((entry, all.filter(|times| times.phase == test.name).collect()));
     }
     timed.sort_by_key(|(entry, _)| entry.filesystem);
-    let has = |of: TimesOf| {
+    let has = |of: HistogramKind| {
         let mut all = timed.iter().flat_map(|(_, times)| times);
-        all.any(|times| times.of == of && times.histogram.count() > 0)
+        all.any(|times| times.kind == of && times.histogram.count() > 0)
     };
-    let apart = has(TimesOf::Read) && has(TimesOf::Write);
-    let kinds: &[TimesOf] = if apart { &[TimesOf::Read, TimesOf::Write] } else { &[TimesOf::All] };
-    let scheduled = has(TimesOf::Service);
+    let apart = has(HistogramKind::Read) && has(HistogramKind::Write);
+    let kinds: &[HistogramKind] =
+        if apart { &[HistogramKind::Read, HistogramKind::Write] } else { &[HistogramKind::All] };
+    let scheduled = has(HistogramKind::ServiceTime);
     let each = kinds.iter().filter_map(|of| of_kind(*of, &timed, scheduled));
     each.map(|own| Curves { absent: absent(test, &own), ..own }).collect()
 }
 
-fn of_kind<'a>(of: TimesOf, timed: &[Timed<'a>], scheduled: bool) -> Option<Curves> {
+fn of_kind<'a>(of: HistogramKind, timed: &[Timed<'a>], scheduled: bool) -> Option<Curves> {
     let kind = |(entry, times): &Timed<'a>| -> Option<(usize, Vec<&'a Histogram>)> {
-        let own = times.iter().filter(|times| times.of == of);
+        let own = times.iter().filter(|times| times.kind == of);
         let own = own.map(|times| &times.histogram);
         let own: Vec<&Histogram> = own.filter(|histogram| histogram.count() > 0).collect();
         (!own.is_empty()).then_some((entry.filesystem, own))
     };
-    let repeats: Vec<(usize, Vec<&Histogram>)> = timed.iter().filter_map(kind).collect();
-    let ladders: Vec<Vec<Rung>> = repeats.iter().map(|(_, own)| ladder(own)).collect();
-    if ladders.iter().all(|ladder| ladder.len() < RUNGS) {
+    let repetitions: Vec<(usize, Vec<&Histogram>)> = timed.iter().filter_map(kind).collect();
+    let ladders: Vec<Vec<PercentilePoint>> =
+        repetitions.iter().map(|(_, own)| ladder(own)).collect();
+    if ladders.iter().all(|ladder| ladder.len() < PERCENTILES_MIN) {
         return None;
     }
-    let merged: Vec<Histogram> = repeats.iter().map(|(_, own)| all_of(own)).collect();
+    let merged: Vec<Histogram> = repetitions.iter().map(|(_, own)| all_of(own)).collect();
     let range = range(&merged);
     let mut lines = Vec::new();
-    for (((filesystem, own), rungs), merged) in repeats.iter().zip(ladders).zip(&merged) {
+    for (((filesystem, own), percentiles), merged) in repetitions.iter().zip(ladders).zip(&merged) {
         lines.push(Curve {
             filesystem: *filesystem,
             n: u32::try_from(own.len()).unwrap_or(u32::MAX),
             operations: merged.count(),
-            rungs,
-            // One distribution alone says nothing that the ladder does not.
-            cumulated: if repeats.len() > 1 { cumulated(merged, range) } else { Vec::new() },
+            percentiles,
+            // A single distribution adds nothing to the percentiles.
+            cumulated: if repetitions.len() > 1 { cumulated(merged, range) } else { Vec::new() },
         });
     }
     Some(Curves { of, scheduled, lines, range, absent: Vec::new() })
 }
 
-/// The percentiles that the operations of every repeat carry, from the lowest on.
-fn ladder(repeats: &[&Histogram]) -> Vec<Rung> {
-    let rung = |(_, q): &(&str, f64)| {
-        let summary = percentiles::over_runs(repeats.iter().copied(), *q).ok()?;
-        Some(Rung {
+/// Percentiles for which every repetition has enough operations, ascending.
+fn ladder(repetitions: &[&Histogram]) -> Vec<PercentilePoint> {
+    let point = |(_, q): &(&str, f64)| {
+        let summary = percentiles::over_runs(repetitions.iter().copied(), *q).ok()?;
+        Some(PercentilePoint {
             median: summary.median,
             interval: summary.interval.map(|ends| (ends.low, ends.high)),
             range: (summary.min, summary.max),
         })
     };
-    // A time of less than the clock can tell has no place on a logarithmic axis.
-    LADDER.iter().map_while(rung).take_while(|rung| rung.range.0 > 0.0).collect()
+    // A time below the clock resolution is zero and has no position on a logarithmic axis.
+    LADDER.iter().map_while(point).take_while(|point| point.range.0 > 0.0).collect()
 }
 
-fn all_of(repeats: &[&Histogram]) -> Histogram {
+fn all_of(repetitions: &[&Histogram]) -> Histogram {
     let mut merged = Histogram::default();
-    repeats.iter().for_each(|repeat| merged.merge(repeat));
+    repetitions.iter().for_each(|repetition| merged.merge(repetition));
     merged
 }
 
-/// Ends of the axis that all distributions share.
+/// Common axis range of all distributions.
 fn range(all: &[Histogram]) -> (f32, f32) {
     let end = |q: f64| {
         let ends = all.iter().filter_map(move |own| own.quantile(q));
@@ -158,25 +158,24 @@ fn range(all: &[Histogram]) -> (f32, f32) {
     };
     let low = end(CUT).fold(f32::INFINITY, f32::min);
     let high = end(1.0 - CUT).fold(f32::NEG_INFINITY, f32::max);
-    // A line in the middle, where all operations took equally long.
+    // A vertical line in the middle if all operations took equally long.
     if high - low < 0.1 { (low - 0.05, high + 0.05) } else { (low, high) }
 }
 
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "a place on an axis, good to a pixel"
+    reason = "a position on an axis with pixel accuracy"
 )]
 fn logarithm(nanos: u64) -> f32 {
     (nanos.max(1) as f64).log10() as f32
 }
 
-/// The cumulated distribution within a range: each counter of the histogram is a ramp as wide as
-/// what it counts.
+/// Cumulative distribution within a range. Each histogram bucket is a ramp of its width.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "a place on an axis, good to a pixel"
+    reason = "a position on an axis with pixel accuracy"
 )]
 fn cumulated(histogram: &Histogram, (low, high): (f32, f32)) -> Vec<(f32, f32)> {
     let total = histogram.count() as f64;
@@ -187,7 +186,7 @@ fn cumulated(histogram: &Histogram, (low, high): (f32, f32)) -> Vec<(f32, f32)> 
         let far = |last: &(f32, f32)| {
             f64::from(point.0 - last.0) >= grain.0 || f64::from(point.1 - last.1) >= grain.1
         };
-        // Where many steps fall into one, the last of them is where the curve goes on.
+        // Of several steps at one position, the last one counts.
         if curve.last().is_none_or(far) {
             curve.push(point);
         } else if let Some(last) = curve.last_mut().filter(|last| last.0 == point.0) {
@@ -198,7 +197,7 @@ fn cumulated(histogram: &Histogram, (low, high): (f32, f32)) -> Vec<(f32, f32)> 
     for (nanos, count) in histogram.buckets() {
         add(nanos.0, seen);
         seen += count;
-        // A counter is at most 1/128 of its values wide.
+        // The width of a bucket is at most 1/128 of its value.
         add(nanos.0 + (nanos.0 >> 7), seen);
     }
     curve
@@ -208,7 +207,7 @@ fn cumulated(histogram: &Histogram, (low, high): (f32, f32)) -> Vec<(f32, f32)> 
 fn absent(test: &Test, curves: &Curves) -> Vec<(usize, String)> {
     let drawn = |entry: &Entry| {
         let line = curves.lines.iter().find(|line| line.filesystem == entry.filesystem);
-        line.is_some_and(|line| !line.rungs.is_empty())
+        line.is_some_and(|line| !line.percentiles.is_empty())
     };
     let mut absent: Vec<(usize, String)> = Vec::new();
     for entry in test.entries.iter().filter(|entry| !drawn(entry)) {

@@ -1,4 +1,4 @@
-//! What stands around the numbers: the run, its conditions, its filesystems, its holes.
+//! Header of a report: the run, its conditions, filesystems, missing results, and method.
 
 use model::{
     Clock, Profile, RunRecord, SetupStep, Warning,
@@ -6,39 +6,37 @@ use model::{
     record::{CellState, Outcome, TrialRecord},
 };
 
-use super::{regimes, threshold::Threshold};
+use super::{equivalence_margin::EquivalenceMargin, run_conditions};
 use crate::units::{Scale, capital, duration, one_line, utc};
 
-/// What was run, when, by what, under which conditions.
+/// Run, program, conditions, and method.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) title: String,
     pub(crate) run: String,
     pub(crate) plan_name: String,
     pub(crate) plan_text: String,
-    pub(crate) amendments: Vec<(String, String)>,
+    pub(crate) overrides: Vec<(String, String)>,
     pub(crate) profile: Profile,
-    /// The smallest difference that matters.
-    pub(crate) threshold: Threshold,
+    pub(crate) margin: EquivalenceMargin,
     pub(crate) program: String,
-    /// Start, and length if the run came to its end.
+    /// Start and, if the run has ended, duration.
     pub(crate) when: String,
-    /// Whether it came to its end.
+    /// True if the run has ended.
     pub(crate) ended: bool,
-    /// What qualifies every number: storage, kernel, memory, scale.
+    /// Conditions of all results: storage, kernel, CPU, memory, scale.
     pub(crate) conditions: String,
-    /// `in a guest (uml)`; `None` of runs on the machine itself.
+    /// `in a guest (uml)`; `None` for runs on the host.
     pub(crate) guest: Option<String>,
-    /// What else stands beside them once: background work, the cost of looking, what could not be
-    /// seen.
-    pub(crate) regimes: Vec<String>,
-    /// What the numbers do not hold for.
+    /// Further conditions: deferred work, monitoring overhead, unavailable data.
+    pub(crate) run_conditions: Vec<String>,
+    /// Conditions that were not tested.
     pub(crate) untested: &'static str,
-    /// How it was done, from the actual parameters, one paragraph each.
+    /// Method, one paragraph per entry.
     pub(crate) method: Vec<String>,
-    /// The program that measured, where it was not fslab: a run read from its records.
+    /// Program that measured an imported run.
     pub(crate) imported: Option<String>,
-    /// Facts of the host by name.
+    /// Environment facts by name.
     pub(crate) environment: Vec<(String, String)>,
 }
 
@@ -46,37 +44,36 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug)]
 pub(crate) struct Filesystem {
     pub(crate) name: String,
-    /// Base and options, if it is not the plain catalogue entry.
+    /// Type and options; empty for a catalog entry with its defaults.
     pub(crate) options: String,
 }
 
-/// A cell that was not measured, or lost repeats.
+/// A cell that was not measured or has failed repetitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     pub(crate) filesystem: String,
-    /// The workload points concerned.
+    /// Affected workload points.
     pub(crate) workloads: Vec<String>,
-    /// `skipped`, `failed`, or the count of failed repeats.
+    /// `skipped`, `open`, or the number of failed repetitions.
     pub(crate) what: String,
     pub(crate) reason: String,
 }
 
 impl Facts {
-    /// Adds what stands for one kind of result each, before the note on what was not tested, which
-    /// stands last.
+    /// Adds method paragraphs before the last one, which lists what was not tested.
     pub(crate) fn add_methods<const N: usize>(&mut self, methods: [Option<&str>; N]) {
         let last = self.method.len().saturating_sub(1);
         let methods = methods.into_iter().flatten().map(str::to_owned);
         self.method.splice(last..last, methods);
     }
 
-    /// Of a run that is judged by a threshold.
-    pub(crate) fn new(record: &RunRecord, threshold: Threshold) -> Self {
+    /// Facts of a run with its equivalence margin.
+    pub(crate) fn new(record: &RunRecord, margin: EquivalenceMargin) -> Self {
         let info = &record.info;
         let imported = imported(record);
         let when = match info.ended_unix {
             _ if imported.is_some() => {
-                format!("read in {}; when it was measured is not told", utc(info.started_unix))
+                format!("imported {}; time of measurement unknown", utc(info.started_unix))
             }
             Some(end) => {
                 format!("{}, took {}", utc(info.started_unix), duration(end - info.started_unix))
@@ -90,16 +87,16 @@ impl Facts {
             run: one_line(&info.id),
             plan_name: one_line(&info.plan_name),
             plan_text: info.plan_text.clone(),
-            amendments: info.amendments.clone(),
+            overrides: info.overrides.clone(),
             profile: info.profile,
-            threshold,
+            margin,
             program: one_line(&info.program),
             when,
             ended: info.ended_unix.is_some() || imported.is_some(),
             conditions: conditions(record),
             guest: guest(record),
             imported: imported.map(one_line),
-            regimes: regimes::lines(record),
+            run_conditions: run_conditions::lines(record),
             untested: untested(record),
             method: method(record),
             environment: environment.collect(),
@@ -107,19 +104,19 @@ impl Facts {
     }
 }
 
-/// The program that a run was imported from.
+/// Program whose results were imported.
 pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
     record.warnings.iter().find_map(|warning| {
         if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
     })
 }
 
-/// The line that stands under every table and figure.
+/// Line of conditions below every table and figure.
 pub(crate) fn conditions(record: &RunRecord) -> String {
     if let Some(program) = imported(record) {
         return format!(
             "Imported from {}, not measured by fslab · storage {} · kernel, memory, and options \
-             not told",
+             not recorded",
             one_line(program),
             one_line(&record.info.storage)
         );
@@ -128,7 +125,7 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
     let memory = fact("memory.total_bytes").and_then(|bytes| bytes.parse::<f64>().ok());
     let memory = memory.map(|bytes| {
         let scale = Scale::of(Unit::Bytes, std::iter::once(bytes));
-        format!("{} {} of memory", scale.rough(bytes), scale.name)
+        format!("{} {} memory", scale.rough(bytes), scale.name)
     });
     let parts = [
         Some(one_line(&record.info.storage)),
@@ -140,13 +137,13 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
         fact("cpu.model").map(one_line),
         memory,
         Some(format!("scale {}", record.info.scale)),
-        Some(format!("a fresh {} for every repeat", instance(record))),
+        Some(format!("new {} per repetition", instance(record))),
     ];
-    let parts = parts.into_iter().flatten().chain(regimes::conditions(record));
+    let parts = parts.into_iter().flatten().chain(run_conditions::conditions(record));
     capital(&parts.collect::<Vec<_>>().join(" · "))
 }
 
-/// Where it was measured, if that is a guest.
+/// Kind and clock of the guest, if measured in a guest.
 fn guest(record: &RunRecord) -> Option<String> {
     let engine = one_line(record.environment.get("guest.engine")?);
     let clock = match Clock::of(&record.environment) {
@@ -159,30 +156,28 @@ fn guest(record: &RunRecord) -> Option<String> {
     Some(format!("in a guest ({engine}{clock})"))
 }
 
-/// How a guest counts, and what that leaves out.
-fn counted(clock: Clock) -> Option<&'static str> {
+/// Method paragraph on the clock of an icount guest.
+fn icount_method(clock: Clock) -> Option<&'static str> {
     match clock {
         Clock::Wall => None,
         Clock::Virtual => Some(
-            "The clock is that of a guest with one emulated processor, for which each instruction \
-             takes one virtual nanosecond, and of its disk, which takes a chosen time for each \
-             request. There are no caches, no waiting for memory, and no contention for locks. \
-             What the run itself took is told by the clock of the host.",
+            "Times are virtual: the guest has one emulated CPU that takes one nanosecond per \
+             instruction, and a disk with a fixed latency per request. Caches, memory latency, and \
+             lock contention are not simulated. The duration of the run is host time.",
         ),
         Clock::Instructions => Some(
-            "Numbers are instructions of a guest with one emulated processor, whose clock counts \
-             them; the disk is in its memory and answers at once. They are those of the kernel, of \
-             this program, and of reading the clock. There are no caches, no waiting for memory, \
-             and no contention for locks: the numbers say what the processor has to do, and a \
-             clock may rank filesystems otherwise. Kernel threads share the count, so it is not \
-             the same to the last digit. What the run itself took is told by the clock of the host.",
+            "Results are instructions of a guest with one emulated CPU and a disk in memory \
+             without latency. They include the kernel, fslab, and reading the clock. Caches, \
+             memory latency, and lock contention are not simulated: the results measure CPU work, \
+             and times may rank filesystems differently. Kernel threads contribute to the counts, \
+             so the last digits vary. The duration of the run is host time.",
         ),
     }
 }
 
-/// What a measured directory is on: `ext4 on /dev/sda1 (rw,relatime)`.
+/// Filesystem of a measured directory: `ext4 on /dev/sda1 (rw,relatime)`.
 fn below(record: &RunRecord) -> Option<String> {
-    let directory = |cell: &model::record::CellRecord| cell.cell.filesystem.base == "directory";
+    let directory = |cell: &model::record::CellRecord| cell.cell.filesystem.fs_type == "directory";
     if !record.cells.iter().any(directory) {
         return None;
     }
@@ -192,102 +187,104 @@ fn below(record: &RunRecord) -> Option<String> {
     Some(format!("{kind} on {source}{}", options.unwrap_or_default()))
 }
 
-/// What the numbers do not hold for. How full a filesystem is may have been an axis.
+/// Conditions that were not tested. The fill level may be an axis of the plan.
 fn untested(record: &RunRecord) -> &'static str {
     if imported(record).is_some() {
-        return "anything that its records do not tell";
+        return "anything that its records do not contain";
     }
-    let filled = record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
+    let filled = record.cells.iter().any(|cell| !cell.cell.fill_level.is_empty());
     match filled {
         true => "other devices, kernels, memory sizes, and ages",
         false => "other devices, kernels, memory sizes, fill levels, and ages",
     }
 }
 
-/// What a repeat has for itself: a filesystem, unless whatever is mounted there was measured.
+/// Object that each repetition creates: a filesystem, or a directory on a mounted one.
 fn instance(record: &RunRecord) -> &'static str {
-    let found = record.cells.iter().any(|cell| cell.cell.filesystem.base == "directory");
-    if found { "directory of one and the same filesystem" } else { "filesystem" }
+    let found = record.cells.iter().any(|cell| cell.cell.filesystem.fs_type == "directory");
+    if found { "directory on the same filesystem" } else { "filesystem" }
 }
 
-/// The method in sentences, with the parameters that were used.
+/// Method of a run, with the parameters used.
 fn method(record: &RunRecord) -> Vec<String> {
     if let Some(program) = imported(record) {
         return imported_method(program);
     }
     let (info, percent) = (&record.info, |share: f64| format!("{:.1} %", share * 100.0));
     let profile = info.profile;
-    let looks: Vec<String> = profile.looks().iter().map(u32::to_string).collect();
-    let repeats = match info.repeats {
-        Some(repeats) => format!("Each cell was repeated {repeats} times, as the plan sets."),
+    let analyses: Vec<String> = profile.interim_analyses().iter().map(u32::to_string).collect();
+    let repetitions = match info.repetitions {
+        Some(repetitions) => format!("The plan sets {repetitions} repetitions per cell."),
         None => format!(
-            "After {} repeats the intervals of all measured phases of a cell were looked at; it \
-             was closed when all were within ±{} of their medians, and at {} repeats in any case.",
-            looks.join(", "),
+            "The stopping rule was evaluated after {} repetitions: a cell was closed when the \
+             confidence intervals of all measured phases were within ±{} of their medians, and at \
+             {} repetitions at the latest.",
+            analyses.join(", "),
             percent(profile.half_width_target().0),
-            looks.last().map_or("", String::as_str)
+            analyses.last().map_or("", String::as_str)
         ),
     };
-    let counted = counted(Clock::of(&record.environment)).map(str::to_owned);
+    let icount = icount_method(Clock::of(&record.environment)).map(str::to_owned);
     let usual = [
         format!(
-            "A repeat (n) has a fresh {}, which is taken away after it. Repeats ran in random order \
-             with seed {}, in one session. {repeats}",
+            "Each repetition (n) has a new {}, which is removed afterwards. Trials ran in rounds \
+             in random order (seed {}). {repetitions}",
             instance(record),
             info.seed
         ),
-        "The value of a cell is the median over repeats. Its interval is the 95 % interval from \
-         interpolated order statistics (Hettmansperger and Sheather); below six repeats there is \
-         none, and no claim is made. Digits are limited by the interval: its half-width has two \
-         significant digits."
+        "The result of a cell is the median of its repetitions with a 95 % confidence interval \
+         from interpolated order statistics (Hettmansperger and Sheather). With fewer than six \
+         repetitions there is no interval and no finding. The half-width of the interval has two \
+         significant digits and determines the digits of the median."
             .into(),
         format!(
-            "Cells are compared by the Brunner–Munzel statistic under permutation, two-sided, with \
-             Holm's correction over all pairs of one test at one workload point (family-wise error \
-             5 %). Ratios are Hodges–Lehmann estimates with the interval of the inverted test, \
-             uncorrected. Differences below δ = {} are of no practical meaning; “equivalent” means \
-             that the 90 % interval of the ratio lies within ±δ. Cells with a failed repeat or a \
-             warning of the level “no claim” are shown and not ranked.",
-            percent(profile.threshold().0)
+            "Cells are compared with the two-sided Brunner–Munzel permutation test, Holm-adjusted \
+             over all pairs of a test at a workload point (family-wise error rate 5 %). Ratios are \
+             Hodges–Lehmann estimates with the interval of the inverted test (not adjusted). The \
+             equivalence margin is δ = {}; “equivalent” means that the 90 % confidence interval of \
+             the ratio is within ±δ. Cells with a failed repetition or a blocking warning are \
+             shown but not ranked.",
+            percent(profile.equivalence_margin().0)
         ),
-        "The top group of a test holds the best median, every cell not told apart from it, and \
-         every cell that differs from it by less than δ for certain. Cells that share a letter \
-         were not told apart. Ranks are never averaged over tests."
+        "The top group of a test contains the best median, every filesystem that does not differ \
+         significantly from it, and every filesystem that is significantly worse by less than δ. \
+         Filesystems that share a letter do not differ significantly. Ranks are never averaged \
+         over tests."
             .into(),
-        "Latency percentiles are taken for each repeat from a histogram with a relative error of \
-         at most 0.4 %, then summarized over repeats; one is shown only where at least ten \
-         operations of every repeat lie beyond it. They count from when the \
-         worker turned to an operation, and in open loops from when it was due."
+        "Latency percentiles are computed per repetition from a histogram with a relative error of \
+         at most 0.4 % and then summarized. A percentile is shown only if at least 10 operations \
+         of every repetition exceed it. Latency is measured from the start of the operation, in \
+         open loops from its scheduled start."
             .into(),
-        "Beside each number stands what the machine did meanwhile: CPU time of each task as the \
-         scheduler sums it, kernel threads attributed by their names, and the counters of the \
-         devices. What the kernel does not tell is said to be not told; it is never a zero."
+        "System activity was recorded during each phase: CPU time per task from the scheduler, \
+         kernel threads attributed by name, and device counters. Values that the kernel does not \
+         provide are reported as not available, never as zero."
             .into(),
-        format!("Not tested here, and not implied: {} of the filesystem.", untested(record)),
+        format!("Not tested and not implied: {} of the filesystem.", untested(record)),
     ];
-    counted.into_iter().chain(usual).collect()
+    icount.into_iter().chain(usual).collect()
 }
 
-/// What is known of how imported numbers came about.
+/// Method of an imported run, as far as it is known.
 fn imported_method(program: &str) -> Vec<String> {
     vec![
         format!(
-            "These numbers were read from records of {}. fslab has measured nothing here: it \
-             neither made the filesystems nor looked at the machine, and makes no claim.",
+            "These results were imported from {} and not measured by fslab. Filesystem creation \
+             and system activity were not recorded, so there are no findings.",
             one_line(program)
         ),
-        "Each record is one repeat (n); the value of a cell is the median over records of one name \
-         and one workload. Whether they were made under the same conditions is not told, so cells \
-         are neither compared nor ranked."
+        "Each record is one repetition (n); the result of a cell is the median of the records with \
+         the same name and workload. It is unknown if their conditions were the same, so cells are \
+         neither compared nor ranked."
             .into(),
-        "Rates are bytes, seeks, or files over the time of a phase, its fsync and close included; \
-         CPU is the time of the process in user mode and in the kernel over elapsed time; latency \
-         is the longest single operation, which no number of repeats makes comparable."
+        "Rates are bytes, seeks, or files over the time of a phase, including fsync and close. CPU \
+         is user plus system time of the process over elapsed time. Latency is the longest single \
+         operation and not comparable, regardless of the number of repetitions."
             .into(),
     ]
 }
 
-/// The filesystems in the order of the plan.
+/// Filesystems in plan order.
 pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
     let mut found: Vec<Filesystem> = Vec::new();
     for cell in &record.cells {
@@ -296,30 +293,30 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
             continue;
         }
         let mut options = Vec::new();
-        if level.base != level.name {
-            options.push(level.base.clone());
+        if level.fs_type != level.name {
+            options.push(level.fs_type.clone());
         }
         if !level.mkfs.is_empty() {
             options.push(format!("mkfs {}", level.mkfs.join(" ")));
         }
         options.extend(level.setup.iter().map(|step| match step {
             SetupStep::Populate { directory, files } => {
-                format!("a source tree of {files} files written into {directory}")
+                format!("source tree of {files} files written to {directory}")
             }
             SetupStep::Remove { directory } => format!("{directory} removed"),
             SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => argv.join(" "),
         }));
-        if let Some(becomes) = &level.becomes {
+        if let Some(becomes) = &level.converted_to {
             options.push(format!("then {becomes}"));
         }
         if !level.mount.is_empty() {
             let gone = record.trials.iter().any(|trial| {
                 let own = record.cells[trial.cell].cell.filesystem.name == level.name;
                 let gone =
-                    |(_, warning): &(_, Warning)| matches!(warning, Warning::OptionGone { .. });
+                    |(_, warning): &(_, Warning)| matches!(warning, Warning::OptionRemoved { .. });
                 own && trial.warnings.iter().any(gone)
             });
-            let note = if gone { " (in part gone, see W-OPTION)" } else { "" };
+            let note = if gone { " (some removed, see option-removed)" } else { "" };
             options.push(format!("mount -o {}{note}", level.mount));
         }
         found.push(Filesystem { name: level.name.clone(), options: one_line(&options.join(", ")) });
@@ -327,7 +324,7 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
     found
 }
 
-/// Every hole, equal ones of a filesystem put together.
+/// Missing results. Equal entries of a filesystem are merged.
 pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
     let mut holes: Vec<Missing> = Vec::new();
     let mut add = |filesystem: &str, workload: &str, what: String, reason: &str| {
@@ -351,14 +348,19 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
             own.push(trial);
         }
     }
-    let cells = record.cells.iter().enumerate().filter(|(_, cell)| !cell.cell.twin);
+    let cells = record.cells.iter().enumerate().filter(|(_, cell)| !cell.cell.aa_duplicate);
     for (index, cell) in cells {
         let (name, label) = (&cell.cell.filesystem.name, &cell.label);
         match &cell.state {
             CellState::Skipped { reason } => add(name, label, "skipped".into(), reason),
-            // The failed repeat that ended it is told below.
+            // Listed below with its failed repetitions.
             CellState::Failed { .. } => {}
-            CellState::Open => add(name, label, "open".into(), "the run ended before its repeats"),
+            CellState::Open => add(
+                name,
+                label,
+                "open".into(),
+                "the run ended before its repetitions were complete",
+            ),
             CellState::Done { .. } => {}
         }
         let trials = &of_cell[index];
@@ -372,7 +374,7 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
         if let Some(first) = reasons.first() {
             let valid =
                 trials.iter().filter(|trial| !matches!(trial.outcome, Outcome::Invalid { .. }));
-            let what = format!("{} of {} repeats failed", reasons.len(), valid.count());
+            let what = format!("{} of {} repetitions failed", reasons.len(), valid.count());
             add(name, label, what, first);
         }
     }

@@ -1,18 +1,17 @@
-//! Which of filesystem, scheduler, and settings of the machine matters, and whether the answer for
-//! one depends on another.
+//! Influence of filesystem, scheduler, and system settings, and their interactions.
 //!
-//! Points of the same work that differ in what the plan sets beside it enter, where at least two of
-//! filesystem and settings vary. `analysis::factorial` shares the variance out; this module puts
-//! shares, medians, and ratios into tables, sentences, and panels of a chart, and says which
-//! sentences about filesystems must name a condition ([`Scopes`]).
+//! The input is the points of the same workload that differ in conditions, if at least two of
+//! filesystem and conditions vary. `analysis::factorial` estimates the shares of the variance; this
+//! module derives findings, tables, and chart panels, and determines which findings about
+//! filesystems must name a condition ([`Scopes`]).
 
-mod sentences;
+mod findings;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{
-    Comparer, Repeat, blocks,
+    Comparer, Repetition, blocks,
     factorial::{self, Factor, Factorial, Observation, Refusal},
 };
 use model::{Metric, RunRecord, Value, metric::Better};
@@ -20,71 +19,70 @@ use model::{Metric, RunRecord, Value, metric::Better};
 use crate::{
     units::{Scale, capital, one_line},
     view::{
-        claims::PointClaims,
-        control::Control,
+        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
+        findings::PointFindings,
         points::{self, Suite, Test, WorkPoint, slug},
-        pool::Pool,
+        quality::RunQuality,
+        sample_index::SampleIndex,
         sweeps::{self, Series, SweepValue},
         tables::{Table, scale_of},
-        threshold::Threshold,
     },
 };
 
-/// How it was done, for the notes of the report.
+/// Method paragraph of the report.
 pub(crate) const METHOD: &str = "\
-    What matters is told by an analysis of variance of the logarithms: the filesystem, \
-    each condition that varies, their interactions two by two, and the block, with sums \
-    of squares of type II. A share is ω², with its interval by resampling blocks; p \
-    comes from permuting residuals within blocks (Freedman and Lane), and sentences from \
-    p after Holm's correction over the factors of a test. Where an interaction of the \
-    filesystem is above 10 % of what is explained, each sentence about filesystems names \
-    the condition it holds for; where more than half of the variance is not explained, \
-    the table is mostly noise and no sentence is made.";
+    Variance explained: analysis of variance of the logarithms with the filesystem, each condition \
+    that varies, their two-way interactions, and the round, with type II sums of squares. Shares \
+    are ω² with a bootstrap interval over rounds; p-values are from permuted residuals within \
+    rounds (Freedman and Lane), and findings use p-values Holm-adjusted over the factors of a \
+    test. If an interaction with the filesystem exceeds 10 % of the explained variance, each \
+    finding about filesystems names the condition for which it is valid. If more than half of the \
+    variance is unexplained, no finding is derived.";
 
-/// The condition that stands first.
+/// Condition that is listed first.
 const SCHEDULER: &str = "scheduler";
 
-/// The name of the first factor.
+/// Name of the first factor.
 const FILESYSTEM: &str = "filesystem";
 
-/// One test of one work under several conditions.
+/// One test of one workload under several conditions.
 #[derive(Clone, Debug)]
 pub(crate) struct Interaction {
     /// Unique within the report.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// The suite it is of.
+    /// Suite of the test.
     pub(crate) suite: String,
     pub(crate) metric: Metric,
     pub(crate) scale: Scale,
-    /// One chart for each condition.
+    /// One chart per condition.
     pub(crate) charts: Vec<Across>,
-    /// How many repeats stand behind each point: `8`, or `8 to 12`.
-    pub(crate) repeats: String,
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Repetitions per point: `8`, or `8 to 12`.
+    pub(crate) repetitions: String,
+    /// Warning codes of all results.
     pub(crate) codes: BTreeSet<&'static str>,
-    /// Filesystems without any value, and why.
+    /// Filesystems without any value, with the reason.
     pub(crate) absent: Vec<(String, String)>,
-    /// Sentences, and what is not decided.
-    pub(crate) claims: PointClaims,
-    /// Medians, then shares of variance.
+    /// Findings and inconclusive questions.
+    pub(crate) findings: PointFindings,
+    /// Medians, then shares of the variance.
     pub(crate) tables: Vec<Table>,
-    /// Ids of its points.
+    /// IDs of the points.
     pub(crate) points: Vec<String>,
     /// Conditions that vary.
     pub(crate) conditions: Vec<String>,
     scopes: Scopes,
 }
 
-/// What a chart shows with one condition on its horizontal axis.
+/// Chart with one condition on its horizontal axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Across {
     /// The condition.
     pub(crate) condition: String,
     /// Its levels.
     pub(crate) levels: Vec<String>,
-    /// One for each combination of the other conditions.
+    /// One panel per combination of the other conditions.
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -93,39 +91,39 @@ pub(crate) struct Across {
 pub(crate) struct Panel {
     /// `cpu_speed=50%`; empty if there are no other conditions.
     pub(crate) title: String,
-    /// One for each filesystem, by level.
+    /// One series per filesystem, by level.
     pub(crate) lines: Vec<Series>,
-    /// The same as a multiple of the first level.
+    /// The same relative to the first level.
     pub(crate) ratios: Vec<Series>,
 }
 
-/// For tests by id: under which condition a sentence about filesystems holds, as
-/// `scheduler=bfq`, and what is left of the label of its point.
+/// By test ID: condition that a finding about filesystems must name, such as `scheduler=bfq`, and
+/// the label of the point without it.
 pub(crate) type Scopes = BTreeMap<String, (String, String)>;
 
-/// The scopes of all of them.
+/// Scopes of all interactions.
 pub(crate) fn scopes(interactions: &[Interaction]) -> Scopes {
     interactions.iter().flat_map(|interaction| interaction.scopes.clone()).collect()
 }
 
-/// Every test whose conditions vary.
+/// All tests under conditions that vary.
 pub(crate) fn interactions(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    pool: &Pool,
-    control: &Control,
+    sample_index: &SampleIndex,
+    quality: &RunQuality,
 ) -> Vec<Interaction> {
     let mut builder = Builder {
-        record: pool.record,
-        threshold: control.threshold,
-        suspected: control.suspected,
+        record: sample_index.record,
+        margin: quality.margin,
+        suspected: quality.suspected,
         filesystems,
-        pool,
+        sample_index,
         comparer: Comparer::new(),
     };
     let mut all = Vec::new();
     for suite in suites {
-        for points in alike(suite) {
+        for points in groups(suite) {
             for name in sweeps::tests(&points) {
                 all.extend(builder.of_test(suite, name, &points));
             }
@@ -134,8 +132,8 @@ pub(crate) fn interactions(
     all
 }
 
-/// Points of the same work whose plan sets the same conditions.
-fn alike(suite: &Suite) -> Vec<Vec<&WorkPoint>> {
+/// Groups of points with the same workload and the same names of conditions.
+fn groups(suite: &Suite) -> Vec<Vec<&WorkPoint>> {
     let work = |point: &WorkPoint| {
         let own = |(name, _): &(&String, &Value)| !point.conditions.contains_key(*name);
         let own: Vec<_> = point.parameters.iter().filter(own).collect();
@@ -160,14 +158,14 @@ struct Axis {
 }
 
 impl Axis {
-    /// The level of a point, by index.
+    /// Index of the level of a point.
     fn level(&self, point: &WorkPoint) -> Option<usize> {
-        let own = point.conditions.get(&self.name).map(told)?;
+        let own = point.conditions.get(&self.name).map(level_label)?;
         self.levels.iter().position(|level| *level == own)
     }
 }
 
-fn told(value: &Value) -> String {
+fn level_label(value: &Value) -> String {
     one_line(&value.to_string())
 }
 
@@ -183,7 +181,7 @@ fn axes(points: &[&WorkPoint]) -> Vec<Axis> {
                 &mut axes[last]
             }
         };
-        let level = told(value);
+        let level = level_label(value);
         if !axis.levels.contains(&level) {
             axis.levels.push(level);
         }
@@ -194,7 +192,7 @@ fn axes(points: &[&WorkPoint]) -> Vec<Axis> {
     axes
 }
 
-/// The label of a point without some of its conditions.
+/// Label of a point without some of its conditions.
 fn without<'a>(point: &WorkPoint, names: impl Iterator<Item = &'a str>) -> String {
     names.fold(point.label.clone(), |label, name| match point.conditions.get(name) {
         Some(value) => points::without(&label, name, value),
@@ -206,12 +204,12 @@ fn without<'a>(point: &WorkPoint, names: impl Iterator<Item = &'a str>) -> Strin
 fn at<'a>(point: &WorkPoint, names: impl Iterator<Item = &'a str>) -> String {
     let each = names.filter_map(|name| {
         let value = point.conditions.get(name)?;
-        Some(format!("{name}={}", told(value)))
+        Some(format!("{name}={}", level_label(value)))
     });
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// What sentences and tables are made from.
+/// Input of findings and tables.
 struct Input<'a> {
     id: String,
     /// `replay, dbench clients=5`.
@@ -220,27 +218,27 @@ struct Input<'a> {
     /// The test at each point.
     tests: &'a [Option<&'a Test>],
     axes: &'a [Axis],
-    /// Filesystems with values, by index.
+    /// Indices of the filesystems with values.
     shown: &'a [usize],
     filesystems: &'a [Filesystem],
     metric: Metric,
     scale: Scale,
-    threshold: Threshold,
+    margin: EquivalenceMargin,
     factorial: Result<Factorial, Refusal>,
-    /// Index of the filesystem among the factors, if it is one.
+    /// Index of the factor `filesystem`, if several have values.
     filesystem: Option<usize>,
-    /// All cells may carry a claim.
+    /// True if all cells may be used for findings.
     sound: bool,
     absent: &'a [(String, String)],
 }
 
 struct Builder<'a> {
     record: &'a RunRecord,
-    threshold: Threshold,
-    /// The run may have drifted.
+    margin: EquivalenceMargin,
+    /// True if the run may have drifted.
     suspected: bool,
     filesystems: &'a [Filesystem],
-    pool: &'a Pool<'a>,
+    sample_index: &'a SampleIndex<'a>,
     comparer: Comparer,
 }
 
@@ -274,7 +272,7 @@ impl Builder<'_> {
             factorial: self.factorial(metric, points, &tests, &axes, &shown),
             filesystem: (shown.len() > 1).then_some(0),
             sound: entries().filter(|entry| entry.summary.is_some()).all(|entry| entry.ranked),
-            threshold: self.threshold,
+            margin: self.margin,
             filesystems: self.filesystems,
             what,
             points,
@@ -292,13 +290,13 @@ impl Builder<'_> {
             metric,
             scale,
             charts: axes.iter().map(|axis| self.across(&input, axis)).collect(),
-            repeats: sweeps::repeats(summaries()),
+            repetitions: sweeps::repetitions(summaries()),
             codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
-            claims: sentences::claims(&input, &title),
+            findings: findings::findings(&input, &title),
             tables: tables::tables(&input, &title),
             points: points.iter().map(|point| point.id.clone()).collect(),
             conditions: names().map(str::to_owned).collect(),
-            scopes: sentences::scopes(&input),
+            scopes: findings::scopes(&input),
             id: input.id,
             title,
             absent,
@@ -331,7 +329,8 @@ impl Builder<'_> {
                 let Some(entry) = test.entry(*filesystem) else { continue };
                 let own = several.then_some(level).into_iter();
                 let levels: Vec<usize> = own.chain(conditions.iter().copied()).collect();
-                for (block, value) in self.pool.repeats(entry.cell, &test.name, metric) {
+                for (block, value) in self.sample_index.repetitions(entry.cell, &test.name, metric)
+                {
                     let levels = levels.clone();
                     observations.push(Observation { levels, block: Some(block), value });
                 }
@@ -364,11 +363,11 @@ impl Builder<'_> {
         Across { condition: across.name.clone(), levels: across.levels.clone(), panels }
     }
 
-    /// Each level against the first, as cells are compared: above 1 is better.
+    /// Each level relative to the first; above 1 is better.
     fn ratios(&mut self, input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {
         let values = |level: &Option<usize>| {
             let entry = level.and_then(|at| input.tests[at])?.entry(filesystem)?;
-            Some(entry.repeats.as_slice()).filter(|values| !values.is_empty())
+            Some(entry.repetitions.as_slice()).filter(|values| !values.is_empty())
         };
         let first = levels.first().and_then(values);
         let better = input.metric.spec().better;
@@ -378,9 +377,9 @@ impl Builder<'_> {
                 return Some(SweepValue { median: 1.0, ends: None });
             }
             let both = blocks::comparable(&[first, own], self.suspected)?;
-            let [first, own] = [&both[0], &both[1]].map(|repeats| values_of(repeats));
+            let [first, own] = [&both[0], &both[1]].map(|repetitions| values_of(repetitions));
             let comparison =
-                self.comparer.compare(&first, &own, better, input.threshold.ratio()).ok()?;
+                self.comparer.compare(&first, &own, better, input.margin.ratio()).ok()?;
             let ends = comparison.interval.map(|ends| (ends.low, ends.high));
             Some(SweepValue { median: comparison.ratio.0, ends })
         };
@@ -389,8 +388,8 @@ impl Builder<'_> {
     }
 }
 
-fn values_of(repeats: &[Repeat]) -> Vec<f64> {
-    repeats.iter().map(|repeat| repeat.value).collect()
+fn values_of(repetitions: &[Repetition]) -> Vec<f64> {
+    repetitions.iter().map(|repetition| repetition.value).collect()
 }
 
 fn line(input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {

@@ -1,75 +1,83 @@
-//! The life cycle of a filesystem: what it costs to make, mount, unmount, and check it, how much
-//! space it leaves, and how much it takes for the files of the workload.
+//! Lifecycle of a filesystem: cost of mkfs, setup, mount, umount, and fsck, available space, and
+//! space used by the files of the workload.
 //!
-//! Samples of the steps in [`model::sample::lifecycle`] enter, tables leave: one row for each
-//! filesystem and, where it varies, fullness, over all repeats whatever their workload. Space that
-//! depends on the workload has a row for each workload point instead.
+//! The input is the samples of the steps in [`model::sample::lifecycle`]. The tables have one row
+//! per filesystem and, if it varies, fill level, over the repetitions of all workloads. Space that
+//! depends on the workload has one row per workload point.
 
 use std::collections::BTreeMap;
 
 use analysis::Summary;
 use model::{
-    Clock, Fullness, Metric, RunRecord,
+    Clock, FillLevel, Metric, RunRecord,
     metric::Unit,
     record::{CellRecord, CellState, TrialRecord},
     sample::lifecycle::{FSCK, MKFS, MOUNT, SETUP, SPACE, UMOUNT},
 };
 
 use super::{
-    evidence::NOT_TOLD,
+    activity::NOT_AVAILABLE,
     facts::Filesystem,
-    pool::Pool,
+    sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
 use crate::units::one_line;
 
-/// A column: title, base unit, what stands where there is no value, and the value in a trial at the
-/// step of the row; a column that has a step of its own pays no heed to the row's.
+/// A column: title, base unit, text of a missing value, and the value of a trial at the step of the
+/// row. Columns with a fixed step ignore the step of the row.
 type Quantity = (&'static str, Unit, &'static str, fn(&TrialRecord, &str) -> Option<f64>);
 
 const TIMES: [Quantity; 5] = [
-    ("mkfs", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, MKFS)),
+    ("mkfs", Unit::Nanoseconds, NOT_AVAILABLE, |trial, _| elapsed(trial, MKFS)),
     ("setup", Unit::Nanoseconds, "none", |trial, _| elapsed(trial, SETUP)),
-    ("mount", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, MOUNT)),
-    ("umount", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, UMOUNT)),
-    ("fsck", Unit::Nanoseconds, NOT_TOLD, |trial, _| elapsed(trial, FSCK)),
+    ("mount", Unit::Nanoseconds, NOT_AVAILABLE, |trial, _| elapsed(trial, MOUNT)),
+    ("umount", Unit::Nanoseconds, NOT_AVAILABLE, |trial, _| elapsed(trial, UMOUNT)),
+    ("fsck", Unit::Nanoseconds, NOT_AVAILABLE, |trial, _| elapsed(trial, FSCK)),
 ];
 
 const WORK: [Quantity; 4] = [
     ("program", Unit::Nanoseconds, "no program", |trial, step| {
-        let counted = sample(trial, step, Metric::ProgramInstructions);
+        let counted = sample(trial, step, Metric::ProcessInstructions);
         counted.or_else(|| {
             let user = sample(trial, step, Metric::UserTime)?;
             Some(user + sample(trial, step, Metric::SystemTime)?)
         })
     }),
-    ("kernel threads", Unit::Nanoseconds, NOT_TOLD, |trial, step| {
+    ("kernel threads", Unit::Nanoseconds, NOT_AVAILABLE, |trial, step| {
         let counted = sample(trial, step, Metric::KernelThreadInstructions);
-        counted.or_else(|| sample(trial, step, Metric::KernelTime))
+        counted.or_else(|| sample(trial, step, Metric::KernelThreadTime))
     }),
-    ("read", Unit::Bytes, NOT_TOLD, |trial, step| sample(trial, step, Metric::DeviceRead)),
-    ("written", Unit::Bytes, NOT_TOLD, |trial, step| sample(trial, step, Metric::DeviceWritten)),
+    ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
+        sample(trial, step, Metric::DeviceBytesRead)
+    }),
+    ("written", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
+        sample(trial, step, Metric::DeviceBytesWritten)
+    }),
 ];
 
-const OFFERED: [Quantity; 3] = [
-    ("usable", Unit::Bytes, NOT_TOLD, |trial, _| sample(trial, MKFS, Metric::SpaceUsable)),
-    ("of the total", Unit::Share, NOT_TOLD, |trial, _| {
-        let usable = sample(trial, MKFS, Metric::SpaceUsable)?;
-        let total = sample(trial, MKFS, Metric::SpaceTotal)?;
+const AVAILABLE: [Quantity; 3] = [
+    ("available", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
+        sample(trial, MKFS, Metric::SpaceAvailable)
+    }),
+    ("of device", Unit::Fraction, NOT_AVAILABLE, |trial, _| {
+        let usable = sample(trial, MKFS, Metric::SpaceAvailable)?;
+        let total = sample(trial, MKFS, Metric::DeviceSize)?;
         (total > 0.0).then(|| usable / total)
     }),
     ("inodes", Unit::Count, "on demand", |trial, _| sample(trial, MKFS, Metric::Inodes)),
 ];
 
-const TAKEN: [Quantity; 3] = [
-    ("taken", Unit::Bytes, NOT_TOLD, |trial, _| sample(trial, SPACE, Metric::SpaceUsed)),
-    ("sizes of files", Unit::Bytes, NOT_TOLD, |trial, _| sample(trial, SPACE, Metric::SpaceData)),
-    ("for each byte", Unit::Ratio, NOT_TOLD, |trial, _| {
-        sample(trial, SPACE, Metric::SpaceOverhead)
+const USED: [Quantity; 3] = [
+    ("used", Unit::Bytes, NOT_AVAILABLE, |trial, _| sample(trial, SPACE, Metric::SpaceUsed)),
+    ("apparent size", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
+        sample(trial, SPACE, Metric::ApparentSize)
+    }),
+    ("space amplification", Unit::Ratio, NOT_AVAILABLE, |trial, _| {
+        sample(trial, SPACE, Metric::SpaceAmplification)
     }),
 ];
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Clone)]
 struct Subject {
     title: String,
@@ -78,81 +86,80 @@ struct Subject {
     step: &'static str,
 }
 
-/// A table before it has rows.
+/// Definition of a table.
 struct Frame {
     id: &'static str,
     title: &'static str,
     corner: &'static str,
     caption: &'static [&'static str],
-    /// Title and the first clause of the caption where instructions were counted.
-    counted: Option<(&'static str, &'static str)>,
+    /// Title and first clause of the caption in icount guests.
+    icount: Option<(&'static str, &'static str)>,
     columns: &'static [Quantity],
 }
 
-const ALL_REPEATS: &str = "over all repeats of a filesystem, whatever their workload";
+const ALL_REPETITIONS: &str = "over the repetitions of all workloads";
 
 const FRAMES: [Frame; 4] = [
     Frame {
         id: "time",
-        title: "Time of the life cycle",
+        title: "Lifecycle times",
         corner: "filesystem",
-        caption: &["Elapsed, lower is better ↓", ALL_REPEATS],
-        counted: Some((
-            "Instructions of the life cycle",
-            "Guest instructions of each step, whoever's they were, lower is better ↓",
+        caption: &["Elapsed, lower is better ↓", ALL_REPETITIONS],
+        icount: Some((
+            "Lifecycle instructions",
+            "Guest instructions of each step, all processes included, lower is better ↓",
         )),
         columns: &TIMES,
     },
     Frame {
         id: "work",
-        title: "CPU and device bytes of the life cycle",
+        title: "Lifecycle CPU time and I/O",
         corner: "filesystem · step",
         caption: &[
-            "CPU time of the program that did the step and of the kernel threads it caused, lower \
-             is better ↓; bytes that the devices read and wrote, evidence without direction",
-            ALL_REPEATS,
+            "CPU time of the program of the step and of attributed kernel threads, lower is better \
+             ↓; bytes read and written by the devices, informational",
+            ALL_REPETITIONS,
         ],
-        counted: Some((
-            "Instructions of programs, and device bytes of the life cycle",
-            "Guest instructions of the program that did the step and of the kernel threads it \
-             caused, lower is better ↓; bytes that the devices read and wrote, evidence without \
-             direction",
+        icount: Some((
+            "Lifecycle instructions by consumer, and I/O",
+            "Guest instructions of the program of the step and of attributed kernel threads, lower \
+             is better ↓; bytes read and written by the devices, informational",
         )),
         columns: &WORK,
     },
     Frame {
         id: "space",
-        title: "Space",
+        title: "Available space",
         corner: "filesystem",
         caption: &[
-            "Space an ordinary user can fill right after mkfs, and its part of the device or \
-             image, higher is better ↑; inodes, evidence without direction",
-            ALL_REPEATS,
+            "Space for unprivileged users after mkfs, and its fraction of the device or image, \
+             higher is better ↑; inodes, informational",
+            ALL_REPETITIONS,
         ],
-        counted: None,
-        columns: &OFFERED,
+        icount: None,
+        columns: &AVAILABLE,
     },
     Frame {
         id: "taken",
         title: "Space after the workload",
         corner: "filesystem",
         caption: &[
-            "Space taken beyond what mkfs and filling up took, after the phases and a flush, and \
-             the same for each byte of the files that were there, lower is better ↓; sizes of \
-             files, evidence without direction",
+            "Space allocated by the workload (without mkfs and filling), measured after a sync, \
+             and per byte of file data, lower is better ↓; apparent size of the files, \
+             informational",
         ],
-        counted: None,
-        columns: &TAKEN,
+        icount: None,
+        columns: &USED,
     },
 ];
 
-/// All tables of the life cycle for which anything was recorded.
-pub(crate) fn lifecycle(pool: &Pool, filesystems: &[Filesystem]) -> Vec<Table> {
-    let record = pool.record;
-    let fullness = varies(record, |cell| cell.cell.fullness);
+/// All lifecycle tables with values.
+pub(crate) fn lifecycle(sample_index: &SampleIndex, filesystems: &[Filesystem]) -> Vec<Table> {
+    let record = sample_index.record;
+    let fullness = varies(record, |cell| cell.cell.fill_level);
     let labels = varies(record, |cell| cell.label.clone());
     let by_fullness = subjects(record, filesystems, |cell| match fullness {
-        true => full(cell.cell.fullness),
+        true => full(cell.cell.fill_level),
         false => String::new(),
     });
     let by_point = subjects(record, filesystems, |cell| match labels {
@@ -171,14 +178,14 @@ pub(crate) fn lifecycle(pool: &Pool, filesystems: &[Filesystem]) -> Vec<Table> {
         .collect();
     let rows = [&by_fullness, &by_step, &by_fullness, &by_point];
     let tables = FRAMES.iter().zip(rows).filter_map(|(frame, subjects)| {
-        let mut table = table(frame, subjects, record, pool, filesystems)?;
+        let mut table = table(frame, subjects, record, sample_index, filesystems)?;
         table.state_n();
         Some(table)
     });
     tables.collect()
 }
 
-fn full(fullness: Fullness) -> String {
+fn full(fullness: FillLevel) -> String {
     if fullness.is_empty() { "empty".into() } else { format!("{fullness} full") }
 }
 
@@ -186,7 +193,7 @@ fn varies<T: PartialEq>(record: &RunRecord, of: impl Fn(&CellRecord) -> T) -> bo
     record.cells.windows(2).any(|two| of(&two[0]) != of(&two[1]))
 }
 
-/// One for each filesystem and each thing that sets its cells apart, in plan order.
+/// One subject per filesystem and distinguishing label of its cells, in plan order.
 fn subjects(
     record: &RunRecord,
     filesystems: &[Filesystem],
@@ -196,7 +203,7 @@ fn subjects(
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (filesystem, Filesystem { name, .. }) in filesystems.iter().enumerate() {
         let cells = record.cells.iter().enumerate();
-        let own = |cell: &CellRecord| !cell.cell.twin && cell.cell.filesystem.name == *name;
+        let own = |cell: &CellRecord| !cell.cell.aa_duplicate && cell.cell.filesystem.name == *name;
         for (index, cell) in cells.filter(|(_, cell)| own(cell)) {
             let apart = apart(cell);
             let title = match apart.is_empty() {
@@ -215,16 +222,16 @@ fn subjects(
     subjects
 }
 
-/// The table of a frame; `None` if nothing of it was recorded.
+/// Table of a definition; `None` without any value.
 fn table(
     frame: &Frame,
     subjects: &[Subject],
     record: &RunRecord,
-    pool: &Pool,
+    sample_index: &SampleIndex,
     filesystems: &[Filesystem],
 ) -> Option<Table> {
     let summary = |subject: &Subject, of: fn(&TrialRecord, &str) -> Option<f64>| {
-        let trials = subject.cells.iter().flat_map(|cell| pool.measured(*cell));
+        let trials = subject.cells.iter().flat_map(|cell| sample_index.measured(*cell));
         let values: Vec<f64> = trials.filter_map(|trial| of(trial, subject.step)).collect();
         Summary::new(&values).ok()
     };
@@ -236,7 +243,7 @@ fn table(
         if summaries.iter().all(Option::is_none) {
             continue;
         }
-        let unit = if *unit == Unit::Nanoseconds { pool.clock.unit() } else { *unit };
+        let unit = if *unit == Unit::Nanoseconds { sample_index.clock.unit() } else { *unit };
         let scale = scale_of(unit, summaries.iter().flatten());
         columns.push(Column::new(*title, scale.name));
         for (row, summary) in cells.iter_mut().zip(&summaries) {
@@ -255,14 +262,14 @@ fn table(
         let nothing = cells.iter().all(|cell| matches!(cell, TableCell::Text(_)));
         let name = &filesystems[subject.filesystem].name;
         match nothing.then(|| reason(record, name)).flatten() {
-            // Once for each filesystem, not for each of its steps.
+            // Once per filesystem, not per step.
             Some(_) if holes.contains(&subject.filesystem) => {}
             Some(reason) => {
                 holes.push(subject.filesystem);
                 let body = Body::Missing(reason);
                 rows.push(Row::of(name.clone(), Some(subject.filesystem), body));
             }
-            // A step that the filesystem does not have, such as a check.
+            // A step that the filesystem does not have, such as fsck.
             None if nothing && !subject.step.is_empty() => {}
             None => {
                 let body = Body::Cells(cells);
@@ -270,14 +277,14 @@ fn table(
             }
         }
     }
-    let mut caption: Vec<String> = frame.caption.iter().map(|words| (*words).into()).collect();
-    let counted = frame.counted.filter(|_| pool.clock == Clock::Instructions);
-    if let (Some((_, words)), Some(first)) = (counted, caption.first_mut()) {
-        *first = words.into();
+    let mut caption: Vec<String> = frame.caption.iter().map(|text| (*text).into()).collect();
+    let icount = frame.icount.filter(|_| sample_index.clock == Clock::Instructions);
+    if let (Some((_, text)), Some(first)) = (icount, caption.first_mut()) {
+        *first = text.into();
     }
-    let title = counted.map_or(frame.title, |(title, _)| title);
+    let title = icount.map_or(frame.title, |(title, _)| title);
     Some(Table {
-        id: format!("life-cycle-{}", frame.id),
+        id: format!("lifecycle-{}", frame.id),
         title: title.into(),
         caption,
         corner: frame.corner,
@@ -286,20 +293,20 @@ fn table(
     })
 }
 
-/// What a step took, by whichever clock.
+/// Duration of a step, or its instructions in an icount guest.
 fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
     let [time, counted] = [Metric::Elapsed, Metric::StepInstructions];
     sample(trial, step, time).or_else(|| sample(trial, step, counted))
 }
 
-/// The value of all workers together.
+/// Value of all workers together.
 fn sample(trial: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
     let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
     let found = samples.find(|sample| sample.phase == step && sample.metric == metric);
     found.map(|sample| sample.value)
 }
 
-/// Why a filesystem has no result anywhere.
+/// Reason why a filesystem has no results at all.
 fn reason(record: &RunRecord, name: &str) -> Option<String> {
     let cells = record.cells.iter().filter(|cell| cell.cell.filesystem.name == name);
     let reasons = cells.filter_map(|cell| match &cell.state {

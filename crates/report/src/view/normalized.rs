@@ -1,28 +1,27 @@
-//! Rates under several I/O schedulers as multiples of one named configuration: what
-//! `charts::normalized` draws.
+//! Rates under several I/O schedulers relative to a reference configuration, data of
+//! `charts::normalized`.
 //!
-//! Points of suite `dbench` that differ in nothing but the scheduler enter; a chart and its table
-//! leave, or why there are none. The configuration that all are held against is the first
-//! filesystem of the plan that has values, under the first scheduler under which any has: it is
-//! named wherever a ratio stands, and it does not depend on who won. A ratio is Hodges and
-//! Lehmann's with the interval of the inverted test, from the repeats of both
-//! (`analysis::compare`); no median is divided by another.
+//! The input is the points of suite `dbench` that differ only in the scheduler. The result is a
+//! chart and its table, or the reason why there is none. The reference is the first filesystem of
+//! the plan with values, under the first scheduler with values; it does not depend on the results
+//! and is named with every ratio. Ratios are Hodges-Lehmann estimates with the interval of the
+//! inverted test (`analysis::compare`), not ratios of medians.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::{Comparer, Repeat, blocks};
+use analysis::{Comparer, Repetition, blocks};
 use model::{Metric, Value};
 
 use super::{
-    control::Control,
     facts::Filesystem,
     points::{self, Entry, Suite, Test, WorkPoint, slug},
+    quality::RunQuality,
     sweeps,
-    tables::{Body, Column, Row, Table, TableCell, words},
+    tables::{Body, Column, Row, Table, TableCell, metric_label},
 };
 use crate::units::{capital, one_line, ratio};
 
-/// The condition whose levels are held against one of them.
+/// Condition whose levels are compared.
 const CONDITION: &str = "scheduler";
 
 /// One chart.
@@ -36,73 +35,71 @@ pub(crate) struct Normalized {
     /// `ext4, scheduler=none`.
     pub(crate) reference: String,
     pub(crate) rows: Vec<Multiple>,
-    /// Ratios within `1/(1+δ)` and `1+δ` are of no practical meaning.
-    pub(crate) threshold: f64,
-    /// δ in words.
+    /// Equivalence margin: ratios from `1/(1+δ)` to `1+δ` are not of practical importance.
+    pub(crate) margin: f64,
+    /// Label of δ.
     pub(crate) delta: String,
-    /// How many repeats stand behind each side of a ratio: `8`, or `8 to 12`.
-    pub(crate) repeats: String,
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Repetitions per configuration: `8`, or `8 to 12`.
+    pub(crate) repetitions: String,
+    /// Warning codes of all results.
     pub(crate) codes: BTreeSet<&'static str>,
-    /// Filesystems without any ratio, and why.
+    /// Filesystems without any ratio, with the reason.
     pub(crate) absent: Vec<(String, String)>,
     pub(crate) table: Table,
 }
 
-/// One configuration against the reference.
+/// One configuration relative to the reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Multiple {
     pub(crate) filesystem: usize,
     pub(crate) name: String,
-    /// The scheduler.
+    /// Scheduler.
     pub(crate) level: String,
-    /// Ratio, above 1 better, and the ends of its interval; `None` where the two cannot be
-    /// compared.
+    /// Ratio, above 1 is better, and its confidence interval; `None` if not comparable.
     pub(crate) ratio: Option<(f64, Option<(f64, f64)>)>,
-    /// The ratio as text, or why there is none.
+    /// Ratio as text, or the reason why there is none.
     pub(crate) shown: String,
 }
 
-/// A chart, or the test and the work that should have one with the reason why not.
+/// A chart, or test and workload with the reason why there is no chart.
 pub(crate) type Found = Result<Normalized, (String, String)>;
 
-/// The charts of a suite: one for each test of each work under several schedulers. Empty where
-/// there is no such work.
+/// Charts of a suite: one per test and workload under several schedulers.
 pub(crate) fn normalized(
     suite: &Suite,
     filesystems: &[Filesystem],
-    control: &Control,
+    quality: &RunQuality,
 ) -> Vec<Found> {
-    let apart = |point: &WorkPoint| -> BTreeMap<String, Value> {
+    let fixed_parameters = |point: &WorkPoint| -> BTreeMap<String, Value> {
         let own = point.parameters.iter().filter(|(name, _)| *name != CONDITION);
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let mut alike: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
+    let mut groups: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
     for point in suite.points.iter().filter(|point| point.conditions.contains_key(CONDITION)) {
-        let own = apart(point);
-        match alike.iter_mut().find(|(known, _)| *known == own) {
+        let own = fixed_parameters(point);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
             Some((_, points)) => points.push(point),
-            None => alike.push((own, vec![point])),
+            None => groups.push((own, vec![point])),
         }
     }
     let mut comparer = Comparer::new();
     let mut all = Vec::new();
-    for (_, points) in alike.iter().filter(|(_, points)| points.len() > 1) {
+    for (_, points) in groups.iter().filter(|(_, points)| points.len() > 1) {
         let mut names = sweeps::tests(points);
         if names.is_empty() {
-            // Nothing was measured, so no test is known.
+            // Without any measurement, no test is known.
             names.push("");
         }
         for name in names {
             let what = what(name, points);
-            let made = chart(name, points, filesystems, control, &mut comparer);
-            all.push(made.ok_or_else(|| (what, lacking(points, filesystems))));
+            let made = chart(name, points, filesystems, quality, &mut comparer);
+            all.push(made.ok_or_else(|| (what, reasons_of(points, filesystems))));
         }
     }
     all
 }
 
-/// Test and work, without the scheduler.
+/// Test and workload, without the scheduler.
 fn what(name: &str, points: &[&WorkPoint]) -> String {
     let first = points[0];
     let label = match first.conditions.get(CONDITION) {
@@ -112,9 +109,9 @@ fn what(name: &str, points: &[&WorkPoint]) -> String {
     if name.is_empty() { label } else { format!("{name}, {label}") }
 }
 
-/// Why no filesystem has a value under any scheduler.
-fn lacking(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
-    // Filesystems without values for the same reason stand together.
+/// Reasons why no filesystem has a value under any scheduler.
+fn reasons_of(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
+    // Grouped by reason.
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (index, own) in filesystems.iter().enumerate() {
         let reason = sweeps::reason(points, index);
@@ -128,7 +125,7 @@ fn lacking(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
     format!("no filesystem has a value under any scheduler ({})", reasons.join("; "))
 }
 
-/// The configuration that the others are held against: which point it is at, and its values there.
+/// Reference configuration: index of its point, and its entry.
 fn reference<'a>(
     tests: &[Option<&'a Test>],
     filesystems: &[Filesystem],
@@ -149,7 +146,7 @@ fn chart(
     name: &str,
     points: &[&WorkPoint],
     filesystems: &[Filesystem],
-    control: &Control,
+    quality: &RunQuality,
     comparer: &mut Comparer,
 ) -> Option<Normalized> {
     let tests: Vec<Option<&Test>> =
@@ -163,11 +160,11 @@ fn chart(
     for index in (0..filesystems.len()).filter(|index| has(*index)) {
         for (at, (point, test)) in points.iter().zip(&tests).enumerate() {
             let entry = test.and_then(|test| test.entry(index));
-            let own = entry.map(|entry| entry.repeats.as_slice()).unwrap_or_default();
+            let own = entry.map(|entry| entry.repetitions.as_slice()).unwrap_or_default();
             let is_base = index == base.filesystem && at == base_at;
             let found = match is_base {
                 true => Ok((1.0, None)),
-                false => held_against(&base.repeats, own, metric, control, comparer),
+                false => relative(&base.repetitions, own, metric, quality, comparer),
             };
             rows.push(Multiple {
                 filesystem: index,
@@ -186,15 +183,18 @@ fn chart(
     let absent: Vec<(String, String)> = missing
         .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
         .collect();
-    let repeats = sweeps::repeats(entries().filter_map(|entry| entry.summary.as_ref()));
-    let delta = control.threshold.words();
+    let repetitions = sweeps::repetitions(entries().filter_map(|entry| entry.summary.as_ref()));
+    let delta = quality.margin.label();
     let mut chart = Normalized {
         table: Table {
             id: format!("{id}--table"),
             title: format!("{}: × {reference}", capital(&what)),
             caption: vec![
-                format!("{}, × that of {reference}, higher is better ↑", capital(&words(metric))),
-                format!("n = {repeats} repeats on each side"),
+                format!(
+                    "{}, × that of {reference}, higher is better ↑",
+                    capital(&metric_label(metric))
+                ),
+                format!("n = {repetitions} repetitions on each side"),
                 METHOD.into(),
             ],
             corner: "filesystem",
@@ -202,23 +202,24 @@ fn chart(
             rows: Vec::new(),
         },
         codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
-        threshold: control.threshold.ratio().0,
+        margin: quality.margin.ratio().0,
         id,
         what,
         metric,
         reference,
         rows,
         delta,
-        repeats,
+        repetitions,
         absent,
     };
     chart.table.rows = table_rows(&chart, filesystems);
     Some(chart)
 }
 
-/// What a ratio is, for captions.
-pub(crate) const METHOD: &str = "Hodges–Lehmann ratio [95 % interval of the inverted test], not \
-                                 corrected for the number of comparisons";
+/// Definition of the ratios, for captions.
+pub(crate) const METHOD: &str = "\
+    Hodges–Lehmann ratio [95 % confidence interval of the inverted test], not adjusted for \
+    multiple comparisons";
 
 fn table_rows(chart: &Normalized, filesystems: &[Filesystem]) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -236,39 +237,44 @@ fn table_rows(chart: &Normalized, filesystems: &[Filesystem]) -> Vec<Row> {
     rows
 }
 
-type Held = Result<(f64, Option<(f64, f64)>), &'static str>;
+type Compared = Result<(f64, Option<(f64, f64)>), &'static str>;
 
-fn shown(found: &Held, is_base: bool) -> String {
+fn shown(found: &Compared, is_base: bool) -> String {
     match found {
         _ if is_base => "×1 (reference)".into(),
         Ok((value, ends)) => {
             let interval = ends.map(|(low, high)| analysis::Interval { low, high, level: 0.95 });
-            let alone = if interval.is_none() { " (too few repeats for an interval)" } else { "" };
+            let alone = if interval.is_none() {
+                " (too few repetitions for a confidence interval)"
+            } else {
+                ""
+            };
             ratio(*value, interval) + alone
         }
         Err(reason) => (*reason).to_owned(),
     }
 }
 
-/// One configuration against the reference.
-fn held_against(
-    base: &[Repeat],
-    own: &[Repeat],
+/// Ratio of one configuration to the reference.
+fn relative(
+    base: &[Repetition],
+    own: &[Repetition],
     metric: Metric,
-    control: &Control,
+    quality: &RunQuality,
     comparer: &mut Comparer,
-) -> Held {
+) -> Compared {
     if own.is_empty() {
         return Err("not measured");
     }
-    let both = blocks::comparable(&[base, own], control.suspected)
-        .ok_or("not compared: too few common blocks of a run that may have drifted")?;
-    let values =
-        |repeats: &[Repeat]| -> Vec<f64> { repeats.iter().map(|repeat| repeat.value).collect() };
+    let both = blocks::comparable(&[base, own], quality.suspected)
+        .ok_or("not compared: too few common rounds in a run that may have drifted")?;
+    let values = |repetitions: &[Repetition]| -> Vec<f64> {
+        repetitions.iter().map(|repetition| repetition.value).collect()
+    };
     let (base, own) = (values(&both[0]), values(&both[1]));
-    let threshold = control.threshold.ratio();
-    let compared = comparer.compare(&base, &own, metric.spec().better, threshold);
-    let compared = compared.map_err(|_| "not compared: a value is not above zero")?;
+    let margin = quality.margin.ratio();
+    let compared = comparer.compare(&base, &own, metric.spec().better, margin);
+    let compared = compared.map_err(|_| "not compared: a value is not positive")?;
     let ends = compared.interval.map(|ends| (ends.low, ends.high));
     Ok((compared.ratio.0, ends))
 }

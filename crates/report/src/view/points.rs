@@ -1,14 +1,14 @@
-//! Cells by suite, workload point and test, summarized and ranked.
+//! Cells by suite, workload point, and test, summarized and ranked.
 //!
-//! A workload point is all cells that differ in nothing but the filesystem; a test is one measured
-//! phase of a point. One filesystem at one test is an [`Entry`].
+//! A workload point is the set of cells that differ only in the filesystem. A test is one measured
+//! phase of a point. An [`Entry`] is one filesystem at one test.
 
 mod aligned;
 mod conditions;
-mod doubts;
 mod families;
+mod labels;
 mod names;
-mod told;
+mod quality_flags;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ pub(crate) use conditions::{AS_FOUND, without};
 pub(crate) use names::slug;
 
 use aligned::Scores;
-use analysis::{Ranking, Repeat, Summary, stop};
+use analysis::{Ranking, Repetition, Summary, stop};
 use model::{
     Metric, RunRecord, Study, Value, Warning,
     phase::{Cache, Role},
     record::{CellState, PhaseInfo},
-    warning::Level,
+    warning::Severity,
 };
 use names::counterpart;
 use rayon::prelude::*;
@@ -29,11 +29,11 @@ use rayon::prelude::*;
 use crate::{
     units::{Scale, one_line},
     view::{
-        control::Control,
         facts::{Filesystem, imported},
-        pool::{Pool, barring, codes},
+        quality::RunQuality,
+        sample_index::{SampleIndex, barring, codes},
         tables::Of,
-        warnings::Register,
+        warnings::WarningCollector,
     },
 };
 
@@ -42,61 +42,59 @@ use crate::{
 pub(crate) struct Suite {
     pub(crate) name: String,
     pub(crate) points: Vec<WorkPoint>,
-    /// Parameters with more than one value, by name.
+    /// Names of the parameters with several values.
     pub(crate) swept: Vec<String>,
-    /// The one among them that says how many clients work at the same time, if it has at least
-    /// [`CLIENT_LEVELS`] values at some points that differ in nothing else.
+    /// Swept parameter that is the number of clients, if it has at least [`CLIENT_LEVELS`] values
+    /// at points that are otherwise equal.
     pub(crate) clients: Option<&'static str>,
-    /// The plan reproduces the tables of the study of 2009 and numbers them alike.
+    /// True if the plan reproduces the 2009 study; tables are then numbered as in the study.
     pub(crate) numbered_as_2009: bool,
 }
 
 /// Cells that differ only in their filesystem.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkPoint {
-    /// Unique within the report, fit for an anchor.
+    /// Unique within the report, valid as an HTML anchor.
     pub(crate) id: String,
     pub(crate) label: String,
-    /// Every parameter, and the settings of the machine among them.
+    /// All parameters, conditions included.
     pub(crate) parameters: BTreeMap<String, Value>,
-    /// Those among the parameters that the plan sets beside the workload: scheduler, how full, and
-    /// settings of the machine.
+    /// Parameters that the plan sets besides the workload: scheduler, fill level, system settings.
     pub(crate) conditions: BTreeMap<String, Value>,
-    /// What was replayed, in words, its name first; empty where nothing was.
+    /// Facts about the loadfile, its name first; empty if none was replayed.
     pub(crate) load: Vec<String>,
-    /// What became of each filesystem here; `None` where the plan has no such cell.
+    /// Status per filesystem; `None` if the plan has no such cell.
     pub(crate) statuses: Vec<Option<Status>>,
     /// Measured phases in the order they ran.
     pub(crate) tests: Vec<Test>,
 }
 
-/// What became of a cell, as a table says it.
+/// Status of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// There are results.
+    /// With results.
     Measured,
-    /// There are none, and this is why.
+    /// Without results, for this reason.
     Nothing(String),
 }
 
 /// One measured phase at one point.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
-    /// Unique within the report, fit for an anchor.
+    /// Unique within the report, valid as an HTML anchor.
     pub(crate) id: String,
-    /// Which one of all tests of the report it is, from 0.
+    /// Index among all tests of the report.
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) metric: Metric,
-    /// What the caches held before it, if the run kept it.
+    /// Cache state before the test, if recorded.
     pub(crate) cache: Option<Cache>,
-    /// Its counterpart where writes are concerned: accepted beside durable throughput or the
-    /// reverse.
+    /// For writes, the other one of accepted and durable throughput.
     pub(crate) counterpart: Option<Metric>,
-    /// One scale for all values of this test, counterparts included.
+    /// Display scale of all values of this test, counterparts included.
     pub(crate) scale: Scale,
-    /// Filesystems as they are shown: ranked ones best first, then the others.
+    /// Filesystems in display order: ranked ones best first, then the others.
     pub(crate) entries: Vec<Entry>,
     pub(crate) family: Option<Family>,
 }
@@ -111,120 +109,126 @@ pub(crate) struct Entry {
     /// [`Test::number`] of its test.
     pub(crate) test: usize,
     pub(crate) status: Status,
-    /// The primary metric of every repeat.
+    /// Primary metric per repetition.
     pub(crate) values: Vec<f64>,
-    /// The same with the block of each.
-    pub(crate) repeats: Vec<Repeat>,
-    /// Repeats that lie far from the others.
+    /// The same with rounds.
+    pub(crate) repetitions: Vec<Repetition>,
+    /// Number of outliers.
     pub(crate) severe: u32,
     pub(crate) summary: Option<Summary>,
     pub(crate) counterpart: Option<Summary>,
-    /// Everything that was measured in the phase, the primary metric included.
+    /// All metrics of the phase, the primary metric included.
     pub(crate) metrics: Vec<(Metric, Summary)>,
-    /// Warning codes that qualify the number.
+    /// Codes of the warnings about the primary metric.
     pub(crate) codes: Vec<&'static str>,
-    /// Those of them that bar a claim, with their cures.
+    /// Blocking warnings among them, with their hints.
     pub(crate) barring: Vec<(&'static str, &'static str)>,
-    /// Those among them that were earned while measuring, and so qualify whatever else was measured
-    /// in the same phase.
+    /// Warnings from the measurement itself, which apply to all metrics of the phase.
     pub(crate) measured_codes: Vec<&'static str>,
-    /// Repeats that failed, of how many, and why.
+    /// Number of failed repetitions, of all repetitions, and the first reason.
     pub(crate) failed: Option<(usize, usize, String)>,
-    /// Takes part in the ranking.
+    /// True if ranked.
     pub(crate) ranked: bool,
     pub(crate) letters: String,
     pub(crate) top: bool,
 }
 
-/// The ranked entries of a test and what was found among them.
+/// Ranked entries of a test and their comparisons.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     /// Index of each member in the entries of the test.
     pub(crate) members: Vec<usize>,
-    /// Over the members.
+    /// Ranking of the members.
     pub(crate) ranking: Ranking,
-    /// What all other cells of the run moved by from block to block was taken out before, in the
-    /// blocks that all members have.
+    /// True if the values were aligned by round with the other cells of the run, because it
+    /// drifted. Only rounds common to all members are used.
     pub(crate) aligned: bool,
-    /// Each pair was compared in the blocks that both have, as the run may have drifted.
+    /// True if each pair was compared in common rounds, because the run may have drifted.
     pub(crate) shared: bool,
 }
 
-/// A sweep of clients needs so many levels to show how it scales.
+/// Minimum number of levels for the analysis of scaling.
 pub(crate) const CLIENT_LEVELS: usize = 3;
 
 impl Entry {
-    /// Whose numbers these are.
+    /// Test and filesystem of the entry.
     pub(crate) fn of(&self) -> Of {
         Of { test: self.test, filesystem: self.filesystem }
     }
 
-    /// `1 of 8 repeats failed`; empty if none did.
-    pub(crate) fn failed_repeats(&self) -> String {
-        let words =
-            |(failed, all, _): &(usize, usize, String)| format!("{failed} of {all} repeats failed");
-        self.failed.as_ref().map_or_else(String::new, words)
+    /// `1 of 8 repetitions failed`; empty if none did.
+    pub(crate) fn failed_repetitions(&self) -> String {
+        self.failed.as_ref().map_or_else(String::new, |(failed, all, _)| {
+            format!("{failed} of {all} repetitions failed")
+        })
     }
 }
 
 impl Test {
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Warning codes of all entries.
     pub(crate) fn codes(&self) -> BTreeSet<&'static str> {
         self.entries.iter().flat_map(|entry| entry.codes.iter().copied()).collect()
     }
 
-    /// The entry of a filesystem.
+    /// Entry of a filesystem.
     pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)
     }
 }
 
-/// Groups and summarizes everything; collects the warnings of the numbers.
-pub(crate) fn suites(pool: &Pool, filesystems: &[Filesystem]) -> (Vec<Suite>, Register) {
-    let builder = Builder { record: pool.record, filesystems, pool };
-    let mut register = Register::default();
+/// Groups and summarizes all cells, and collects their warnings.
+pub(crate) fn suites(
+    sample_index: &SampleIndex,
+    filesystems: &[Filesystem],
+) -> (Vec<Suite>, WarningCollector) {
+    let builder = Builder { record: sample_index.record, filesystems, sample_index };
+    let mut collector = WarningCollector::default();
     let mut names: Vec<&str> = Vec::new();
-    for cell in &pool.record.cells {
+    for cell in &sample_index.record.cells {
         let name = cell.cell.workload.suite.as_str();
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let mut suites: Vec<Suite> =
-        names.into_iter().map(|name| builder.suite(name, &mut register)).collect();
+        names.into_iter().map(|name| builder.suite(name, &mut collector)).collect();
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
     for (number, test) in points.flat_map(|point| &mut point.tests).enumerate() {
         test.number = number;
         test.entries.iter_mut().for_each(|entry| entry.test = number);
     }
-    (suites, register)
+    (suites, collector)
 }
 
-/// Ranks what is comparable in each test.
-pub(crate) fn rank(suites: &mut [Suite], pool: &Pool, control: &Control, register: &mut Register) {
-    let scores = control.drifts.then(|| Scores::new(pool.record, pool));
+/// Ranks the comparable filesystems of each test.
+pub(crate) fn rank(
+    suites: &mut [Suite],
+    sample_index: &SampleIndex,
+    quality: &RunQuality,
+    collector: &mut WarningCollector,
+) {
+    let scores = quality.drifts.then(|| Scores::new(sample_index.record, sample_index));
     let rules = families::Rules {
-        threshold: control.threshold.ratio(),
+        margin: quality.margin.ratio(),
         scores: scores.as_ref(),
-        suspected: control.suspected,
+        suspected: quality.suspected,
     };
-    families::rank(suites, &rules, register);
+    families::rank(suites, &rules, collector);
 }
 
-/// What points are built from. They have nothing to do with each other, so as many are built at the
-/// same time as there are processors.
+/// Builder of points. Points are independent and built in parallel.
 struct Builder<'a> {
     record: &'a RunRecord,
     filesystems: &'a [Filesystem],
-    pool: &'a Pool<'a>,
+    sample_index: &'a SampleIndex<'a>,
 }
 
 impl Builder<'_> {
-    fn suite(&self, name: &str, register: &mut Register) -> Suite {
+    fn suite(&self, name: &str, collector: &mut WarningCollector) -> Suite {
         let cells: Vec<usize> = (0..self.record.cells.len())
             .filter(|cell| {
                 let cell = &self.record.cells[*cell].cell;
-                !cell.twin && cell.workload.suite == name
+                !cell.aa_duplicate && cell.workload.suite == name
             })
             .collect();
         let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -237,7 +241,7 @@ impl Builder<'_> {
                 None => groups.push(vec![cell]),
             }
         }
-        let filled = self.record.cells.iter().any(|cell| !cell.cell.fullness.is_empty());
+        let filled = self.record.cells.iter().any(|cell| !cell.cell.fill_level.is_empty());
         let parameters: Vec<_> = groups
             .iter()
             .map(|group| conditions::parameters(&self.record.cells[group[0]].cell, filled))
@@ -248,21 +252,21 @@ impl Builder<'_> {
             let of_point = &parameters[*index];
             let swept = swept.iter();
             let places = swept.map(|name| of_point.get(name).and_then(conditions::magnitude));
-            // Points whose conditions the plan leaves alone stand first.
+            // Points with unchanged conditions come first.
             (of_point.len(), places.collect::<Vec<_>>())
         });
-        let built: Vec<(WorkPoint, Register)> = order
+        let built: Vec<(WorkPoint, WarningCollector)> = order
             .into_par_iter()
             .map(|index| self.point(name, index, &groups[index], parameters[index].clone()))
             .collect();
         let (points, registers): (Vec<_>, Vec<_>) = built.into_iter().unzip();
-        registers.into_iter().for_each(|of_point| register.append(of_point));
+        registers.into_iter().for_each(|of_point| collector.append(of_point));
         Suite {
             name: name.to_owned(),
             points,
             clients: conditions::clients(&parameters, &swept),
             swept,
-            numbered_as_2009: self.record.info.view == Some(Study::Iozone2009) && name == "iozone",
+            numbered_as_2009: self.record.info.study == Some(Study::Iozone2009) && name == "iozone",
         }
     }
 
@@ -272,7 +276,7 @@ impl Builder<'_> {
         index: usize,
         group: &[usize],
         parameters: BTreeMap<String, Value>,
-    ) -> (WorkPoint, Register) {
+    ) -> (WorkPoint, WarningCollector) {
         let first = &self.record.cells[group[0]];
         let own = conditions::conditions(&first.cell, parameters.contains_key(conditions::FULL));
         let label = conditions::label(&one_line(&first.label), &own);
@@ -292,18 +296,18 @@ impl Builder<'_> {
                 phases.push(phase);
             }
         }
-        let mut register = Register::default();
-        let test = |phase| self.test((&id, &label), &cells, phase, &mut register);
+        let mut collector = WarningCollector::default();
+        let test = |phase| self.test((&id, &label), &cells, phase, &mut collector);
         let tests = phases.into_iter().map(test).collect();
-        let load = conditions::load(self.pool, group);
-        (WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }, register)
+        let load = conditions::load(self.sample_index, group);
+        (WorkPoint { id, label, parameters, conditions: own, load, statuses, tests }, collector)
     }
 
-    /// Why a cell has no results, if it has none.
+    /// Status of a cell, with the reason for missing results.
     fn status(&self, cell: usize) -> Status {
-        let (trials, failures) = self.pool.failures(cell);
+        let (trials, failures) = self.sample_index.failures(cell);
         let failed = match failures.first() {
-            Some(reason) => format!("all {trials} repeats failed: {}", one_line(reason)),
+            Some(reason) => format!("all {trials} repetitions failed: {}", one_line(reason)),
             None => "not measured yet".into(),
         };
         match &self.record.cells[cell].state {
@@ -323,13 +327,14 @@ impl Builder<'_> {
         (point_id, label): (&str, &str),
         cells: &[Option<usize>],
         phase: &PhaseInfo,
-        register: &mut Register,
+        collector: &mut WarningCollector,
     ) -> Test {
         let (name, metric) = (phase.name.as_str(), phase.primary);
         let counterpart = counterpart(metric).filter(|other| {
-            let has = |cell: &usize| !self.pool.values(*cell, name, *other).is_empty();
-            let durable =
-                |cell: &usize| !self.pool.values(*cell, name, Metric::DurableThroughput).is_empty();
+            let has = |cell: &usize| !self.sample_index.values(*cell, name, *other).is_empty();
+            let durable = |cell: &usize| {
+                !self.sample_index.values(*cell, name, Metric::DurableThroughput).is_empty()
+            };
             cells.iter().flatten().any(|cell| has(cell) && durable(cell))
         });
         let mut entries = Vec::new();
@@ -337,7 +342,7 @@ impl Builder<'_> {
             if let Some(cell) = *cell {
                 let place = format!("{} · {label} · {name}", self.filesystems[filesystem].name);
                 let place = (filesystem, cell, &*place);
-                entries.push(self.entry(place, (name, metric), counterpart, register));
+                entries.push(self.entry(place, (name, metric), counterpart, collector));
             }
         }
         let medians = entries.iter().flat_map(|entry| {
@@ -353,7 +358,7 @@ impl Builder<'_> {
             cache: phase.cache,
             counterpart,
             entries,
-            // Ranked when all tests are there.
+            // Set by rank(), which needs all tests.
             family: None,
         }
     }
@@ -363,35 +368,36 @@ impl Builder<'_> {
         (filesystem, cell, place): (usize, usize, &str),
         (name, metric): (&str, Metric),
         counterpart: Option<Metric>,
-        register: &mut Register,
+        collector: &mut WarningCollector,
     ) -> Entry {
         let record = &self.record.cells[cell];
-        let values = self.pool.values(cell, name, metric).to_vec();
-        let other = counterpart.map_or(&[][..], |other| self.pool.values(cell, name, other));
+        let values = self.sample_index.values(cell, name, metric).to_vec();
+        let other =
+            counterpart.map_or(&[][..], |other| self.sample_index.values(cell, name, other));
         let counterpart = Summary::new(other).ok();
         let summary = Summary::new(&values).ok();
-        let metrics = self.pool.metrics(cell, name);
+        let metrics = self.sample_index.metrics(cell, name);
         let summarized =
             |(metric, values): (Metric, &[f64])| Some((metric, Summary::new(values).ok()?));
         let metrics = metrics.filter_map(summarized).collect();
-        // Of imported numbers there are as many as there are; no plan was to bring more.
+        // Imported runs have no plan, so the stopping rule does not apply.
         let own: Vec<_> = summary.as_ref().filter(|_| imported(self.record).is_none()).map_or_else(
             Vec::new,
             |summary| {
                 let mut own = stop::warnings(summary, self.record.info.profile);
-                own.extend(doubts::of_values(&values));
-                own.extend(doubts::of_cell(self.pool, cell));
+                own.extend(quality_flags::of_values(&values));
+                own.extend(quality_flags::of_cell(self.sample_index, cell));
                 own
             },
         );
-        let repeats = repeats(self.pool, cell, name, metric);
-        let measured = self.pool.warnings(cell, name);
+        let repetitions = repetitions(self.sample_index, cell, name, metric);
+        let measured = self.sample_index.warnings(cell, name);
         let all = || measured.iter().copied().chain(&own);
-        all().for_each(|warning| register.add(warning, place));
-        let blocked = all().any(|warning| warning.level() == Level::Block);
-        let (trials, failures) = self.pool.failures(cell);
+        all().for_each(|warning| collector.add(warning, place));
+        let blocked = all().any(|warning| warning.severity() == Severity::Blocking);
+        let (trials, failures) = self.sample_index.failures(cell);
         let failed = failures.first().map(|reason| (failures.len(), trials, one_line(reason)));
-        let given_up = matches!(record.state, CellState::Failed { .. });
+        let gave_up = matches!(record.state, CellState::Failed { .. });
         let mut status = self.status(cell);
         if status == Status::Measured && summary.is_none() {
             status = Status::Nothing(self.hole(&measured, metric));
@@ -404,12 +410,12 @@ impl Builder<'_> {
             ranked: summary.is_some()
                 && !blocked
                 && failed.is_none()
-                && !given_up
+                && !gave_up
                 && imported(self.record).is_none(),
             codes: codes(all()),
             barring: barring(all()),
-            severe: doubts::severe(&values),
-            repeats,
+            severe: quality_flags::severe(&values),
+            repetitions,
             measured_codes: codes(measured.iter().copied()),
             values,
             summary,
@@ -421,19 +427,24 @@ impl Builder<'_> {
         }
     }
 
-    /// What stands where a phase of a measured cell has no number.
+    /// Reason why a phase of a measured cell has no value.
     fn hole(&self, warnings: &[&Warning], metric: Metric) -> String {
-        let lacks = |warning: &&&Warning| matches!(warning, Warning::Lacks { .. });
+        let lacks = |warning: &&&Warning| matches!(warning, Warning::NotSupported { .. });
         match warnings.iter().find(lacks) {
             Some(lacks) => format!("- {}", lacks.code()),
-            None if imported(self.record).is_some() => "- not told".into(),
+            None if imported(self.record).is_some() => "- not recorded".into(),
             None => format!("no sample of {}", metric.name()),
         }
     }
 }
 
-/// The values of a metric over the measured trials of a cell, with their blocks.
-pub(crate) fn repeats(pool: &Pool, cell: usize, phase: &str, metric: Metric) -> Vec<Repeat> {
-    let values = pool.repeats(cell, phase, metric);
-    values.into_iter().map(|(block, value)| Repeat { block: Some(block), value }).collect()
+/// Values of a metric over the measured trials of a cell, with their rounds.
+pub(crate) fn repetitions(
+    sample_index: &SampleIndex,
+    cell: usize,
+    phase: &str,
+    metric: Metric,
+) -> Vec<Repetition> {
+    let values = sample_index.repetitions(cell, phase, metric);
+    values.into_iter().map(|(block, value)| Repetition { block: Some(block), value }).collect()
 }

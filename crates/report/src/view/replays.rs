@@ -1,46 +1,47 @@
-//! What replays did, by kind of operation: how many, how often, and how long they took.
+//! Operations of replays by type: count, rate, and latency.
 //!
-//! The histograms that a trial keeps for each kind enter ([`TimesOf::Op`]); one table for each test
-//! leaves, kinds in the order of [`ReplayOp::ALL`] and below each the filesystems, so that a kind
-//! can be read over them. Kinds that nobody did are left out.
+//! The input is the histograms per type ([`HistogramKind::Op`]). Each test gets one table with the
+//! types in the order of [`ReplayOp::ALL`] and, below each, the filesystems. Types without any
+//! operation are omitted.
 
 use analysis::Summary;
 use model::{
     Clock, Metric,
     metric::Unit,
     phase::ReplayOp,
-    record::{TimesOf, TrialRecord},
+    record::{HistogramKind, TrialRecord},
 };
 
 use super::{
+    activity::NOT_AVAILABLE,
     costs::percentile,
     facts::Filesystem,
     points::{Entry, Status, Suite, Test, WorkPoint},
-    pool::Pool,
+    sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 use crate::units::Scale;
 
-/// Columns of latencies beside the mean; `None` is the maximum.
+/// Latency columns after the mean; `None` is the maximum.
 const QUANTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
 
-/// For each suite and test, in the order of the ranked tables: its operations by kind, if it was a
+/// Operations by type per suite and test, in the order of the ranked tables; `None` unless a
 /// replay.
 pub(crate) fn replays(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    pool: &Pool,
+    sample_index: &SampleIndex,
 ) -> Vec<Vec<Option<Table>>> {
     let of_suite = |suite: &Suite| {
         let tests =
             suite.points.iter().flat_map(|point| point.tests.iter().map(move |t| (point, t)));
-        tests.map(|(point, test)| of_test(point, test, filesystems, pool)).collect()
+        tests.map(|(point, test)| of_test(point, test, filesystems, sample_index)).collect()
     };
     suites.iter().map(of_suite).collect()
 }
 
-/// One kind of operation on one filesystem.
+/// One type of operation on one filesystem.
 struct Line<'a> {
     op: ReplayOp,
     entry: &'a Entry,
@@ -54,24 +55,25 @@ fn of_test(
     point: &WorkPoint,
     test: &Test,
     filesystems: &[Filesystem],
-    pool: &Pool,
+    sample_index: &SampleIndex,
 ) -> Option<Table> {
-    // Half of its columns are rates and times.
-    if pool.clock == Clock::Instructions {
+    // Half of the columns are rates and times.
+    if sample_index.clock == Clock::Instructions {
         return None;
     }
     let mut entries: Vec<&Entry> = test.entries.iter().collect();
     entries.sort_by_key(|entry| entry.filesystem);
     let measured = |op: ReplayOp| {
-        let done =
-            |entry: &&&Entry| trials(pool, entry, test).any(|trial| did(trial, test, op) > 0);
+        let done = |entry: &&&Entry| {
+            trials(sample_index, entry, test).any(|trial| did(trial, test, op) > 0)
+        };
         let lines = entries.iter().filter(done);
-        lines.map(|entry| line(op, entry, test, pool)).collect::<Vec<_>>()
+        lines.map(|entry| line(op, entry, test, sample_index)).collect::<Vec<_>>()
     };
     let lines: Vec<Line> = ReplayOp::ALL.into_iter().flat_map(measured).collect();
     let scale = scale(&lines)?;
     let several = filesystems.len() > 1;
-    // The mean and what follows it, without what no line has enough operations for.
+    // Without the columns for which no line has enough operations.
     let earned = |at: &usize| lines.iter().any(|line| line.times[*at].is_some());
     let (shown, withheld): (Vec<usize>, Vec<usize>) = (0..=QUANTILES.len()).partition(earned);
     let title = |at: &usize| at.checked_sub(1).map_or("mean", |at| QUANTILES[at].0);
@@ -94,8 +96,8 @@ fn of_test(
         id: format!("{}--operations", test.id),
         title: format!("Operations: {}, {}", test.name, point.label),
         caption: vec![
-            "Operations of all clients by kind: counts and rates are evidence, no direction; \
-             latency, lower is better ↓; max is the longest of a whole repeat and is not compared"
+            "Operations of all clients by type: count and rate, informational; latency, lower is \
+             better ↓; max is the longest operation of a repetition, not compared"
                 .into(),
         ],
         corner: if several { "operation · filesystem" } else { "operation" },
@@ -105,7 +107,7 @@ fn of_test(
     if !withheld.is_empty() {
         let names: Vec<&str> = withheld.iter().map(title).collect();
         let names = names.join(" and ");
-        table.caption.push(format!("{names} withheld: fewer than ten operations lie beyond"));
+        table.caption.push(format!("{names} not shown: fewer than 10 operations exceed it"));
     }
     table.caption.extend(point.under());
     table.caption.extend(point.load.iter().cloned());
@@ -113,43 +115,45 @@ fn of_test(
     Some(table)
 }
 
-/// The measured trials that timed anything by kind.
+/// Measured trials with operations timed by type.
 fn trials<'a>(
-    pool: &Pool<'a>,
+    sample_index: &SampleIndex<'a>,
     entry: &Entry,
     test: &Test,
 ) -> impl Iterator<Item = &'a TrialRecord> {
     let timed = |trial: &&TrialRecord| ReplayOp::ALL.iter().any(|op| did(trial, test, *op) > 0);
-    pool.measured(entry.cell).filter(timed).collect::<Vec<_>>().into_iter()
+    sample_index.measured(entry.cell).filter(timed).collect::<Vec<_>>().into_iter()
 }
 
-/// How many operations of a kind a trial did.
+/// Number of operations of a type in a trial.
 fn did(trial: &TrialRecord, test: &Test, op: ReplayOp) -> u64 {
-    let own =
-        |times: &&model::record::Times| times.phase == test.name && times.of == TimesOf::Op(op);
+    let own = |times: &&model::record::PhaseHistogram| {
+        times.phase == test.name && times.kind == HistogramKind::Op(op)
+    };
     trial.histograms.iter().find(own).map_or(0, |times| times.histogram.count())
 }
 
-fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, pool: &Pool) -> Line<'a> {
+fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, sample_index: &SampleIndex) -> Line<'a> {
     let (mut counts, mut rates, mut means) = (Vec::new(), Some(Vec::new()), Vec::new());
-    for trial in trials(pool, entry, test) {
+    for trial in trials(sample_index, entry, test) {
         let own = did(trial, test, op);
         let all: u64 = ReplayOp::ALL.iter().map(|op| did(trial, test, *op)).sum();
         counts.push(own as f64);
         let ops_rate = trial.samples.iter().find(|sample| {
             sample.phase == test.name && sample.metric == Metric::OpsRate && sample.worker.is_none()
         });
-        // The rate of all operations is known, and the kinds are parts of them.
+        // The rate of a type is its share of the rate of all operations.
         match (&mut rates, ops_rate) {
             (Some(rates), Some(rate)) => rates.push(rate.value * own as f64 / all as f64),
             _ => rates = None,
         }
         let own = trial.histograms.iter();
-        let own = own.filter(|times| times.phase == test.name && times.of == TimesOf::Op(op));
+        let own =
+            own.filter(|times| times.phase == test.name && times.kind == HistogramKind::Op(op));
         means.extend(own.filter_map(|times| times.histogram.mean()).map(|mean| mean.0 as f64));
     }
     let quantile = |(_, q): &(&str, Option<f64>)| {
-        percentile(pool, entry.cell, &test.name, TimesOf::Op(op), *q)
+        percentile(sample_index, entry.cell, &test.name, HistogramKind::Op(op), *q)
     };
     let times = std::iter::once(Summary::new(&means).ok()).chain(QUANTILES.iter().map(quantile));
     Line {
@@ -161,7 +165,7 @@ fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, pool: &Pool) -> Line<'a
     }
 }
 
-/// One scale for all latencies, in which an ordinary mean has few digits; `None` without any.
+/// Common scale of all latencies, that of the middle mean; `None` without any.
 fn scale(lines: &[Line]) -> Option<Scale> {
     let mut means: Vec<f64> =
         lines.iter().filter_map(|line| Some(line.times.first()?.as_ref()?.median)).collect();
@@ -170,16 +174,16 @@ fn scale(lines: &[Line]) -> Option<Scale> {
     Some(Scale::of(Unit::Nanoseconds, std::iter::once(middle)))
 }
 
-/// `shown` are those of its times that any line has.
+/// Row of a line; `shown` are the indices of the latency columns.
 fn row(line: &Line, scale: Scale, shown: &[usize], filesystems: Option<&[Filesystem]>) -> Row {
-    let value = |summary: &Option<Summary>, scale: Scale, lacking: &str| match summary {
+    let value = |summary: &Option<Summary>, scale: Scale, absent: &str| match summary {
         Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),
-        None => TableCell::Text(lacking.into()),
+        None => TableCell::Text(absent.into()),
     };
     let plain = |unit: Unit| Scale::of(unit, std::iter::once(1.0));
     let mut cells = vec![
-        value(&line.count, plain(Unit::Count), "not told"),
-        value(&line.rate, plain(Unit::OpsPerSecond), "not told"),
+        value(&line.count, plain(Unit::Count), NOT_AVAILABLE),
+        value(&line.rate, plain(Unit::OpsPerSecond), NOT_AVAILABLE),
     ];
     cells.extend(shown.iter().map(|at| value(&line.times[*at], scale, "too few operations")));
     let name = line.op.name();

@@ -1,11 +1,11 @@
-//! How tests scale with the number of clients: a sentence for each filesystem, tables, a chart.
+//! Scaling with the number of clients: findings, tables, and a chart.
 //!
-//! Points that differ in nothing but the number of clients enter, with the values of each repeat;
-//! what they tell is `analysis::scaling`'s, and this module puts it into words and cells. Below six
-//! repeats there are medians and no sentence. Curves are compared by their efficiency at the same
-//! number of clients, never by what a law was fitted with.
+//! The input is the points that differ only in the number of clients, with the values of each
+//! repetition. `analysis::scaling` does the statistics; this module formats them. With fewer than
+//! six repetitions only medians are shown. Filesystems are compared by their efficiency at the same
+//! number of clients, never by fitted parameters.
 
-mod sentences;
+mod findings;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use analysis::{
     Comparer,
     scaling::{Curve, Level as Values, Scaling},
-    trend::Repeat,
+    trend::Repetition,
 };
 use model::{Metric, RunRecord, Value, metric::Better};
 
@@ -22,30 +22,30 @@ pub(crate) use tables::probability;
 use crate::{
     units::{Scale, capital},
     view::{
-        claims::PointClaims,
-        control::Control,
+        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
+        findings::PointFindings,
         points::{self, CLIENT_LEVELS, Entry, Status, Suite, Test, WorkPoint, slug},
-        pool::Pool,
+        quality::RunQuality,
+        sample_index::SampleIndex,
         sweeps::{self, Cut, Level, Series, SweepValue},
         tables::{Table, scale_of, slices},
-        threshold::Threshold,
     },
 };
 
-/// How it was done, for the notes of the report.
-pub(crate) const METHOD: &str = "How a test scales is told from medians first: the fewest clients \
-    that reach 95 % of the best, and whether the peak is above the first level and the last below \
-    the peak, as cells are compared, with Bonferroni's correction for the levels among which the \
-    peak was found. Efficiency is the rate over that of N times the fewest clients, with its \
-    interval by resampling blocks; a block is one repeat of every cell. The trend is tested by \
-    Jonckheere and Terpstra's statistic, permuted within blocks, and told for each doubling by \
-    Theil and Sen's slope. Gunther's universal scalability law, Amdahl's, and a linear one are \
-    fitted to the logarithms from six levels on, chosen by AICc, and shown only where no median is \
-    more than 10 % off; a peak of the law is told only within twice the levels tested. Of a run \
-    that may have drifted, only blocks that all levels of a filesystem have take part.";
+/// Method paragraph of the report.
+pub(crate) const METHOD: &str = "\
+    Scaling: saturation is the smallest number of clients with 95 % of the maximum median. The \
+    shape follows from two tests: maximum against first level, and last level against maximum, \
+    Bonferroni-adjusted for the levels among which the maximum was found. Efficiency is the rate \
+    over that of N times the smallest level, with a bootstrap interval over rounds. The trend is \
+    tested with the Jonckheere-Terpstra statistic, permuted within rounds; the change per doubling \
+    is the Theil-Sen slope. The universal scalability law (Gunther), Amdahl's law, and a linear \
+    law are fitted to the logarithms from six levels on and selected by AICc. A law is shown only \
+    if no median deviates by more than 10 %, and its maximum only within twice the tested levels. \
+    If the run may have drifted, only rounds common to all levels of a filesystem are used.";
 
-/// Steps in which the curve of a law is drawn.
+/// Number of segments of the curve of a fitted law.
 const LAW_STEPS: u32 = 48;
 
 /// One test over the number of clients.
@@ -54,30 +54,30 @@ pub(crate) struct Scaled {
     /// Unique within the report.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// The suite it is of.
+    /// Suite of the test.
     pub(crate) suite: String,
     pub(crate) test: String,
     pub(crate) clients: Clients,
     pub(crate) metric: Metric,
     pub(crate) scale: Scale,
-    /// The numbers of clients.
+    /// Numbers of clients.
     pub(crate) levels: Vec<Level>,
     pub(crate) lines: Vec<Line>,
-    /// How many repeats stand behind each point: `8`, or `8 to 12`.
-    pub(crate) repeats: String,
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Repetitions per point: `8`, or `8 to 12`.
+    pub(crate) repetitions: String,
+    /// Warning codes of all results.
     pub(crate) codes: BTreeSet<&'static str>,
-    /// Filesystems without a line, and why.
+    /// Filesystems without a line, with the reason.
     pub(crate) absent: Vec<(String, String)>,
-    /// Ids of its points.
+    /// IDs of the points.
     pub(crate) points: Vec<String>,
-    /// Sentences, and what is not decided.
-    pub(crate) claims: PointClaims,
-    /// Medians, the first; then efficiency, what the curves tell, and how filesystems differ.
+    /// Findings and inconclusive questions.
+    pub(crate) findings: PointFindings,
+    /// Medians, efficiency, scaling summary, and differences between filesystems.
     pub(crate) tables: Vec<Table>,
 }
 
-/// What clients are called.
+/// Name of the parameter, in plural: `clients`, `workers`, or `processes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clients(pub(crate) &'static str);
 
@@ -90,43 +90,43 @@ impl Clients {
     }
 }
 
-/// One filesystem in a chart, in the unit of display.
+/// Line of a filesystem in the chart, in the displayed unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) series: Series,
-    /// How many times the rate of the fewest clients; empty where that is not told.
+    /// Rate relative to the smallest level; `None` if not available.
     pub(crate) ratios: Vec<Option<SweepValue>>,
-    /// Index of the level at which 95 % of the best are reached, where it is known how it scales.
+    /// Index of the saturation level; `None` if the shape is not known.
     pub(crate) knee: Option<usize>,
-    /// The law, by clients, where one may be drawn.
+    /// Curve of the fitted law, by clients; empty if none fits.
     pub(crate) law: Vec<(f64, f64)>,
 }
 
-/// One filesystem, analyzed.
+/// Analysis of one filesystem.
 struct Analyzed {
     filesystem: usize,
     name: String,
     curve: Curve,
     scaling: Scaling,
-    /// All its levels may carry a claim.
+    /// True if all levels may be used for findings.
     sound: bool,
-    /// Whether blocks were left out.
+    /// Restriction to common rounds.
     cut: Cut,
 }
 
-/// Every test of every suite whose number of clients is swept.
+/// Scaling of all tests of suites that sweep the number of clients.
 pub(crate) fn scaling(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    pool: &Pool,
-    control: &Control,
+    sample_index: &SampleIndex,
+    quality: &RunQuality,
 ) -> Vec<Scaled> {
     let mut builder = Builder {
-        record: pool.record,
-        threshold: control.threshold,
-        suspected: control.suspected,
+        record: sample_index.record,
+        margin: quality.margin,
+        suspected: quality.suspected,
         filesystems,
-        pool,
+        sample_index,
         comparer: Comparer::new(),
     };
     let mut all = Vec::new();
@@ -146,12 +146,12 @@ pub(crate) fn scaling(
     all
 }
 
-/// How many clients a point has, at least 1.
+/// Number of clients of a point, at least 1.
 fn clients(point: &WorkPoint, parameter: &str) -> Option<u32> {
     match point.parameters.get(parameter)? {
         Value::Count(clients) => u32::try_from(*clients).ok().filter(|clients| *clients > 0),
         Value::Size(_)
-        | Value::Share(_)
+        | Value::Fraction(_)
         | Value::Number(_)
         | Value::Time(_)
         | Value::Flag(_)
@@ -161,7 +161,7 @@ fn clients(point: &WorkPoint, parameter: &str) -> Option<u32> {
     }
 }
 
-/// The label of points without their number of clients.
+/// Label of points without the number of clients.
 fn place(point: &WorkPoint, parameter: &str) -> String {
     match point.parameters.get(parameter) {
         Some(value) => points::without(&point.label, parameter, value),
@@ -171,11 +171,11 @@ fn place(point: &WorkPoint, parameter: &str) -> String {
 
 struct Builder<'a> {
     record: &'a RunRecord,
-    threshold: Threshold,
-    /// The run may have drifted.
+    margin: EquivalenceMargin,
+    /// True if the run may have drifted.
     suspected: bool,
     filesystems: &'a [Filesystem],
-    pool: &'a Pool<'a>,
+    sample_index: &'a SampleIndex<'a>,
     comparer: Comparer,
 }
 
@@ -204,7 +204,7 @@ impl Builder<'_> {
                     let measured =
                         |point: &&WorkPoint| point.statuses[index] == Some(Status::Measured);
                     let reason = match points.iter().any(measured) {
-                        true => "its values are not above zero".to_owned(),
+                        true => "values are not positive".to_owned(),
                         false => sweeps::reason(points, index),
                     };
                     absent.push((filesystem.name.clone(), reason));
@@ -231,11 +231,11 @@ impl Builder<'_> {
             scale,
             base,
             seed: self.record.info.seed,
-            threshold: self.threshold,
+            margin: self.margin,
             filesystems: self.filesystems,
             absent: &absent,
         };
-        let claims = sentences::claims(&view);
+        let findings = findings::findings(&view);
         let tables = tables::tables(&view);
         let id = view.id.clone();
         Some(Scaled {
@@ -247,17 +247,17 @@ impl Builder<'_> {
             scale,
             lines: analyzed.iter().map(|line| drawn(line, points, clients, scale)).collect(),
             levels,
-            repeats: sweeps::repeats(summaries()),
+            repetitions: sweeps::repetitions(summaries()),
             codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
             points: points.iter().map(|point| point.id.clone()).collect(),
-            claims,
+            findings,
             tables,
             absent,
             id,
         })
     }
 
-    /// `None` where there are no values above zero.
+    /// Analysis of one filesystem; `None` without positive values.
     fn analyze(
         &mut self,
         filesystem: usize,
@@ -273,29 +273,31 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            let repeats = self.repeats(test, entry, metric);
+            let repetitions = self.repetitions(test, entry, metric);
             sound &= entry.ranked;
-            if let (false, Some(clients)) = (repeats.is_empty(), self::clients(point, clients.0)) {
-                levels.push(Values { clients, repeats });
+            if let (false, Some(clients)) =
+                (repetitions.is_empty(), self::clients(point, clients.0))
+            {
+                levels.push(Values { clients, repetitions });
             }
         }
-        let mut lists: Vec<&mut Vec<Repeat>> =
-            levels.iter_mut().map(|level: &mut Values| &mut level.repeats).collect();
+        let mut lists: Vec<&mut Vec<Repetition>> =
+            levels.iter_mut().map(|level: &mut Values| &mut level.repetitions).collect();
         let cut = sweeps::cut(&mut lists, self.suspected);
         let curve = Curve::new(levels, metric.spec().better).ok()?;
-        let threshold = self.threshold.ratio();
-        let scaling = curve.scaling(&mut self.comparer, threshold, self.record.info.seed).ok()?;
+        let margin = self.margin.ratio();
+        let scaling = curve.scaling(&mut self.comparer, margin, self.record.info.seed).ok()?;
         let name = self.filesystems[filesystem].name.clone();
         Some(Analyzed { filesystem, name, curve, scaling, sound, cut })
     }
 
-    fn repeats(&self, test: &Test, entry: &Entry, metric: Metric) -> Vec<Repeat> {
-        let values = self.pool.repeats(entry.cell, &test.name, metric);
-        values.into_iter().map(|(block, value)| Repeat { block: Some(block), value }).collect()
+    fn repetitions(&self, test: &Test, entry: &Entry, metric: Metric) -> Vec<Repetition> {
+        let values = self.sample_index.repetitions(entry.cell, &test.name, metric);
+        values.into_iter().map(|(block, value)| Repetition { block: Some(block), value }).collect()
     }
 }
 
-/// What of a line is drawn.
+/// Line in the chart.
 fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale) -> Line {
     let scaling = &line.scaling;
     let of_level = |point: &&WorkPoint| {
@@ -310,14 +312,14 @@ fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale)
     let ratio = |point: &&WorkPoint| {
         let point = of_level(point)?;
         let efficiency = point.efficiency.as_ref().ok()?;
-        // E(N) is the ratio over that of the clients.
+        // E(N) is the rate ratio divided by the ratio of clients.
         let times = f64::from(point.clients) / f64::from(scaling.base);
         let ends = efficiency.interval.as_ref().ok();
         let ends = ends.map(|ends| (ends.low * times, ends.high * times));
         Some(SweepValue { median: efficiency.value.0 * times, ends })
     };
     let knee = scaling.points.get(scaling.saturation).map(|point| point.clients);
-    let knee = knee.filter(|_| scaling.course.is_ok());
+    let knee = knee.filter(|_| scaling.shape.is_ok());
     Line {
         series: Series {
             filesystem: line.filesystem,
@@ -332,8 +334,7 @@ fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale)
     }
 }
 
-/// The curve of the law that was chosen, from the first to the last level; empty where it misses a
-/// level by more than it may.
+/// Curve of the selected law from the first to the last level; empty if it does not fit.
 fn law(scaling: &Scaling, scale: Scale) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else {
         return Vec::new();
@@ -354,10 +355,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_client_is_told_as_one() {
-        let told = |name: &'static str| [1, 5].map(|n| Clients(name).count(n)).join(", ");
-        assert_eq!(told("clients"), "1 client, 5 clients");
-        assert_eq!(told("workers"), "1 worker, 5 workers");
-        assert_eq!(told("processes"), "1 process, 5 processes");
+    fn counts_have_singular_and_plural() {
+        let counts = |name: &'static str| [1, 5].map(|n| Clients(name).count(n)).join(", ");
+        assert_eq!(counts("clients"), "1 client, 5 clients");
+        assert_eq!(counts("workers"), "1 worker, 5 workers");
+        assert_eq!(counts("processes"), "1 process, 5 processes");
     }
 }

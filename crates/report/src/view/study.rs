@@ -1,11 +1,9 @@
-//! The view of a study: which tables and charts of the report answer a published study's questions,
-//! in its order and with its numbers, from the numbers of this run.
+//! Study sections: tables and charts of a published study, in its order and numbering, with the
+//! results of this run.
 //!
-//! Suites, tables, and charts of a run enter; a [`StudyView`] leaves, which outputs show before the
-//! tables of the suites. What it shows is taken from there and not shown twice
-//! ([`View::in_study`]). Where a part of the study is missing, a sentence stands in its place.
-//! Nothing of the study's own numbers is here: they are in `published`, and only `fslab compare`
-//! puts them beside a run.
+//! A [`StudyView`] is shown before the tables of the suites. Tables and charts in it are not shown
+//! again ([`View::in_study`]). Missing parts are replaced by the reason. The published numbers are
+//! not included; they are in `published`, and `fslab compare` shows them next to a run.
 
 mod records;
 
@@ -14,66 +12,66 @@ use model::{RunRecord, Scale, Study};
 use super::{
     View,
     capped::{self, Capped},
-    control::Control,
     facts::Filesystem,
     normalized::{self, Normalized},
     points::Suite,
+    quality::RunQuality,
     scaling::Scaled,
     sweeps::Sweep,
     tables::{Overview, Table},
     totals::Totals,
 };
 
-/// What a report shows of a study, in its order.
+/// Section of a study.
 #[derive(Clone, Debug)]
 pub(crate) struct StudyView {
     pub(crate) study: Study,
-    /// `As the study of 2006 showed it`.
+    /// `Tables of the 2006 study: everyday tasks`.
     pub(crate) title: String,
-    /// What the numbers are and are not, one sentence each.
+    /// Notes on the origin of the numbers.
     pub(crate) notes: Vec<String>,
     pub(crate) parts: Vec<Part>,
 }
 
-/// One thing a study shows.
+/// Part of a study section.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     /// A table.
     Table(Table),
-    /// Totals as bars.
+    /// Totals as stacked bars.
     Totals(Totals),
-    /// Seconds as bars that may be cut.
+    /// Seconds as clipped bars.
     Capped(Capped),
-    /// Multiples of one configuration.
+    /// Rates relative to a reference configuration.
     Normalized(Normalized),
-    /// Charts that stand elsewhere in the report: anchors and their words.
+    /// Links to charts in other sections: anchors and labels.
     Links { title: String, targets: Vec<(String, String)> },
-    /// What the study has and this run has not.
+    /// Part of the study that this run does not have.
     Absent { title: String, reason: String },
 }
 
-/// What is known of a study.
+/// Definition of a study.
 struct Spec {
     study: Study,
-    /// The suite that does its work.
+    /// Suite with its workload.
     suite: &'static str,
     title: &'static str,
-    /// What its view holds, for lists.
+    /// Content of the section, for `fslab list studies`.
     holds: &'static str,
     article: &'static str,
-    /// The filesystems it names, by catalogue name.
+    /// Filesystems of the study, by catalog name.
     filesystems: &'static [&'static str],
-    /// Whether it printed numbers.
+    /// True if the study printed numbers.
     printed: bool,
 }
 
-/// Facts of the articles; see the heads of the ready plans for what is done otherwise.
+/// Facts from the articles. The comments in the built-in plans list deviations.
 const SPECS: [Spec; 5] = [
     Spec {
         study: Study::Iozone2009,
         suite: "iozone",
-        title: "As the study of 2009 showed it: 13 tests by record size",
-        holds: "tables 1 to 8 by record size, 9 to 12 by filesystem, trends over the record size",
+        title: "Tables of the 2009 study: 13 tests by block size",
+        holds: "tables 1 to 8 by block size, 9 to 12 by filesystem, trends over the block size",
         article: "IOzone Performance Exploration, Linux Magazine, 2009",
         filesystems: &["reiser4", "ext2", "ext3", "ext4", "jfs", "xfs", "btrfs", "reiserfs"],
         printed: true,
@@ -81,9 +79,9 @@ const SPECS: [Spec; 5] = [
     Spec {
         study: Study::Tasks2006,
         suite: "tasks",
-        title: "As the study of 2006 showed it: everyday tasks",
-        holds: "seconds and CPU % of each task, the total with bars made of tasks, time of mkfs and \
-                mount, space left",
+        title: "Tables of the 2006 study: everyday tasks",
+        holds: "seconds and CPU % per task, total time as stacked bars, time of mkfs and mount, \
+                available space",
         article: "Benchmarking Filesystems Part II, Linux Gazette, 2006",
         filesystems: &["ext2", "ext3", "jfs", "reiserfs", "reiser4", "xfs"],
         printed: true,
@@ -91,8 +89,8 @@ const SPECS: [Spec; 5] = [
     Spec {
         study: Study::Bonnie2012,
         suite: "bonnie",
-        title: "As the study of 2012 showed it: a line for each configuration",
-        holds: "rate, CPU %, and worst latency of the twelve phases, a row for each configuration",
+        title: "Tables of the 2012 study: bonnie++ phases by configuration",
+        holds: "rate, CPU %, and maximum latency of the twelve phases, one row per configuration",
         article: "a study of May 2012 that ran bonnie++ 1.96 on ext4, xfs, and btrfs",
         filesystems: &["ext4", "xfs", "btrfs"],
         printed: true,
@@ -100,35 +98,35 @@ const SPECS: [Spec; 5] = [
     Spec {
         study: Study::Dbench2012,
         suite: "dbench",
-        title: "As the study of 2012 showed it: clients, schedulers, and speeds",
-        holds: "throughput by scheduler as a multiple of one named configuration, light and heavy, \
-                at each speed of the processors; scaling with clients",
+        title: "Tables of the 2012 study: clients, schedulers, and CPU speeds",
+        holds: "throughput by scheduler relative to a reference configuration, light and heavy \
+                load, at each CPU speed; scaling with clients",
         article: "a study of January 2012 that ran dbench by clients and schedulers",
         filesystems: &["ext2", "ext3", "ext4", "reiserfs", "btrfs"],
         printed: false,
     },
     Spec {
         study: Study::Smallfiles2011,
-        suite: "smallfile",
-        title: "As the study of 2011 showed it: sets of small files",
-        holds: "seconds for the set as bars that are cut by rule with their values written, cold \
-                and warm; files a second and seconds as tables",
+        suite: "small-files",
+        title: "Tables of the 2011 study: sets of small files",
+        holds: "seconds per file set as clipped bars, cold and warm cache; files per second and \
+                seconds as tables",
         article: "Linux filesystems: small file performance on hard disks, 2011",
         filesystems: &["ext2", "ext3", "ext4", "xfs", "reiserfs"],
         printed: false,
     },
 ];
 
-/// All views: the word a plan names each by, and what it holds.
+/// All studies: name in plans and content.
 pub fn views() -> impl Iterator<Item = (&'static str, &'static str)> {
     SPECS.iter().map(|spec| (spec.study.name(), spec.holds))
 }
 
-/// What a view is made from.
+/// Input of a study section.
 pub(super) struct Sources<'a> {
     pub(super) record: &'a RunRecord,
     pub(super) filesystems: &'a [Filesystem],
-    pub(super) control: &'a Control,
+    pub(super) quality: &'a RunQuality,
     pub(super) suites: &'a [Suite],
     pub(super) overviews: &'a [Overview],
     pub(super) scaling: &'a [Scaled],
@@ -136,12 +134,12 @@ pub(super) struct Sources<'a> {
     pub(super) lifecycle: &'a [Table],
 }
 
-/// The view that the plan names, if it names one.
+/// Section of the study that the plan names, if any.
 pub(super) fn study(sources: &Sources<'_>) -> Option<StudyView> {
-    let spec = SPECS.iter().find(|spec| Some(spec.study) == sources.record.info.view)?;
+    let spec = SPECS.iter().find(|spec| Some(spec.study) == sources.record.info.study)?;
     let parts = match sources.suites.iter().position(|suite| suite.name == spec.suite) {
         None => vec![Part::Absent {
-            title: "All of it".into(),
+            title: "All results".into(),
             reason: format!("the run has no workload of suite {}", spec.suite),
         }],
         Some(index) => {
@@ -163,43 +161,42 @@ pub(super) fn study(sources: &Sources<'_>) -> Option<StudyView> {
     })
 }
 
-/// What the numbers are and are not.
+/// Notes on the origin of the numbers and on deviations.
 fn notes(spec: &Spec, sources: &Sources<'_>) -> Vec<String> {
     let name = spec.study.name();
     let mut notes = vec![format!(
-        "fslab workload, layout of the study ({}): every number is of this run, measured by fslab, \
-         and none is of the study or of the program it used",
+        "fslab workload in the layout of the study ({}). All numbers were measured in this run; \
+         none are from the study or its program",
         spec.article
     )];
     notes.push(match spec.printed {
-        true => format!("The study's own numbers: fslab report {name}@published"),
-        false => "The study showed charts without printing numbers, so there are none to read \
-                  beside these"
-            .to_owned(),
+        true => format!("Published numbers: fslab report {name}@published"),
+        false => "The study has charts only and no published numbers".to_owned(),
     });
     let info = &sources.record.info;
     if info.scale != Scale::ONE {
-        notes.push(format!("The sizes of the plan were multiplied by {}", info.scale));
+        notes.push(format!("Sizes of the plan were multiplied by {}", info.scale));
     }
     let has = |name: &str| {
         let mut levels = sources.record.cells.iter().map(|cell| &cell.cell.filesystem);
-        levels.any(|level| level.name == name || level.base == name)
+        levels.any(|level| level.name == name || level.fs_type == name)
     };
-    let lacking: Vec<&str> = spec.filesystems.iter().copied().filter(|name| !has(name)).collect();
-    if !lacking.is_empty() {
-        notes.push(format!("In the study and not in this run: {}", lacking.join(", ")));
+    let absent: Vec<&str> = spec.filesystems.iter().copied().filter(|name| !has(name)).collect();
+    if !absent.is_empty() {
+        notes.push(format!("In the study only: {}", absent.join(", ")));
     }
     notes
 }
 
-/// A suite of the run, seen by a study.
+/// Builder of the parts of a study section.
 struct Of<'a> {
     sources: &'a Sources<'a>,
     suite: &'a Suite,
     all: &'a Overview,
 }
 
-/// Tables of the study of 2009: four record sizes, writing and reading, then four by filesystem.
+/// Number of tables of the 2009 study: four block sizes, writing and reading, then four by
+/// filesystem.
 const TABLES_2009: usize = 12;
 
 impl Of<'_> {
@@ -214,21 +211,21 @@ impl Of<'_> {
                 None => Part::Absent {
                     title: format!("Table {number}"),
                     reason: match number {
-                        ..=8 => "the run has fewer record sizes than the study's four",
+                        ..=8 => "the run has fewer than the four block sizes of the study",
                         _ => {
-                            "the study has it for reiser4 and btrfs at several record sizes, and \
-                              the run has not"
+                            "the study has this table for reiser4 and btrfs at several block \
+                             sizes; the run does not"
                         }
                     }
                     .into(),
                 },
             });
         }
-        let trends = self.sources.sweeps.iter().filter(|sweep| sweep.parameter == "record");
+        let trends = self.sources.sweeps.iter().filter(|sweep| sweep.parameter == "block_size");
         parts.push(links(
-            "Trends over the record size",
+            "Trends over the block size",
             trends.map(|sweep| (sweep.id.clone(), sweep.test.clone())).collect(),
-            "the run has too few record sizes for a trend",
+            "the run has too few block sizes for a trend",
         ));
         parts
     }
@@ -238,15 +235,15 @@ impl Of<'_> {
         let mut parts: Vec<Part> = self.all.by_point.iter().map(whole).collect();
         parts.extend(self.all.totals.iter().cloned().map(Part::Totals));
         parts.extend(self.all.composites.iter().map(whole));
-        for (id, title) in [("time", "Time of mkfs and mount"), ("space", "Space left")] {
-            let id = format!("life-cycle-{id}");
+        for (id, title) in [("time", "Time of mkfs and mount"), ("space", "Available space")] {
+            let id = format!("lifecycle-{id}");
             let found = self.sources.lifecycle.iter().find(|table| table.id == id);
             parts.push(match found {
                 Some(table) => whole(&Table { title: title.into(), ..table.clone() }),
                 None => Part::Absent { title: title.into(), reason: "not measured".into() },
             });
         }
-        parts.push(self.each_test("Each task, filesystem by filesystem"));
+        parts.push(self.each_test("Tasks by filesystem"));
         parts
     }
 
@@ -254,13 +251,13 @@ impl Of<'_> {
         let points = self.suite.points.iter();
         let tables = points.flat_map(|point| records::records(point, self.sources.filesystems));
         let mut parts: Vec<Part> = tables.map(Part::Table).collect();
-        parts.push(self.each_test("Each phase, configuration by configuration"));
+        parts.push(self.each_test("Phases by configuration"));
         parts
     }
 
     fn dbench(&self) -> Vec<Part> {
         let sources = self.sources;
-        let charts = normalized::normalized(self.suite, sources.filesystems, sources.control);
+        let charts = normalized::normalized(self.suite, sources.filesystems, sources.quality);
         let mut parts = Vec::new();
         if charts.is_empty() {
             parts.push(Part::Absent {
@@ -283,7 +280,7 @@ impl Of<'_> {
         }
         let scaling = sources.scaling.iter().filter(|scaled| scaled.suite == self.suite.name);
         parts.push(links(
-            "Scaling with clients, where each saturates",
+            "Scaling with clients and saturation",
             scaling.map(|scaled| (scaled.id.clone(), scaled.title.clone())).collect(),
             "the run has fewer than three numbers of clients",
         ));
@@ -293,7 +290,7 @@ impl Of<'_> {
     fn smallfiles(&self) -> Vec<Part> {
         let charts = capped::capped(self.suite, self.sources.filesystems);
         let mut parts: Vec<Part> = charts.into_iter().map(Part::Capped).collect();
-        // Seconds first, as the study has them; then files a second.
+        // Seconds first, as in the study; then files per second.
         let seconds = |table: &&Table| table.id.ends_with("--seconds");
         let first = self.all.by_point.iter().filter(seconds);
         let others = self.all.by_point.iter().filter(|table| !seconds(table));
@@ -313,7 +310,7 @@ impl Of<'_> {
             .iter()
             .flat_map(|point| point.tests.iter().map(move |test| (point, test)))
             .map(|(point, test)| (test.id.clone(), name(&point.label, &test.name)));
-        links(title, tests.collect(), "nothing was measured")
+        links(title, tests.collect(), "no results")
     }
 }
 
@@ -325,7 +322,7 @@ fn links(title: &str, targets: Vec<(String, String)>, otherwise: &str) -> Part {
 }
 
 impl View {
-    /// Whether a table or a chart stands in the view of the study, and so nowhere else.
+    /// True if a table or chart is part of the study section and therefore not shown again.
     pub(crate) fn in_study(&self, id: &str) -> bool {
         self.study.iter().flat_map(|study| &study.parts).any(|part| match part {
             Part::Table(table) => table.id == id,

@@ -1,36 +1,37 @@
-//! Behavior over a swept number: one line for each filesystem, with its band, and a sentence.
+//! Effect of a swept numeric parameter: one line per filesystem with its confidence band, and
+//! findings.
 
-mod sentences;
+mod findings;
 
 use std::collections::BTreeSet;
 
-use analysis::{Comparer, Repeat, Summary, blocks, trend};
+use analysis::{Comparer, Repetition, Summary, blocks, trend};
 use model::{Bytes, Metric, RunRecord, Value};
 
 use crate::{
     units::{Scale, capital},
     view::{
-        claims::PointClaims,
-        control::Control,
+        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
+        findings::PointFindings,
         points::{self, Suite, Test, WorkPoint, slug},
+        quality::RunQuality,
         tables::{scale_of, slices},
-        threshold::Threshold,
     },
 };
 
-/// How it was done, for the notes of the report.
-pub(crate) const METHOD: &str = "What a swept parameter does to a filesystem is told if every \
-    level may carry a claim. It is insensitive within 10 % if the upper 95 % bound of its largest \
-    median over its smallest says so, by resampling blocks. It has a peak if no sequence that only \
-    rises or only falls fits its medians (pool adjacent violators; p < 0.01 by permutation within \
-    blocks), one that turns once does, and at least half of the resamples agree on the level. \
-    Otherwise its change is told if Jonckheere and Terpstra's trend is shown (permutation within \
-    blocks; Holm over the filesystems of the sweep) and the last level differs from the first, as \
-    cells are compared. Of a run that may have drifted, only blocks that all levels have take \
-    part.";
+/// Method paragraph of the report.
+pub(crate) const METHOD: &str = "\
+    Swept parameters: a finding requires that no level is blocked by warnings. A metric does not \
+    depend on the parameter if the upper 95 % bootstrap bound of its largest over its smallest \
+    median is within 10 %. It has a turning point if no monotone sequence fits its medians (pool \
+    adjacent violators; p < 0.01 by permutation within rounds), a sequence with one turn does, and \
+    at least half of the resamples agree on the level. Otherwise the change is reported if the \
+    Jonckheere-Terpstra trend is significant (permutation within rounds, Holm-adjusted over the \
+    filesystems of the sweep) and the last level differs significantly from the first. If the run \
+    may have drifted, only rounds common to all levels are used.";
 
-/// A parameter needs so many levels for a line to say more than two points do.
+/// Minimum number of levels of a sweep. Two points are compared, not fitted.
 const LEVELS_MIN: usize = 3;
 
 /// One test over one parameter.
@@ -42,22 +43,22 @@ pub(crate) struct Sweep {
     pub(crate) parameter: String,
     pub(crate) metric: Metric,
     pub(crate) scale: Scale,
-    /// Tested levels: position on a logarithmic axis, and what stands under it.
+    /// Tested levels.
     pub(crate) levels: Vec<Level>,
     pub(crate) series: Vec<Series>,
-    /// How many repeats stand behind each point: `8`, or `8 to 12`.
-    pub(crate) repeats: String,
-    /// The warning codes of all its numbers, each once, in alphabetical order.
+    /// Repetitions per point: `8`, or `8 to 12`.
+    pub(crate) repetitions: String,
+    /// Warning codes of all results.
     pub(crate) codes: BTreeSet<&'static str>,
-    /// Filesystems without a line, and why.
+    /// Filesystems without a line, with the reason.
     pub(crate) absent: Vec<(String, String)>,
-    /// A sentence for each filesystem whose data support one.
-    pub(crate) claims: PointClaims,
-    /// Why there is none for the others: `no sentence on ext4: …`.
+    /// Findings per filesystem.
+    pub(crate) findings: PointFindings,
+    /// Reasons for withheld findings: `no finding for ext4: …`.
     pub(crate) withheld: Vec<String>,
 }
 
-/// A tested level.
+/// A tested level: position on the logarithmic axis and label.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     pub(crate) number: f64,
@@ -69,34 +70,34 @@ pub(crate) struct Level {
 pub(crate) struct Series {
     pub(crate) filesystem: usize,
     pub(crate) name: String,
-    /// One for each level, `None` where there is no result.
+    /// One per level; `None` without a result.
     pub(crate) values: Vec<Option<SweepValue>>,
 }
 
-/// A median and the ends of its interval, in the unit of display.
+/// A median and its confidence interval, in the displayed unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SweepValue {
     pub(crate) median: f64,
     pub(crate) ends: Option<(f64, f64)>,
 }
 
-/// Every sweep of every suite but those of clients, which [`super::scaling`] shows.
+/// All sweeps of all suites. [`super::scaling`] shows the number of clients.
 pub(crate) fn sweeps(
     suites: &[Suite],
     filesystems: &[Filesystem],
     record: &RunRecord,
-    control: &Control,
+    quality: &RunQuality,
 ) -> Vec<Sweep> {
     let mut builder = Builder {
         record,
         filesystems,
-        threshold: control.threshold,
-        suspected: control.suspected,
+        margin: quality.margin,
+        suspected: quality.suspected,
         comparer: Comparer::new(),
     };
     let mut sweeps = Vec::new();
     for suite in suites {
-        // Of clients there is more to tell than their values.
+        // The scaling section shows clients.
         let swept = suite.swept.iter().filter(|name| Some(name.as_str()) != suite.clients);
         for parameter in swept {
             for points in slices(suite, parameter) {
@@ -114,19 +115,19 @@ pub(crate) fn sweeps(
     sweeps
 }
 
-/// A positive number to stand on a logarithmic axis.
+/// Level of a point; `None` if the value is not a positive number.
 pub(crate) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
     let value = point.parameters.get(parameter)?;
     let number = match value {
         Value::Size(Bytes(number)) | Value::Count(number) => *number as f64,
         Value::Time(time) => time.0 as f64,
-        Value::Share(number) | Value::Number(number) => *number,
+        Value::Fraction(number) | Value::Number(number) => *number,
         Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => return None,
     };
     (number > 0.0).then(|| Level { number, label: value.to_string() })
 }
 
-/// Names of the tests of some points, each once.
+/// Names of the tests of some points, without duplicates.
 pub(crate) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for test in points.iter().flat_map(|point| &point.tests) {
@@ -140,8 +141,8 @@ pub(crate) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
 struct Builder<'a> {
     record: &'a RunRecord,
     filesystems: &'a [Filesystem],
-    threshold: Threshold,
-    /// The run may have drifted.
+    margin: EquivalenceMargin,
+    /// True if the run may have drifted.
     suspected: bool,
     comparer: Comparer,
 }
@@ -170,10 +171,10 @@ impl Builder<'_> {
             scale,
             levels: levels.to_vec(),
             series: Vec::new(),
-            repeats: repeats(summaries()),
+            repetitions: repetitions(summaries()),
             codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
             absent: Vec::new(),
-            claims: PointClaims::default(),
+            findings: PointFindings::default(),
             withheld: Vec::new(),
         };
         for (index, filesystem) in self.filesystems.iter().enumerate() {
@@ -194,41 +195,41 @@ impl Builder<'_> {
         }
         let line = |series: &Series| line(series, &tests, levels, self.suspected);
         let lines = sweep.series.iter().map(line).collect();
-        self.tell(&mut sweep, points[0], lines);
+        self.add_findings(&mut sweep, points[0], lines);
         (!sweep.series.is_empty()).then_some(sweep)
     }
 
-    /// Adds what is said of a sweep, and what is not.
-    fn tell(&mut self, sweep: &mut Sweep, first: &WorkPoint, lines: Vec<sentences::Line>) {
+    /// Adds the findings of a sweep and the reasons for withheld ones.
+    fn add_findings(&mut self, sweep: &mut Sweep, first: &WorkPoint, lines: Vec<findings::Line>) {
         let place = match first.parameters.get(&sweep.parameter) {
             Some(value) => points::without(&first.label, &sweep.parameter, value),
             None => first.label.clone(),
         };
-        let view = sentences::Input {
+        let view = findings::Input {
             id: &sweep.id,
             label: &format!("{}: {place}, over {}", capital(&sweep.test), sweep.parameter),
             what: &format!("{}, {place}", sweep.test),
             parameter: &sweep.parameter,
             metric: sweep.metric,
             scale: sweep.scale,
-            threshold: self.threshold,
+            margin: self.margin,
             seed: self.record.info.seed,
             lines,
         };
-        let (claims, withheld) = sentences::claims(&view, &mut self.comparer);
-        (sweep.claims, sweep.withheld) = (claims, withheld);
+        let (findings, withheld) = findings::findings(&view, &mut self.comparer);
+        (sweep.findings, sweep.withheld) = (findings, withheld);
     }
 }
 
-/// The repeats of a filesystem at each level, of a run that may have drifted in the blocks that all
-/// of its levels have; and whether all may carry a claim.
+/// Repetitions of a filesystem per level. If the run may have drifted, only rounds common to all
+/// levels.
 fn line(
     series: &Series,
     tests: &[Option<&Test>],
     levels: &[Level],
     suspected: bool,
-) -> sentences::Line {
-    let mut line = sentences::Line {
+) -> findings::Line {
+    let mut line = findings::Line {
         name: series.name.clone(),
         sound: true,
         levels: Vec::new(),
@@ -237,48 +238,48 @@ fn line(
     for (test, level) in tests.iter().zip(levels) {
         let Some(entry) = test.and_then(|test| test.entry(series.filesystem)) else { continue };
         line.sound &= entry.ranked;
-        if !entry.repeats.is_empty() {
-            let own = trend::Level { at: level.number, repeats: entry.repeats.clone() };
+        if !entry.repetitions.is_empty() {
+            let own = trend::Level { at: level.number, repetitions: entry.repetitions.clone() };
             line.levels.push((level.label.clone(), own));
         }
     }
     line.levels.sort_by(|a, b| a.1.at.total_cmp(&b.1.at));
-    let mut repeats: Vec<&mut Vec<Repeat>> =
-        line.levels.iter_mut().map(|(_, level)| &mut level.repeats).collect();
-    line.cut = cut(&mut repeats, suspected);
+    let mut repetitions: Vec<&mut Vec<Repetition>> =
+        line.levels.iter_mut().map(|(_, level)| &mut level.repetitions).collect();
+    line.cut = cut(&mut repetitions, suspected);
     line
 }
 
-/// What was done so that a drift of the run cannot pass for a difference.
+/// Restriction of a comparison to common rounds, so that drift is not reported as a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Nothing: no drift is suspected, or all have the same blocks.
+    /// All rounds: no drift is suspected, or all levels have the same rounds.
     None,
-    /// Only blocks that all have are left.
+    /// Only rounds that all levels completed.
     Shared,
-    /// Nothing could be: they have too few blocks in common for a claim.
+    /// No comparison: too few common rounds.
     TooFew,
 }
 
 impl Cut {
-    /// What stands beside a count of repeats.
-    pub(super) fn words(self) -> &'static str {
+    /// Suffix of a number of repetitions.
+    pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::None | Self::TooFew => "",
-            Self::Shared => " in the blocks that all have, since the run may have drifted",
+            Self::Shared => " in common rounds, because the run may have drifted",
         }
     }
 }
 
-/// Why nothing is told of levels that have too few blocks in common, and what would help.
+/// Reason and hint of a finding withheld because of [`Cut::TooFew`].
 pub(super) const TOO_FEW: (&str, &str) = (
-    "the run may have drifted, and too few blocks have all of its levels",
-    "measure as many repeats of each",
+    "the run may have drifted, and too few rounds include all levels",
+    "measure the same number of repetitions of each level",
 );
 
-/// Leaves of some lists what may be compared ([`blocks::comparable`]).
-pub(super) fn cut(lists: &mut [&mut Vec<Repeat>], suspected: bool) -> Cut {
-    let all: Vec<&[Repeat]> = lists.iter().map(|list| list.as_slice()).collect();
+/// Reduces the lists to comparable repetitions ([`blocks::comparable`]).
+pub(super) fn cut(lists: &mut [&mut Vec<Repetition>], suspected: bool) -> Cut {
+    let all: Vec<&[Repetition]> = lists.iter().map(|list| list.as_slice()).collect();
     let Some(kept) = blocks::comparable(&all, suspected) else {
         return Cut::TooFew;
     };
@@ -292,8 +293,8 @@ pub(super) fn cut(lists: &mut [&mut Vec<Repeat>], suspected: bool) -> Cut {
     cut
 }
 
-/// How many repeats stand behind some summaries: `8`, or `8 to 12`.
-pub(super) fn repeats<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
+/// Number of repetitions of some summaries: `8`, or `8 to 12`.
+pub(super) fn repetitions<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
     let counts = summaries.map(|summary| summary.n);
     match (counts.clone().min(), counts.max()) {
         (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
@@ -301,11 +302,11 @@ pub(super) fn repeats<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) 
     }
 }
 
-/// Why a filesystem has no result at some points.
+/// Reason why a filesystem has no result at some points.
 pub(super) fn reason(points: &[&WorkPoint], filesystem: usize) -> String {
     let first = points.iter().find_map(|point| point.statuses[filesystem].as_ref());
     match first {
         Some(crate::view::Status::Nothing(reason)) => reason.clone(),
-        Some(crate::view::Status::Measured) | None => "not part of the plan here".into(),
+        Some(crate::view::Status::Measured) | None => "not in the plan".into(),
     }
 }

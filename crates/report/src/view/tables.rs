@@ -1,14 +1,13 @@
-//! Tables as data: what every output lays out.
+//! Tables as data, independent of the output format.
 //!
-//! A table is built from points that are already summarized; it chooses one scale for each column
-//! and the words of its caption. The overview of a suite: for each point, filesystems × tests, one
-//! table for each group; for each filesystem and swept parameter, tests × values. Where tests are
-//! judged by how long they take, tests × filesystems. And for each test the ranked list of
-//! filesystems.
+//! A table is built from summarized points and has one unit per column, and a caption. The overview
+//! of a suite has, per point and group, filesystems × tests, and per filesystem and swept
+//! parameter, tests × values. Points whose metric is the elapsed time have tests × filesystems.
+//! Each test also has a ranking of filesystems.
 
-mod beside;
 mod overview;
 mod ranked;
+mod side_by_side;
 mod tasks;
 
 use std::borrow::Cow;
@@ -17,7 +16,7 @@ use analysis::{Interval, Summary};
 use model::{Metric, metric::Unit, phase::Cache};
 
 pub(crate) use overview::{Overview, overview, slices, value_cell};
-pub(crate) use ranked::{ranked, said_of};
+pub(crate) use ranked::{pair_result, ranked};
 pub(crate) use tasks::timed;
 
 use crate::{
@@ -25,14 +24,18 @@ use crate::{
     view::points::Test,
 };
 
+/// Caption of tables that show medians with both ends of their intervals. Compact layouts replace
+/// it.
+pub(crate) const INTERVALS: &str = "median [95 % confidence interval]";
+
 /// A table with row headers.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     /// Unique within the report.
     pub(crate) id: String,
-    /// `Table 3. …` where the study numbers it.
+    /// `Table 3. …` if the study numbers it.
     pub(crate) title: String,
-    /// Sentences: quantity and direction, n, interval, ranking.
+    /// Quantity and direction, n, interval, ranking.
     pub(crate) caption: Vec<String>,
     /// Header of the row headers.
     pub(crate) corner: &'static str,
@@ -44,9 +47,9 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Unit of all its values; empty for words.
+    /// Unit of the values; empty for text.
     pub(crate) unit: &'static str,
-    /// The filesystem it is about.
+    /// Filesystem of the column.
     pub(crate) filesystem: Option<usize>,
 }
 
@@ -54,56 +57,56 @@ pub(crate) struct Column {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) title: String,
-    /// Unit of all its values, where rows rather than columns have one.
+    /// Unit of the values, if rows rather than columns have units.
     pub(crate) unit: &'static str,
-    /// The filesystem it is about.
+    /// Filesystem of the row.
     pub(crate) filesystem: Option<usize>,
-    /// What qualifies the whole row, such as failed repeats; often empty.
+    /// Note on the whole row, such as failed repetitions; often empty.
     pub(crate) note: String,
     pub(crate) body: Body,
 }
 
-/// What a row holds.
+/// Content of a row.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// One cell for each column.
+    /// One cell per column.
     Cells(Vec<TableCell>),
-    /// Why there are none.
+    /// Reason for missing results.
     Missing(String),
 }
 
-/// What a cell holds.
+/// Content of a cell.
 #[derive(Clone, Debug)]
 pub(crate) enum TableCell {
-    /// A number with all that belongs to it.
+    /// A number.
     Value(ValueCell),
-    /// Words, or the reason for a hole.
+    /// Text, or the reason for a missing value.
     Text(String),
 }
 
-/// A number with all that belongs to it.
+/// A number with its interval, n, marks, and warnings.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueCell {
     pub(crate) shown: Shown,
     pub(crate) n: u32,
-    /// n differs from what the caption says.
+    /// True if n differs from the caption and is shown in the cell.
     pub(crate) n_stated: bool,
-    /// Belongs to the top group of its test.
+    /// True if in the top group of its test.
     pub(crate) top: bool,
     pub(crate) codes: Vec<&'static str>,
-    /// The median in base units, for sorting and for programs.
+    /// Median in base units, for sorting and for machine-readable formats.
     pub(crate) sort: f64,
-    /// Its interval in base units.
+    /// Confidence interval in base units.
     pub(crate) interval: Option<Interval>,
-    /// The base unit.
+    /// Base unit.
     pub(crate) unit: Unit,
-    /// What qualifies this number alone, such as failed repeats; often empty.
+    /// Note on this number, such as failed repetitions; often empty.
     pub(crate) note: String,
-    /// Whose number it is, where it is what a test is judged by.
+    /// Test and filesystem of a primary metric; `None` for other metrics.
     pub(crate) of: Option<Of>,
 }
 
-/// A filesystem at a test.
+/// Test and filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Of {
     /// [`Test::number`].
@@ -113,21 +116,21 @@ pub(crate) struct Of {
 }
 
 impl Column {
-    /// A column about no filesystem.
+    /// A column without a filesystem.
     pub(crate) fn new(title: impl Into<String>, unit: &'static str) -> Self {
         Self { title: title.into(), unit, filesystem: None }
     }
 }
 
 impl Row {
-    /// A row about a filesystem, without a note.
+    /// A row without a unit or note.
     pub(crate) fn of(title: impl Into<String>, filesystem: Option<usize>, body: Body) -> Self {
         Self { title: title.into(), unit: "", filesystem, note: String::new(), body }
     }
 }
 
 impl ValueCell {
-    /// A summary without rank, warnings or failures.
+    /// A summary without rank, warnings, or failures.
     pub(crate) fn plain(summary: &Summary, scale: Scale) -> Self {
         Self {
             shown: scale.shown(summary),
@@ -145,7 +148,7 @@ impl ValueCell {
 }
 
 impl Table {
-    /// Finds the most frequent n, marks the cells that differ, and says it in the caption.
+    /// States the most frequent n in the caption and marks cells with another n.
     pub(crate) fn state_n(&mut self) {
         let mut counts: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
         self.values_mut().for_each(|value| *counts.entry(value.n).or_default() += 1);
@@ -159,16 +162,16 @@ impl Table {
             others |= value.n_stated;
         }
         let interval = if common >= analysis::summary::needed(analysis::summary::LEVEL) {
-            "median [95 % interval of the median]"
+            INTERVALS
         } else {
-            "median; too few repeats for an interval"
+            "median; too few repetitions for a confidence interval"
         };
         let except = if others { " unless stated" } else { "" };
-        self.caption.push(format!("n = {common} repeats{except}; {interval}"));
+        self.caption.push(format!("n = {common} repetitions{except}; {interval}"));
     }
 
-    /// The table as it is laid out, and the warnings that all numbers have which tests are judged
-    /// by: they stand once below it, and not at each of them.
+    /// The table without the warnings that all primary values share, and these warnings. They are
+    /// shown once below the table instead of in each cell.
     pub(crate) fn with_shared_codes(&self) -> (Cow<'_, Self>, Vec<&'static str>) {
         let judged = || self.values().filter(|value| value.of.is_some());
         let mut shared = judged().next().map_or_else(Vec::new, |value| value.codes.clone());
@@ -182,31 +185,31 @@ impl Table {
         (Cow::Owned(table), shared)
     }
 
-    /// Whose warnings [`Table::with_shared_codes`] are.
+    /// Label of the warnings of [`Table::with_shared_codes`].
     pub(crate) fn sharing(&self) -> &'static str {
         match self.values().all(|value| value.of.is_some()) {
-            true => "each number has",
-            false => "each number that a test is judged by has",
+            true => "warnings of all values:",
+            false => "warnings of all primary values:",
         }
     }
 
-    /// The same with a sentence of its caption that tells of them.
-    pub(crate) fn told(&self) -> Cow<'_, Self> {
+    /// The same with the shared warnings in the caption.
+    pub(crate) fn with_codes_in_caption(&self) -> Cow<'_, Self> {
         let (mut table, shared) = self.with_shared_codes();
         if !shared.is_empty() {
-            let sentence = format!("{} {}", self.sharing(), shared.join(", "));
-            table.to_mut().caption.push(sentence);
+            let line = format!("{} {}", self.sharing(), shared.join(", "));
+            table.to_mut().caption.push(line);
         }
         table
     }
 
-    /// Whether any number in it belongs to a top group.
+    /// True if any value is in a top group.
     pub(crate) fn has_top(&self) -> bool {
         self.values().any(|value| value.top)
     }
 
-    /// Whether a column holds words rather than numbers.
-    pub(crate) fn is_words(&self, column: usize) -> bool {
+    /// True if a column has text rather than numbers.
+    pub(crate) fn is_text(&self, column: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| match &row.body {
             Body::Cells(cells) => cells.get(column),
             Body::Missing(_) => None,
@@ -214,7 +217,7 @@ impl Table {
         !cells.any(|cell| matches!(cell, TableCell::Value(_)))
     }
 
-    /// All numbers in it.
+    /// All numbers of the table.
     pub(crate) fn values(&self) -> impl Iterator<Item = &ValueCell> {
         let cells = self.rows.iter().flat_map(|row| match &row.body {
             Body::Cells(cells) => cells.as_slice(),
@@ -238,14 +241,14 @@ impl Table {
     }
 }
 
-/// A metric in words: `durable throughput`.
-pub(crate) fn words(metric: Metric) -> String {
-    // Percentiles and CPUs are where a name in words is more than its underscores replaced.
+/// Label of a metric: `durable throughput`.
+pub(crate) fn metric_label(metric: Metric) -> String {
+    // Percentiles and CPU need more than spaces instead of underscores.
     let words = metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ");
     if metric.spec().unit != Unit::Instructions {
         return words;
     }
-    // Of a guest: neither those of this machine, nor time.
+    // Instructions of a guest, not of the host.
     words.replace("instructions", "guest instructions").replace("per op", "per operation")
 }
 
@@ -259,20 +262,20 @@ pub(crate) fn directions(metrics: impl Iterator<Item = Metric>) -> String {
     });
     let each: Vec<String> = seen
         .into_iter()
-        .map(|metric| format!("{}, {}", words(metric), metric.spec().better.words()))
+        .map(|metric| format!("{}, {}", metric_label(metric), metric.spec().better.label()))
         .collect();
     each.join("; ")
 }
 
-/// The scale of summaries of one unit.
+/// Display scale of summaries of one unit.
 pub(crate) fn scale_of<'a>(unit: Unit, summaries: impl Iterator<Item = &'a Summary>) -> Scale {
     let medians: Vec<f64> = summaries.map(|summary| summary.median).collect();
     Scale::of(unit, medians.into_iter())
 }
 
-/// What the caches held before tests, as far as it is known: `caches cold before the test`.
+/// Cache state before tests, if recorded: `caches cold, but warm before reread`.
 ///
-/// Where tests differ, the most frequent state is told first and the others with their tests.
+/// The most frequent state comes first, the others with their tests.
 pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
     let mut kinds: Vec<(Cache, Vec<&str>)> = Vec::new();
     for test in tests {
@@ -282,13 +285,13 @@ pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
             None => kinds.push((cache, vec![&test.name])),
         }
     }
-    // Stable: of equally frequent states the first seen stands first.
+    // Stable: equally frequent states keep their order.
     kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
     let ((usual, _), others) = kinds.split_first()?;
     let state = |cache: Cache| match cache {
         Cache::Cold => "cold",
         Cache::Warm => "warm",
-        Cache::AsLeft => "as the step before left them",
+        Cache::Unchanged => "unchanged between steps",
     };
     let others = others
         .iter()
@@ -301,19 +304,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_told_as_those_of_a_guest() {
-        let told = [
+    fn instructions_are_labeled_as_guest_instructions() {
+        let metrics = [
             Metric::InstructionsPerOp,
-            Metric::CausedInstructionsPerOp,
+            Metric::AttributedInstructionsPerOp,
             Metric::StepInstructions,
             Metric::InstructionsP999,
             Metric::OpsRate,
         ];
         assert_eq!(
-            told.map(words),
+            metrics.map(metric_label),
             [
                 "guest instructions per operation",
-                "caused guest instructions per operation",
+                "attributed guest instructions per operation",
                 "step guest instructions",
                 "guest instructions p99.9",
                 "ops rate"

@@ -1,27 +1,27 @@
-//! The totals of tasks as bars made of their tasks: what `charts::totals` draws.
+//! Totals of tasks as stacked bars, data of `charts::totals`.
 //!
-//! A table of totals and the median part of each task enter; lengths in display units leave. The
-//! medians of parts need not add up to the median of the sum, so the pieces of a bar are stretched
-//! together to the length that the table states; the figure says so.
+//! The input is a table of totals and the median share of each task. Medians of parts need not add
+//! up to the median of the sum, so the segments of a bar are scaled to the total of the table; the
+//! caption of the figure states this.
 
 use std::collections::BTreeSet;
 
 use super::tables::{Body, Row, Table, TableCell};
 use crate::units::Scale;
 
-/// One bar for each filesystem that has all tasks.
+/// One bar per filesystem with all tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
     /// Unique within the report.
     pub(crate) id: String,
-    /// The point it is of.
+    /// Label of the point.
     pub(crate) point: String,
-    /// The tasks in their order.
+    /// Names of the tasks.
     pub(crate) tasks: Vec<String>,
     pub(crate) rows: Vec<TotalRow>,
-    /// What stands under the table of the same totals on n, caches, and ranking.
+    /// Caption of the table on n, caches, and ranking.
     pub(crate) caption: Vec<String>,
-    /// The warning codes of all totals, each once, in alphabetical order.
+    /// Warning codes of all totals.
     pub(crate) codes: BTreeSet<&'static str>,
 }
 
@@ -30,18 +30,18 @@ pub(crate) struct Totals {
 pub(crate) struct TotalRow {
     pub(crate) filesystem: usize,
     pub(crate) name: String,
-    /// One for each task; together they are `total`. Empty where there is no total.
+    /// One segment per task; the sum is `total`. Empty without a total.
     pub(crate) pieces: Vec<f64>,
     pub(crate) total: f64,
     pub(crate) interval: Option<(f64, f64)>,
-    /// The total as text.
+    /// Total as text.
     pub(crate) shown: String,
     pub(crate) top: bool,
-    /// Why there is no total.
+    /// Note, or the reason why there is no total.
     pub(crate) note: String,
 }
 
-/// The bars of a table of totals. `parts` answers the median part of each task in the total of a
+/// Bars of a table of totals. `parts` returns the median share of each task in the total of a
 /// filesystem.
 pub(crate) fn totals(
     table: &Table,

@@ -1,58 +1,61 @@
-//! Warnings of a run, collected by code with the places where they stand.
+//! Warnings of a run by code, with the results they apply to.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use model::{RunRecord, Warning, warning::Level};
+use model::{RunRecord, Warning, warning::Severity};
 
 use crate::units::one_line;
 
-/// Too few repeats, which a budget may be the reason of.
-const FEW: &str = "W-FEW";
+/// Code of the warning whose cause may be the time limit.
+const FEW: &str = "too-few-repetitions";
+
+/// Place of a warning about all results.
+pub(crate) const WHOLE_RUN: &str = "the whole run";
 
 /// All warnings of one code.
 #[derive(Clone, Debug)]
 pub(crate) struct WarningRow {
     pub(crate) code: &'static str,
-    pub(crate) level: Level,
-    /// What was seen: the first time, or each different thing where that is what matters.
+    pub(crate) severity: Severity,
+    /// First message, or all different messages if they name different things.
     pub(crate) message: String,
-    pub(crate) cure: &'static str,
-    /// How often it was seen.
+    pub(crate) hint: &'static str,
+    /// Number of occurrences.
     pub(crate) count: u32,
-    /// Where, without repetition, in the order of the report.
+    /// Affected results in the order of the report, without duplicates.
     pub(crate) places: Vec<String>,
 }
 
-/// Whether a warning is about a thing with a name rather than an amount, so that one of them does
-/// not speak for the others.
+/// True if the message of a warning names a thing rather than an amount, so that one message does
+/// not represent the others.
 fn names_something(warning: &Warning) -> bool {
     matches!(
         warning,
-        Warning::Amended { .. }
-            | Warning::OptionGone { .. }
-            | Warning::Lacks { .. }
-            | Warning::StandIn { .. }
-            | Warning::ReadBack { .. }
+        Warning::PlanOverridden { .. }
+            | Warning::OptionRemoved { .. }
+            | Warning::NotSupported { .. }
+            | Warning::SettingEmulated { .. }
+            | Warning::SettingNotApplied { .. }
     )
 }
 
 /// Collects warnings while the view is built.
 #[derive(Default)]
-pub(crate) struct Register {
+pub(crate) struct WarningCollector {
     rows: BTreeMap<&'static str, Seen>,
 }
 
-/// What was seen of one code.
+/// Occurrences of one code.
 struct Seen {
-    level: Level,
-    cure: &'static str,
-    /// Whether each different message counts, and not the first one alone.
+    severity: Severity,
+    hint: &'static str,
+    /// True if all different messages are kept, not only the first.
     each: bool,
-    /// The messages that count, in the order of appearance.
+    /// Messages in the order of occurrence.
     messages: Vec<String>,
     count: u32,
     places: Vec<String>,
-    /// The same, to be looked up.
+    /// The same as a set, for lookup.
     known: BTreeSet<String>,
 }
 
@@ -70,25 +73,25 @@ impl Seen {
     }
 }
 
-impl Register {
-    /// Starts with the warnings about the run as a whole.
+impl WarningCollector {
+    /// A collector with the warnings about the whole run.
     pub(crate) fn new(record: &RunRecord) -> Self {
-        let mut register = Self::default();
+        let mut collector = Self::default();
         for warning in &record.warnings {
-            register.add(warning, "the whole run");
+            collector.add(warning, "the whole run");
         }
-        register
+        collector
     }
 
-    /// Notes one warning at one place; not what cannot be seen, which stands among the conditions.
+    /// Adds a warning about a result. Unavailable data is listed with the conditions instead.
     pub(crate) fn add(&mut self, warning: &Warning, place: &str) {
-        if matches!(warning, Warning::Absent { .. }) {
+        if matches!(warning, Warning::NotAvailable { .. }) {
             return;
         }
         let message = || one_line(&warning.message());
         let row = self.rows.entry(warning.code()).or_insert_with(|| Seen {
-            level: warning.level(),
-            cure: warning.cure(),
+            severity: warning.severity(),
+            hint: warning.hint(),
             each: names_something(warning),
             messages: vec![message()],
             count: 0,
@@ -102,7 +105,7 @@ impl Register {
         row.place(place);
     }
 
-    /// Adds what another one collected after this one.
+    /// Adds the warnings of another collector after those of this one.
     pub(crate) fn append(&mut self, other: Self) {
         for (code, seen) in other.rows {
             match self.rows.entry(code) {
@@ -119,26 +122,26 @@ impl Register {
         }
     }
 
-    /// The rows, gravest level first, then by code.
+    /// The rows, most severe first, then by code.
     pub(crate) fn into_rows(self) -> Vec<WarningRow> {
         let row = |(code, seen): (&'static str, Seen)| WarningRow {
             code,
-            level: seen.level,
+            severity: seen.severity,
             message: seen.messages.join("; "),
-            cure: seen.cure,
+            hint: seen.hint,
             count: seen.count,
             places: seen.places,
         };
         let mut rows: Vec<WarningRow> = self.rows.into_iter().map(row).collect();
-        let budget = rows.iter().find(|row| row.code == Warning::OverBudget.code());
-        let places = budget.map_or(Vec::new(), |row| row.places.clone());
-        // A plan without `repeats` is not cured by leaving it out.
+        let limit = rows.iter().find(|row| row.code == Warning::TimeLimitReached.code());
+        let places = limit.map_or(Vec::new(), |row| row.places.clone());
+        // The hint to remove `repetitions` does not help if the time limit ended the cells.
         for row in rows.iter_mut().filter(|row| row.code == FEW) {
             if row.places.iter().all(|place| places.contains(place)) {
-                row.cure = Warning::OverBudget.cure();
+                row.hint = Warning::TimeLimitReached.hint();
             }
         }
-        rows.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(b.code)));
+        rows.sort_by(|a, b| b.severity.cmp(&a.severity).then(a.code.cmp(b.code)));
         rows
     }
 }
@@ -148,37 +151,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_what_cures_too_few_repeats_where_it_ended_them() {
-        let few = Warning::Few { n: 4, needed: 6 };
-        let cure = |places: &[&str]| {
-            let mut register = Register::default();
-            register.add(&Warning::OverBudget, "ext4, write");
-            places.iter().for_each(|place| register.add(&few, place));
-            let rows = register.into_rows();
-            rows.iter().find(|row| row.code == few.code()).unwrap().cure
+    fn the_hint_for_too_few_repetitions_names_the_time_limit_if_it_was_reached() {
+        let few = Warning::TooFewRepetitions { n: 4, needed: 6 };
+        let hint = |places: &[&str]| {
+            let mut collector = WarningCollector::default();
+            collector.add(&Warning::TimeLimitReached, "ext4, write");
+            places.iter().for_each(|place| collector.add(&few, place));
+            let rows = collector.into_rows();
+            rows.iter().find(|row| row.code == few.code()).unwrap().hint
         };
         assert_eq!(few.code(), FEW);
-        assert_eq!(cure(&["ext4, write"]), Warning::OverBudget.cure());
-        assert_eq!(cure(&["ext4, write", "xfs, write"]), few.cure());
+        assert_eq!(hint(&["ext4, write"]), Warning::TimeLimitReached.hint());
+        assert_eq!(hint(&["ext4, write", "xfs, write"]), few.hint());
     }
 
     #[test]
-    fn what_was_collected_apart_is_as_if_it_had_been_together() {
-        let lacks = |what: &str| Warning::Lacks { what: what.into(), why: "EOPNOTSUPP".into() };
+    fn appended_collectors_equal_a_single_one() {
+        let lacks =
+            |what: &str| Warning::NotSupported { what: what.into(), why: "EOPNOTSUPP".into() };
         let warnings = [
-            (Warning::Few { n: 4, needed: 6 }, "a"),
+            (Warning::TooFewRepetitions { n: 4, needed: 6 }, "a"),
             (lacks("reflinks"), "a"),
-            (Warning::Few { n: 3, needed: 6 }, "b"),
-            (Warning::Few { n: 2, needed: 6 }, "a"),
+            (Warning::TooFewRepetitions { n: 3, needed: 6 }, "b"),
+            (Warning::TooFewRepetitions { n: 2, needed: 6 }, "a"),
             (lacks("reflinks"), "c"),
             (lacks("quota"), "a"),
         ];
         let collected = |warnings: &[(Warning, &str)]| {
-            let mut register = Register::default();
-            warnings.iter().for_each(|(warning, place)| register.add(warning, place));
-            register
+            let mut collector = WarningCollector::default();
+            warnings.iter().for_each(|(warning, place)| collector.add(warning, place));
+            collector
         };
-        let rows = |register: Register| format!("{:#?}", register.into_rows());
+        let rows = |collector: WarningCollector| format!("{:#?}", collector.into_rows());
         let together = rows(collected(&warnings));
         assert!(together.contains("reflinks") && together.contains("quota"), "{together}");
         for cut in 0..=warnings.len() {

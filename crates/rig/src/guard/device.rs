@@ -1,4 +1,4 @@
-//! The claim of a block device: from a path that a user wrote to permission to overwrite it.
+//! Claim of a block device: from a path given by a user to the permission to overwrite it.
 
 use std::{
     fmt::Write as _,
@@ -18,37 +18,37 @@ use super::{
     lock::DiskLock,
     medium::Medium,
     store::is_device,
-    usage::{check_free, lasting},
+    usage::{check_free, persistent},
 };
 
-/// A block device that may be overwritten, as far as could be told when it was claimed.
+/// Block device that may be overwritten, according to the checks at its claim.
 ///
 /// It is kept open for reading, not exclusively, so that mkfs can claim it, and its disk is kept
-/// locked. Its contents are read once, at the claim: later ones are the run's.
+/// locked. Its contents are read once, at the claim; later contents are those of the run.
 #[derive(Debug)]
 pub struct ClaimedDevice {
     given: PathBuf,
     path: PathBuf,
     name: String,
     medium: Medium,
-    /// The disk that it is a partition of.
+    /// Disk of a partition.
     disk: Option<Number>,
     identity: Identity,
     contents: Vec<Contents>,
     roots: Roots,
     lock: Arc<DiskLock>,
-    /// Pins the device: its number is not given to another one while this is open.
+    /// Pins the device: its number is not reused while this is open.
     _file: File,
 }
 
 /// Checks that the block device at `path` may be overwritten, and claims it.
 ///
-/// A symbolic link is followed once. A partition may be claimed while its sisters are in use. The
-/// whole disk is locked; a device of the same disk that this run has claimed before, one of `held`,
-/// shares its lock.
+/// A symbolic link is followed once. A partition may be claimed while other partitions are in use.
+/// The whole disk is locked; devices of the same disk already claimed by this run, in `held`, share
+/// the lock.
 ///
 /// # Errors
-/// Any [`Refusal`] but those of images.
+/// Any [`Refusal`] except those of images.
 pub fn claim_device(
     path: &Path,
     permission: &Permission,
@@ -94,32 +94,32 @@ pub fn claim_device(
 }
 
 impl ClaimedDevice {
-    /// The node of the device, without links: `/dev/sda1`.
+    /// Device node, without links: `/dev/sda1`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The kernel's name of the device: `sda1`.
+    /// Kernel name: `sda1`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its size.
+    /// Size.
     pub fn size(&self) -> Bytes {
         self.medium.size
     }
 
-    /// Its identity, for the steps that destroy.
+    /// Identity, for destructive operations.
     pub(crate) fn medium(&self) -> &Medium {
         &self.medium
     }
 
-    /// The lock of its disk.
+    /// Lock of its disk.
     pub(crate) fn lock(&self) -> &Arc<DiskLock> {
         &self.lock
     }
 
-    /// Whether both are one device, or one is a partition of the other.
+    /// True if both are the same device, or one is a partition of the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         let part_of = |part: &Self, whole: &Self| {
             part.medium.number == whole.medium.number || part.disk == Some(whole.medium.number)
@@ -127,8 +127,9 @@ impl ClaimedDevice {
         part_of(self, other) || part_of(other, self)
     }
 
-    /// What would be lost, for the eyes of the user: a line with name, model, serial and size, and
-    /// a line for what is on the device and on each of its partitions. No final newline.
+    /// Description of the data that would be lost: one line with name, model, serial number, and
+    /// size, and one line with the contents of the device and of each partition. Without final
+    /// newline.
     pub fn describe(&self) -> String {
         let mut text = self.name.clone();
         let identity = &self.identity;
@@ -151,11 +152,11 @@ impl ClaimedDevice {
         text
     }
 
-    /// Checks again, right before a destructive use, that the path still names the same device with
-    /// the same medium, and that nothing uses it.
+    /// Checks right before a destructive operation that the path still leads to the same device
+    /// with the same medium, and that no process uses it.
     ///
     /// # Errors
-    /// [`Refusal::Changed`], or the use that has begun since the claim.
+    /// [`Refusal::Changed`], or the use that started since the claim.
     pub fn recheck(&self) -> Result<(), Refusal> {
         for path in [&self.given, &self.path] {
             let (file, medium) = open(path, false, &self.roots)?;
@@ -171,17 +172,18 @@ impl ClaimedDevice {
                 return Err(Refusal::ReadOnly { device: self.name.clone() });
             }
         }
-        // The sysfs folder is found anew: a device that went and came has another one.
+        // The sysfs directory is looked up again: a device that was removed and added has another
+        // one.
         let block = known(self.medium.number, &self.name, &self.roots)?;
         check_free(&block, &self.roots)?;
         self.probe_exclusive()
     }
 
-    /// Asks the kernel for exclusive use and gives it back: this finds every use that holds the
-    /// device in the kernel, in other mount namespaces too (open(2) on `O_EXCL` without `O_CREAT`).
+    /// Requests exclusive use from the kernel and releases it. This detects every use registered in
+    /// the kernel, also in other mount namespaces (open(2), `O_EXCL` without `O_CREAT`).
     fn probe_exclusive(&self) -> Result<(), Refusal> {
         let busy = Errno::BUSY.raw_os_error();
-        match lasting(|| open(&self.path, true, &self.roots).err()) {
+        match persistent(|| open(&self.path, true, &self.roots).err()) {
             None => Ok(()),
             Some(Refusal::Open { source, .. }) if source.raw_os_error() == Some(busy) => {
                 Err(Refusal::Busy { device: self.name.clone() })
@@ -192,7 +194,7 @@ impl ClaimedDevice {
 
     fn check_permission(&self, permission: &Permission) -> Result<(), Refusal> {
         let number = self.medium.number.to_string();
-        // A name of several disks could be meant for another one.
+        // A name shared by several disks could refer to another one.
         let whole = self.lock.number;
         let mut others = Block::disks(&self.roots);
         others.retain(|other| other.number != whole);
@@ -203,7 +205,7 @@ impl ClaimedDevice {
             names.push(&number);
         }
         let empty = self.contents.iter().all(Contents::is_empty);
-        if empty || permission.destroy.iter().any(|name| names.contains(&name.trim())) {
+        if empty || permission.overwrite.iter().any(|name| names.contains(&name.trim())) {
             return Ok(());
         }
         Err(Refusal::Occupied {
@@ -214,12 +216,12 @@ impl ClaimedDevice {
     }
 }
 
-/// Opens a block device for reading, and reads its identity; with `exclusive` only if no other
-/// user in the kernel claims it.
+/// Opens a block device for reading, and reads its identity; with `exclusive` only if the kernel
+/// has no other exclusive user.
 pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File, Medium), Refusal> {
     let refused = |source| Refusal::Open { path: path.into(), source };
     let other = || Refusal::NotBlockDevice { path: path.into() };
-    // Checked before the open too, as the open of a pipe would wait for its other end.
+    // Also checked before the open, because opening a pipe would block.
     if !fs::metadata(path).map_err(refused)?.file_type().is_block_device() {
         return Err(other());
     }
@@ -230,8 +232,8 @@ pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File,
     Ok((file, medium))
 }
 
-/// The node of a device below [`Roots::dev`]; where there is none by the kernel's name, the given
-/// path without links. Refused when it turns out to be another device by now.
+/// Node of a device below [`Roots::dev`]; without a node of the kernel name, the given path without
+/// links. Rejected if it leads to another device now.
 fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBuf, Refusal> {
     let usual = roots.dev.join(name);
     if Number::at(&usual) == Some(number) {
@@ -250,7 +252,7 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// A size as vendors print it on a disk, rounded down to a decimal place, and exactly.
+/// Size as printed by disk vendors, rounded down to one decimal, and exactly.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {

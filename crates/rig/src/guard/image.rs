@@ -1,4 +1,4 @@
-//! The claim of an image file: may a file of this name be made, or made anew?
+//! Claim of an image file: checks that the file may be created or overwritten.
 
 use std::{
     fmt,
@@ -18,41 +18,41 @@ use super::{
     Permission, Refusal, Roots,
     lock::holder,
     store::is_same_file,
-    usage::{lasting, user_of_file},
+    usage::{persistent, user_of_file},
 };
 use crate::{
     host::Identity,
     signature::{self, Signature},
 };
 
-/// The smallest unit of an image: a multiple of every sector size that loop devices offer, so that
-/// no tail is cut off.
+/// Smallest unit of an image size: a multiple of every sector size of loop devices, so that no tail
+/// is lost.
 const IMAGE_UNIT: u64 = 4096;
 
-/// Bytes looked at in one go while searching for data.
+/// Bytes read at once in the search for data.
 const READ_CHUNK: usize = 1 << 20;
 
-/// An image path that may be used, and what is there now.
+/// Image path that may be used, and its current state.
 #[derive(Debug)]
 pub enum ClaimedImage {
-    /// Nothing; whoever makes the file should insist on that again (`O_EXCL`).
+    /// No file exists; its creation should check that again (`O_EXCL`).
     New,
-    /// A regular file that holds nothing but zeros.
+    /// A regular file of zeros.
     Blank {
-        /// Which file was looked at: only that one may be overwritten.
+        /// Identity of the checked file: only this one may be overwritten.
         identity: Identity,
     },
-    /// An image that carries something, and the permission to overwrite it.
+    /// An image with contents that may be overwritten.
     Replace {
-        /// What it carries.
+        /// Signatures found.
         found: Vec<Signature>,
-        /// Which file was looked at: only that one may be overwritten.
+        /// Identity of the checked file: only this one may be overwritten.
         identity: Identity,
     },
 }
 
 impl fmt::Display for ClaimedImage {
-    /// What would be lost, for the eyes of the user.
+    /// Description of the data that would be lost.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => write!(f, "new file"),
@@ -62,12 +62,12 @@ impl fmt::Display for ClaimedImage {
     }
 }
 
-/// Checks that an image of `size` may be made at `path`, or may take the place of what is there.
+/// Checks that an image of `size` may be created at `path`, or may replace an existing file.
 ///
-/// An existing file is taken for an image when it carries a known signature; then it needs
-/// `--destroy PATH`. A file of zeros is free to use. Any other data is somebody's document and is
-/// refused whatever is permitted. Reads an unused file as far as its first byte that is not zero,
-/// holes left out: in proportion to its allocated size where that is all zeros.
+/// An existing file with a known signature counts as an image and requires `--overwrite-device
+/// PATH`. A file of zeros is free to use. A file with any other data counts as a document and is
+/// always rejected. The check reads an unused file up to its first non-zero byte, without holes; if
+/// all bytes are zero, the time is proportional to its allocated size.
 ///
 /// # Errors
 /// [`Refusal::ImageSize`], [`Refusal::StoreIsTarget`], [`Refusal::Open`],
@@ -99,7 +99,7 @@ pub fn claim_image(
         return Err(Refusal::ImageInUse { path: path.into(), by });
     }
     let file = File::open(&canonical).map_err(refused)?;
-    // Of the file that is open: its name may lead to another one at any time.
+    // Of the open file: its name may lead to another file at any time.
     let metadata = file.metadata().map_err(refused)?;
     if !metadata.is_file() {
         return Err(Refusal::NotRegularFile { path: path.into() });
@@ -107,7 +107,7 @@ pub fn claim_image(
     if metadata.nlink() > 1 {
         return Err(Refusal::ImageLinks { path: path.into(), links: metadata.nlink() });
     }
-    if lasting(|| is_locked(&file).then_some(())).is_some() {
+    if persistent(|| is_locked(&file).then_some(())).is_some() {
         let by = format!("locked by {}", holder(&file, roots));
         return Err(Refusal::ImageInUse { path: path.into(), by });
     }
@@ -120,7 +120,7 @@ pub fn claim_image(
         };
     }
     let permitted = |name: &String| [path, &canonical].contains(&Path::new(name.trim()));
-    if permission.destroy.iter().any(permitted) {
+    if permission.overwrite.iter().any(permitted) {
         return Ok(ClaimedImage::Replace { found, identity });
     }
     Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
@@ -140,22 +140,22 @@ fn is_locked(file: &File) -> bool {
     sys::lock::is_locked(file).unwrap_or(false)
 }
 
-/// A path that leads to nothing: its folder must exist, and it must not be a link to nowhere.
+/// A path that does not exist: its directory must exist, and it must not be a dangling link.
 fn claim_new(path: &Path) -> Result<ClaimedImage, Refusal> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(Refusal::NotRegularFile { path: path.into() });
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    match fs::metadata(folder) {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    match fs::metadata(directory) {
         Ok(metadata) if metadata.is_dir() => Ok(ClaimedImage::New),
-        Ok(_) => Err(Refusal::NotRegularFile { path: folder.into() }),
-        Err(source) => Err(Refusal::Open { path: folder.into(), source }),
+        Ok(_) => Err(Refusal::NotRegularFile { path: directory.into() }),
+        Err(source) => Err(Refusal::Open { path: directory.into(), source }),
     }
 }
 
-/// Whether every byte of a file is zero; holes are taken as such without reading them (lseek(2),
-/// `SEEK_DATA`; a filesystem that does not support it calls everything data).
+/// True if every byte of a file is zero. Holes are not read (lseek(2), `SEEK_DATA`; without support
+/// of the filesystem, everything counts as data).
 fn is_blank(file: &File) -> io::Result<bool> {
     let mut buffer = vec![0; READ_CHUNK];
     let mut position = 0;

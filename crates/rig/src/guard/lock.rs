@@ -55,12 +55,12 @@ impl DiskLock {
             true => usual,
             false => claimed.to_owned(),
         };
-        let folder = roots.sys.join("dev/block").join(disk.number.to_string());
+        let directory = roots.sys.join("dev/block").join(disk.number.to_string());
         let lock = Self {
             number: disk.number,
             name: disk.name(),
             node: open(path)?,
-            run: open(folder)?,
+            run: open(directory)?,
             roots: roots.clone(),
         };
         lock.wait_for(&lock.run, RUN)?;
@@ -77,8 +77,6 @@ impl DiskLock {
 
     /// Takes the lock of the node again.
     ///
-    /// # Errors
-    /// [`Refusal::Locked`] when another process keeps it.
     pub(crate) fn take_back(&self) -> Result<(), Refusal> {
         self.wait_for(&self.node, RETURN)
     }

@@ -1,4 +1,4 @@
-//! The identity of a block device, compared before each step that destroys.
+//! Identity of a block device, compared before each destructive operation.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use crate::host::Host;
 /// Bytes of a sector in sysfs, independent of the device's own block size.
 const SECTOR: u64 = 512;
 
-/// All that must stay the same between the claim of a block device and each write to it.
+/// Properties that must not change between the claim of a block device and each write to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Medium {
     pub(super) number: Number,
@@ -50,7 +50,7 @@ impl Medium {
     /// Reads the identity of the whole device with this kernel name from sysfs.
     ///
     /// # Errors
-    /// When sysfs has no such device.
+    /// If sysfs has no such device.
     pub(crate) fn named(host: &dyn Host, name: &str) -> io::Result<Self> {
         let fact = |file: &str| host.read(&Path::new("/sys/class/block").join(name).join(file));
         let odd = || io::Error::other(format!("sysfs has no number and size of {name}"));

@@ -1,17 +1,17 @@
-//! What stands between a typing error and somebody's data: may this device or this image be
-//! overwritten, and may the run's own file lie where it lies?
+//! Protection against overwriting data by mistake: decides which devices and images may be
+//! overwritten, and checks the location of the run file.
 //!
-//! A path of a device or an image enters together with what the user permits ([`Permission`]). Out
-//! comes a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`], which names the reason and
-//! a hint. A device in use (mounted anywhere, swap, below another device, held open for writing,
-//! locked) and the device under `/` are refused whatever is permitted. A device or image that
-//! carries data is refused unless it is named, by something that stays with the hardware (serial,
-//! WWID, model, backing file) and not by a `/dev` path, which names another disk after a reboot.
+//! The input is the path of a device or an image and the user's permission ([`Permission`]). The
+//! output is a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`] with reason and hint. A
+//! device in use (mounted anywhere, swap, below another device, open for writing, locked) and the
+//! device of `/` are rejected regardless of the permission. A device or image that contains data is
+//! rejected unless it is identified by a property of the hardware (serial number, WWID, model,
+//! backing file), not by a `/dev` path, which may be another disk after a reboot.
 //!
-//! The guard only reads and locks; it never writes, unmounts, detaches or wipes anything. A lock
-//! stops only programs that ask for it; this is why [`ClaimedDevice::recheck`] stands before each
-//! destructive use and not only at the start of a run, and why the destructive calls of the host
-//! compare the [`Medium`] that they have opened.
+//! The guard only reads and locks; it never writes, unmounts, detaches, or wipes. A lock stops only
+//! programs that check it; therefore [`ClaimedDevice::recheck`] runs before each destructive
+//! operation and not only at the start of a run, and the destructive methods of the host compare
+//! the [`Medium`] they have opened.
 
 mod block;
 mod contents;
@@ -38,19 +38,19 @@ pub use self::{
     store::store_outside,
 };
 
-/// The table of mounts, fed with any bytes.
+/// Parses a mount table of any bytes.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let _mounts = mounts::parse(bytes, None);
 }
 
-/// Where the kernel tells of itself; tests put their own folders here.
+/// Mount points of the kernel's filesystems; tests use other directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     /// Mount point of sysfs.
     pub sys: PathBuf,
     /// Mount point of procfs.
     pub proc: PathBuf,
-    /// The folder of device nodes.
+    /// Directory of device nodes.
     pub dev: PathBuf,
 }
 
@@ -62,20 +62,21 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// The path to open for one that the kernel or a user wrote: `/dev/...` means [`Roots::dev`].
+    /// Path to open for a path from the kernel or a user: `/dev/...` refers to [`Roots::dev`].
     fn resolve(&self, path: &Path) -> PathBuf {
         path.strip_prefix("/dev").map_or_else(|_| path.into(), |rest| self.dev.join(rest))
     }
 }
 
-/// What the user permits, and what is to be protected besides the machine.
+/// Permissions given by the user, and the file to protect besides the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// The names given with `--destroy`: what carries data and may lose it. A device is named by
-    /// its serial, WWID, model, device-mapper name or the path of its backing file, and only if it
-    /// has none of these to itself by `MAJOR:MINOR`; an image file is named by its path.
-    pub destroy: Vec<String>,
-    /// The file that the run is stored in; it need not exist yet.
+    /// Names given with `--overwrite-device`: devices and images whose data may be overwritten. A
+    /// device is identified by its serial number, WWID, model, device-mapper name, or backing file,
+    /// and by `MAJOR:MINOR` only if none of these is unique; an image file is identified by its
+    /// path.
+    pub overwrite: Vec<String>,
+    /// Run file; it need not exist yet.
     pub store_file: PathBuf,
 }
 

@@ -1,7 +1,7 @@
-//! Which devices are mounted, where, and which of them `/` is on.
+//! Mounted devices, their mount points, and the devices of `/`.
 //!
 //! Sources: proc(5) (`/proc/PID/mountinfo`), `fs/btrfs/sysfs.c` and `fs/bcachefs/sysfs.c` of the
-//! kernel for the members of filesystems that span devices.
+//! kernel for members of filesystems with several devices.
 
 use std::{
     collections::HashSet,
@@ -15,78 +15,79 @@ use super::{
     block::{Block, Number},
 };
 
-/// One line of a mountinfo.
+/// Line of a mountinfo file.
 #[derive(Clone, Debug)]
 pub(super) struct Mount {
-    /// Number of the mount, unique in the machine while it stands.
+    /// Mount ID, unique in the machine while it exists.
     pub(super) id: u64,
     /// Number of the filesystem: that of its device, or anonymous.
     pub(super) number: Number,
     /// Mount point as seen by the process.
     pub(super) point: PathBuf,
-    /// What was mounted, in the filesystem's own words.
+    /// Mount source in the format of the filesystem.
     source: PathBuf,
-    /// The process whose mount namespace it was found in; `None` for our own.
+    /// Process in whose mount namespace it was found; `None` for that of this process.
     process: Option<u32>,
 }
 
-/// All mounts that can be seen.
+/// All visible mounts.
 pub(super) struct Mounts {
     mounts: Vec<Mount>,
-    /// Members of each mounted filesystem that spans devices, with its name.
+    /// Members of each mounted filesystem with several devices, with its name.
     groups: Vec<(String, Vec<Number>)>,
     roots: Roots,
 }
 
-/// Where a device is mounted.
+/// Mount of a device.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// At this mount point of our own namespace.
-    Here(PathBuf),
-    /// Somewhere else, in words.
-    Elsewhere(String),
+pub(super) enum MountUse {
+    /// Mount point in the mount namespace of this process.
+    Local(PathBuf),
+    /// Description of any other mount.
+    Other(String),
 }
 
 impl Mounts {
-    /// Reads our own mounts, those of every other mount namespace that can be read, and the members
-    /// of mounted filesystems that span devices.
+    /// Reads the mounts of this process, those of all other readable mount namespaces, and the
+    /// members of mounted filesystems with several devices.
     ///
     /// # Errors
-    /// When our own mountinfo cannot be read. Other processes may be hidden from us or end while
-    /// they are looked at; what is missed there, an exclusive open finds.
+    /// If the mountinfo of this process cannot be read. Other processes may be hidden or exit
+    /// during the check; an exclusive open detects the mounts missed there.
     pub(super) fn read(roots: &Roots) -> io::Result<Self> {
         let mut mounts = own(roots)?;
         let mut seen: HashSet<_> = namespace(&roots.proc.join("self")).into_iter().collect();
-        for (process, folder) in processes(roots) {
-            if namespace(&folder).is_none_or(|id| seen.insert(id)) {
-                let text = fs::read(folder.join("mountinfo")).unwrap_or_default();
+        for (process, directory) in processes(roots) {
+            if namespace(&directory).is_none_or(|id| seen.insert(id)) {
+                let text = fs::read(directory.join("mountinfo")).unwrap_or_default();
                 mounts.extend(parse(&text, Some(process)));
             }
         }
         Ok(Self { mounts, groups: groups(roots), roots: roots.clone() })
     }
 
-    /// Where `number` is mounted; a mount point of our own namespace is preferred.
-    pub(super) fn place_of(&self, number: Number) -> Option<Place> {
+    /// Mount of `number`; a mount point in the namespace of this process is preferred.
+    pub(super) fn use_of(&self, number: Number) -> Option<MountUse> {
         let mount = self.mounts.iter().find(|mount| self.devices_of(mount).contains(&number));
         match mount {
-            Some(Mount { process: None, point, .. }) => Some(Place::Here(point.clone())),
-            Some(Mount { process: Some(process), point, .. }) => Some(Place::Elsewhere(format!(
+            Some(Mount { process: None, point, .. }) => Some(MountUse::Local(point.clone())),
+            Some(Mount { process: Some(process), point, .. }) => Some(MountUse::Other(format!(
                 "at {} in the mount namespace of process {process}",
                 point.display()
             ))),
             None => {
                 let (name, _) = self.groups.iter().find(|(_, group)| group.contains(&number))?;
-                Some(Place::Elsewhere(format!("member of {name}")))
+                Some(MountUse::Other(format!("member of {name}")))
             }
         }
     }
 
-    /// Every device that `/` needs: what is mounted there, in our namespace and in that of process
-    /// 1, and all that lies below it. A whole disk is not in the set for the sake of a partition.
+    /// All devices that `/` depends on: those mounted there in the namespaces of this process and
+    /// of process 1, and all devices below. A whole disk is not included because of one of its
+    /// partitions.
     pub(super) fn under_root(&self) -> HashSet<Number> {
         let ours = self.mounts.iter().rfind(|mount| mount.process.is_none() && mount.is_root());
-        // The namespace of process 1 was skipped above when it is our own.
+        // The namespace of process 1 was skipped above if it is that of this process.
         let first = parse(&fs::read(self.roots.proc.join("1/mountinfo")).unwrap_or_default(), None);
         let first = first.iter().rfind(|mount| mount.is_root());
         let mut todo: Vec<_> =
@@ -100,10 +101,11 @@ impl Mounts {
         set
     }
 
-    /// The devices directly below one: its slaves, or what holds the file of a loop device.
+    /// Devices directly below one: its slaves, or the device with the backing file of a loop
+    /// device.
     fn below(&self, number: Number) -> Vec<Number> {
         let Ok(block) = Block::find(number, &self.roots) else { return Vec::new() };
-        // Slaves of a mapped partition stand at its disk.
+        // sysfs lists the slaves of a mapped partition at its disk.
         let disk = block.disk();
         let top = disk.as_ref().unwrap_or(&block);
         let mut below: Vec<_> = top.slaves().iter().map(|slave| slave.number).collect();
@@ -115,11 +117,11 @@ impl Mounts {
         below
     }
 
-    /// The devices of a mount: one, or all members where the filesystem spans devices.
+    /// Devices of a mount: one, or all members of a filesystem with several devices.
     fn devices_of(&self, mount: &Mount) -> Vec<Number> {
         let mut devices = vec![mount.number];
         if mount.number.is_anonymous() {
-            // bcachefs writes all its members into one source, with colons between them.
+            // bcachefs joins all members in the source, separated by colons.
             let source = mount.source.to_string_lossy();
             let parts = source.split(':').filter(|part| part.starts_with('/'));
             devices
@@ -140,12 +142,12 @@ impl Mount {
     }
 }
 
-/// The mounts of our own namespace, in the order of mounting.
+/// Mounts of the namespace of this process, in mount order.
 pub(super) fn own(roots: &Roots) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(roots.proc.join("self/mountinfo"))?, None))
 }
 
-/// The numbered folders of `/proc`, ascending.
+/// Process directories of `/proc`, in ascending order.
 pub(super) fn processes(roots: &Roots) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(&roots.proc).into_iter().flatten().flatten();
     let mut all: Vec<_> = entries
@@ -155,7 +157,7 @@ pub(super) fn processes(roots: &Roots) -> Vec<(u32, PathBuf)> {
     all
 }
 
-/// Undoes the escapes that the kernel writes for space, tab, newline and backslash (`\040`).
+/// Decodes the kernel's escapes of space, tab, newline, and backslash (`\040`).
 pub(super) fn unescape(field: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
@@ -185,20 +187,20 @@ pub(super) fn parse(text: &[u8], process: Option<u32>) -> Vec<Mount> {
         .collect()
 }
 
-/// The mount namespace of a process: the text of its link.
+/// Mount namespace of a process: the text of its link.
 fn namespace(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/mnt")).ok()
 }
 
-/// Mounted filesystems of several devices: `btrfs UUID` and `bcachefs UUID` with their members.
+/// Mounted filesystems with several devices: `btrfs UUID` and `bcachefs UUID` with their members.
 fn groups(roots: &Roots) -> Vec<(String, Vec<Number>)> {
     let mut groups = Vec::new();
     for filesystem in ["btrfs", "bcachefs"] {
-        let folders = fs::read_dir(roots.sys.join("fs").join(filesystem)).into_iter().flatten();
-        for folder in folders.flatten() {
-            let links = fs::read_dir(folder.path().join("devices")).into_iter().flatten();
-            // bcachefs has a folder `dev-N` for each member, with the link `block` in it.
-            let members = fs::read_dir(folder.path()).into_iter().flatten();
+        let directories = fs::read_dir(roots.sys.join("fs").join(filesystem)).into_iter().flatten();
+        for directory in directories.flatten() {
+            let links = fs::read_dir(directory.path().join("devices")).into_iter().flatten();
+            // bcachefs has a directory `dev-N` per member, which contains the link `block`.
+            let members = fs::read_dir(directory.path()).into_iter().flatten();
             let links = links.flatten().map(|link| link.path());
             let members = members.flatten().map(|member| member.path().join("block"));
             let numbers: Vec<_> = links
@@ -206,7 +208,7 @@ fn groups(roots: &Roots) -> Vec<(String, Vec<Number>)> {
                 .filter_map(|link| Number::parse(&fs::read_to_string(link.join("dev")).ok()?))
                 .collect();
             if !numbers.is_empty() {
-                let uuid = folder.file_name();
+                let uuid = directory.file_name();
                 groups.push((format!("{filesystem} {}", uuid.to_string_lossy()), numbers));
             }
         }

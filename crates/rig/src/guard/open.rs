@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
 
 use super::{Roots, block::Number, mounts::processes};
 
-/// An open file, by what it is and not by a name that led to it.
+/// Identity of an open file, independent of the path by which it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Block(Number),
@@ -17,9 +17,9 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// The file that a link of `/proc/PID/fd` leads to. The filesystem is not asked for fresh
-    /// attributes, because a server that does not answer would be waited for.
-    fn behind(link: &Path) -> Option<Self> {
+    /// File to which a link of `/proc/PID/fd` leads. Cached attributes are used, because a network
+    /// server may not respond.
+    fn of_link(link: &Path) -> Option<Self> {
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let facts = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
         let number = Number::of(makedev(facts.stx_rdev_major, facts.stx_rdev_minor));
@@ -39,18 +39,18 @@ impl Node {
     }
 }
 
-/// The first of `wanted` that a process other than this one has open for writing, and that process
-/// as text. Processes that may not be read are passed over.
+/// First file of `wanted` that another process has open for writing, with a description of the
+/// process. Unreadable processes are skipped.
 pub(super) fn writer(wanted: &[Node], roots: &Roots) -> Option<(usize, String)> {
     let others = processes(roots).into_iter().filter(|(id, _)| *id != std::process::id());
-    for (id, folder) in others {
-        let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+    for (id, directory) in others {
+        let open = fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
         for link in open.map(|entry| entry.path()) {
-            let Some(node) = Node::behind(&link) else { continue };
+            let Some(node) = Node::of_link(&link) else { continue };
             let Some(index) = wanted.iter().position(|wanted| *wanted == node) else { continue };
             let fd = link.file_name().unwrap_or_default();
-            if is_writable(&folder.join("fdinfo").join(fd)) {
-                let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+            if is_writable(&directory.join("fdinfo").join(fd)) {
+                let name = fs::read_to_string(directory.join("comm")).unwrap_or_default();
                 return Some((index, format!("{} (process {id})", name.trim())));
             }
         }

@@ -1,54 +1,54 @@
-//! Why the guard says no, one variant a reason, each with what to do about it.
+//! Reasons of the guard for rejecting a device, an image, or a path, one variant each, with a hint.
 
 use std::{io, path::PathBuf};
 
 use model::Bytes;
 use thiserror::Error;
 
-/// A reason to touch nothing. `device` is a kernel name such as `sda`; `through` is the device that
-/// is in use, which may be `device` itself, a partition of it, or something built on top of it.
+/// Reason for a rejection. `device` is a kernel name such as `sda`; `through` is the device in use,
+/// which may be `device` itself, a partition of it, or a device on top of it.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// The path cannot be opened or looked at.
+    /// The path cannot be opened or read.
     #[error("cannot open {}; check the path, and run as root for devices", .path.display())]
     Open {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The path names something other than a block device.
+    /// The path is not a block device.
     #[error(
-        "{} is not a block device; for a file write image = instead of device =, \
-         for a folder directory =", .path.display()
+        "{} is not a block device; for a file, use image_file = instead of device =, \
+         for a directory, directory =", .path.display()
     )]
     NotBlockDevice {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
     },
-    /// The path names another device, or another medium, than when it was claimed.
+    /// The path leads to another device, or another medium, than when it was claimed.
     #[error(
-        "{} no longer names the device that was checked (it was {device}, {was}; it is {is}); \
-         find out what changed it, then start again", .path.display()
+        "{} no longer leads to the device that was checked (was {device}, {was}; is {is}); \
+         find out what changed it, and start again", .path.display()
     )]
     Changed {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
         /// Kernel name at the time of the claim.
         device: String,
-        /// What identified it at the time of the claim.
+        /// Identity at the time of the claim.
         was: String,
-        /// What is found now.
+        /// Current identity.
         is: String,
     },
-    /// The size is zero.
+    /// The device has no medium.
     #[error("{device} has a size of zero; insert or attach a medium")]
     Empty {
         /// Kernel name.
         device: String,
     },
-    /// The device refuses writes.
+    /// The device is read-only.
     #[error(
         "{device} is read-only; check the write-protect switch, `blockdev --setrw /dev/{device}`, \
          or attach the loop device without -r"
@@ -57,28 +57,29 @@ pub enum Refusal {
         /// Kernel name.
         device: String,
     },
-    /// The running system is on it; nothing permits this.
+    /// The root filesystem of this system is on it; no permission overrides this.
     #[error(
-        "{device} holds the root filesystem of this system (through {through}) and is never \
-         overwritten; use another disk, or an image file (image = \"4GiB\")"
+        "{device} contains the root filesystem of this system (through {through}) and is never \
+         overwritten; use another disk, or an image file (image_size = \"4GiB\")"
     )]
     UnderRoot {
         /// Kernel name.
         device: String,
-        /// The part of it that `/` is on.
+        /// Device that contains `/`.
         through: String,
     },
-    /// It is mounted, itself or through a partition or a device on top of it.
+    /// The device, a partition, or a device on top of it is mounted.
     #[error("{device} is mounted (through {through}) at {at}; unmount it first: umount {at}")]
     Mounted {
         /// Kernel name.
         device: String,
-        /// What is mounted.
+        /// Mounted device.
         through: String,
-        /// Where.
+        /// Mount point.
         at: String,
     },
-    /// It is mounted, but not in this mount namespace, or as one member of many.
+    /// The device is mounted in another mount namespace, or as a member of a filesystem with
+    /// several devices.
     #[error(
         "{device} is in use by a mounted filesystem (through {through}): {by}; \
          unmount it there first"
@@ -86,33 +87,33 @@ pub enum Refusal {
     MountedElsewhere {
         /// Kernel name.
         device: String,
-        /// What is mounted.
+        /// Mounted device.
         through: String,
-        /// Whose mount it is.
+        /// Mount namespace or filesystem.
         by: String,
     },
-    /// The system swaps to it.
+    /// The device is used as swap.
     #[error("{device} is in use as swap (through {through}); run swapoff /dev/{through} first")]
     Swap {
         /// Kernel name.
         device: String,
-        /// What is swapped to.
+        /// Swap device.
         through: String,
     },
-    /// A device-mapper, md or bcache device is on top of it.
+    /// A device-mapper, md, or bcache device is on top of it.
     #[error(
-        "{device} is part of {holder} (through {through}); take that apart first (vgchange -an, \
+        "{device} is part of {holder} (through {through}); remove that first (vgchange -an, \
          cryptsetup close, mdadm --stop, dmsetup remove)"
     )]
     Held {
         /// Kernel name.
         device: String,
-        /// The part of it that is held.
+        /// Device below the holder.
         through: String,
-        /// The device on top, with its own name where it has one.
+        /// Device on top, with its device-mapper name if it has one.
         holder: String,
     },
-    /// A loop device is on top of it.
+    /// A loop device is attached to it.
     #[error(
         "{device} is the backing store of {loop_device} (through {through}); \
          detach that first: losetup -d /dev/{loop_device}"
@@ -120,185 +121,189 @@ pub enum Refusal {
     LoopOnTop {
         /// Kernel name.
         device: String,
-        /// What is attached.
+        /// Device below the loop device.
         through: String,
-        /// The loop device.
+        /// Loop device.
         loop_device: String,
     },
-    /// Another program may be writing to it.
+    /// Another process may be writing to it.
     #[error(
-        "{device} is open for writing (through {through}) in {program}; end that program first"
+        "{device} is open for writing (through {through}) in {program}; stop that program first"
     )]
     OpenForWriting {
         /// Kernel name.
         device: String,
-        /// What is open.
+        /// Open device.
         through: String,
-        /// Name and number of the process.
+        /// Name and ID of the process.
         program: String,
     },
     /// Another process has locked its disk.
     #[error(
-        "{device} is locked by {by}: another run of fslab uses the disk, or a program formats or \
-         partitions it; wait until that ends (`lslocks` and `fuser -v /dev/{device}` show it)"
+        "{device} is locked by {by}: another fslab run is using the disk, or a program formats or \
+         partitions it; wait until it exits (see `lslocks` and `fuser -v /dev/{device}`)"
     )]
     Locked {
         /// Kernel name of the whole disk.
         device: String,
-        /// Name and number of the process, if the kernel shows it.
+        /// Name and ID of the process, if the kernel shows it.
         by: String,
     },
-    /// The kernel does not grant exclusive use, and nothing else told why.
+    /// The kernel denies exclusive use, for a reason that no other check found.
     #[error(
         "{device} is claimed by the kernel or by another program (a zfs pool, an external journal, \
-         a bcache set, an exclusive open); find out by `lsblk /dev/{device}` and \
+         a bcache set, an exclusive open); find it with `lsblk /dev/{device}` and \
          `fuser -v /dev/{device}`, and release it"
     )]
     Busy {
         /// Kernel name.
         device: String,
     },
-    /// There is something on it, and nobody said that it may go.
+    /// The device contains data, and overwriting it was not allowed.
     #[error(
-        "{device} is not empty and would be overwritten:\n{description}\nif all of this may be \
-         lost, say so by name: --destroy '{name}'\n(a /dev path is not accepted: after a reboot it \
-         may name another disk; nor is a name that several disks have)"
+        "{device} contains data that would be overwritten:
+{description}
+to allow this, identify \
+         the device: --overwrite-device '{name}'
+(a /dev path is not accepted, because after a \
+         reboot it may be another disk; nor is a name shared by several disks)"
     )]
     Occupied {
         /// Kernel name.
         device: String,
-        /// What [`ClaimedDevice::describe`](super::ClaimedDevice::describe) says of it.
+        /// Result of [`ClaimedDevice::describe`](super::ClaimedDevice::describe).
         description: String,
-        /// The name that permits it.
+        /// Name that allows it.
         name: String,
     },
-    /// The state of the machine cannot be read, so no use can be excluded.
+    /// The state of the machine cannot be read, so its use cannot be ruled out.
     #[error(
-        "cannot tell whether {subject} is in use, for want of {}; \
-         check that /proc, /sys and /dev are mounted, and run as root", .path.display()
+        "cannot check whether {subject} is in use, because {} cannot be read; \
+         check that /proc, /sys, and /dev are mounted, and run as root", .path.display()
     )]
     Unreadable {
-        /// What was being checked.
+        /// Subject of the check.
         subject: String,
-        /// What could not be read.
+        /// Unreadable file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
-    /// An image path that is taken by a folder, a device, a pipe.
+    /// The image path leads to a directory, a device, or a pipe.
     #[error(
-        "{} exists and is not a regular file; name a file for the image, \
-         or write device = for a block device", .path.display()
+        "{} exists and is not a regular file; use another name for the image, \
+         or device = for a block device", .path.display()
     )]
     NotRegularFile {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
     },
-    /// An existing file that holds data, but no filesystem: not an image, so never overwritten.
+    /// The existing file contains data but no filesystem. It is not an image, so it is never
+    /// overwritten.
     #[error(
-        "{} exists and is not a disk image (it holds data, but no known signature); \
-         choose another file name, or delete it yourself", .path.display()
+        "{} exists and is not a disk image (it contains data, but no known signature); \
+         use another file name, or delete it manually", .path.display()
     )]
     NotAnImage {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
     },
-    /// An existing image that something uses.
+    /// The existing image is in use.
     #[error("the image {} is in use: {by}; release it first", .path.display())]
     ImageInUse {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
-        /// By what.
+        /// Description of the use.
         by: String,
     },
-    /// An existing image has further names, under which another program may use it.
+    /// The existing image has several names, under which another program may use it.
     #[error(
         "the image {} has {links} names (hard links), and all of them would be overwritten; \
-         choose another file name, or remove the others (`find / -samefile {}`)",
+         use another file name, or remove the others (`find / -samefile {}`)",
         .path.display(), .path.display()
     )]
     ImageLinks {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
         /// Number of names.
         links: u64,
     },
-    /// There is something in an existing image, and nobody said that it may go.
+    /// The existing image contains data, and overwriting it was not allowed.
     #[error(
-        "the image {} is not empty: it carries {found}; if that may be lost, say so: \
-         --destroy '{}'", .path.display(), .path.display()
+        "the image {} contains data: {found}; to allow overwriting it: \
+         --overwrite-device '{}'", .path.display(), .path.display()
     )]
     ImageOccupied {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
-        /// The signatures in it.
+        /// Signatures found.
         found: String,
     },
-    /// No loop device can offer this size.
-    #[error("an image of {size} is not possible; give a multiple of 4KiB, greater than zero")]
+    /// No loop device supports this size.
+    #[error("an image of {size} is not supported; use a multiple of 4KiB, greater than zero")]
     ImageSize {
-        /// The size as given.
+        /// Size as given.
         size: Bytes,
     },
-    /// The filesystem below the images is too full.
+    /// The filesystem below the images has too little free space.
     #[error(
-        "{} has {free} free, and the images need {needed}; free some space, make the images \
-         smaller or choose another directory", .directory.display()
+        "{} has {free} free, but the images need {needed}; free some space, use smaller images, \
+         or use another directory", .directory.display()
     )]
     Space {
-        /// Where the images are to be made.
+        /// Directory for the images.
         directory: PathBuf,
-        /// What is left there.
+        /// Free space.
         free: Bytes,
-        /// What is wanted, with reserve.
+        /// Required space, with reserve.
         needed: Bytes,
     },
     /// The images would be kept in memory, which is too small.
     #[error(
-        "{} is in memory: the images need {needed} and {available} is available; \
-         choose a directory on a disk", .directory.display()
+        "{} is in memory: the images need {needed}, but {available} is available; \
+         use a directory on a disk", .directory.display()
     )]
     Memory {
-        /// Where the images are to be made.
+        /// Directory for the images.
         directory: PathBuf,
-        /// Memory that can be had without swapping.
+        /// Memory available without swapping.
         available: Bytes,
-        /// What is wanted, with reserve.
+        /// Required memory, with reserve.
         needed: Bytes,
     },
     /// The images would be kept in memory, of which the run may use less than they need.
     #[error(
-        "{} is in memory: the images take {needed} of it, which counts against the limit of {limit} \
-         (`storage.memory`), and the kernel would kill the run; choose a directory on a disk \
-         (`storage.image_directory`), or do not limit the memory", .directory.display()
+        "{} is in memory: the images need {needed}, which counts towards the limit of {limit} \
+         (`storage.memory_limit`), and the kernel would kill the run; use a directory on a disk \
+         (`storage.image_directory`), or remove the limit", .directory.display()
     )]
     MemoryLimit {
-        /// Where the images are to be made.
+        /// Directory for the images.
         directory: PathBuf,
-        /// What is written into them at least.
+        /// Minimum amount of data written to them.
         needed: Bytes,
-        /// What the run may use.
+        /// Memory limit of the run.
         limit: Bytes,
     },
-    /// The run would be stored on what it measures.
+    /// The run file would be on the filesystem under test.
     #[error(
-        "the run's file {} is on the filesystem under test ({}), which would measure its own \
-         record keeping; write it elsewhere with -o", .store_file.display(), .target.display()
+        "the run file {} is on the filesystem under test ({}), so writing it would affect the \
+         results; use another path with -o", .store_file.display(), .target.display()
     )]
     StoreOnTarget {
-        /// The run's file.
+        /// Run file.
         store_file: PathBuf,
-        /// The mount point, or the device.
+        /// Mount point or device.
         target: PathBuf,
     },
-    /// The run would be stored in what it overwrites.
+    /// The run file is a device or image that the run overwrites.
     #[error(
-        "{} is both the run's file and the target; write the run elsewhere with -o",
+        "{} is both the run file and the target; use another run file with -o",
         .path.display()
     )]
     StoreIsTarget {
-        /// The path as given.
+        /// Path as given.
         path: PathBuf,
     },
 }

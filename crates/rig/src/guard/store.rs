@@ -1,4 +1,5 @@
-//! The run's own file must not lie on what the run overwrites or measures.
+//! Location of the run file: never on a device that the run overwrites, nor on the filesystem under
+//! test.
 
 use std::{
     fs, io,
@@ -14,15 +15,14 @@ use super::{
     mounts::{self, Mount},
 };
 
-/// Makes sure that the run's file does not lie on the filesystem mounted at `target_mount`, through
-/// whatever mount or subvolume it is reached.
+/// Checks that the run file is not on the filesystem mounted at `target_mount`, regardless of the
+/// mount or subvolume through which it is reached.
 ///
-/// The file need not exist yet; then the folder that it will be made in counts. Filesystems are
-/// compared by the number that mountinfo shows, because btrfs gives each subvolume a number of its
-/// own in `stat(2)`.
+/// If the file does not exist yet, its directory counts. Filesystems are compared by the number in
+/// mountinfo, because `stat(2)` returns a separate number for each btrfs subvolume.
 ///
 /// # Errors
-/// [`Refusal::StoreOnTarget`]; [`Refusal::Open`] when one of the two cannot be looked at.
+/// [`Refusal::StoreOnTarget`]; [`Refusal::Open`] if one of the two cannot be read.
 pub fn store_outside(store_file: &Path, target_mount: &Path) -> Result<(), Refusal> {
     let roots = Roots::default();
     let table = roots.proc.join("self/mountinfo");
@@ -40,8 +40,8 @@ pub fn store_outside(store_file: &Path, target_mount: &Path) -> Result<(), Refus
     Ok(())
 }
 
-/// The number of the filesystem that `path` is on. Needs `STATX_MNT_ID` (Linux 5.8); without it, or
-/// when the mount is not to be seen, the number that `stat(2)` gives.
+/// Number of the filesystem of `path`. Requires `STATX_MNT_ID` (Linux 5.8); without it, or if the
+/// mount is not visible, the number from `stat(2)`.
 fn filesystem(path: &Path, mounts: &[Mount]) -> io::Result<Number> {
     let facts = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
     let known = facts.stx_mask & StatxFlags::MNT_ID.bits() != 0;
@@ -52,25 +52,25 @@ fn filesystem(path: &Path, mounts: &[Mount]) -> io::Result<Number> {
     }
 }
 
-/// The path itself, or the nearest folder above it that exists.
+/// The path itself, or its nearest existing parent.
 pub(super) fn nearest_existing(path: &Path) -> PathBuf {
     let exists = path.ancestors().find(|ancestor| ancestor.exists());
     exists.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).into()
 }
 
-/// Whether `store_file` is the node of this device.
+/// True if `store_file` is the node of this device.
 pub(super) fn is_device(store_file: &Path, device: Number) -> bool {
     Number::at(store_file) == Some(device)
 }
 
-/// Whether both paths name the same file, or would once it is made.
+/// True if both paths lead to the same file, or will when it is created.
 pub(super) fn is_same_file(store_file: &Path, other: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        Some(folder.join(path.file_name()?))
+    let resolved = |path: &Path| {
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(directory.join(path.file_name()?))
     };
     let id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    place(store_file).is_some_and(|here| Some(here) == place(other))
+    resolved(store_file).is_some_and(|here| Some(here) == resolved(other))
         || id(store_file).is_some_and(|here| Some(here) == id(other))
 }

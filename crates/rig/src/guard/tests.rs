@@ -1,5 +1,5 @@
-//! Every refusal is brought about on a real loop device, which needs root; what the machine at hand
-//! lacks (dm, md, disks with serial numbers) is told to the guard by folders in place of /sys,
+//! Each refusal is provoked on a real loop device, which requires root. Devices that this machine
+//! lacks (dm, md, disks with serial numbers) are simulated by directories in place of /sys and
 //! /proc.
 
 mod contents;

@@ -1,6 +1,7 @@
-//! Whether anything uses a block device or a file now: a mount, swap, a device on top, a program.
+//! Detection of current use of a block device or a file: mounts, swap, devices on top, processes.
 //!
-//! Each check reads the kernel's tables again and keeps nothing. Source: proc(5) for `/proc/swaps`.
+//! Each check reads the kernel's tables again and caches nothing. Source: proc(5) for
+//! `/proc/swaps`.
 
 use std::{
     fs, io,
@@ -13,33 +14,32 @@ use std::{
 use super::{
     Refusal, Roots,
     block::{Block, Number},
-    mounts::{Mounts, Place, unescape},
+    mounts::{MountUse, Mounts, unescape},
     open::{Node, writer},
 };
 
-/// How a device is on top of another.
+/// Relation of a device to the one below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
     Holder,
     Loop,
-    /// A partition of a device that is on top.
+    /// A partition of a device on top.
     Partition,
 }
 
-/// A device on top of the one that is checked.
+/// Device on top of the checked one.
 struct Upper {
-    /// The part of the checked device that it stands on.
+    /// Part of the checked device below it.
     base: String,
     block: Block,
     link: Link,
 }
 
-/// Makes sure that nothing uses `block`.
-///
-/// All that would be overwritten with it counts ([`footprint`]).
+/// Checks that no process uses `block`, nor anything that would be overwritten with it
+/// ([`footprint`]).
 ///
 /// # Errors
-/// The first use that is found, the gravest first.
+/// The first use found, the most severe first.
 pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     let device = block.name();
     let mounts = Mounts::read(roots)
@@ -54,18 +54,20 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     }
     for part in &all {
         let through = part.title();
-        match mounts.place_of(part.number) {
-            Some(Place::Here(at)) => {
+        match mounts.use_of(part.number) {
+            Some(MountUse::Local(at)) => {
                 return Err(Refusal::Mounted { device, through, at: at.display().to_string() });
             }
-            Some(Place::Elsewhere(by)) => {
+            Some(MountUse::Other(by)) => {
                 return Err(Refusal::MountedElsewhere { device, through, by });
             }
             None => {}
         }
     }
     let swaps = swaps(roots).map_err(Refusal::unreadable(&device, roots.proc.join("swaps")))?;
-    if let Some(part) = all.iter().find(|part| swaps.iter().any(|swap| is(swap, part, roots))) {
+    if let Some(part) =
+        all.iter().find(|part| swaps.iter().any(|swap| is_node_of(swap, part, roots)))
+    {
         return Err(Refusal::Swap { device, through: part.name() });
     }
     if let Some(Upper { base: through, block, link }) = upper.into_iter().next() {
@@ -78,7 +80,7 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     }
     let open: Vec<_> = footprint.iter().flat_map(|part| nodes(part, roots)).collect();
     let nodes: Vec<_> = open.iter().map(|(_, node)| *node).collect();
-    if let Some((index, program)) = lasting(|| writer(&nodes, roots)) {
+    if let Some((index, program)) = persistent(|| writer(&nodes, roots)) {
         return Err(Refusal::OpenForWriting { device, through: open[index].0.clone(), program });
     }
     Ok(())
@@ -86,9 +88,9 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
 
 /// Devices that are overwritten together with `block`, which is the first of them.
 ///
-/// A whole disk has its partitions, and a partition has its disk as a whole (a filesystem or a loop
-/// device over all of it), but not the other partitions. A loop device has the device or file that
-/// it shows, with all other loop devices that show the same: the kernel claims none of them for it.
+/// For a whole disk, these are its partitions; for a partition, its whole disk (a filesystem or a
+/// loop device may span it), but not the other partitions. For a loop device, these are its backing
+/// device or file and all other loop devices attached to the same: the kernel does not claim them.
 fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
     let loops = Block::attached_loops(roots);
     let mut found: Vec<Block> = Vec::new();
@@ -110,18 +112,18 @@ fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
     found
 }
 
-/// All by which a program may write to a device, with its name: the device, the character devices
-/// that reach its disk, and the file of a loop device.
+/// Files through which a process may write to a device, with names: the device, the character
+/// devices of its disk, and the backing file of a loop device.
 fn nodes(part: &Block, roots: &Roots) -> Vec<(String, Node)> {
     let generic = part.generic().into_iter().map(|(name, number)| (name, Node::Char(number)));
     let file = part.backing_identity(roots).map(|file| (part.name(), file));
     [(part.name(), Node::Block(part.number))].into_iter().chain(generic).chain(file).collect()
 }
 
-/// What uses a regular file as storage, in words; `None` if nothing does.
+/// Description of the use of a regular file as storage; `None` if it is not used.
 ///
 /// # Errors
-/// When the kernel's tables cannot be read.
+/// If the kernel's tables cannot be read.
 pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>, Refusal> {
     let subject = path.display().to_string();
     let wanted = fs::metadata(path).map_err(Refusal::unreadable(&subject, path))?;
@@ -137,30 +139,30 @@ pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>,
     }
     let swaps = swaps(roots).map_err(Refusal::unreadable(&subject, roots.proc.join("swaps")))?;
     if swaps.iter().any(|swap| same(swap)) {
-        return Ok(Some("swap of this system".into()));
+        return Ok(Some("swap space of this system".into()));
     }
     let node = Node::File { device: wanted.dev(), inode: wanted.ino() };
-    let program = lasting(|| writer(&[node], roots));
+    let program = persistent(|| writer(&[node], roots));
     Ok(program.map(|(_, program)| format!("open in {program}")))
 }
 
-/// What `look` finds, unless it passes by itself.
+/// Result of `check`, unless it changes within half a second.
 ///
-/// Programs that search for a device open others for a moment: losetup(8) tries loop devices for
-/// writing and claims them until it finds a free one. What is found ten times in half a second
-/// stays.
-pub(super) fn lasting<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    const LOOKS: u32 = 10;
+/// Programs that search for a device open others briefly: losetup(8) opens loop devices for writing
+/// and claims them until it finds a free one. A use found ten times within half a second is
+/// permanent.
+pub(super) fn persistent<T>(mut check: impl FnMut() -> Option<T>) -> Option<T> {
+    const CHECKS: u32 = 10;
     const PAUSE: Duration = Duration::from_millis(50);
-    let mut found = look()?;
-    for _ in 1..LOOKS {
+    let mut found = check()?;
+    for _ in 1..CHECKS {
         thread::sleep(PAUSE);
-        found = look()?;
+        found = check()?;
     }
     Some(found)
 }
 
-/// All that stands on `footprint`, directly or further up.
+/// Devices on top of `footprint`, directly or indirectly.
 fn above(footprint: &[Block], roots: &Roots) -> Vec<Upper> {
     let loops: Vec<_> = Block::attached_loops(roots)
         .into_iter()
@@ -189,15 +191,15 @@ fn above(footprint: &[Block], roots: &Roots) -> Vec<Upper> {
     found
 }
 
-/// The files and devices that the system swaps to; the list is one for all namespaces.
+/// Swap files and devices; the list is the same in all namespaces.
 fn swaps(roots: &Roots) -> io::Result<Vec<PathBuf>> {
     let text = fs::read_to_string(roots.proc.join("swaps"))?;
     let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     Ok(names.map(|name| roots.resolve(&unescape(name))).collect())
 }
 
-/// Whether `path` is the node of `block`; by name where the path leads to nothing here.
-fn is(path: &Path, block: &Block, roots: &Roots) -> bool {
+/// True if `path` is the node of `block`; compared by name if the path does not exist here.
+fn is_node_of(path: &Path, block: &Block, roots: &Roots) -> bool {
     match Number::at(path) {
         Some(number) => number == block.number,
         None => path == roots.dev.join(block.name()),

@@ -1,5 +1,5 @@
-//! Emptying a block device. What was opened is compared with what was claimed before the first
-//! write, since a path may lead to another device at any time.
+//! Removes the contents of a block device. The opened device is compared with the claimed one
+//! before the first write, because a path may lead to another device at any time.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,26 +11,26 @@ use std::{
 use model::Bytes;
 use rustix::fs::OFlags;
 
-use super::Erased;
+use super::WipeMethod;
 use crate::guard::{Medium, Roots};
 
-/// Bytes of each end of a device that are overwritten when it cannot discard: all superblocks that
-/// mkfs programs and blkid look for at fixed places lie within (btrfs has further copies, which its
-/// mkfs and a mount by device ignore).
-const WIPED: u64 = 2 << 20;
+/// Bytes overwritten at each end of a device without discard support. The range includes all
+/// superblocks at fixed offsets used by mkfs programs and blkid (btrfs has further copies, which
+/// its mkfs and a mount by device ignore).
+const WIPE_SIZE: u64 = 2 << 20;
 
-pub(super) fn erase(device: &Path, expected: &Medium) -> io::Result<Erased> {
+pub(super) fn erase(device: &Path, expected: &Medium) -> io::Result<WipeMethod> {
     let file = exclusive(device, expected)?;
     let size = sys::block::size_bytes(&file)?;
-    if sys::orders::discard(&file, 0, size).is_ok() {
-        return Ok(Erased::Discarded);
+    if sys::block_ioctl::discard(&file, 0, size).is_ok() {
+        return Ok(WipeMethod::Discarded);
     }
-    let length = WIPED.min(size);
+    let length = WIPE_SIZE.min(size);
     let zeros = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     file.write_all_at(&zeros, 0)?;
     file.write_all_at(&zeros, size - length)?;
     file.sync_all()?;
-    Ok(Erased::Wiped)
+    Ok(WipeMethod::Wiped)
 }
 
 pub(super) fn zero(device: &Path, expected: &Medium, length: Bytes) -> io::Result<()> {
@@ -39,8 +39,8 @@ pub(super) fn zero(device: &Path, expected: &Medium, length: Bytes) -> io::Resul
     file.sync_all()
 }
 
-/// Opens a block device for writing, which fails with `EBUSY` while it is mounted or otherwise
-/// claimed, and with an error that names both if it is not the expected one.
+/// Opens a block device for writing. Fails with `EBUSY` while it is mounted or otherwise claimed,
+/// and with an error that describes both if it is not the expected device.
 fn exclusive(device: &Path, expected: &Medium) -> io::Result<File> {
     let flags = (OFlags::EXCL | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(device)?;
@@ -49,5 +49,5 @@ fn exclusive(device: &Path, expected: &Medium) -> io::Result<File> {
         Some(found) => found.to_string(),
         None => "not a block device".into(),
     };
-    Err(io::Error::other(format!("another device has its name now: {found}, not {expected}")))
+    Err(io::Error::other(format!("the path leads to another device now: {found}, not {expected}")))
 }

@@ -1,4 +1,4 @@
-//! Files of incompressible data, for filling a filesystem up.
+//! Files of incompressible data, to fill a filesystem.
 
 use std::{
     fs::{self, File},
@@ -9,25 +9,25 @@ use std::{
 
 use model::Bytes;
 
-/// Written at once.
+/// Bytes per write.
 const PIECE: usize = 1 << 20;
 
-/// Makes a folder, with its parents, and files `000`, `001`, … of these sizes in it. The same seed
-/// gives the same data.
+/// Creates a directory with its parents, and in it files `000`, `001`, … of these sizes. The same
+/// seed gives the same data.
 pub(super) fn make_files(
-    folder: &Path,
+    directory: &Path,
     sizes: &[Bytes],
     seed: u64,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+    fs::create_dir_all(directory)?;
     let mut piece = vec![0; PIECE];
     let mut random = Random::new(seed);
     for (index, size) in sizes.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let mut file = File::create_new(folder.join(format!("{index:03}")))?;
+        let mut file = File::create_new(directory.join(format!("{index:03}")))?;
         let mut left = usize::try_from(size.0).map_err(io::Error::other)?;
         while left > 0 {
             let piece = &mut piece[..left.min(PIECE)];
@@ -40,7 +40,7 @@ pub(super) fn make_files(
 }
 
 /// `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014):
-/// a few instructions for eight bytes, and nothing that a compressor finds.
+/// few instructions per eight bytes, and incompressible output.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_is_the_published_one() {
+    fn the_generator_matches_its_reference() {
         // First outputs for seed 0 of the reference implementation (prng.di.unimi.it/splitmix64.c).
         let mut random = Random::new(0);
         assert_eq!(random.draw(), 0xe220_a839_7b1d_cdaf);
@@ -79,22 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn files_have_their_sizes_and_the_same_data_again() {
-        let folder = tempfile::tempdir().unwrap();
+    fn files_have_their_sizes_and_reproducible_data() {
+        let directory = tempfile::tempdir().unwrap();
         let sizes = [Bytes(0), Bytes(5), Bytes(PIECE as u64 + 3)];
         let data = |name: &str, seed| {
-            let folder = folder.path().join(name).join("sub");
-            make_files(&folder, &sizes, seed, &AtomicBool::new(false)).unwrap();
-            (0..3).map(|i| fs::read(folder.join(format!("00{i}"))).unwrap()).collect::<Vec<_>>()
+            let directory = directory.path().join(name).join("sub");
+            make_files(&directory, &sizes, seed, &AtomicBool::new(false)).unwrap();
+            (0..3).map(|i| fs::read(directory.join(format!("00{i}"))).unwrap()).collect::<Vec<_>>()
         };
         let one = data("one", 7);
         assert_eq!(one.iter().map(Vec::len).collect::<Vec<_>>(), [0, 5, PIECE + 3]);
         let stop = AtomicBool::new(true);
-        let stopped = make_files(&folder.path().join("none"), &sizes, 7, &stop);
+        let stopped = make_files(&directory.path().join("none"), &sizes, 7, &stop);
         assert_eq!(stopped.unwrap_err().kind(), io::ErrorKind::Interrupted);
         assert_eq!(one, data("two", 7));
         assert_ne!(one, data("three", 8));
-        // Every value of a byte is about as frequent: nothing to compress.
+        // All byte values are about equally frequent, so the data is incompressible.
         let mut counts = [0_u32; 256];
         one[2].iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         assert!(counts.iter().all(|count| (3600..4600).contains(count)), "{counts:?}");

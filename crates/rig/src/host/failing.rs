@@ -1,4 +1,4 @@
-//! A machine that fails: the n-th call that can fail answers an error number, once.
+//! Simulated host with fault injection: the n-th call that can fail returns an error number, once.
 
 use std::{
     io,
@@ -9,15 +9,15 @@ use std::{
 use model::{Allocation, Bytes, Nanos};
 
 use super::{
-    Entry, Erased, FakeHost, Host, Identity, Kept, KernelLog, Loop, Output, Statistics,
-    TreeRefusal, Unread, Usage,
+    Entry, FakeHost, Host, Identity, KernelLog, Loop, Output, ResidentPages, Statistics,
+    TreeRefusal, UnreadablePath, Usage, WipeMethod,
 };
 use crate::{
     guard::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
-/// A fake machine with a fault.
+/// Simulated host with one fault.
 #[derive(Debug)]
 pub(crate) struct FailingHost {
     inner: FakeHost,
@@ -27,13 +27,14 @@ pub(crate) struct FailingHost {
 }
 
 impl FailingHost {
-    /// One that fails at no call.
+    /// A host without faults.
     pub(crate) fn new(inner: FakeHost) -> Self {
         let (calls, fails) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         Self { inner, calls, fails, errno: AtomicI32::new(0) }
     }
 
-    /// Counts from 0 again, and lets that call fail; `None` for no call. Returns the count so far.
+    /// Resets the call counter and sets the call that fails; `None`: no call. Returns the previous
+    /// count.
     pub(crate) fn fail(&self, call: Option<u64>, errno: i32) -> u64 {
         self.errno.store(errno, Ordering::Relaxed);
         self.fails.store(call.unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -49,7 +50,7 @@ impl FailingHost {
     }
 }
 
-/// Methods that cannot fail, and those that can; `pass` is the answer of the fault.
+/// Methods that cannot fail, and those that can; `pass` returns the fault.
 macro_rules! delegate {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         $(fn $name(&self, $($argument: $kind),*) -> $answer {
@@ -76,7 +77,7 @@ impl Host for FailingHost {
     }
     delegate! { |error| error;
         run(argv: &[String]) -> io::Result<Output>;
-        run_told(argv: &[String], input: &str) -> io::Result<Output>;
+        run_with_input(argv: &[String], input: &str) -> io::Result<Output>;
         random(length: usize) -> io::Result<Vec<u8>>;
         process_time(process: u32) -> io::Result<Nanos>;
         usage() -> io::Result<Usage>;
@@ -101,7 +102,7 @@ impl Host for FailingHost {
         loops_of(identity: Identity) -> io::Result<Vec<PathBuf>>;
         detach_loop(device: &Path, identity: Identity) -> io::Result<()>;
         remove_loop(number: u32) -> io::Result<()>;
-        erase_device(device: &Path, expected: &Medium) -> io::Result<Erased>;
+        erase_device(device: &Path, expected: &Medium) -> io::Result<WipeMethod>;
         zero(device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
         flush_device(device: &Path) -> io::Result<()>;
         mounts() -> io::Result<Vec<MountEntry>>;
@@ -112,13 +113,13 @@ impl Host for FailingHost {
         ) -> io::Result<()>;
         sync(path: &Path) -> io::Result<()>;
         resident(path: &Path) -> io::Result<Bytes>;
-        evict(directory: &Path) -> io::Result<Kept>;
+        evict(directory: &Path) -> io::Result<ResidentPages>;
     }
     delegate! { |source| MountRefusal { step: "fsopen".into(), words: String::new(), source };
         mount(request: &MountRequest) -> Result<(), MountRefusal>;
     }
-    delegate! { |source| Unread { path: "/".into(), source };
-        sizes(directory: &Path, except: &[&str]) -> Result<Bytes, Unread>;
+    delegate! { |source| UnreadablePath { path: "/".into(), source };
+        sizes(directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath>;
     }
     delegate! { |source| TreeRefusal::Failed { path: "/".into(), source };
         remove_marked(

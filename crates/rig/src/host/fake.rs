@@ -1,4 +1,4 @@
-//! A machine made of a folder, scripted answers and a list of what was done.
+//! Simulated host: a directory, scripted results, and a list of operations.
 
 mod refusals;
 mod rules;
@@ -19,20 +19,19 @@ use model::{Allocation, Bytes, Nanos};
 
 use self::{refusals::Refusals, stack::Stack};
 use super::{
-    Entry, Erased, Host, Identity, Kept, KernelLog, Loop, Output, RealHost, Statistics,
-    TreeRefusal, Unread, Usage, kmsg::Kmsg,
+    Entry, Host, Identity, KernelLog, Loop, Output, RealHost, ResidentPages, Statistics,
+    TreeRefusal, UnreadablePath, Usage, WipeMethod, kmsg::Kmsg,
 };
 use crate::{
     guard::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
-/// A stand-in for a machine.
+/// Simulated host for tests.
 ///
-/// Paths lie under its root folder: `/sys/block` is `ROOT/sys/block`, and a path that lies there
-/// already is taken as it is. Files are real files of that folder; programs, mounts, loop devices
-/// and the clock are simulated. Everything that would change the machine is listed by
-/// [`FakeHost::done`].
+/// Paths are below its root directory: `/sys/block` is `ROOT/sys/block`; a path already below it is
+/// unchanged. Files are real files of that directory; programs, mounts, loop devices, and the clock
+/// are simulated. All operations that would change a machine are listed by [`FakeHost::done`].
 #[derive(Debug)]
 pub struct FakeHost {
     root: PathBuf,
@@ -48,62 +47,62 @@ struct State {
     magics: BTreeMap<String, u64>,
     loops: BTreeMap<PathBuf, Identity>,
     busy: BTreeMap<PathBuf, u32>,
-    /// What files made since the last mkfs take, and the most there is room for.
+    /// Space used by files since the last mkfs, and its limit.
     taken: Bytes,
-    room: Option<Bytes>,
-    /// Files that read as the clock does, until a time.
+    space: Option<Bytes>,
+    /// Files that contain the current time, up to a limit.
     working: BTreeMap<PathBuf, Nanos>,
     clock: Nanos,
     refusals: Refusals,
     times: BTreeMap<u32, Nanos>,
     usage: Usage,
     stack: Stack,
-    /// What programs were told on their standard input.
-    told: Vec<String>,
-    /// How many random bytes were drawn.
+    /// Standard input of the programs.
+    inputs: Vec<String>,
+    /// Number of random bytes generated.
     drawn: u8,
 }
 
 impl FakeHost {
-    /// A machine whose `/` is the folder `root`, with a root user and no programs.
+    /// A host with `root` as `/`, a root user, and no programs.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), is_root: true, state: Mutex::default() }
     }
 
-    /// The same for an ordinary user.
+    /// The same for an unprivileged user.
     #[must_use]
     pub fn unprivileged(self) -> Self {
         Self { is_root: false, ..self }
     }
 
-    /// Puts a file there, with its folders.
+    /// Creates a file with its parent directories.
     ///
     /// # Panics
-    /// If the folder cannot be written: a test cannot go on.
+    /// If the directory is not writable: a test cannot continue.
     #[must_use]
     pub fn file(self, path: &str, text: &str) -> Self {
         let path = self.at(Path::new(path));
-        let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).expect("the folder of a fake host is writable");
-        fs::write(path, text).expect("the folder of a fake host is writable");
+        let directory = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(directory).expect("the directory of a simulated host is writable");
+        fs::write(path, text).expect("the directory of a simulated host is writable");
         self
     }
 
-    /// A program that is found; its answers are given in turn, the last one for ever.
+    /// Adds a program with scripted results; the last one repeats.
     #[must_use]
     pub fn program(self, name: &str, answers: impl IntoIterator<Item = Output>) -> Self {
         self.lock().programs.insert(name.to_owned(), answers.into_iter().collect());
         self
     }
 
-    /// What `statfs(2)` says of mounts of this type.
+    /// Sets the `statfs(2)` magic number of this filesystem type.
     #[must_use]
     pub fn magic(self, fstype: &str, magic: u64) -> Self {
         self.lock().magics.insert(fstype.to_owned(), magic);
         self
     }
 
-    /// The real path of one of this machine. It is inside the root, even for a path with `..`.
+    /// Real path of a path of this host. It is inside the root, even for a path with `..`.
     pub fn at(&self, path: &Path) -> PathBuf {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
         let mut names = PathBuf::new();
@@ -118,7 +117,7 @@ impl FakeHost {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A test that panicked while holding the lock has failed already.
+        // A test that panicked while holding the lock has already failed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +129,7 @@ impl FakeHost {
         self.lock().refusals.read(path)
     }
 
-    /// A change of the folder: noted when it came off.
+    /// A change of the directory, recorded if it succeeds.
     fn change(&self, verb: &str, path: &Path, answer: io::Result<()>) -> io::Result<()> {
         if answer.is_ok() {
             self.note(format!("{verb} {}", path.display()));
@@ -168,16 +167,16 @@ impl Host for FakeHost {
     }
 
     fn run(&self, argv: &[String]) -> io::Result<Output> {
-        self.run_told(argv, "")
+        self.run_with_input(argv, "")
     }
 
-    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output> {
+    fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output> {
         self.note(argv.join(" "));
         let mut state = self.lock();
         if !input.is_empty() {
-            state.told.push(input.to_owned());
+            state.inputs.push(input.to_owned());
         }
-        // A program with scripted answers answers by them.
+        // A program with scripted results uses them.
         let scripted = argv.first().and_then(|name| state.programs.get(name));
         if scripted.is_some_and(VecDeque::is_empty)
             && let Some(answer) = state.stack.run(&self.root, argv, input)?
@@ -244,7 +243,7 @@ impl Host for FakeHost {
         for (path, text) in rules::stored(&real, &before, text, &read)? {
             fs::write(path, text)?;
         }
-        // Undoing follows the links first, and so gets a path of the real machine.
+        // Undo resolves links first, and therefore passes a path of the real machine.
         let shown = path.strip_prefix(&self.root).map(|path| Path::new("/").join(path));
         let shown = shown.unwrap_or_else(|_| path.to_owned());
         self.note(format!("write {} = {text}", shown.display()));
@@ -269,7 +268,7 @@ impl Host for FakeHost {
 
     fn make_directory(&self, path: &Path) -> io::Result<()> {
         self.change("mkdir", path, fs::create_dir(self.at(path)))?;
-        // A control group is born with its files; the kernel makes them.
+        // The kernel creates the files of a control group.
         if path.starts_with("/sys/fs/cgroup") {
             let files = [
                 ("cgroup.procs", ""),
@@ -334,7 +333,7 @@ impl Host for FakeHost {
         allocation: Allocation,
     ) -> io::Result<()> {
         self.lock().taken = Bytes(0);
-        // The folder may lie on a small disk: sparse in truth, whatever is asked for.
+        // The directory may be on a small disk, so files are always sparse.
         let answer = RealHost.renew_image(&self.at(path), identity, size, Allocation::Sparse);
         self.change(&format!("renew {size} {}", allocation.name()), path, answer)
     }
@@ -372,10 +371,10 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn erase_device(&self, device: &Path, _expected: &Medium) -> io::Result<Erased> {
+    fn erase_device(&self, device: &Path, _expected: &Medium) -> io::Result<WipeMethod> {
         self.lock().taken = Bytes(0);
         self.note(format!("discard {}", device.display()));
-        Ok(Erased::Discarded)
+        Ok(WipeMethod::Discarded)
     }
 
     fn zero(&self, device: &Path, _expected: &Medium, length: Bytes) -> io::Result<()> {
@@ -424,13 +423,13 @@ impl Host for FakeHost {
         let holder = crate::mount::holder(&state.mounts, path);
         let magic = holder.and_then(|mount| state.magics.get(&mount.fstype)).copied();
         let (total, inodes) = (Bytes::gib(1), 65536);
-        let (free, usable) = (Bytes::mib(1000) - state.taken, Bytes::mib(900) - state.taken);
-        Ok(Statistics { magic: magic.unwrap_or(0), total, free, usable, inodes })
+        let (free, available) = (Bytes::mib(1000) - state.taken, Bytes::mib(900) - state.taken);
+        Ok(Statistics { magic: magic.unwrap_or(0), total, free, available, inodes })
     }
 
     fn make_files(
         &self,
-        folder: &Path,
+        directory: &Path,
         sizes: &[Bytes],
         _seed: u64,
         stop: &AtomicBool,
@@ -440,15 +439,15 @@ impl Host for FakeHost {
         }
         let mut state = self.lock();
         let taken = state.taken + sizes.iter().copied().sum();
-        if state.room.is_some_and(|room| taken > room) {
+        if state.space.is_some_and(|space| taken > space) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.taken = taken;
-        state.done.push(format!("make {} files in {}", sizes.len(), folder.display()));
+        state.done.push(format!("create {} files in {}", sizes.len(), directory.display()));
         Ok(())
     }
 
-    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread> {
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath> {
         RealHost.sizes(&self.at(directory), except)
     }
 
@@ -461,8 +460,8 @@ impl Host for FakeHost {
         Ok(Bytes(0))
     }
 
-    fn evict(&self, directory: &Path) -> io::Result<Kept> {
+    fn evict(&self, directory: &Path) -> io::Result<ResidentPages> {
         self.note(format!("evict {}", directory.display()));
-        Ok(Kept::default())
+        Ok(ResidentPages::default())
     }
 }

@@ -1,7 +1,7 @@
-//! Reading the kernel's log: `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
+//! Reader of the kernel log, `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
 //!
-//! Each `read(2)` gives one record; what the records say is the business of the callers. The same
-//! code reads a plain file, which stands for the log on a [`FakeHost`](super::FakeHost).
+//! Each `read(2)` returns one record; callers interpret the records. The same code reads a regular
+//! file, which represents the log on a [`FakeHost`](super::FakeHost).
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,14 +14,15 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::{KernelLog, Records};
 
-/// The longest record with its dictionary: `PRINTKRB_RECORD_MAX` of kernel/printk/internal.h is
-/// 1 KiB, `CONSOLE_EXT_LOG_MAX` of older kernels 8 KiB; a smaller buffer would be refused.
+/// The longest record with its dictionary: `PRINTKRB_RECORD_MAX` of kernel/printk/internal.h is 1
+/// KiB, `CONSOLE_EXT_LOG_MAX` of older kernels 8 KiB; a smaller buffer would be rejected.
 const LONGEST: usize = 8192;
 
-/// Records in one reading; a log that grows faster than it is read would never end.
-const MOST: usize = 100_000;
+/// Maximum number of records per call; otherwise, a log that grows faster than it is read would
+/// never end.
+const MAX_RECORDS: usize = 100_000;
 
-/// The log after the place where it ended when it was opened.
+/// Log after its end at the time of opening.
 #[derive(Debug)]
 pub(super) struct Kmsg(File);
 
@@ -29,7 +30,7 @@ impl Kmsg {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-        // `devkmsg_llseek`: the next record that will be written.
+        // `devkmsg_llseek`: the next record to be written.
         file.seek(SeekFrom::End(0))?;
         Ok(Self(file))
     }
@@ -39,11 +40,12 @@ impl KernelLog for Kmsg {
     fn records(&mut self) -> io::Result<Records> {
         let (mut text, mut lost) = (String::new(), false);
         let mut buffer = vec![0; LONGEST];
-        for _ in 0..MOST {
+        for _ in 0..MAX_RECORDS {
             match self.0.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => text.push_str(&String::from_utf8_lossy(&buffer[..length])),
-                // EPIPE: records were overwritten; the next read goes on with the oldest there is.
+                // EPIPE: records were overwritten; the next read continues with the oldest
+                // available one.
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN) => break,
                     Some(Errno::PIPE) => lost = true,
@@ -52,7 +54,7 @@ impl KernelLog for Kmsg {
                 },
             }
         }
-        // Lines that begin with a blank belong to the dictionary of the record before them.
+        // Lines that begin with a blank belong to the dictionary of the preceding record.
         let lines = text.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned);
         Ok(Records { lines: lines.collect(), lost })
     }
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_comes_after_opening_is_read_and_only_once() {
+    fn only_new_records_are_read_and_only_once() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
         log.write_all(b"6,1,5,-;old\n").unwrap();
         let mut kmsg = Kmsg::open(log.path()).unwrap();
@@ -77,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_log_ends() {
-        // Where it may not be read, the reason is told.
+    fn reading_the_kernel_log_terminates() {
+        // Without permission, the error is reported.
         match Kmsg::open(Path::new("/dev/kmsg")) {
             Ok(mut kmsg) => {
                 let records = kmsg.records().unwrap();

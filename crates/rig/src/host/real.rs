@@ -1,4 +1,4 @@
-//! The machine itself.
+//! The real machine.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,23 +14,24 @@ use model::{Allocation, Bytes, Nanos};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 
 use super::{
-    Entry, EntryKind, Erased, Host, Identity, Kept, KernelLog, Loop, Output, Statistics,
-    TreeRefusal, Unread, Usage, block, data,
+    Entry, EntryKind, Host, Identity, KernelLog, Loop, Output, ResidentPages, Statistics,
+    TreeRefusal, UnreadablePath, Usage, WipeMethod, block, data,
     kmsg::Kmsg,
     tree,
     walk::{self, each_file},
 };
 use crate::{
-    evidence,
+    activity,
     guard::{Medium, Roots},
     instance::ProgramTime,
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
-/// Files kept open while their eviction is checked: a sample, since each takes a descriptor.
-const WATCHED: usize = 256;
+/// Number of files kept open while their eviction is checked: a sample, because each needs a
+/// descriptor.
+const SAMPLED: usize = 256;
 
-/// The machine this process runs on.
+/// The machine on which this process runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealHost;
 
@@ -61,18 +62,18 @@ impl Host for RealHost {
     }
 
     fn run(&self, argv: &[String]) -> io::Result<Output> {
-        self.run_told(argv, "")
+        self.run_with_input(argv, "")
     }
 
-    fn run_told(&self, argv: &[String], input: &str) -> io::Result<Output> {
+    fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // Files in memory take all that is said without anybody reading along, so that this thread
-        // can wait for the program, and a child that it leaves behind holds nothing up.
+        // Files in memory accept all output without a reader, so that this thread can wait for the
+        // program, and a child process left behind does not block.
         let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
         let mut command = sys::program::command(program)?;
         command.args(arguments).stdin(match input {
             "" => Stdio::null(),
-            input => told(input)?.into(),
+            input => input_file(input)?.into(),
         });
         command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         sys::child::dies_with_parent(&mut command);
@@ -81,8 +82,8 @@ impl Host for RealHost {
         let elapsed = start.elapsed().into();
         Ok(Output {
             status: ended.status.code(),
-            stdout: said(&mut stdout)?,
-            stderr: said(&mut stderr)?,
+            stdout: output_text(&mut stdout)?,
+            stderr: output_text(&mut stderr)?,
             elapsed,
             cpu: Some(ProgramTime { user: ended.user.into(), system: ended.system.into() }),
         })
@@ -108,11 +109,11 @@ impl Host for RealHost {
     }
 
     fn usage(&self) -> io::Result<Usage> {
-        use sys::usage::{Whose, resources};
-        let (own, children) = (resources(Whose::This)?, resources(Whose::EndedChildren)?);
+        use sys::usage::{UsageScope, resources};
+        let (own, children) = (resources(UsageScope::This)?, resources(UsageScope::EndedChildren)?);
         Ok(Usage {
             process: self.process_time(self.pid())?,
-            watching: evidence::watching(),
+            monitoring: activity::monitor_cpu_time(),
             children: Nanos(children.time),
             minor_faults: own.minor_faults.saturating_add(children.minor_faults),
             major_faults: own.major_faults.saturating_add(children.major_faults),
@@ -128,7 +129,8 @@ impl Host for RealHost {
     }
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        // One write(2), since each is one order to sysfs; never create what is not there.
+        // A single write(2), because each is one command to sysfs; a missing file must not be
+        // created.
         let mut file = OpenOptions::new().write(true).open(path)?;
         let length = file.write(text.as_bytes())?;
         if length == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
@@ -137,7 +139,7 @@ impl Host for RealHost {
     fn create(&self, path: &Path, text: &str) -> io::Result<()> {
         let mut file = File::create_new(path)?;
         file.write_all(text.as_bytes())?;
-        // What is told apart by this text must carry it after a crash, too.
+        // Undo depends on this text, so it must survive a crash.
         file.sync_all()
     }
 
@@ -189,17 +191,17 @@ impl Host for RealHost {
     fn create_image(&self, path: &Path) -> io::Result<Identity> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path)?;
-        // Copy-on-write below an image doubles the writes and shreds the file. The flag exists only
-        // on btrfs and only helps while the file is empty; elsewhere the call fails and nothing is
-        // lost.
+        // Copy-on-write below an image doubles the writes and fragments the file. The flag exists
+        // on btrfs only and is effective only while the file is empty; on other filesystems the
+        // call fails without effect.
         let flags = rustix::fs::ioctl_getflags(&file);
         if let Ok(flags) = flags {
             let wanted = flags | rustix::fs::IFlags::NOCOW;
             if let Err(error) = rustix::fs::ioctl_setflags(&file, wanted) {
-                tracing::debug!(%error, "no NOCOW attribute here");
+                tracing::debug!(%error, "NOCOW attribute not supported");
             }
         }
-        // The name must survive a crash together with the journal entry that tells whose it is.
+        // The name must survive a crash together with the journal entry of its owner.
         file.sync_all()?;
         Ok(entry(&file.metadata()?).identity)
     }
@@ -218,10 +220,10 @@ impl Host for RealHost {
             Allocation::Sparse => {
                 rustix::fs::fallocate(&file, keep | FallocateFlags::PUNCH_HOLE, 0, size.0)?;
             }
-            Allocation::Full => {
+            Allocation::Preallocated => {
                 if rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 0, size.0).is_err() {
-                    // tmpfs and others lack ZERO_RANGE: holes first, then space, leaves zeros as
-                    // well.
+                    // tmpfs and others do not support ZERO_RANGE: punching holes and allocating
+                    // space also yields zeros.
                     rustix::fs::fallocate(&file, keep | FallocateFlags::PUNCH_HOLE, 0, size.0)?;
                     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0)?;
                 }
@@ -239,15 +241,15 @@ impl Host for RealHost {
                 sys::loop_device::Options { direct: true, block_size, ..Default::default() };
             let attached = sys::loop_device::attach(&file, options)?;
             let direct = sys::loop_device::status(File::open(&attached.path)?)?.direct;
-            let made = attached.made.then_some(attached.number);
+            let made = attached.created.then_some(attached.number);
             Ok::<_, io::Error>(Loop { path: attached.path, direct, made })
         };
         let first = attach(0)?;
         if first.direct {
             return Ok(first);
         }
-        // With 512-byte blocks the file below may be unable to do direct I/O; with 4 KiB it often
-        // can.
+        // With 512-byte blocks the backing file may not support direct I/O; with 4 KiB it often
+        // does.
         match attach(4096) {
             Ok(second) if second.direct => {
                 release(&first)?;
@@ -266,25 +268,25 @@ impl Host for RealHost {
         let file = File::open(device)?;
         let status = match sys::loop_device::status(&file) {
             Ok(status) => status,
-            // ENXIO: nothing is attached any more, which is what is wanted.
+            // ENXIO: already detached.
             Err(error) if error.raw_os_error() == Some(6) => return Ok(()),
             Err(error) => return Err(error),
         };
         if (status.device, status.inode) != (identity.device, identity.inode) {
-            return Err(io::Error::other("another file is attached to it now"));
+            return Err(io::Error::other("it is attached to another file now"));
         }
         sys::loop_device::detach(&file)
     }
 
     fn remove_loop(&self, number: u32) -> io::Result<()> {
         match sys::loop_device::remove(number) {
-            // ENODEV: there is none of that number.
+            // ENODEV: there is no such device.
             Err(error) if error.raw_os_error() == Some(19) => Ok(()),
             answer => answer,
         }
     }
 
-    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<Erased> {
+    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<WipeMethod> {
         block::erase(device, expected)
     }
 
@@ -293,7 +295,7 @@ impl Host for RealHost {
     }
 
     fn flush_device(&self, device: &Path) -> io::Result<()> {
-        sys::orders::flush_cache(File::open(device)?)
+        sys::block_ioctl::flush_cache(File::open(device)?)
     }
 
     fn mounts(&self) -> io::Result<Vec<MountEntry>> {
@@ -305,45 +307,45 @@ impl Host for RealHost {
     }
 
     fn unmount(&self, target: &Path) -> io::Result<()> {
-        // NOFOLLOW: the mount point is ours; a link put in its place is not followed.
+        // NOFOLLOW: a link that replaced the mount point is not followed.
         Ok(rustix::mount::unmount(target, rustix::mount::UnmountFlags::NOFOLLOW)?)
     }
 
     fn statistics(&self, path: &Path) -> io::Result<Statistics> {
         let statistics = rustix::fs::statfs(path)?;
-        // f_frsize is the unit of the counts (statfs(2)); old filesystems leave it 0 and mean
+        // f_frsize is the unit of the counts (statfs(2)); old filesystems set it to 0 and use
         // f_bsize.
         let unit = match u64::try_from(statistics.f_frsize).unwrap_or(0) {
             0 => u64::try_from(statistics.f_bsize).unwrap_or(0),
             unit => unit,
         };
         let bytes = |blocks: u64| Bytes(blocks.saturating_mul(unit));
-        // f_type is signed on some architectures; magic numbers are 32 bits wide.
+        // f_type is signed on some architectures; magic numbers have 32 bits.
         #[expect(
             clippy::cast_sign_loss,
-            reason = "the bit pattern of the magic number, on purpose"
+            reason = "the bit pattern of the magic number is intended"
         )]
         let magic = statistics.f_type as u64 & u64::from(u32::MAX);
         Ok(Statistics {
             magic,
             total: bytes(statistics.f_blocks),
             free: bytes(statistics.f_bfree),
-            usable: bytes(statistics.f_bavail),
+            available: bytes(statistics.f_bavail),
             inodes: statistics.f_files,
         })
     }
 
     fn make_files(
         &self,
-        folder: &Path,
+        directory: &Path,
         sizes: &[Bytes],
         seed: u64,
         stop: &AtomicBool,
     ) -> io::Result<()> {
-        data::make_files(folder, sizes, seed, stop)
+        data::make_files(directory, sizes, seed, stop)
     }
 
-    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, Unread> {
+    fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath> {
         walk::sizes(directory, except)
     }
 
@@ -355,8 +357,8 @@ impl Host for RealHost {
         Ok(Bytes(sys::cache::resident(File::open(path)?)?.cached))
     }
 
-    fn evict(&self, directory: &Path) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+    fn evict(&self, directory: &Path) -> io::Result<ResidentPages> {
+        let mut kept = ResidentPages::default();
         let mut watched = Vec::new();
         self.sync(directory)?;
         each_file(directory, &mut |path| {
@@ -367,12 +369,12 @@ impl Host for RealHost {
             };
             if rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).is_err() {
                 kept.unknown += 1;
-            } else if watched.len() < WATCHED {
+            } else if watched.len() < SAMPLED {
                 watched.push(file);
             }
         })?;
-        // Sampled files are open already, so that looking does not bring names and inodes back; the
-        // second order drops what holding and closing them kept.
+        // Sampled files are already open, so that the check does not load dentries and inodes
+        // again; the second write drops what the open files pinned.
         let drop_caches = || match self.is_root() {
             true => self.write(Path::new("/proc/sys/vm/drop_caches"), "3"),
             false => Ok(()),
@@ -390,12 +392,12 @@ impl Host for RealHost {
     }
 }
 
-/// Detaches a device that was attached a moment ago. Removing it is tried once: a stray device
-/// without a file does no harm.
+/// Detaches a device that was just attached. Its removal is tried once: a stray device without
+/// backing file is harmless.
 fn release(device: &Loop) -> io::Result<()> {
     sys::loop_device::detach(File::open(&device.path)?)?;
     if let Some(Err(error)) = device.made.map(sys::loop_device::remove) {
-        tracing::debug!(device = %device.path.display(), %error, "loop device stays");
+        tracing::debug!(device = %device.path.display(), %error, "loop device not removed");
     }
     Ok(())
 }
@@ -414,7 +416,7 @@ fn entry(meta: &fs::Metadata) -> Entry {
     }
 }
 
-/// Opens a file for reading and writing, if it is still the very file that was journaled.
+/// Opens a file for reading and writing if it is still the journaled one.
 fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -424,14 +426,14 @@ fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
     if entry(&file.metadata()?).identity == identity {
         return Ok(file);
     }
-    Err(io::Error::other("another file has taken its name"))
+    Err(io::Error::other("its name was reused by another file"))
 }
 
 fn flags(flags: OFlags) -> i32 {
     flags.bits().cast_signed()
 }
 
-/// Opens a file without changing its access time, where that is allowed.
+/// Opens a file without changing its access time, if permitted.
 fn open_quietly(path: &Path) -> io::Result<File> {
     let open = |extra: OFlags| {
         let wanted = OFlags::NOFOLLOW | OFlags::NONBLOCK | extra;
@@ -440,21 +442,21 @@ fn open_quietly(path: &Path) -> io::Result<File> {
     open(OFlags::NOATIME).or_else(|_| open(OFlags::empty()))
 }
 
-/// An empty file in memory without a name (`memfd_create(2)`).
+/// Anonymous file in memory (`memfd_create(2)`).
 fn anonymous(name: &str) -> io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?))
 }
 
-/// A file in memory that a program reads as its standard input.
-fn told(text: &str) -> io::Result<File> {
+/// File in memory with the standard input of a program.
+fn input_file(text: &str) -> io::Result<File> {
     let mut file = anonymous("stdin")?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)
 }
 
-/// What a program wrote into a file.
-fn said(file: &mut File) -> io::Result<String> {
+/// Output that a program wrote to a file.
+fn output_text(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;

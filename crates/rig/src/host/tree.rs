@@ -1,9 +1,9 @@
-//! Removing a directory tree that fslab made, in a directory that may belong to another user.
+//! Removal of a directory tree created by fslab, possibly in a directory of another user.
 //!
-//! Enters: a path, the identity of the directory made there, and the text of its marker. The
-//! directory is opened once; all that is read and removed is relative to that descriptor, so
-//! replacing a part of the path by a link leads nowhere else. Links are removed, never followed.
-//! No mount point is crossed.
+//! Input: a path, the identity of the directory created there, and the text of its marker. The
+//! directory is opened once, and all reads and removals are relative to that descriptor, so
+//! replacing a component of the path by a link has no effect. Links are removed, not followed. No
+//! mount point is crossed.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -23,40 +23,42 @@ use rustix::{
 use super::Identity;
 use crate::undo::MARKER;
 
-/// The most of a marker that is read; it holds the id of a run.
+/// Maximum length of a marker; it contains a run ID.
 const MARKER_LENGTH: u64 = 4096;
 
-/// A directory tree that is not removed, or not completely.
+/// A directory tree that is not removed, or only partly.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeRefusal {
     /// The path leads to something else.
-    #[error("it is not the directory that fslab made there; look for that one and remove it")]
+    #[error("it is not the directory created by fslab; find that one and remove it")]
     Replaced,
-    /// The marker is missing or is another run's.
-    #[error("it does not carry the marker of this run; look what is in it and remove it yourself")]
+    /// The marker is missing or belongs to another run.
+    #[error(
+        "it does not contain the marker of this run; check its contents and remove it manually"
+    )]
     Marker,
-    /// Something is mounted in it.
+    /// A filesystem is mounted in it.
     #[error("{} is a mount point; unmount it", .0.display())]
     Mounted(PathBuf),
     /// A part of it cannot be read or removed.
     #[error("{}: {source}; remove it yourself", .path.display())]
     Failed {
-        /// The part.
+        /// Path of the part.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// Mount of a directory: its device number, and the mount's own number (statx(2)) where the kernel
-/// has it, which differs between bind mounts of one filesystem.
+/// Mount of a directory: its device number, and the mount ID (statx(2)) if the kernel provides it,
+/// which differs between bind mounts of one filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mount {
     device: u64,
     id: Option<u64>,
 }
 
-/// Removes the tree. One that does not exist counts as removed.
+/// Removes the tree; succeeds if it does not exist.
 ///
 /// # Errors
 /// [`TreeRefusal`].
@@ -69,7 +71,7 @@ pub(super) fn remove(
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(TreeRefusal::Replaced);
     };
-    // Links above are followed: the identity shows if they lead to the right place.
+    // Links in the parent path are followed: the identity check detects a wrong target.
     let of_path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = match openat(CWD, parent, of_path, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
@@ -77,7 +79,7 @@ pub(super) fn remove(
     };
     let top = match openat(&parent, name, flags(), Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
-        // A link, or a file.
+        // A link or a file.
         Err(Errno::LOOP | Errno::NOTDIR) => return Err(TreeRefusal::Replaced),
         top => top.map_err(failed)?,
     };
@@ -94,14 +96,15 @@ pub(super) fn remove(
     }
     if names > 0 {
         let marker = if marked { marker(&top).map_err(failed)? } else { String::new() };
-        // Killed between making the marker and writing into it; nothing else is made before that.
+        // Killed between the creation of the marker and its write; nothing else is created before
+        // that.
         let begun = marked && names == 1 && marker.is_empty();
         if !begun && marker.trim() != token {
             return Err(TreeRefusal::Marker);
         }
         let mount = mount_of(&top).map_err(failed)?;
         empty(&top, path, mount, true)?;
-        // The marker goes last, so that an interrupted removal can be taken up again.
+        // The marker is removed last, so that an interrupted removal can be resumed.
         unlinkat(&top, MARKER, AtFlags::empty()).map_err(failed)?;
     }
     let still = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(identity_of);
@@ -111,8 +114,8 @@ pub(super) fn remove(
     unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(failed)
 }
 
-/// Removes a file if the path leads to the one of that identity; answers if it did. Its directory
-/// is opened once, so replacing that by a link leads nowhere else.
+/// Removes a file if the path leads to this identity; returns true if it was removed. Its directory
+/// is opened once, so replacing it by a link has no effect.
 pub(super) fn remove_same(path: &Path, identity: Identity) -> io::Result<bool> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -126,7 +129,8 @@ pub(super) fn remove_same(path: &Path, identity: Identity) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes what is in an open directory; at the top all but the marker. `path` is for messages.
+/// Removes the contents of an open directory; at the top, all except the marker. `path` is for
+/// messages.
 fn empty(directory: &OwnedFd, path: &Path, mount: Mount, top: bool) -> Result<(), TreeRefusal> {
     let failed = |path: &Path, errno: Errno| TreeRefusal::Failed {
         path: path.to_owned(),
@@ -164,7 +168,7 @@ fn empty(directory: &OwnedFd, path: &Path, mount: Mount, top: bool) -> Result<()
     Ok(())
 }
 
-/// The text of the marker; empty for what is not a regular file.
+/// Text of the marker; empty if it is not a regular file.
 fn marker(top: &OwnedFd) -> Result<String, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(top, MARKER, flags, Mode::empty()) {

@@ -1,12 +1,12 @@
-//! Walking directory trees; links are never followed.
+//! Walks of directory trees; links are not followed.
 
 use std::{collections::HashSet, fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use model::Bytes;
 
-use super::Unread;
+use super::UnreadablePath;
 
-/// Calls `visit` with every regular file below a directory.
+/// Calls `visit` for every regular file in a directory tree.
 pub(super) fn each_file(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
     let mut pending = vec![directory.to_owned()];
     while let Some(directory) = pending.pop() {
@@ -23,25 +23,25 @@ pub(super) fn each_file(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::R
     Ok(())
 }
 
-/// Sizes of all regular files below a directory, each file once however many names it has.
-/// Names in `except` are left out where they stand in the directory itself.
-pub(super) fn sizes(directory: &Path, except: &[&str]) -> Result<Bytes, Unread> {
+/// Total size of all regular files in a directory tree; a file with several hard links counts once.
+/// Entries of the top directory in `except` are omitted.
+pub(super) fn sizes(directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath> {
     let mut sum = Bytes(0);
     let mut linked = HashSet::new();
     let mut pending = vec![directory.to_owned()];
-    while let Some(folder) = pending.pop() {
-        let failed = |source| Unread { path: folder.clone(), source };
-        for entry in folder.read_dir().map_err(failed)? {
+    while let Some(current) = pending.pop() {
+        let failed = |source| UnreadablePath { path: current.clone(), source };
+        for entry in current.read_dir().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let left_out = || except.iter().any(|name| entry.file_name() == *name);
-            if folder == directory && left_out() {
+            if current == directory && left_out() {
                 continue;
             }
-            let failed = |source| Unread { path: entry.path(), source };
+            let failed = |source| UnreadablePath { path: entry.path(), source };
             let meta = entry.metadata().map_err(failed)?;
             if meta.is_dir() {
                 pending.push(entry.path());
-            } else if meta.is_file() && once(&meta, &mut linked) {
+            } else if meta.is_file() && is_first_link(&meta, &mut linked) {
                 sum = sum + Bytes(meta.len());
             }
         }
@@ -49,8 +49,8 @@ pub(super) fn sizes(directory: &Path, except: &[&str]) -> Result<Bytes, Unread> 
     Ok(sum)
 }
 
-/// Whether a file has not been seen under another name.
-fn once(meta: &fs::Metadata, linked: &mut HashSet<(u64, u64)>) -> bool {
+/// True if a file was not seen under another name.
+fn is_first_link(meta: &fs::Metadata, linked: &mut HashSet<(u64, u64)>) -> bool {
     meta.nlink() < 2 || linked.insert((meta.dev(), meta.ino()))
 }
 
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_added_up_once_and_links_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+    fn each_file_counts_once_and_links_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
         let other = tempfile::NamedTempFile::new().unwrap();
         fs::write(&other, [0; 1000]).unwrap();
         fs::create_dir_all(at("sub/fill")).unwrap();
@@ -72,10 +72,10 @@ mod tests {
         fs::hard_link(at("one"), at("sub/same")).unwrap();
         fs::write(at("sub/fill/two"), [0; 20]).unwrap();
         fs::write(at("fill/left-out"), [0; 300]).unwrap();
-        fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"\xff")), [0; 4000]).unwrap();
+        fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"\xff")), [0; 4000]).unwrap();
         std::os::unix::fs::symlink(other.path(), at("link")).unwrap();
-        assert_eq!(sizes(folder.path(), &["fill"]).unwrap(), Bytes(4021));
-        let Unread { path, source } = sizes(&at("none"), &[]).unwrap_err();
+        assert_eq!(sizes(directory.path(), &["fill"]).unwrap(), Bytes(4021));
+        let UnreadablePath { path, source } = sizes(&at("none"), &[]).unwrap_err();
         assert_eq!((path, source.kind()), (at("none"), io::ErrorKind::NotFound));
     }
 }

@@ -1,89 +1,90 @@
-//! Building what stands between an instance's devices and its filesystem.
+//! Creates the layers between an instance's devices and its filesystem.
 
 use model::{Bytes, Environment, Warning};
 
-use super::{Mounted, Wanted, make::least};
+use super::{InstanceSpec, MountedFilesystem, make::min_size};
 use crate::{
-    bench::Bench,
     device::{self, Share, name_of},
     error::RigError,
-    layers::{self, Ground, Told, Top},
+    journaled_host::JournaledHost,
+    layers::{self, BuildContext, BuildFacts, TopDevice},
     storage::Rig,
 };
 
-impl Mounted {
-    /// Builds the layers of the level on its devices, which must be empty. From here on the
-    /// instance lies on what they leave, whose size together is told.
-    pub(super) fn stand_on(
+impl MountedFilesystem {
+    /// Creates the layers of the level on its devices, whose contents must have been removed. The
+    /// instance then uses the devices on top, whose total size is returned.
+    pub(super) fn build_layers(
         &mut self,
-        bench: &mut Bench,
+        journaled: &mut JournaledHost,
         rig: &Rig,
-        wanted: &Wanted<'_>,
+        spec: &InstanceSpec<'_>,
         share: Share<'_>,
     ) -> Result<Bytes, RigError> {
         let host = std::sync::Arc::clone(&self.shared.host);
         let sizes = share.sizes().into_iter().map(|(_, size)| size);
         let devices = share.devices().into_iter().zip(sizes);
-        let devices = devices.map(|(path, size)| Top { name: name_of(&path), path, size });
+        let devices = devices.map(|(path, size)| TopDevice { name: name_of(&path), path, size });
         let run_id = &rig.options.run_id;
-        let ground = Ground { host: &*host, run_id, devices: devices.collect() };
-        let mut told = Told::default();
-        let tops = layers::build(bench, ground, &wanted.level.layers, &mut told);
-        // What was built before an error is undone with the instance.
-        self.steps.extend(told.steps);
-        self.environment.merge(told.facts);
-        self.warnings.extend(told.warnings);
-        self.weaknesses = told.weaknesses;
+        let context = BuildContext { host: &*host, run_id, devices: devices.collect() };
+        let mut facts = BuildFacts::default();
+        let tops = layers::build(journaled, context, &spec.level.layers, &mut facts);
+        // Layers created before an error are undone with the instance.
+        self.steps.extend(facts.steps);
+        self.environment.merge(facts.environment);
+        self.warnings.extend(facts.warnings);
+        self.fault_targets = facts.fault_targets;
         let tops = tops?;
-        let min = least(wanted);
-        if let Some(Top { path, size, .. }) = tops.iter().find(|top| top.size < min) {
-            let filesystem = wanted.filesystem.name.clone();
+        let min = min_size(spec);
+        if let Some(TopDevice { path, size, .. }) = tops.iter().find(|top| top.size < min) {
+            let filesystem = spec.filesystem.name.clone();
             return Err(RigError::TooSmall { filesystem, device: path.clone(), size: *size, min });
         }
-        let last = wanted.becomes.unwrap_or(wanted.filesystem);
+        let last = spec.converted_to.unwrap_or(spec.filesystem);
         self.counted = tops.iter().map(|top| top.name.clone()).collect();
-        self.threads = last.background_threads(&self.counted);
+        self.threads = last.deferred_threads(&self.counted);
         let lowest =
             std::mem::replace(&mut self.devices, tops.iter().map(|top| top.path.clone()).collect());
         self.lowest = lowest;
-        device::flush(bench, &self.devices)?;
+        device::flush(journaled, &self.devices)?;
         Ok(tops.iter().map(|top| top.size).sum())
     }
 
-    /// What layers are to do from the first measured phase on begins: devices fail, a log gets its
-    /// mark. The first call does it; the caches are as the phase wants them, and all is written
-    /// back.
+    /// Starts what layers do from the first measured phase on: devices fail, a write log gets its
+    /// mark. Only the first call has an effect. The caches are in the state of the phase, and all
+    /// data is written back.
     ///
     /// # Errors
-    /// [`RigError::Layer`] when the device mapper refuses; what has begun ends with the instance.
+    /// [`RigError::Layer`] if the device mapper reports an error; active faults end with the
+    /// instance.
     pub fn begin_faults(&mut self) -> Result<(), RigError> {
         if self.faults.is_some() {
             return Ok(());
         }
         let shared = std::sync::Arc::clone(&self.shared);
-        let mut bench = shared.bench();
+        let mut journaled = shared.journaled();
         let faults = self.faults.insert(Vec::new());
-        for weakness in &self.weaknesses {
-            faults.extend(weakness.begin(&mut bench)?);
+        for target in &self.fault_targets {
+            faults.extend(target.begin(&mut journaled)?);
         }
         Ok(())
     }
 
-    /// Ends the faults, newest first, now that nothing is mounted; tells what was logged.
+    /// Ends the faults, newest first, after the unmount; returns the state of a write log.
     pub(super) fn end_faults(
         &mut self,
-        bench: &mut Bench,
+        journaled: &mut JournaledHost,
     ) -> Result<(Environment, Vec<Warning>), RigError> {
         let (mut facts, mut warnings) = (Environment::default(), Vec::new());
-        for weakness in &self.weaknesses {
-            if let Some(end) = weakness.log(bench)? {
+        for target in &self.fault_targets {
+            if let Some(end) = target.log(journaled)? {
                 facts.merge(end.facts());
                 warnings.extend(end.warning());
             }
         }
         let mut faults = self.faults.take().unwrap_or_default();
         while let Some((step, what)) = faults.pop() {
-            bench.undo(step, what)?;
+            journaled.undo(step, what)?;
         }
         Ok((facts, warnings))
     }

@@ -1,79 +1,79 @@
-//! Carrying out what a plan does to a filesystem between mkfs and the workload.
+//! Executes the `setup` of a plan, between mkfs and the workload.
 //!
-//! All of it is one step of the life cycle. Its time is that of the programs, trees, and removals
-//! alone, without the mounts between them; what they leave in memory is written back by those, and
-//! by a flush of the devices at the end, which the evidence covers and the time does not, as with
-//! mkfs.
+//! All of it is one lifecycle step. Its time is that of the programs, trees, and removals, without
+//! the mounts between them. Their unwritten data is written back by the unmounts and by a final
+//! flush of the devices, which are part of the system activity but not of the time, as with mkfs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{Nanos, sample::lifecycle};
 
-use super::{Mounted, ProgramTime, Wanted, step::Spent};
-use crate::{bench::Bench, device, error::RigError, host::Output, setup::Stage};
+use super::{InstanceSpec, MountedFilesystem, ProgramTime, step::StepCost};
+use crate::{device, error::RigError, host::Output, journaled_host::JournaledHost, setup::Stage};
 
-/// What helps against most failures.
-const BY_HAND: &str = "try the command by hand, or change `setup` in the plan";
+/// General hint.
+const MANUALLY: &str = "run the command manually, or change `setup` in the plan";
 
-/// What helps when a converter finds no room: it writes metadata of its own beside the old ones
+/// Hint if a converter runs out of space: it writes its metadata in addition to the old one
 /// (btrfs-convert(8)).
-const ROOM: &str = "a converter needs free space beside the old filesystem; make the storage larger, or try the \
-     command by hand";
+const SPACE: &str = "a converter needs free space in the old filesystem; use larger storage, or \
+                     run the command manually";
 
-/// What helps when the blocks of the old filesystem are too small: mke2fs takes 1 KiB below 512 MiB
+/// Hint if the blocks of the old filesystem are too small: mke2fs uses 1 KiB below 512 MiB
 /// (mke2fs(8), -T, `small`), and btrfs has no sectors below 4 KiB (btrfs-convert(8)).
-const BLOCKS: &str = "give the old filesystem blocks of 4 KiB (mkfs = [\"-b\", \"4096\"]), or make \
-                      the storage 512MiB and larger";
+const BLOCKS: &str = "use 4 KiB blocks for the old filesystem (mkfs_options = [\"-b\", \"4096\"]), \
+                      or use storage of at least 512MiB";
 
-impl Mounted {
-    /// Carries the stages out, and leaves nothing of them in memory.
+impl MountedFilesystem {
+    /// Executes the stages, and drops their data from memory.
     pub(super) fn prepare(
         &mut self,
-        bench: &mut Bench,
+        journaled: &mut JournaledHost,
         stages: &[Stage<'_>],
-        wanted: &Wanted<'_>,
+        spec: &InstanceSpec<'_>,
         stop: &AtomicBool,
     ) -> Result<(), RigError> {
         let running = self.begin(lifecycle::SETUP);
-        let mut spent = Spent::default();
+        let mut cost = StepCost::default();
         for stage in stages {
             if stop.load(Ordering::Relaxed) {
-                let what = "set the filesystem up".to_owned();
+                let what = "set up the filesystem".to_owned();
                 return Err(RigError::Tree { what, why: "interrupted".into() });
             }
             match stage {
                 Stage::Mount { filesystem, request } => {
                     self.request = Some(request.clone());
-                    self.mount(bench)?;
+                    self.mount(journaled)?;
                     self.check_magic(filesystem)?;
                 }
                 Stage::Unmount => {
-                    self.unmount(bench)?;
+                    self.unmount(journaled)?;
                 }
                 Stage::Populate { directory, files } => {
                     let what = format!("write {files} files into {}", directory.display());
-                    let deed = |_: &dyn crate::Host| (wanted.populate)(directory, *files);
-                    let (done, elapsed) = bench.act(&*what, deed);
+                    let populate = |_: &dyn crate::Host| (spec.populate)(directory, *files);
+                    let (done, elapsed) = journaled.execute(&*what, populate);
                     done.map_err(|why| RigError::Tree { what, why })?;
-                    spent.elapsed = spent.elapsed + elapsed;
+                    cost.elapsed = cost.elapsed + elapsed;
                 }
                 Stage::Remove { directory } => {
-                    let what = format!("remove {} with all below it", directory.display());
-                    let (done, elapsed) = bench.act(&*what, |host| host.remove_tree(directory));
+                    let what = format!("remove {} with its contents", directory.display());
+                    let (done, elapsed) =
+                        journaled.execute(&*what, |host| host.remove_tree(directory));
                     done.map_err(|why| RigError::Tree { what, why: why.to_string() })?;
-                    spent.elapsed = spent.elapsed + elapsed;
+                    cost.elapsed = cost.elapsed + elapsed;
                 }
                 Stage::Run { argv } => {
-                    let output = bench.run(argv)?;
+                    let output = journaled.run(argv)?;
                     if !output.success() {
                         return Err(failed(argv, &output));
                     }
-                    spent.add(&output);
+                    cost.add(&output);
                 }
             }
         }
-        device::flush(bench, &self.devices)?;
-        self.lifecycle.push(running.spent(spent));
+        device::flush(journaled, &self.devices)?;
+        self.lifecycle.push(running.finish_stages(cost));
         Ok(())
     }
 }
@@ -81,17 +81,17 @@ impl Mounted {
 fn failed(argv: &[String], output: &Output) -> RigError {
     let verdict = output.verdict();
     let converts = argv.first().is_some_and(|program| program.contains("convert"));
-    let says = |words: &[&str]| converts && words.iter().any(|word| verdict.contains(word));
-    let cure = match () {
-        () if says(&["block size is too small"]) => BLOCKS,
-        () if says(&["space", "ENOSPC"]) => ROOM,
-        () => BY_HAND,
+    let mentions = |words: &[&str]| converts && words.iter().any(|word| verdict.contains(word));
+    let hint = match () {
+        () if mentions(&["block size is too small"]) => BLOCKS,
+        () if mentions(&["space", "ENOSPC"]) => SPACE,
+        () => MANUALLY,
     };
-    RigError::Setup { command: argv.join(" "), verdict, cure }
+    RigError::Setup { command: argv.join(" "), verdict, hint }
 }
 
-impl Spent {
-    /// Adds what a program took.
+impl StepCost {
+    /// Adds the cost of a program.
     fn add(&mut self, output: &Output) {
         self.elapsed = self.elapsed + output.elapsed;
         if let Some(cpu) = output.cpu {

@@ -1,66 +1,65 @@
-//! The steps around the phases: how long each took, what its program used, and what the machine did
-//! meanwhile.
+//! Lifecycle steps: duration, CPU time of the program, and system activity.
 
-use model::{Evidence, Nanos};
+use model::{Nanos, SystemActivity};
 
-use crate::{evidence::Watch, host::Output};
+use crate::{activity::ActivityMonitor, host::Output};
 
-/// One step around the phases.
+/// Lifecycle step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Its name in [`model::sample::lifecycle`].
+    /// Name in [`model::sample::lifecycle`].
     pub name: &'static str,
-    /// How long it took.
+    /// Duration.
     pub elapsed: Nanos,
-    /// CPU time of the program that did it, or of all of them; `None` for system calls.
+    /// CPU time of the program or programs; `None` for system calls.
     pub program: Option<ProgramTime>,
-    /// What the machine did meanwhile. Its window is longer than `elapsed`: it begins earlier, and
-    /// for mkfs and setup it ends when the devices have all that was written; for setup it covers
-    /// the mounts between the parts as well.
-    pub evidence: Option<Evidence>,
+    /// System activity. Its window is longer than `elapsed`: it starts earlier, and for mkfs and
+    /// `setup` it ends when the data is on the devices. For `setup` it includes the mounts between
+    /// the parts.
+    pub activity: Option<SystemActivity>,
 }
 
 /// CPU time of a program (wait4(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTime {
-    /// In user mode.
+    /// Time in user mode.
     pub user: Nanos,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system: Nanos,
 }
 
-/// What the parts of a step took together.
+/// Total cost of the parts of a step.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct StepCost {
     pub(super) elapsed: Nanos,
-    /// CPU time of the programs among them; `None` where there was none, or nobody told.
+    /// CPU time of the programs; `None` if there were none, or it is not available.
     pub(super) program: Option<ProgramTime>,
 }
 
-/// A step that is going on, with somebody watching.
+/// A step in progress, with its activity monitor.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningStep {
     name: &'static str,
-    watch: Watch,
+    monitor: ActivityMonitor,
 }
 
-impl Running {
-    pub(super) fn begin(name: &'static str, watch: Watch) -> Self {
-        Self { name, watch }
+impl RunningStep {
+    pub(super) fn begin(name: &'static str, monitor: ActivityMonitor) -> Self {
+        Self { name, monitor }
     }
 
     /// Ends a step that was a system call.
-    pub(super) fn called(self, elapsed: Nanos) -> Step {
-        Step { name: self.name, elapsed, program: None, evidence: Some(self.watch.end()) }
+    pub(super) fn finish_call(self, elapsed: Nanos) -> Step {
+        Step { name: self.name, elapsed, program: None, activity: Some(self.monitor.end()) }
     }
 
-    /// Ends a step that was several things.
-    pub(super) fn spent(self, spent: Spent) -> Step {
-        Step { program: spent.program, ..self.called(spent.elapsed) }
+    /// Ends a step that consisted of several parts.
+    pub(super) fn finish_stages(self, cost: StepCost) -> Step {
+        Step { program: cost.program, ..self.finish_call(cost.elapsed) }
     }
 
-    /// Ends a step that was a program.
-    pub(super) fn ran(self, output: &Output) -> Step {
-        Step { program: output.cpu, ..self.called(output.elapsed) }
+    /// Ends a step that ran a program.
+    pub(super) fn finish_program(self, output: &Output) -> Step {
+        Step { program: output.cpu, ..self.finish_call(output.elapsed) }
     }
 }

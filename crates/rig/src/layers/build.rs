@@ -1,127 +1,131 @@
-//! Building the layers of an instance, the lowest first, and finding what came of them.
+//! Creates the layers of an instance, lowest first, and reads back their properties.
 
 use std::path::{Path, PathBuf};
 
 use model::{BlockRange, Bytes, Environment, Layer, Nanos, Warning};
 
 use super::{
-    fail::{Weakness, spoil},
+    fail::{FaultTarget, add_bad_blocks},
     table::{self, SECTOR},
     title,
 };
 use crate::{
-    bench::{Bench, Input},
     device::name_of,
     error::RigError,
     guard::Medium,
     host::Host,
+    journaled_host::{Input, JournaledHost},
     undo::{Built, Change, PREFIX, Step},
 };
 
 const CLASS: &str = "/sys/class/block";
 
-/// What the metadata of a pool or a cache begin with, and what is zeroed to say that there are none
+/// Size of the superblock of a pool or a cache. It is zeroed to mark the metadata as empty
 /// (Documentation/admin-guide/device-mapper/thin-provisioning.rst; `__open_or_format_metadata` in
-/// drivers/md/dm-cache-metadata.c looks at the same block).
+/// drivers/md/dm-cache-metadata.c checks the same block).
 const SUPERBLOCK: Bytes = Bytes::kib(4);
 
-/// A device on which something can stand.
+/// Block device on top of the layers created so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Top {
-    /// Its node.
+pub(crate) struct TopDevice {
+    /// Device node.
     pub(crate) path: PathBuf,
-    /// The kernel's name of it.
+    /// Kernel name.
     pub(crate) name: String,
-    /// Its size.
+    /// Size.
     pub(crate) size: Bytes,
 }
 
-/// What layers are built for and on.
-pub(crate) struct Ground<'a> {
-    /// The machine.
+/// Input of layer creation.
+pub(crate) struct BuildContext<'a> {
+    /// Host.
     pub(crate) host: &'a dyn Host,
-    /// The run, whose name every device bears.
+    /// Run ID, which is part of every device name.
     pub(crate) run_id: &'a str,
-    /// The devices of the storage that are used.
-    pub(crate) devices: Vec<Top>,
+    /// Devices of the storage that are used.
+    pub(crate) devices: Vec<TopDevice>,
 }
 
-/// What is told while layers are built.
+/// Results of layer creation.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
-    /// What undoes each device that was built, and its name, oldest first.
+pub(crate) struct BuildFacts {
+    /// Undo step and name of each created device, oldest first.
     pub(crate) steps: Vec<(Step, String)>,
-    /// What is to fail once the workload is measured, or is told of that moment.
-    pub(crate) weaknesses: Vec<Weakness>,
-    /// Facts of the layers.
-    pub(crate) facts: Environment,
-    /// What came out otherwise than it was asked for.
+    /// Devices whose faults, or whose log mark, begin with the first measured phase.
+    pub(crate) fault_targets: Vec<FaultTarget>,
+    /// Facts about the layers.
+    pub(crate) environment: Environment,
+    /// Settings that were not applied.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Builds the layers and gives the devices that the filesystem is made on. What was built when an
-/// error comes is in `told`, as is all that undoes it.
+/// Creates the layers and returns the devices on which the filesystem is created. After an error,
+/// `facts` contains the devices created so far with their undo steps.
 ///
 /// # Errors
-/// [`RigError`]: a program that is missing or fails, a device that does not appear or is too small.
+/// [`RigError`]: a program is missing or fails, or a device does not appear or is too small.
 pub(crate) fn build(
-    bench: &mut Bench,
-    ground: Ground<'_>,
+    journaled: &mut JournaledHost,
+    context: BuildContext<'_>,
     layers: &[Layer],
-    told: &mut Told,
-) -> Result<Vec<Top>, RigError> {
-    let Ground { host, run_id, mut devices } = ground;
+    facts: &mut BuildFacts,
+) -> Result<Vec<TopDevice>, RigError> {
+    let BuildContext { host, run_id, mut devices } = context;
     for (index, layer) in layers.iter().enumerate() {
         let prefix = format!("{PREFIX}{run_id}-{index}");
-        let mut site = Site { bench, host, prefix, told, layer };
+        let mut layer_context = LayerContext { journaled, host, prefix, facts, layer };
         devices = match layer {
-            Layer::Md { level, chunk } => vec![site.array(level, *chunk, &devices)?],
-            Layer::Crypt { cipher, key_bits } => site.crypt(cipher, *key_bits, &devices)?,
-            Layer::Thin { block } => vec![site.thin(*block, &devices)?],
-            Layer::Cache { mode, block } => vec![site.cache(mode, *block, &devices)?],
-            Layer::Delay { read, write } => site.delay(*read, *write, &devices)?,
-            Layer::Flakey { fault, up, down } => site.flakey(fault, *up, *down, &devices)?,
-            Layer::Dust { bad, block } => site.dust(bad, *block, &devices)?,
-            Layer::LogWrites => vec![site.log_writes(&devices)?],
+            Layer::Md { level, chunk } => vec![layer_context.array(level, *chunk, &devices)?],
+            Layer::Crypt { cipher, key_size } => {
+                layer_context.crypt(cipher, *key_size, &devices)?
+            }
+            Layer::Thin { block } => vec![layer_context.thin(*block, &devices)?],
+            Layer::Cache { mode, block } => vec![layer_context.cache(mode, *block, &devices)?],
+            Layer::Delay { read, write } => layer_context.delay(*read, *write, &devices)?,
+            Layer::Flakey { fault, up, down } => {
+                layer_context.flakey(fault, *up, *down, &devices)?
+            }
+            Layer::Dust { bad, block } => layer_context.dust(bad, *block, &devices)?,
+            Layer::LogWrites => vec![layer_context.log_writes(&devices)?],
         };
     }
     if !layers.is_empty() {
         let titles: Vec<_> = layers.iter().map(title).collect();
-        told.facts.set("layers", titles.join("; "));
+        facts.environment.set("layers", titles.join("; "));
     }
     Ok(devices)
 }
 
-/// Where one layer is built.
-struct Site<'a> {
-    bench: &'a mut Bench,
+/// Context of one layer.
+struct LayerContext<'a> {
+    journaled: &'a mut JournaledHost,
     host: &'a dyn Host,
-    /// What the names of its devices begin with.
+    /// Name prefix of its devices.
     prefix: String,
-    told: &'a mut Told,
+    facts: &'a mut BuildFacts,
     layer: &'a Layer,
 }
 
-/// A mapped device.
-struct Made {
-    top: Top,
-    /// What dmsetup(8) calls it.
+/// Mapped device.
+struct MappedDevice {
+    top: TopDevice,
+    /// Device-mapper name (dmsetup(8)).
     name: String,
     uuid: String,
 }
 
-impl Site<'_> {
+impl LayerContext<'_> {
     fn array(
         &mut self,
         level: &str,
         chunk: Option<Bytes>,
-        devices: &[Top],
-    ) -> Result<Top, RigError> {
+        devices: &[TopDevice],
+    ) -> Result<TopDevice, RigError> {
         let name = self.prefix.clone();
         let hex = self.draw(16)?;
         let groups: Vec<&str> = (0..4).map(|group| &hex[group * 8..group * 8 + 8]).collect();
         let uuid = groups.join(":");
-        let members: Vec<String> = devices.iter().map(Top::node).collect();
+        let members: Vec<String> = devices.iter().map(TopDevice::node).collect();
         let argv = table::array(level, chunk, &name, &uuid, &members);
         let change = Change::Layer {
             kind: Built::Array,
@@ -129,8 +133,8 @@ impl Site<'_> {
             uuid,
             members: devices.iter().map(|device| device.path.clone()).collect(),
         };
-        let step = self.bench.layer(change, &argv, Input::NONE)?;
-        self.told.steps.push((step, format!("array {name}")));
+        let step = self.journaled.layer(change, &argv, Input::NONE)?;
+        self.facts.steps.push((step, format!("array {name}")));
         let node = PathBuf::from(table::node(&name));
         let kernel = self.host.follow(&node).map_err(|error| self.failed(&name, &error))?;
         let top = self.top(node, name_of(&kernel))?;
@@ -138,14 +142,14 @@ impl Site<'_> {
         Ok(top)
     }
 
-    /// What the kernel says of an array (Documentation/admin-guide/md.rst).
+    /// Reads back the properties of an array (Documentation/admin-guide/md.rst).
     fn read_back(&mut self, name: &str, level: &str, chunk: Option<Bytes>) {
-        let folder = Path::new(CLASS).join(name).join("md");
-        let told = ["level", "chunk_size", "raid_disks", "metadata_version", "sync_action"];
-        for fact in told {
-            let Ok(text) = self.host.read(&folder.join(fact)) else { continue };
+        let directory = Path::new(CLASS).join(name).join("md");
+        let files = ["level", "chunk_size", "raid_disks", "metadata_version", "sync_action"];
+        for fact in files {
+            let Ok(text) = self.host.read(&directory.join(fact)) else { continue };
             let found = text.trim();
-            self.told.facts.set(format!("device.{name}.array.{fact}"), found);
+            self.facts.environment.set(format!("device.{name}.array.{fact}"), found);
             let wanted = match (fact, chunk) {
                 ("level", _) => level.to_owned(),
                 ("chunk_size", Some(chunk)) => chunk.0.to_string(),
@@ -154,7 +158,7 @@ impl Site<'_> {
             if wanted != found {
                 let setting = format!("{fact} of the array {name}");
                 let found = found.to_owned();
-                self.told.warnings.push(Warning::ReadBack { setting, wanted, found });
+                self.facts.warnings.push(Warning::SettingNotApplied { setting, wanted, found });
             }
         }
     }
@@ -162,12 +166,12 @@ impl Site<'_> {
     fn crypt(
         &mut self,
         cipher: &str,
-        key_bits: u32,
-        devices: &[Top],
-    ) -> Result<Vec<Top>, RigError> {
+        key_size: u32,
+        devices: &[TopDevice],
+    ) -> Result<Vec<TopDevice>, RigError> {
         let mut tops = Vec::new();
         for (index, device) in devices.iter().enumerate() {
-            let key = self.draw(key_bits as usize / 8)?;
+            let key = self.draw(key_size as usize / 8)?;
             let text = table::crypt(&device.node(), device.sectors(), cipher, &key);
             let input = Input { text: &text, secret: &key };
             tops.push(self.map(&format!("crypt-{index}"), &input)?);
@@ -175,46 +179,59 @@ impl Site<'_> {
         Ok(tops)
     }
 
-    fn thin(&mut self, block: Bytes, devices: &[Top]) -> Result<Top, RigError> {
+    fn thin(&mut self, block: Bytes, devices: &[TopDevice]) -> Result<TopDevice, RigError> {
         let (meta, data) = match devices {
             [meta, data] => (meta.clone(), data.clone()),
             [one, ..] => {
                 let aside = table::pool_metadata(one.sectors(), block);
                 self.split(one, aside, ["meta", "data"])?
             }
-            [] => return Err(self.failed("a pool", &"there is no device")),
+            [] => return Err(self.failed("a pool", &"no device")),
         };
-        self.begin(&meta)?;
+        self.clear_metadata(&meta)?;
         let length = table::whole(data.sectors(), block);
         if length == 0 {
-            return Err(self.failed(&data.node(), &format!("{} make no block", data.size)));
+            return Err(
+                self.failed(&data.node(), &format!("{} are less than one block", data.size))
+            );
         }
         let text = table::pool(&meta.node(), &data.node(), length, block);
-        let pool = self.map("pool", &Input::open(&text))?;
+        let pool = self.map("pool", &Input::plain(&text))?;
         let name = format!("{}-pool", self.prefix);
         let argv = ["dmsetup", "message", &name, "0", "create_thin 0"];
-        let output = self.bench.run(&argv.map(str::to_owned))?;
+        let output = self.journaled.run(&argv.map(str::to_owned))?;
         if !output.success() {
             return Err(self.failed(&argv.join(" "), &output.verdict()));
         }
-        self.map("thin", &Input::open(&table::thin(&pool.node(), length)))
+        self.map("thin", &Input::plain(&table::thin(&pool.node(), length)))
     }
 
-    fn cache(&mut self, mode: &str, block: Bytes, devices: &[Top]) -> Result<Top, RigError> {
+    fn cache(
+        &mut self,
+        mode: &str,
+        block: Bytes,
+        devices: &[TopDevice],
+    ) -> Result<TopDevice, RigError> {
         let [fast, origin] = devices else {
-            return Err(self.failed("a cache", &"it takes two devices"));
+            return Err(self.failed("a cache", &"requires two devices"));
         };
         let aside = table::cache_metadata(fast.sectors());
         let (meta, fast) = self.split(fast, aside, ["meta", "fast"])?;
-        self.begin(&meta)?;
+        self.clear_metadata(&meta)?;
         let nodes = [meta.node(), fast.node(), origin.node()];
         let nodes = [&*nodes[0], &*nodes[1], &*nodes[2]];
         let text = table::cache(nodes, origin.sectors(), block, mode);
-        self.map("cache", &Input::open(&text))
+        self.map("cache", &Input::plain(&text))
     }
 
-    fn delay(&mut self, read: Nanos, write: Nanos, devices: &[Top]) -> Result<Vec<Top>, RigError> {
-        let table = |device: &Top| table::delay(&device.node(), device.sectors(), read, write);
+    fn delay(
+        &mut self,
+        read: Nanos,
+        write: Nanos,
+        devices: &[TopDevice],
+    ) -> Result<Vec<TopDevice>, RigError> {
+        let table =
+            |device: &TopDevice| table::delay(&device.node(), device.sectors(), read, write);
         let made = self.each("delay", devices, table)?;
         Ok(made.into_iter().map(|made| made.top).collect())
     }
@@ -224,15 +241,15 @@ impl Site<'_> {
         fault: &str,
         up: Nanos,
         down: Nanos,
-        devices: &[Top],
-    ) -> Result<Vec<Top>, RigError> {
-        let sound = |device: &Top| table::sound(&device.node(), device.sectors());
+        devices: &[TopDevice],
+    ) -> Result<Vec<TopDevice>, RigError> {
+        let sound = |device: &TopDevice| table::sound(&device.node(), device.sectors());
         let mut tops = Vec::new();
         for (made, device) in self.each("flakey", devices, sound)?.into_iter().zip(devices) {
             let failing = table::flakey(&device.node(), device.sectors(), fault, up, down);
             let (what, sound) = (title(self.layer), sound(device));
-            let Made { top, name, uuid } = made;
-            self.told.weaknesses.push(Weakness::Table { name, uuid, what, sound, failing });
+            let MappedDevice { top, name, uuid } = made;
+            self.facts.fault_targets.push(FaultTarget::Table { name, uuid, what, sound, failing });
             tops.push(top);
         }
         Ok(tops)
@@ -242,83 +259,88 @@ impl Site<'_> {
         &mut self,
         bad: &[BlockRange],
         block: Bytes,
-        devices: &[Top],
-    ) -> Result<Vec<Top>, RigError> {
+        devices: &[TopDevice],
+    ) -> Result<Vec<TopDevice>, RigError> {
         for device in devices {
             let has = device.size.0 / block.0;
             if let Some(range) = bad.iter().find(|range| range.last >= has) {
-                let why = format!("it has {has} blocks of {block}, and {range} is not among them");
+                let why =
+                    format!("{range} is out of range: the device has {has} blocks of {block}");
                 return Err(self.failed(&device.node(), &why));
             }
         }
-        let table = |device: &Top| table::dust(&device.node(), device.sectors(), block);
+        let table = |device: &TopDevice| table::dust(&device.node(), device.sectors(), block);
         let mut tops = Vec::new();
-        for Made { top, name, uuid } in self.each("dust", devices, table)? {
-            spoil(self.bench, &name, bad).map_err(|why| self.failed(&name, &why))?;
-            self.told.weaknesses.push(Weakness::Blocks { name, uuid, what: title(self.layer) });
+        for MappedDevice { top, name, uuid } in self.each("dust", devices, table)? {
+            add_bad_blocks(self.journaled, &name, bad).map_err(|why| self.failed(&name, &why))?;
+            self.facts.fault_targets.push(FaultTarget::Blocks {
+                name,
+                uuid,
+                what: title(self.layer),
+            });
             tops.push(top);
         }
         Ok(tops)
     }
 
-    fn log_writes(&mut self, devices: &[Top]) -> Result<Top, RigError> {
+    fn log_writes(&mut self, devices: &[TopDevice]) -> Result<TopDevice, RigError> {
         let [device, log] = devices else {
-            return Err(self.failed("a log of writes", &"it takes two devices"));
+            return Err(self.failed("a write log", &"requires two devices"));
         };
         let text = table::log_writes(&device.node(), device.sectors(), &log.node());
-        let Made { top, name, .. } = self.make("log-writes", &Input::open(&text))?;
-        self.told.weaknesses.push(Weakness::Log { name });
+        let MappedDevice { top, name, .. } = self.make("log-writes", &Input::plain(&text))?;
+        self.facts.fault_targets.push(FaultTarget::Log { name });
         Ok(top)
     }
 
-    /// Maps each device by a table of its own.
+    /// Maps each device with its own table.
     fn each(
         &mut self,
         target: &str,
-        devices: &[Top],
-        table: impl Fn(&Top) -> String,
-    ) -> Result<Vec<Made>, RigError> {
+        devices: &[TopDevice],
+        table: impl Fn(&TopDevice) -> String,
+    ) -> Result<Vec<MappedDevice>, RigError> {
         let numbered = devices.iter().enumerate();
-        let map = |(index, device): (usize, &Top)| {
-            self.make(&format!("{target}-{index}"), &Input::open(&table(device)))
+        let map = |(index, device): (usize, &TopDevice)| {
+            self.make(&format!("{target}-{index}"), &Input::plain(&table(device)))
         };
         numbered.map(map).collect()
     }
 
-    /// The first sectors of a device, and all the others, each as a device.
+    /// Maps the first sectors of a device, and the remaining ones, each as a device.
     fn split(
         &mut self,
-        device: &Top,
+        device: &TopDevice,
         first: u64,
         parts: [&str; 2],
-    ) -> Result<(Top, Top), RigError> {
+    ) -> Result<(TopDevice, TopDevice), RigError> {
         let Some(rest) = device.sectors().checked_sub(first).filter(|rest| *rest > 0) else {
-            let why = format!("{} leave nothing beside {} of metadata", device.size, of(first));
+            let why = format!("{} are too small for {} of metadata", device.size, of(first));
             return Err(self.failed(&device.node(), &why));
         };
         let node = device.node();
-        let one = self.map(parts[0], &Input::open(&table::linear(&node, 0, first)))?;
-        let two = self.map(parts[1], &Input::open(&table::linear(&node, first, rest)))?;
+        let one = self.map(parts[0], &Input::plain(&table::linear(&node, 0, first)))?;
+        let two = self.map(parts[1], &Input::plain(&table::linear(&node, first, rest)))?;
         Ok((one, two))
     }
 
-    /// Says that a device holds no metadata yet: what was discarded may read as anything.
-    fn begin(&mut self, meta: &Top) -> Result<(), RigError> {
+    /// Marks a metadata device as empty: discarded blocks may contain anything.
+    fn clear_metadata(&mut self, meta: &TopDevice) -> Result<(), RigError> {
         let what = format!("zero the first {SUPERBLOCK} of {}", meta.node());
         let expected = Medium::named(self.host, &meta.name);
         let expected = expected.map_err(|error| self.failed(&what, &error))?;
         let zero = |host: &dyn Host| host.zero(&meta.path, &expected, SUPERBLOCK);
-        let (done, _) = self.bench.act(&*what, zero);
+        let (done, _) = self.journaled.execute(&*what, zero);
         done.map_err(|error| self.failed(&what, &error))
     }
 
-    /// As [`Site::make`], where nobody asks for its name later.
-    fn map(&mut self, part: &str, input: &Input<'_>) -> Result<Top, RigError> {
+    /// As [`LayerContext::make`], without name and UUID.
+    fn map(&mut self, part: &str, input: &Input<'_>) -> Result<TopDevice, RigError> {
         self.make(part, input).map(|made| made.top)
     }
 
-    /// Maps a device and finds it.
-    fn make(&mut self, part: &str, input: &Input<'_>) -> Result<Made, RigError> {
+    /// Creates a mapped device and finds its node.
+    fn make(&mut self, part: &str, input: &Input<'_>) -> Result<MappedDevice, RigError> {
         let name = format!("{}-{part}", self.prefix);
         let uuid = format!("{PREFIX}{}", self.draw(16)?);
         let argv = table::map(&name, &uuid);
@@ -328,45 +350,45 @@ impl Site<'_> {
             uuid: uuid.clone(),
             members: Vec::new(),
         };
-        let step = self.bench.layer(change, &argv, *input)?;
-        self.told.steps.push((step, format!("mapped device {name}")));
-        let kernel = named(self.host, &name)
-            .ok_or_else(|| self.failed(&name, &"the kernel shows no mapped device of that name"))?;
-        // Where udev does not run, there may be no node by the device's own name.
+        let step = self.journaled.layer(change, &argv, *input)?;
+        self.facts.steps.push((step, format!("mapped device {name}")));
+        let kernel = kernel_name(self.host, &name)
+            .ok_or_else(|| self.failed(&name, &"the kernel does not list this mapped device"))?;
+        // Without udev, there may be no node with the device-mapper name.
         let nodes = [table::mapped(&name), format!("/dev/{kernel}")].map(PathBuf::from);
         let node = nodes.into_iter().find(|node| self.host.entry(node).is_ok());
-        let node = node.ok_or_else(|| self.failed(&name, &"it has no node in /dev"))?;
-        Ok(Made { top: self.top(node, kernel)?, name, uuid })
+        let node = node.ok_or_else(|| self.failed(&name, &"there is no node in /dev"))?;
+        Ok(MappedDevice { top: self.top(node, kernel)?, name, uuid })
     }
 
-    /// A device that was made, with its size as the kernel tells it.
-    fn top(&self, path: PathBuf, name: String) -> Result<Top, RigError> {
+    /// A created device, with the size reported by the kernel.
+    fn top(&self, path: PathBuf, name: String) -> Result<TopDevice, RigError> {
         let size = Path::new(CLASS).join(&name).join("size");
         let text = self.host.read(&size).map_err(|error| self.failed(&name, &error))?;
         let sectors: u64 = text.trim().parse().unwrap_or(0);
         if sectors == 0 {
-            return Err(self.failed(&name, &"it has no size"));
+            return Err(self.failed(&name, &"its size is 0"));
         }
-        Ok(Top { path, name, size: of(sectors) })
+        Ok(TopDevice { path, name, size: of(sectors) })
     }
 
-    /// Bytes from the kernel's random device, as hexadecimal digits.
+    /// Random bytes from the kernel, as hexadecimal digits.
     fn draw(&self, bytes: usize) -> Result<String, RigError> {
-        let drawn =
+        let random =
             self.host.random(bytes).map_err(|error| self.failed("a name or key", &error))?;
-        Ok(drawn.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn failed(&self, what: &str, why: &dyn std::fmt::Display) -> RigError {
         RigError::Layer {
             layer: title(self.layer),
             why: format!("{what}: {why}"),
-            cure: "see the kernel log, or take the layer out of the plan",
+            hint: "see the kernel log, or remove the layer from the plan",
         }
     }
 }
 
-impl Top {
+impl TopDevice {
     fn node(&self) -> String {
         self.path.display().to_string()
     }
@@ -380,13 +402,12 @@ fn of(sectors: u64) -> Bytes {
     Bytes(sectors.saturating_mul(SECTOR))
 }
 
-/// The kernel's name of the mapped device of that name
-/// (Documentation/ABI/testing/sysfs-block-dm).
-fn named(host: &dyn Host, name: &str) -> Option<String> {
+/// Kernel name of a mapped device (Documentation/ABI/testing/sysfs-block-dm).
+fn kernel_name(host: &dyn Host, name: &str) -> Option<String> {
     let mut names = host.list(Path::new(CLASS)).ok()?;
     names.retain(|kernel| kernel.starts_with("dm-"));
     names.into_iter().find(|kernel| {
-        let told = host.read(&Path::new(CLASS).join(kernel).join("dm/name"));
-        told.is_ok_and(|told| told.trim() == name)
+        let text = host.read(&Path::new(CLASS).join(kernel).join("dm/name"));
+        text.is_ok_and(|text| text.trim() == name)
     })
 }

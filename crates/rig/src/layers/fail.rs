@@ -1,62 +1,65 @@
-//! What fails on purpose, and when.
+//! Fault injection: devices that fail during the measured phases.
 //!
-//! A filesystem is made, set up, filled, and mounted on sound devices, and files are laid out on
-//! them. The devices begin to fail when the first measured phase is ready, right before its clock
-//! starts. They go on through whatever comes after, the unmounting too, and are sound again before
-//! the filesystem is checked: a check then finds what the device holds, and not that it cannot be
-//! read. A layer that failed from the start would only fail mkfs.
+//! A filesystem is created, set up, filled, and mounted on sound devices, and files are laid out on
+//! them. The devices start to fail when the first measured phase is ready, right before its clock
+//! starts. They continue to fail until after the unmount, and are sound again before fsck, which
+//! therefore checks the data on the device and does not fail on read errors. A layer that failed
+//! from the start would only make mkfs fail.
 //!
-//! A device of `flakey` gets another table by one call, which the kernel carries out between two
-//! requests; its intervals count from there. A device of `dust` is told of its bad blocks when it
-//! is made, and at that moment that they count. One of `log-writes` gets a mark of that moment.
+//! A `flakey` device gets another table, which the kernel loads between two requests; its intervals
+//! start then. The bad blocks of a `dust` device are registered at its creation and enabled at that
+//! time. A `log-writes` device gets a mark.
 
 use model::{BlockRange, Bytes, Environment, Warning};
 
 use crate::{
-    bench::Bench,
     error::RigError,
     host::{Host, Output},
+    journaled_host::JournaledHost,
     undo::{Change, Step},
 };
 
-/// The name of the mark that a log of writes gets when the devices begin to fail.
+/// Name of the mark in the write log when the faults start.
 const MARK: &str = "measured";
 
-/// A device for which something begins with the first measured phase.
+/// Device with a fault or a log mark that starts with the first measured phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Weakness {
-    /// It fails under another table.
+pub(crate) enum FaultTarget {
+    /// Device that fails with another table.
     Table {
-        /// What dmsetup(8) calls it.
+        /// Device-mapper name (dmsetup(8)).
         name: String,
-        /// Its id.
+        /// Device-mapper UUID.
         uuid: String,
-        /// The layer in words.
+        /// Description of the layer.
         what: String,
-        /// The table that it has.
+        /// Table in use before.
         sound: String,
-        /// The table under which it fails.
+        /// Table with which it fails.
         failing: String,
     },
-    /// It has bad blocks that do not count yet.
+    /// Device with registered bad blocks that are not enabled yet.
     Blocks {
-        /// As above.
+        /// Device-mapper name.
         name: String,
-        /// As above.
+        /// Device-mapper UUID.
         uuid: String,
-        /// As above.
+        /// Description of the layer.
         what: String,
     },
-    /// It logs what is written.
+    /// Device that logs its writes.
     Log {
-        /// As above.
+        /// Device-mapper name.
         name: String,
     },
 }
 
-impl Weakness {
-    /// Begins; `Some` is what ends it, with words for it.
-    pub(crate) fn begin(&self, bench: &mut Bench) -> Result<Option<(Step, String)>, RigError> {
+impl FaultTarget {
+    /// Starts the fault; `Some` is the undo step with its description.
+    pub(crate) fn begin(
+        &self,
+        journaled: &mut JournaledHost,
+    ) -> Result<Option<(Step, String)>, RigError> {
         let change = |name: &str, uuid: &str, table: Option<&String>| Change::Fault {
             name: name.to_owned(),
             uuid: uuid.to_owned(),
@@ -66,15 +69,19 @@ impl Weakness {
             Self::Table { name, uuid, what, sound, failing } => {
                 let change = change(name, uuid, Some(sound));
                 let load = (argv(&["load", name]), failing.as_str());
-                bench.fault(change, what, &[load, (argv(&["resume", "--nolockfs", name]), "")])?
+                journaled.fault(
+                    change,
+                    what,
+                    &[load, (argv(&["resume", "--nolockfs", name]), "")],
+                )?
             }
             Self::Blocks { name, uuid, what } => {
                 let enable = (argv(&["message", name, "0", "enable"]), "");
-                bench.fault(change(name, uuid, None), what, &[enable])?
+                journaled.fault(change(name, uuid, None), what, &[enable])?
             }
             Self::Log { name } => {
                 let argv = argv(&["message", name, "0", &format!("mark {MARK}")]);
-                let output = bench.run(&argv)?;
+                let output = journaled.run(&argv)?;
                 return if output.success() {
                     Ok(None)
                 } else {
@@ -91,10 +98,10 @@ impl Weakness {
         }
     }
 
-    /// How far the log has come, of a device that has one.
-    pub(crate) fn log(&self, bench: &mut Bench) -> Result<Option<LogEnd>, RigError> {
+    /// State of the write log, for a device that has one.
+    pub(crate) fn log(&self, journaled: &mut JournaledHost) -> Result<Option<LogEnd>, RigError> {
         let Self::Log { name } = self else { return Ok(None) };
-        let output = bench.run(&argv(&["status", name]))?;
+        let output = journaled.run(&argv(&["status", name]))?;
         match LogEnd::read(&output.stdout).filter(|_| output.success()) {
             Some(end) => Ok(Some(end)),
             None => Err(failed("log-writes", &output)),
@@ -102,31 +109,31 @@ impl Weakness {
     }
 }
 
-/// What a log of writes holds in the end.
+/// State of a write log at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     /// Entries: writes, flushes, discards, and marks.
     entries: u64,
-    /// How far it reaches into its device.
+    /// End of the log on its device.
     end: Bytes,
-    /// Whether the kernel has given it up: for want of room, or since it could not be written.
-    given_up: bool,
+    /// True if the kernel stopped logging, because of missing space or a write error.
+    stopped: bool,
 }
 
 impl LogEnd {
-    /// From `0 LENGTH log-writes ENTRIES HIGHEST_SECTOR`, with `logging_disabled` behind it where
-    /// that is so (`log_writes_status` in drivers/md/dm-log-writes.c).
+    /// Parses `0 LENGTH log-writes ENTRIES HIGHEST_SECTOR`, followed by `logging_disabled` if
+    /// logging stopped (`log_writes_status` in drivers/md/dm-log-writes.c).
     fn read(status: &str) -> Option<Self> {
         let words: Vec<&str> = status.split_whitespace().collect();
         let [_, _, "log-writes", entries, sector, rest @ ..] = &words[..] else { return None };
         Some(Self {
             entries: entries.parse().ok()?,
             end: Bytes(sector.parse::<u64>().ok()?.saturating_mul(super::table::SECTOR)),
-            given_up: rest.contains(&"logging_disabled"),
+            stopped: rest.contains(&"logging_disabled"),
         })
     }
 
-    /// As facts.
+    /// Facts of the log.
     pub(crate) fn facts(self) -> Environment {
         let mut facts = Environment::default();
         facts.set("layers.log-writes.entries", self.entries.to_string());
@@ -134,19 +141,23 @@ impl LogEnd {
         facts
     }
 
-    /// That it is not whole.
+    /// Warning if the log is incomplete.
     pub(crate) fn warning(self) -> Option<Warning> {
-        self.given_up.then(|| Warning::ReadBack {
+        self.stopped.then(|| Warning::SettingNotApplied {
             setting: "log_writes".into(),
             wanted: "every write".into(),
-            found: format!("the first {} only; make the second device larger", self.entries),
+            found: format!("the first {} only; use a larger second device", self.entries),
         })
     }
 }
 
-/// Tells a device of `dust` which of its blocks are bad; none fails yet. It says nothing of each in
-/// the kernel's log.
-pub(super) fn spoil(bench: &mut Bench, name: &str, bad: &[BlockRange]) -> Result<(), String> {
+/// Registers the bad blocks of a `dust` device; they are not enabled yet. Kernel messages per block
+/// are turned off.
+pub(super) fn add_bad_blocks(
+    journaled: &mut JournaledHost,
+    name: &str,
+    bad: &[BlockRange],
+) -> Result<(), String> {
     let blocks: u64 = bad.iter().map(|range| range.count()).sum();
     let what = format!("dmsetup message {name} 0 addbadblock, for {blocks} blocks");
     let message = |host: &dyn Host, text: &str| -> Result<(), String> {
@@ -154,7 +165,7 @@ pub(super) fn spoil(bench: &mut Bench, name: &str, bad: &[BlockRange]) -> Result
         let output = output.map_err(|error| error.to_string())?;
         if output.success() { Ok(()) } else { Err(format!("{text}: {}", output.verdict())) }
     };
-    let (done, _) = bench.act(what, |host| {
+    let (done, _) = journaled.execute(what, |host| {
         message(host, "quiet")?;
         let mut blocks = bad.iter().flat_map(|range| range.first..=range.last);
         blocks.try_for_each(|block| message(host, &format!("addbadblock {block}")))
@@ -167,8 +178,8 @@ fn argv(words: &[&str]) -> Vec<String> {
 }
 
 fn failed(layer: &str, output: &Output) -> RigError {
-    let cure = "see the kernel log, or take the layer out of the plan";
-    RigError::Layer { layer: layer.into(), why: output.verdict(), cure }
+    let hint = "see the kernel log, or remove the layer from the plan";
+    RigError::Layer { layer: layer.into(), why: output.verdict(), hint }
 }
 
 #[cfg(test)]
@@ -176,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_log_is_read_from_its_status() {
+    fn log_state_is_parsed_from_the_status() {
         let whole = LogEnd::read("0 131072 log-writes 16520 90112\n").unwrap();
         assert_eq!((whole.entries, whole.end, whole.warning()), (16_520, Bytes::mib(44), None));
         assert_eq!(whole.facts().get("layers.log-writes.entries"), Some("16520"));

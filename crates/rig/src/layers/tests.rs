@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Availability, Catalogue,
+    Availability, Catalog,
     host::{FakeHost, Output},
 };
 
@@ -13,7 +13,7 @@ fn md(level: &str) -> Layer {
 }
 
 fn crypt() -> Layer {
-    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 512 }
+    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_size: 512 }
 }
 
 fn thin() -> Layer {
@@ -43,17 +43,17 @@ fn level(name: &str, devices: Option<u32>, layers: &[Layer]) -> FilesystemLevel 
 }
 
 fn check(level: &FilesystemLevel, have: usize, expected: Expect) {
-    let catalogue = Catalogue::embedded();
-    let filesystem = catalogue.get(&level.base).unwrap();
-    let text = match footing(level, filesystem, None, have) {
-        Ok(Footing { devices, tops }) => format!("on {tops} of {devices}"),
+    let catalog = Catalog::embedded();
+    let filesystem = catalog.get(&level.fs_type).unwrap();
+    let text = match device_requirement(level, filesystem, None, have) {
+        Ok(DeviceRequirement { devices, tops }) => format!("on {tops} of {devices}"),
         Err(unfit) => unfit.to_string(),
     };
     expected.assert_eq(&text);
 }
 
 #[test]
-fn a_level_takes_the_first_devices_or_all() {
+fn a_level_uses_the_first_devices_or_all() {
     check(&level("btrfs", None, &[]), 3, expect!["on 3 of 3"]);
     check(&level("btrfs", Some(2), &[]), 3, expect!["on 2 of 2"]);
     check(&level("ext4", Some(1), &[]), 3, expect!["on 1 of 1"]);
@@ -62,21 +62,21 @@ fn a_level_takes_the_first_devices_or_all() {
     check(
         &level("ext4", None, &[]),
         2,
-        expect![[
-            r#"`ext4` lies on one device and finds 2; add `devices = 1` to it, or `layers` that join them"#
-        ]],
+        expect![
+            "`ext4` supports one device only, but there are 2; set `device_count = 1`, or add `layers` that combine the devices"
+        ],
     );
     check(
         &level("btrfs", Some(4), &[]),
         3,
-        expect![[
-            r#"`btrfs` wants 4 devices and the storage has 3; name more devices (`images`), or want fewer (`devices`)"#
-        ]],
+        expect![
+            "`btrfs` requires 4 devices, but the storage has 3; add devices (`image_count`), or lower `device_count`"
+        ],
     );
 }
 
 #[test]
-fn layers_join_devices_or_say_what_they_need() {
+fn layers_combine_devices_or_report_their_requirement() {
     check(&level("ext4", None, &[md("raid0")]), 4, expect!["on 1 of 4"]);
     check(&level("ext4", None, &[crypt(), md("raid1")]), 2, expect!["on 1 of 2"]);
     check(&level("btrfs", None, &[crypt()]), 2, expect!["on 2 of 2"]);
@@ -88,58 +88,58 @@ fn layers_join_devices_or_say_what_they_need() {
     check(
         &level("xfs", None, &[Layer::LogWrites]),
         1,
-        expect![[
-            r#"log-writes of `xfs` needs two devices and finds 1; name more devices, or take the layer out"#
-        ]],
+        expect![
+            "log-writes of `xfs` requires two devices, found 1; add devices, or remove the layer"
+        ],
     );
     check(
         &level("xfs", None, &[cache()]),
         1,
-        expect![[
-            r#"cache writeback 256KiB of `xfs` needs two devices and finds 1; name more devices, or take the layer out"#
-        ]],
+        expect![
+            "cache writeback 256KiB of `xfs` requires two devices, found 1; add devices, or remove the layer"
+        ],
     );
     check(
         &level("xfs", None, &[md("raid6")]),
         3,
-        expect![[
-            r#"md raid6 chunk 64KiB of `xfs` needs four devices at least and finds 3; name more devices, or take the layer out"#
-        ]],
+        expect![
+            "md raid6 chunk 64KiB of `xfs` requires at least four devices, found 3; add devices, or remove the layer"
+        ],
     );
     check(
         &level("ext4", None, &[crypt()]),
         2,
-        expect![[
-            r#"`ext4` lies on one device and finds 2; add `devices = 1` to it, or `layers` that join them"#
-        ]],
+        expect![
+            "`ext4` supports one device only, but there are 2; set `device_count = 1`, or add `layers` that combine the devices"
+        ],
     );
     check(
         &level("ext4", None, &[thin()]),
         3,
-        expect![[
-            r#"thin 64KiB of `ext4` needs one device or two and finds 3; join them by a layer of md below it, or want fewer (`devices`)"#
-        ]],
+        expect![
+            "thin 64KiB of `ext4` requires one or two devices, found 3; combine them with an md layer below, or lower `device_count`"
+        ],
     );
     check(
         &level("tmpfs", None, &[crypt()]),
         1,
-        expect![[r#"`tmpfs` lies on no device, so nothing can stand below it; take `layers` out"#]],
+        expect!["`tmpfs` has no device, so it cannot have layers; remove `layers`"],
     );
 }
 
 #[test]
-fn what_becomes_another_filesystem_lies_on_one_device() {
-    let catalogue = Catalogue::embedded();
-    let btrfs = catalogue.get("btrfs").unwrap();
+fn a_converted_filesystem_has_one_device() {
+    let catalog = Catalog::embedded();
+    let btrfs = catalog.get("btrfs").unwrap();
     let two = level("btrfs", None, &[]);
-    assert!(footing(&two, btrfs, Some(btrfs), 2).is_err());
-    assert!(footing(&two, btrfs, Some(btrfs), 1).is_ok());
+    assert!(device_requirement(&two, btrfs, Some(btrfs), 2).is_err());
+    assert!(device_requirement(&two, btrfs, Some(btrfs), 1).is_ok());
 }
 
 #[test]
-fn layers_leave_room() {
+fn layers_leave_capacity() {
     let sizes = [Bytes::mib(100), Bytes::mib(80), Bytes::mib(90), Bytes::mib(80)];
-    let left = |layers: &[Layer], devices: usize| room(layers, &sizes[..devices]);
+    let left = |layers: &[Layer], devices: usize| capacity(layers, &sizes[..devices]);
     assert_eq!(left(&[], 2), [Bytes::mib(100), Bytes::mib(80)]);
     assert_eq!(left(&[md("raid0")], 2), [Bytes::mib(180)]);
     assert_eq!(left(&[md("raid1")], 2), [Bytes::mib(80)]);
@@ -156,56 +156,56 @@ fn layers_leave_room() {
 }
 
 #[test]
-fn what_is_built_is_told_in_words() {
+fn planned_layers_are_described() {
     let devices = ["/dev/sda", "/dev/sdb"].map(str::to_owned);
-    let (lines, tops) = in_words(&[md("raid1"), crypt(), thin()], &devices);
+    let (lines, tops) = describe(&[md("raid1"), crypt(), thin()], &devices);
     let text = format!("{}\n{}", lines.join("\n"), tops.join(" "));
     expect![[r#"
         $ mdadm --create /dev/md/fslab-·-0 --run --level=raid1 --raid-devices=2 --metadata=1.2 --uuid=· --chunk=64 --assume-clean --bitmap=none /dev/sda /dev/sdb
-        dmsetup: crypt aes-xts-plain64, a key of 512 bits drawn anew for each, on /dev/md/fslab-·-0
-        dmsetup: a thin volume of blocks of 64KiB on /dev/mapper/fslab-·-1-crypt-0, its metadata at the start of /dev/mapper/fslab-·-1-crypt-0
+        dmsetup: crypt aes-xts-plain64, with a new random 512-bit key per device, on /dev/md/fslab-·-0
+        dmsetup: thin volume with 64KiB blocks on /dev/mapper/fslab-·-1-crypt-0, metadata at the start of /dev/mapper/fslab-·-1-crypt-0
         /dev/mapper/fslab-·-2-thin"#]]
     .assert_eq(&text);
-    let (lines, tops) = in_words(&[cache()], &devices);
-    expect![[r#"dmsetup: writeback cache of blocks of 256KiB on /dev/sda before /dev/sdb"#]]
+    let (lines, tops) = describe(&[cache()], &devices);
+    expect!["dmsetup: writeback cache with 256KiB blocks on /dev/sda for /dev/sdb"]
         .assert_eq(&lines.join("\n"));
     assert_eq!(tops, ["/dev/mapper/fslab-·-0-cache"]);
-    let (lines, tops) = in_words(&[delay(), flakey(), dust(), Layer::LogWrites], &devices);
+    let (lines, tops) = describe(&[delay(), flakey(), dust(), Layer::LogWrites], &devices);
     expect![[r#"
         dmsetup: delay read 20ms write 0s on /dev/sda /dev/sdb
-        dmsetup: flakey error up 0s down 1s on /dev/mapper/fslab-·-0-delay-0 /dev/mapper/fslab-·-0-delay-1, from the first measured phase on
-        dmsetup: dust 7,16-63 of 1MiB on /dev/mapper/fslab-·-1-flakey-0 /dev/mapper/fslab-·-1-flakey-1, from the first measured phase on
-        dmsetup: all that is written to /dev/mapper/fslab-·-2-dust-0 is logged on /dev/mapper/fslab-·-2-dust-1
+        dmsetup: flakey error up 0s down 1s on /dev/mapper/fslab-·-0-delay-0 /dev/mapper/fslab-·-0-delay-1, active from the first measured phase
+        dmsetup: dust 7,16-63 of 1MiB on /dev/mapper/fslab-·-1-flakey-0 /dev/mapper/fslab-·-1-flakey-1, active from the first measured phase
+        dmsetup: writes to /dev/mapper/fslab-·-2-dust-0 are logged on /dev/mapper/fslab-·-2-dust-1
         /dev/mapper/fslab-·-3-log-writes"#]].assert_eq(&format!("{}\n{}", lines.join("\n"), tops.join(" ")));
 }
 
-fn told(host: &FakeHost, layer: &Layer, expected: Expect) {
-    let lines = lacks(layer, host).into_iter().map(|(reason, cure)| format!("{reason}; {cure}"));
+fn check_missing(host: &FakeHost, layer: &Layer, expected: Expect) {
+    let lines = missing(layer, host).into_iter().map(|(reason, hint)| format!("{reason}; {hint}"));
     expected.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
-fn what_kernel_and_tools_lack_is_told_with_a_cure() {
-    let folder = tempfile::tempdir().unwrap();
-    let bare = FakeHost::new(folder.path())
+fn missing_features_are_reported_with_a_hint() {
+    let temp = tempfile::tempdir().unwrap();
+    let bare = FakeHost::new(temp.path())
         .file("/proc/sys/kernel/osrelease", "6.18.4-test\n")
         .file("/proc/misc", "237 loop-control\n")
         .file("/etc/os-release", "ID=fedora\n");
-    told(
+    check_missing(
         &bare,
         &md("raid5"),
         expect![[r#"
-            the running kernel 6.18.4-test has no arrays (md); it needs a kernel with CONFIG_BLK_DEV_MD
+            the running kernel 6.18.4-test does not support arrays (md); use a kernel with CONFIG_BLK_DEV_MD
             mdadm not found; dnf install mdadm"#]],
     );
-    told(
+    check_missing(
         &bare,
         &crypt(),
         expect![[r#"
-            the running kernel 6.18.4-test has no device mapper; it needs a kernel with CONFIG_BLK_DEV_DM
+            the running kernel 6.18.4-test does not support device mapper; use a kernel with CONFIG_BLK_DEV_DM
             dmsetup not found; dnf install device-mapper"#]],
     );
-    let names = abilities(&bare).into_iter().map(|(name, answer)| {
+    let names = layer_support(&bare).into_iter().map(|(name, answer)| {
         assert!(matches!(answer, Availability::Missing { .. }), "{name}");
         name
     });
@@ -217,14 +217,14 @@ fn what_kernel_and_tools_lack_is_told_with_a_cure() {
 }
 
 #[test]
-fn drivers_are_found_loaded_built_in_or_loadable() {
-    let folder = tempfile::tempdir().unwrap();
+fn loaded_built_in_and_loadable_drivers_are_found() {
+    let temp = tempfile::tempdir().unwrap();
     let targets = Output {
         status: Some(0),
         stdout: "thin-pool        v1.23.0\nlinear           v1.4.0\n".into(),
         ..Output::default()
     };
-    let host = FakeHost::new(folder.path())
+    let host = FakeHost::new(temp.path())
         .file("/proc/sys/kernel/osrelease", "6.18.4-test\n")
         .file("/proc/misc", "236 device-mapper\n")
         .file("/proc/mdstat", "Personalities : [raid0] [raid1]\nunused devices: <none>\n")
@@ -233,33 +233,33 @@ fn drivers_are_found_loaded_built_in_or_loadable() {
         .program("mdadm", [])
         .program("dmsetup", [targets]);
     for layer in [md("raid0"), md("raid10"), crypt(), thin()] {
-        assert_eq!(lacks(&layer, &host), [], "{layer:?}");
+        assert_eq!(missing(&layer, &host), [], "{layer:?}");
     }
-    told(
+    check_missing(
         &host,
         &cache(),
-        expect![[
-            r#"the running kernel 6.18.4-test has no target cache of the device mapper; it needs a kernel with CONFIG_DM_CACHE"#
-        ]],
+        expect![
+            "the running kernel 6.18.4-test does not support device-mapper target cache; use a kernel with CONFIG_DM_CACHE"
+        ],
     );
-    told(
+    check_missing(
         &host,
         &dust(),
-        expect![[
-            r#"the running kernel 6.18.4-test has no target dust of the device mapper; it needs a kernel with CONFIG_DM_DUST"#
-        ]],
+        expect![
+            "the running kernel 6.18.4-test does not support device-mapper target dust; use a kernel with CONFIG_DM_DUST"
+        ],
     );
-    told(
+    check_missing(
         &host,
         &md("raid6"),
-        expect![[
-            r#"the running kernel 6.18.4-test has no md raid6; it needs a kernel with CONFIG_MD_RAID456"#
-        ]],
+        expect![
+            "the running kernel 6.18.4-test does not support md raid6; use a kernel with CONFIG_MD_RAID456"
+        ],
     );
-    // A level that needs it is left out with the reason, each part once.
-    let catalogue = Catalogue::embedded();
+    // A level that requires it is skipped with the reason, each part once.
+    let catalog = Catalog::embedded();
     let two = level("directory", None, &[md("raid6"), cache(), md("raid6")]);
-    let Ok(Availability::Missing { reason, .. }) = catalogue.level(&two, &host) else {
+    let Ok(Availability::Missing { reason, .. }) = catalog.level(&two, &host) else {
         panic!("raid6 and cache are missing");
     };
     assert_eq!(reason.matches("raid6").count(), 1, "{reason}");
@@ -267,13 +267,13 @@ fn drivers_are_found_loaded_built_in_or_loadable() {
 }
 
 #[test]
-fn versions_are_those_of_the_programs_that_build() {
-    let folder = tempfile::tempdir().unwrap();
+fn versions_of_the_programs_are_reported() {
+    let temp = tempfile::tempdir().unwrap();
     let says = |stdout: &str, stderr: &str| {
         let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
         [Output { status: Some(0), stdout, stderr, ..Output::default() }]
     };
-    let host = FakeHost::new(folder.path())
+    let host = FakeHost::new(temp.path())
         .program("mdadm", says("", "mdadm - v4.3 - 2024-02-15\n"))
         .program("dmsetup", says("Library version:   1.02.185 (2022-05-18)\n", ""));
     let facts = versions(&[md("raid0"), crypt(), thin()], &host);
@@ -284,9 +284,9 @@ fn versions_are_those_of_the_programs_that_build() {
 }
 
 proptest! {
-    /// What is set aside holds what the documents ask for, and what follows is aligned to a MiB.
+    /// Metadata space has the documented size, and the following data is aligned to a MiB.
     #[test]
-    fn metadata_has_room(sectors in 1u64 << 12..1 << 40, blocks in 1u64..512) {
+    fn metadata_has_space(sectors in 1u64 << 12..1 << 40, blocks in 1u64..512) {
         let block = Bytes(blocks << 16);
         let aside = table::pool_metadata(sectors, block) * 512;
         prop_assert_eq!(aside % (1 << 20), 0);
@@ -299,10 +299,10 @@ proptest! {
         prop_assert!(sectors * 512 - whole < block.0);
     }
 
-    /// A table is of one line, of whole sectors, and names what it lies on; times are in the units
-    /// of the kernel, and a sound device is never down.
+    /// A table has one line, whole sectors, and the names of its devices; times are in the kernel's
+    /// units, and a sound device is never down.
     #[test]
-    fn tables_of_what_fails_are_as_the_kernel_documents_them(
+    fn fault_tables_match_the_kernel_documentation(
         sectors in 8u64..1 << 40, up in 0u64..100, down in 1u64..100, ms in 0u64..1000, log in 9u32..17,
     ) {
         let (seconds, dev) = (|n: u64| Nanos(n * 1_000_000_000), "/dev/sdb");
@@ -321,19 +321,18 @@ proptest! {
         prop_assert_eq!(table, format!("0 {sectors} dust {dev} 0 {}", block.0));
     }
 
-    /// Whatever fits is told in as many lines as there are layers, and leaves as many devices as
-    /// was said.
+    /// The description has one line per layer, and the number of devices matches the requirement.
     #[test]
-    fn words_agree_with_the_footing(picked in prop::collection::vec(0usize..8, 0..4), have in 1usize..6) {
+    fn descriptions_agree_with_the_requirement(picked in prop::collection::vec(0usize..8, 0..4), have in 1usize..6) {
         let log = Layer::LogWrites;
         let kinds = [md("raid0"), crypt(), thin(), cache(), delay(), flakey(), dust(), log];
         let layers: Vec<Layer> = picked.into_iter().map(|kind| kinds[kind].clone()).collect();
         let level = level("btrfs", None, &layers);
-        let catalogue = Catalogue::embedded();
-        if let Ok(footing) = footing(&level, catalogue.get("btrfs").unwrap(), None, have) {
+        let catalog = Catalog::embedded();
+        if let Ok(device_requirement) = device_requirement(&level, catalog.get("btrfs").unwrap(), None, have) {
             let devices: Vec<String> = (0..have).map(|n| format!("/dev/sd{n}")).collect();
-            let (lines, tops) = in_words(&layers, &devices);
-            prop_assert_eq!((lines.len(), tops.len()), (layers.len(), footing.tops));
+            let (lines, tops) = describe(&layers, &devices);
+            prop_assert_eq!((lines.len(), tops.len()), (layers.len(), device_requirement.tops));
         }
     }
 }

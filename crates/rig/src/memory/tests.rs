@@ -13,26 +13,26 @@ fn mounted(host: &FakeHost, fstype: &str, target: &str, options: &str) {
     host.mount(&request).unwrap();
 }
 
-fn bench(folder: &Path, host: FakeHost) -> (Arc<FakeHost>, Bench) {
+fn journaled(temp: &Path, host: FakeHost) -> (Arc<FakeHost>, JournaledHost) {
     let host = Arc::new(host);
-    let journal = Journal::create(&*host, &folder.join("state"), "run").unwrap();
+    let journal = Journal::create(&*host, &temp.join("state"), "run").unwrap();
     host.done();
-    (Arc::clone(&host), Bench::new(host, journal))
+    (Arc::clone(&host), JournaledHost::new(host, journal))
 }
 
 #[test]
-fn version_1_makes_a_child_of_the_own_group_and_goes_home() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path())
+fn version_1_creates_a_child_of_the_own_group_and_moves_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "8:pids:/\n4:memory:/user/me\n0::/\n")
         .file("/sys/fs/cgroup/memory/user/me/cgroup.procs", "");
     mounted(&fake, "cgroup", "/sys/fs/cgroup/pids", "rw,pids");
     mounted(&fake, "cgroup", "/sys/fs/cgroup/memory", "rw,memory");
     mounted(&fake, "cgroup2", "/sys/fs/cgroup/unified", "rw");
-    let (host, mut bench) = bench(folder.path(), fake);
-    let group = Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
-    group.change(&mut bench, Bytes::mib(32)).unwrap();
-    assert_eq!(bench.close(), []);
+    let (host, mut journaled) = journaled(temp.path(), fake);
+    let group = Group::enter(&mut journaled, &*host, "run", Bytes::mib(64)).unwrap();
+    group.change(&mut journaled, Bytes::mib(32)).unwrap();
+    assert_eq!(journaled.close(), []);
     assert_eq!(
         host.done(),
         [
@@ -48,9 +48,9 @@ fn version_1_makes_a_child_of_the_own_group_and_goes_home() {
 }
 
 #[test]
-fn version_2_goes_below_the_nearest_group_that_hands_memory_down() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path())
+fn version_2_uses_the_nearest_group_that_enables_memory() {
+    let temp = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "0::/user.slice/session.scope\n")
         .file("/sys/fs/cgroup/cgroup.procs", "")
         .file("/sys/fs/cgroup/cgroup.subtree_control", "cpu memory\n")
@@ -59,9 +59,9 @@ fn version_2_goes_below_the_nearest_group_that_hands_memory_down() {
         .file("/sys/fs/cgroup/user.slice/session.scope/cgroup.procs", "4711")
         .file("/sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control", "\n");
     mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
-    let (host, mut bench) = bench(folder.path(), fake);
-    Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
-    assert_eq!(bench.close(), []);
+    let (host, mut journaled) = journaled(temp.path(), fake);
+    Group::enter(&mut journaled, &*host, "run", Bytes::mib(64)).unwrap();
+    assert_eq!(journaled.close(), []);
     let done = host.done();
     assert_eq!(done[0], "mkdir /sys/fs/cgroup/user.slice/fslab-run");
     assert!(
@@ -72,42 +72,43 @@ fn version_2_goes_below_the_nearest_group_that_hands_memory_down() {
 }
 
 #[test]
-fn version_2_switches_the_controller_on_at_the_root_and_off_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path())
+fn version_2_enables_the_controller_at_the_root_temporarily() {
+    let temp = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "0::/\n")
         .file("/sys/fs/cgroup/cgroup.procs", "4711")
         .file("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
         .file("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
     mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
-    let (host, mut bench) = bench(folder.path(), fake);
-    Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
-    assert_eq!(bench.close(), []);
+    let (host, mut journaled) = journaled(temp.path(), fake);
+    Group::enter(&mut journaled, &*host, "run", Bytes::mib(64)).unwrap();
+    assert_eq!(journaled.close(), []);
     let done = host.done();
     assert_eq!(done[0], "write /sys/fs/cgroup/cgroup.subtree_control = +memory");
     assert_eq!(done[done.len() - 1], "write /sys/fs/cgroup/cgroup.subtree_control = -memory");
 }
 
 #[test]
-fn why_there_is_no_limit_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = bench(folder.path(), FakeHost::new(folder.path()).unprivileged());
-    let mut enter = |host: &FakeHost| Group::enter(&mut bench, host, "run", Bytes(1)).unwrap_err();
+fn missing_limits_are_explained() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = journaled(temp.path(), FakeHost::new(temp.path()).unprivileged());
+    let mut enter =
+        |host: &FakeHost| Group::enter(&mut journaled, host, "run", Bytes(1)).unwrap_err();
     assert_eq!(enter(&host), "not root");
-    let none = FakeHost::new(folder.path()).file("/proc/self/cgroup", "1:cpu:/\n");
+    let none = FakeHost::new(temp.path()).file("/proc/self/cgroup", "1:cpu:/\n");
     assert!(enter(&none).contains("no memory controller"));
-    let elsewhere = FakeHost::new(folder.path())
+    let elsewhere = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "0::/\n")
         .file("/sys/fs/cgroup/cgroup.procs", "")
         .file("/sys/fs/cgroup/cgroup.controllers", "cpu\n");
     mounted(&elsewhere, "cgroup2", "/sys/fs/cgroup", "rw");
-    assert!(enter(&elsewhere).contains("not in version 2"));
+    assert!(enter(&elsewhere).contains("neither in version 2"));
 }
 
 #[test]
-fn the_limit_that_holds_is_the_least_on_the_way_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+fn the_effective_limit_is_the_lowest_of_all_ancestors() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "0::/outer/inner\n")
         .file("/sys/fs/cgroup/cgroup.procs", "")
         .file("/sys/fs/cgroup/outer/cgroup.procs", "")
@@ -125,9 +126,9 @@ fn the_limit_that_holds_is_the_least_on_the_way_up() {
 }
 
 #[test]
-fn version_1_says_none_by_a_huge_number() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+fn version_1_shows_unlimited_as_a_huge_number() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "4:memory:/me\n")
         .file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
         .file("/sys/fs/cgroup/memory/me/memory.limit_in_bytes", "9223372036854771712\n");
@@ -135,25 +136,25 @@ fn version_1_says_none_by_a_huge_number() {
     assert_eq!(limit(&host, None), None);
     let host = host.file("/sys/fs/cgroup/memory/me/memory.limit_in_bytes", "1048576\n");
     assert_eq!(limit(&host, None), Some((Bytes::mib(1), "v1")));
-    assert_eq!(limit(&FakeHost::new(folder.path().join("none")), None), None);
+    assert_eq!(limit(&FakeHost::new(temp.path().join("none")), None), None);
 }
 
 #[test]
-fn a_limit_of_version_2_denies_swap_too_and_reads_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let fake = FakeHost::new(folder.path())
+fn version_2_limits_disable_swap_and_are_read_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let fake = FakeHost::new(temp.path())
         .file("/proc/self/cgroup", "0::/\n")
         .file("/sys/fs/cgroup/cgroup.procs", "4711")
         .file("/sys/fs/cgroup/cgroup.subtree_control", "memory\n");
     mounted(&fake, "cgroup2", "/sys/fs/cgroup", "rw");
-    let (host, mut bench) = bench(folder.path(), fake);
-    let group = Group::enter(&mut bench, &*host, "run", Bytes::mib(64)).unwrap();
+    let (host, mut journaled) = journaled(temp.path(), fake);
+    let group = Group::enter(&mut journaled, &*host, "run", Bytes::mib(64)).unwrap();
     assert_eq!(limit(&*host, Some(&group)), Some((Bytes::mib(64), "v2")));
     host.done();
     let swap = Path::new("/sys/fs/cgroup/fslab-run/memory.swap.max");
     host.create(swap, "max").unwrap();
-    group.change(&mut bench, Bytes::mib(32)).unwrap();
+    group.change(&mut journaled, Bytes::mib(32)).unwrap();
     assert_eq!(limit(&*host, Some(&group)), Some((Bytes::mib(32), "v2")));
     assert_eq!(host.read(swap).unwrap(), "0");
-    assert_eq!(bench.close(), []);
+    assert_eq!(journaled.close(), []);
 }

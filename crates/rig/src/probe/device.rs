@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, path::Path};
 use model::Environment;
 
 use super::{device_of, digest, put_file};
-use crate::{host::Host, knobs};
+use crate::{host::Host, settings};
 
-/// Facts of a device's queue (Documentation/ABI/stable/sysfs-block).
+/// Facts of a request queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 17] = [
     "rotational",
     "scheduler",
@@ -28,18 +28,18 @@ const QUEUE: [&str; 17] = [
     "io_poll",
 ];
 
-/// Facts about a block device: a disk, a partition with its disk's queue, a loop device, or a
-/// stack, whose lower devices follow.
+/// Facts about a block device: a disk, a partition with the queue of its disk, a loop device, or a
+/// stack with its lower devices.
 pub fn device(host: &dyn Host, name: &str) -> Environment {
     let mut facts = Environment::default();
     let node = Path::new("/sys/class/block").join(name);
-    let queue = knobs::queue(host, name);
+    let queue = settings::queue(host, name);
     let disk = queue.parent().unwrap_or(&node).to_owned();
     let key = |fact: &str| format!("device.{name}.{fact}");
     if let Ok(sectors) = host.read(&node.join("size"))
         && let Ok(sectors) = sectors.trim().parse::<u64>()
     {
-        // Always units of 512 bytes.
+        // Always in units of 512 bytes.
         facts.set(key("size_bytes"), sectors.saturating_mul(512).to_string());
     }
     for fact in QUEUE {
@@ -58,7 +58,7 @@ pub fn device(host: &dyn Host, name: &str) -> Environment {
     for (fact, file) in identity {
         put_file(host, &mut facts, key(fact), &disk.join(file));
     }
-    // The world-wide name holds the serial number of many devices.
+    // The world-wide name contains the serial number of many devices.
     for (fact, file) in [
         ("serial", "device/serial"),
         ("serial", "serial"),
@@ -81,34 +81,34 @@ pub fn device(host: &dyn Host, name: &str) -> Environment {
     facts
 }
 
-/// Facts of the way to a disk: its NUMA node, told by the nearest of its parents that has one (-1
-/// stands for none), and the link of the PCI device that it hangs on
-/// (Documentation/ABI/testing/sysfs-bus-pci).
+/// Facts about the connection of a disk: the NUMA node of its nearest parent that has one (-1:
+/// none), and the link of its PCI device (Documentation/ABI/testing/sysfs-bus-pci).
 fn path_to(host: &dyn Host, disk: &Path, facts: &mut Environment, name: &str) {
     let Ok(place) = host.follow(disk) else { return };
     let nearest = |file: &str| {
-        let told = place.ancestors().find_map(|folder| host.read(&folder.join(file)).ok())?;
-        let told = told.trim().to_owned();
-        (!told.is_empty() && told != "-1").then_some(told)
+        let value =
+            place.ancestors().find_map(|directory| host.read(&directory.join(file)).ok())?;
+        let value = value.trim().to_owned();
+        (!value.is_empty() && value != "-1").then_some(value)
     };
-    let told = [
+    let value = [
         ("numa_node", "numa_node"),
         ("link_speed", "current_link_speed"),
         ("link_width", "current_link_width"),
     ];
-    for (fact, file) in told {
+    for (fact, file) in value {
         if let Some(text) = nearest(file) {
             facts.set(format!("device.{name}.{fact}"), text);
         }
     }
 }
 
-/// How deep devices may lie on one another; more is a mistake of the search.
-const DEEPEST: u32 = 16;
+/// Maximum depth of stacked devices; more indicates an error of the search.
+const MAX_DEPTH: u32 = 16;
 
-/// The disks that a block device lies on in the end: through partitions, stacks, and loop devices.
+/// Disks at the bottom of a block device: through partitions, stacks, and loop devices.
 pub(crate) fn disks(host: &dyn Host, name: &str) -> BTreeSet<String> {
-    below(host, name, DEEPEST)
+    below(host, name, MAX_DEPTH)
 }
 
 fn below(host: &dyn Host, name: &str, depth: u32) -> BTreeSet<String> {
@@ -127,7 +127,7 @@ fn below(host: &dyn Host, name: &str, depth: u32) -> BTreeSet<String> {
     {
         return next(&under);
     }
-    // A partition's directory lies in that of its disk (Documentation/ABI/testing/sysfs-block).
+    // The directory of a partition is in that of its disk (Documentation/ABI/testing/sysfs-block).
     match host.follow(&node) {
         Ok(path) if host.entry(&path.join("partition")).is_ok() => {
             let disk = path.parent().and_then(Path::file_name);

@@ -1,4 +1,4 @@
-//! Facts about kernel, processors, memory and the machine as a whole.
+//! Facts about the kernel, CPUs, memory, and the machine.
 
 use std::path::Path;
 
@@ -29,11 +29,11 @@ const FILES: [(&str, &str); 18] = [
     ("vm.overcommit_memory", "/proc/sys/vm/overcommit_memory"),
 ];
 
-/// Facts about kernel, processors, memory and the machine as a whole.
+/// Facts about the kernel, CPUs, memory, and the machine.
 pub fn machine(host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     for (name, path) in FILES {
-        // The command line and the version may hold brackets that choose nothing.
+        // The command line and the version may contain brackets that do not mark a choice.
         if let Ok(text) = host.read(Path::new(path)) {
             let text = if name.starts_with("kernel.") { text.trim() } else { selected(&text) };
             if !text.is_empty() {
@@ -77,23 +77,23 @@ fn kernel(host: &dyn Host, facts: &mut Environment) {
     if let Some(model) = preemption(host, facts.get("kernel.version")) {
         facts.set("kernel.preemption", model);
     }
-    // proc_modules(5): the name comes first. A kernel without modules has no such file.
+    // proc_modules(5): the name is the first field. A kernel without modules has no such file.
     let modules = host.read(Path::new("/proc/modules")).unwrap_or_default();
     let mut names: Vec<_> =
         modules.lines().filter_map(|line| line.split_whitespace().next()).collect();
     names.sort_unstable();
     put(facts, "kernel.modules", &names.join(" "));
-    // The files are there but cannot be read where pressure is not accounted until asked for on the
-    // command line (CONFIG_PSI_DEFAULT_DISABLED).
+    // The files exist but cannot be read if PSI has to be enabled on the command line
+    // (CONFIG_PSI_DEFAULT_DISABLED).
     let pressure = Path::new("/proc/pressure/cpu");
     if host.entry(pressure).is_ok() {
         facts.set("kernel.psi", if host.read(pressure).is_ok() { "on" } else { "off" });
     }
 }
 
-/// The preemption model: of a kernel that can change it, the one in parentheses of the scheduler's
-/// file (`sched_dynamic_show`, `kernel/sched/debug.c`), which only root can read; else as the
-/// kernel was built, from its version (`scripts/mkcompile_h`, since 5.12 `init/Makefile`).
+/// Preemption model: of a kernel with dynamic preemption, the one in parentheses in the scheduler's
+/// file (`sched_dynamic_show`, `kernel/sched/debug.c`), which only root can read; otherwise that of
+/// the build, from the kernel version (`scripts/mkcompile_h`, since 5.12 `init/Makefile`).
 fn preemption(host: &dyn Host, version: Option<&str>) -> Option<String> {
     let chosen = host.read(Path::new("/sys/kernel/debug/sched/preempt")).unwrap_or_default();
     let chosen = chosen.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
@@ -129,28 +129,28 @@ fn processors(host: &dyn Host, facts: &mut Environment) {
     if value("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")) {
         facts.set("cpu.virtual", "yes");
     }
-    let folder = Path::new("/sys/devices/system/cpu/vulnerabilities");
-    for name in host.list(folder).unwrap_or_default() {
-        put_file(host, facts, format!("cpu.mitigation.{name}"), &folder.join(&name));
+    let directory = Path::new("/sys/devices/system/cpu/vulnerabilities");
+    for name in host.list(directory).unwrap_or_default() {
+        put_file(host, facts, format!("cpu.mitigation.{name}"), &directory.join(&name));
     }
 }
 
-/// Driver and governor of the frequency: one word where all processors have the same, else each
-/// policy with its own (Documentation/admin-guide/pm/cpufreq.rst).
+/// cpufreq driver and governor: one word if all CPUs have the same, otherwise one per policy
+/// (Documentation/admin-guide/pm/cpufreq.rst).
 fn frequency(host: &dyn Host, facts: &mut Environment) {
-    let folder = Path::new("/sys/devices/system/cpu/cpufreq");
-    let policies = host.list(folder).unwrap_or_default();
+    let directory = Path::new("/sys/devices/system/cpu/cpufreq");
+    let policies = host.list(directory).unwrap_or_default();
     let policies: Vec<_> = policies.iter().filter(|name| name.starts_with("policy")).collect();
     for (fact, file) in [("driver", "scaling_driver"), ("governor", "scaling_governor")] {
-        let told: Vec<_> = policies
+        let values: Vec<_> = policies
             .iter()
-            .filter_map(|name| Some((*name, host.read(&folder.join(name).join(file)).ok()?)))
+            .filter_map(|name| Some((*name, host.read(&directory.join(name).join(file)).ok()?)))
             .map(|(name, text)| (name, text.trim().to_owned()))
             .collect();
-        let Some((_, first)) = told.first() else { continue };
-        let text = match told.iter().all(|(_, value)| value == first) {
+        let Some((_, first)) = values.first() else { continue };
+        let text = match values.iter().all(|(_, value)| value == first) {
             true => first.clone(),
-            false => told
+            false => values
                 .iter()
                 .map(|(name, value)| format!("{name} {value}"))
                 .collect::<Vec<_>>()
@@ -172,7 +172,7 @@ fn memory_facts(host: &dyn Host, facts: &mut Environment) {
     if let (Some(total), Some(free)) = (swap("SwapTotal:"), swap("SwapFree:"))
         && !total.starts_with("0 ")
     {
-        // How much would differ at every look.
+        // The used amount would differ in every reading.
         facts.set("memory.swap_in_use", if total == free { "no" } else { "yes" });
     }
     let nodes = host.list(Path::new("/sys/devices/system/node")).unwrap_or_default();
@@ -184,7 +184,7 @@ fn memory_facts(host: &dyn Host, facts: &mut Environment) {
     }
 }
 
-/// The rest of the first line that begins with `key`.
+/// Rest of the first line that begins with `key`.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }

@@ -9,8 +9,8 @@ fn text(facts: &Environment) -> String {
 
 #[test]
 fn facts_of_the_machine_and_no_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/proc/sys/kernel/osrelease", "6.18.4\n")
         .file("/proc/cmdline", "root=/dev/vda [x] quiet\n")
         .file(
@@ -40,18 +40,18 @@ fn facts_of_the_machine_and_no_others() {
 }
 
 #[test]
-fn an_unknown_machine_has_no_facts_but_that_it_has_no_groups() {
-    let folder = tempfile::tempdir().unwrap();
+fn an_empty_machine_reports_only_that_it_has_no_cgroups() {
+    let temp = tempfile::tempdir().unwrap();
     expect![[r#"
         host.cgroup = none
     "#]]
-    .assert_eq(&text(&machine(&FakeHost::new(folder.path()))));
+    .assert_eq(&text(&machine(&FakeHost::new(temp.path()))));
 }
 
 #[test]
 fn facts_of_a_stack_of_devices() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/sys/class/block/dm-0/size", "2048\n")
         .file("/sys/class/block/dm-0/dm/name", "vg-lv\n")
         .file("/sys/class/block/dm-0/queue/rotational", "1\n")
@@ -75,9 +75,9 @@ fn facts_of_a_stack_of_devices() {
 }
 
 #[test]
-fn what_lies_under_a_path() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+fn facts_of_the_device_below_a_path() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/dev/sda", "")
         .file("/sys/class/block/sda/size", "4096\n")
         .file("/sys/fs/btrfs/u-u/devices/sda", "");
@@ -100,15 +100,15 @@ fn what_lies_under_a_path() {
         device.sda.size_bytes = 2097152
     "#]]
     .assert_eq(&text(&holder(&host, Path::new("/srv/images"))));
-    // With a second device its counters alone would not tell what the filesystem moves.
+    // With a second device, the counters of the first are incomplete.
     let host = host.file("/sys/fs/btrfs/u-u/devices/sdb", "");
     assert_eq!(device_of(&host, Path::new("/srv/images")), None);
 }
 
 #[test]
 fn facts_of_the_kernel() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = FakeHost::new(folder.path())
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
         .file("/proc/sys/kernel/osrelease", "6.18.4\n")
         .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Tue\n")
         .file("/proc/sys/kernel/tainted", "4097\n")
@@ -125,7 +125,7 @@ fn facts_of_the_kernel() {
         .file("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n")
         .file("/sys/devices/system/cpu/cpufreq/policy1/scaling_driver", "intel_pstate\n")
         .file("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "performance\n");
-    // SHA-256 of `abc` begins so (FIPS 180-4, example).
+    // SHA-256 of `abc` begins with this (FIPS 180-4, example).
     expect![[r#"
         cpu.driver = intel_pstate
         cpu.governor = policy0 powersave, policy1 performance
@@ -148,7 +148,7 @@ fn facts_of_the_kernel() {
     assert_eq!(machine(&host).get("kernel.preemption"), Some("full"));
 }
 
-/// A disk in the tree of devices, with the links that lead there.
+/// A disk in the device tree, with the links to it.
 fn linked(host: FakeHost, place: &str, name: &str) -> FakeHost {
     let host = host.file(&format!("{place}/size"), "8\n").file("/sys/class/block/.keep", "");
     let link = host.at(&Path::new("/sys/class/block").join(name));
@@ -157,9 +157,9 @@ fn linked(host: FakeHost, place: &str, name: &str) -> FakeHost {
 }
 
 #[test]
-fn facts_of_an_nvme_device_and_the_way_to_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+fn facts_of_an_nvme_device_and_its_connection() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
     let pci = "/sys/devices/pci0000:00/0000:00:01.0";
     let disk = format!("{pci}/nvme/nvme0/nvme0n1");
     let host = FakeHost::new(root)
@@ -190,9 +190,9 @@ fn facts_of_an_nvme_device_and_the_way_to_it() {
 }
 
 #[test]
-fn a_device_leads_down_to_its_disks() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+fn the_disks_below_a_device_are_found() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
     let host = FakeHost::new(root)
         .file("/sys/class/block/dm-0/slaves/sda1", "")
         .file("/sys/class/block/dm-0/slaves/sdb", "")
@@ -208,9 +208,9 @@ fn a_device_leads_down_to_its_disks() {
         options: String::new(),
     };
     host.mount(&mount).unwrap();
-    let told = |name: &str| disks(&host, name).into_iter().collect::<Vec<_>>();
-    assert_eq!(told("sdb"), ["sdb"]);
-    assert_eq!(told("sda1"), ["sda"]);
-    assert_eq!(told("dm-0"), ["sda", "sdb"]);
-    assert_eq!(told("loop0"), ["sda", "sdb"]);
+    let names = |name: &str| disks(&host, name).into_iter().collect::<Vec<_>>();
+    assert_eq!(names("sdb"), ["sdb"]);
+    assert_eq!(names("sda1"), ["sda"]);
+    assert_eq!(names("dm-0"), ["sda", "sdb"]);
+    assert_eq!(names("loop0"), ["sda", "sdb"]);
 }

@@ -6,31 +6,31 @@ use model::Bytes;
 
 use super::window::read_full;
 
-/// Bytes read at each end, where headers, tables, and boot loaders are.
+/// Bytes read at each end, which contain headers, tables, and boot loaders.
 const END: u64 = 1 << 20;
-/// Blocks read between the ends.
-const PLACES: u64 = 256;
-/// Bytes of a block.
+/// Number of blocks read between the ends.
+const SAMPLES: u64 = 256;
+/// Bytes per block.
 const BLOCK: u64 = 4096;
 
-/// Offset of the first block that was read and is in use: neither all zeros nor all 0xff, which is
-/// what a new or discarded device returns. `None` if no such block was found.
+/// Offset of the first sampled block that is in use: neither all zeros nor all 0xff, the contents
+/// of a new or discarded device. `None` if there is no such block.
 ///
-/// The first and last mebibyte are read, and 256 blocks of 4 KiB at equal distances between them; a
-/// device of up to 3 MiB is read as a whole. The places depend on the size alone, so two calls read
-/// the same ones. Data that is only between them is not found.
+/// The sample consists of the first and last mebibyte and of 256 equidistant blocks of 4 KiB
+/// between them; a device of up to 3 MiB is read completely. The locations depend on the size only,
+/// so that two calls read the same ones. Data between them is not detected.
 ///
 /// # Errors
-/// Those of `pread(2)`. A file shorter than `size` is searched as far as it goes.
+/// Those of `pread(2)`. A file shorter than `size` is searched up to its end.
 pub fn in_use(file: &File, size: Bytes) -> io::Result<Option<Bytes>> {
     let size = size.0;
     let middle = size.saturating_sub(2 * END);
-    if middle <= PLACES * BLOCK {
+    if middle <= SAMPLES * BLOCK {
         return span(file, 0, size);
     }
     let aligned = |offset: u64| offset / BLOCK * BLOCK;
-    // The middle of each of as many equal parts as there are places.
-    let places = (0..PLACES).map(|n| aligned(END + middle / (2 * PLACES) * (2 * n + 1)));
+    // The middle of each of `SAMPLES` equal parts.
+    let places = (0..SAMPLES).map(|n| aligned(END + middle / (2 * SAMPLES) * (2 * n + 1)));
     let last = aligned(size - END);
     let spans = [(0, END)].into_iter().chain(places.map(|at| (at, BLOCK)));
     for (offset, length) in spans.chain([(last, size - last)]) {

@@ -1,11 +1,11 @@
-//! Signatures that take more than a fixed string at a fixed offset: those counted from the end,
-//! those with several places, and those whose magic alone proves too little.
+//! Signatures other than a fixed string at a fixed offset: those relative to the end, those with
+//! several locations, and those whose magic number is too short to be reliable.
 
 use model::Bytes;
 
 use super::{Signature, window::Window};
 
-/// Every signature of this kind, at every place where it stands.
+/// Finds these signatures at all their locations.
 pub(super) fn find(window: &Window) -> Vec<Signature> {
     let searches = [
         ext,
@@ -29,7 +29,7 @@ fn bare(kind: &'static str, offset: u64) -> Signature {
     Signature { kind, label: None, uuid: None, offset: Bytes(offset) }
 }
 
-/// ext2, ext3, ext4 and their external journal, told apart by the features that only the later ones
+/// ext2, ext3, ext4, and their external journal, distinguished by features that only the later ones
 /// have (`fs/ext4/ext4.h`: `EXT2_FEATURE_*_SUPP`, `EXT3_FEATURE_*_SUPP`).
 fn ext(window: &Window) -> Vec<Signature> {
     const SUPERBLOCK: u64 = 1024;
@@ -60,8 +60,8 @@ fn ext(window: &Window) -> Vec<Signature> {
     }]
 }
 
-/// Minix, whose magic of two bytes needs the company of sane fields (`minix_fs.h`): inodes, an
-/// inode map, a first data zone, and zones of one block.
+/// Minix, whose two-byte magic number is accepted only with plausible fields (`minix_fs.h`):
+/// inodes, an inode map, a first data zone, and zones of one block.
 fn minix(window: &Window) -> Vec<Signature> {
     const SUPERBLOCK: u64 = 1024;
     let at = |offset| window.u16(SUPERBLOCK + offset);
@@ -79,8 +79,8 @@ fn minix(window: &Window) -> Vec<Signature> {
     }
 }
 
-/// NILFS2, with its second superblock in the last whole 4 KiB block. The magic of two bytes is
-/// taken together with the revision and the superblock's own length (`nilfs2_ondisk.h`).
+/// NILFS2, with its second superblock in the last whole 4 KiB block. The two-byte magic number is
+/// checked together with the revision and the length of the superblock (`nilfs2_ondisk.h`).
 fn nilfs2(window: &Window) -> Vec<Signature> {
     let second = (window.size / 4096).checked_sub(1).map(|block| block * 4096);
     let places = [Some(1024), second].into_iter().flatten();
@@ -114,7 +114,7 @@ fn optical(window: &Window) -> Vec<Signature> {
     found
 }
 
-/// FAT: by its name where mkfs wrote one, else by the shape of its boot sector.
+/// FAT: by its name if mkfs wrote one, otherwise by the structure of its boot sector.
 fn fat(window: &Window) -> Vec<Signature> {
     let wide = window.has(0x52, b"FAT32   ") || window.has(0x52, b"MSWIN");
     let narrow = [&b"FAT16   "[..], b"FAT12   ", b"FAT     ", b"MSDOS"];
@@ -132,7 +132,7 @@ fn fat(window: &Window) -> Vec<Signature> {
     }]
 }
 
-/// Whether the first sector holds a BIOS parameter block that a FAT could have (Microsoft FAT
+/// True if the first sector contains a BIOS parameter block valid for FAT (Microsoft FAT
 /// specification, 3.1): jump, sector and cluster size, reserved sectors, one or two tables, medium.
 fn has_fat_parameters(window: &Window) -> bool {
     let jump = (window.u8(0) == 0xeb && window.u8(2) == 0x90) || window.u8(0) == 0xe9;
@@ -143,8 +143,8 @@ fn has_fat_parameters(window: &Window) -> bool {
         && window.u8(21) >= 0xf0
 }
 
-/// Swap space and images of a sleeping system: the last ten bytes of the first page, whose size
-/// depends on the machine that made it (`include/linux/swap.h`, `kernel/power/swap.c`).
+/// Swap space and hibernation images: the last ten bytes of the first page, whose size depends on
+/// the machine that created it (`include/linux/swap.h`, `kernel/power/swap.c`).
 fn swap(window: &Window) -> Vec<Signature> {
     let kinds: [(&'static str, &[u8]); 6] = [
         ("swap", b"SWAPSPACE2"),
@@ -167,7 +167,7 @@ fn swap(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// An LVM2 physical volume: its label is in one of the first four sectors (`lib/label/label.h`).
+/// LVM2 physical volume: its label is in one of the first four sectors (`lib/label/label.h`).
 fn lvm2(window: &Window) -> Vec<Signature> {
     let labels = (0..4).map(|sector| sector * 512);
     labels
@@ -176,7 +176,7 @@ fn lvm2(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// The second header of LUKS2, which remains when only the first is overwritten.
+/// Second header of LUKS2, which remains if only the first is overwritten.
 fn luks2_second(window: &Window) -> Vec<Signature> {
     let places = (0..9).map(|step| 0x4000 << step);
     places
@@ -185,8 +185,8 @@ fn luks2_second(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// md members with their superblock at the end: 1.0 at least 8 KiB from it, aligned to 4 KiB; 0.90
-/// in the last whole 64 KiB, in the byte order of its machine (`include/uapi/linux/raid/md_p.h`).
+/// md members with superblock at the end: 1.0 at least 8 KiB before it, aligned to 4 KiB; 0.90 in
+/// the last whole 64 KiB, in the byte order of its machine (`include/uapi/linux/raid/md_p.h`).
 fn md_at_end(window: &Window) -> Vec<Signature> {
     let mut found = Vec::new();
     let newer = (window.size / 512).checked_sub(16).map(|sector| (sector & !7) * 512);
@@ -205,8 +205,8 @@ fn md_at_end(window: &Window) -> Vec<Signature> {
     found
 }
 
-/// Members of arrays that the mainboard or a controller assembles: their anchors are in the last
-/// sectors. DDF: SNIA Common RAID Disk Data Format 2.0, 4.1; the others as in libblkid.
+/// Members of firmware RAID arrays: their anchors are in the last sectors. DDF: SNIA Common RAID
+/// Disk Data Format 2.0, 4.1; the others as in libblkid.
 fn firmware_raid(window: &Window) -> Vec<Signature> {
     let anchors: [(&'static str, u64, &[u8]); 5] = [
         ("ddf_raid_member", 512, b"\xde\x11\xde\x11"),
@@ -224,9 +224,10 @@ fn firmware_raid(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// A member of a ZFS pool: uberblocks, from 1 KiB apart, in the second half of each of four labels
-/// of 256 KiB, two at the start and two at the end (ZFS On-Disk Specification, 1.2 and 1.3). Labels
-/// start with room for another boot block or partition table, so ZFS is often found with others.
+/// Member of a ZFS pool: uberblocks, at multiples of 1 KiB, in the second half of each of four
+/// labels of 256 KiB, two at the start and two at the end (ZFS On-Disk Specification, 1.2 and 1.3).
+/// Labels begin with space for another boot block or partition table, so ZFS is often found
+/// together with others.
 fn zfs(window: &Window) -> Vec<Signature> {
     const LABEL: u64 = 256 << 10;
     const MAGIC: u64 = 0x00ba_b10c;
@@ -240,7 +241,7 @@ fn zfs(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// A GUID partition table: in the second sector, or its backup in the last, for both usual sector
+/// GUID partition table: in the second sector, or its backup in the last, for both common sector
 /// sizes (UEFI specification, 5.3).
 fn gpt(window: &Window) -> Vec<Signature> {
     let places = [Some(512), Some(4096), window.before_end(512), window.before_end(4096)]
@@ -252,8 +253,8 @@ fn gpt(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// A master boot record: its mark, and nothing but 0 and 0x80 for boot flags. Left out where the
-/// table only protects a GPT, and where an empty table is a part of a filesystem's boot sector.
+/// Master boot record: its mark, and boot flags of only 0 and 0x80. Not reported if the table only
+/// protects a GPT, or if an empty table is part of the boot sector of a filesystem.
 fn dos(window: &Window) -> Vec<Signature> {
     const MARK: u64 = 510;
     let entries = [446, 462, 478, 494];

@@ -4,13 +4,13 @@ use model::Bytes;
 
 use super::{Signature, window::Window};
 
-/// Where a name or number stands, from the start of the device.
+/// Location of a name or number, from the start of the device.
 enum Field {
     /// Not read.
     No,
-    /// Text of so many bytes.
+    /// Text of this many bytes.
     Text(u64, usize),
-    /// Little-endian UTF-16 of so many units.
+    /// Little-endian UTF-16 of this many units.
     Utf16(u64, usize),
     /// 16 bytes, in order.
     Uuid(u64),
@@ -22,7 +22,7 @@ enum Field {
 
 use Field::{No, Serial32, Serial64, Text, Utf16, Uuid};
 
-/// A rule: name, offset of the magic, the magic, label, UUID.
+/// Rule: name, offset of the magic number, magic number, label, UUID.
 type Rule = (&'static str, u64, &'static [u8], Field, Field);
 
 const BCACHE: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
@@ -90,7 +90,7 @@ const RULES: &[Rule] = &[
     ("sun", 508, b"\xda\xbe", No, No),
 ];
 
-/// Every rule that holds.
+/// Signatures of all matching rules.
 pub(super) fn find(window: &Window) -> Vec<Signature> {
     let holding = RULES.iter().filter(|(_, offset, magic, ..)| window.has(*offset, magic));
     holding
@@ -117,8 +117,8 @@ fn read(window: &Window, field: &Field) -> Option<String> {
     }
 }
 
-/// Name, offset and magic of each rule.
+/// Name, offset, and magic number of each rule.
 #[cfg(test)]
-pub(super) fn places() -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
+pub(super) fn locations() -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
     RULES.iter().map(|(kind, offset, magic, ..)| (*kind, *offset, *magic))
 }

@@ -1,5 +1,5 @@
-//! Uses that a partition table reserves a partition for: a boot loader, the firmware, other
-//! partitions. Such a partition may hold no signature, or nothing at all, and still be needed.
+//! Partition types that reserve a partition: for a boot loader, the firmware, other partitions.
+//! Such a partition may have no signature, or no data, and still be required.
 //!
 //! Sources: UEFI specification 2.10, 5.2 and 5.3; the lists of types of util-linux
 //! (`include/pt-gpt-partnames.h`, `include/pt-mbr-partnames.h`).
@@ -10,14 +10,14 @@ use model::Bytes;
 
 use super::window::read_full;
 
-/// Bytes that the units of a table may have.
+/// Possible unit sizes of a table, in bytes.
 const SECTORS: [u64; 2] = [512, 4096];
-/// Most bytes of entries read of one table; 128 entries take 16 KiB.
+/// Maximum size of the entries read of one table; 128 entries use 16 KiB.
 const ENTRIES: u64 = 1 << 20;
-/// Most logical partitions followed.
+/// Maximum number of logical partitions followed.
 const LOGICAL: u32 = 256;
 
-/// Types of a GUID partition table, as they are stored: the first three groups little-endian.
+/// Types of a GUID partition table, as stored: the first three groups are little-endian.
 const GUIDS: [(&str, u128); 7] = [
     ("BIOS boot", 0x4861_6821_4964_6f6e_744e_6565_6445_4649),
     ("PowerPC PReP boot", 0x382d_1a9e_12c6_1643_aa26_8b49_521e_5a8b),
@@ -39,8 +39,8 @@ const TYPES: [(&str, u8); 7] = [
     ("EFI system", 0xef),
 ];
 
-/// The reserved use of the partition that begins at `start` of a disk of `size`, by the disk's
-/// table; `None` if it has an ordinary type, or is in no table that is known here.
+/// Reserved use of the partition that begins at `start` of a disk of `size`, according to the
+/// disk's table; `None` if it has an ordinary type, or is not in a known table.
 ///
 /// # Errors
 /// Those of `pread(2)`.
@@ -51,7 +51,7 @@ pub fn reserved(disk: &File, size: Bytes, start: Bytes) -> io::Result<Option<&'s
     })
 }
 
-/// By a GUID partition table, or by its backup at the end of the disk.
+/// According to a GUID partition table, or its backup at the end of the disk.
 fn gpt(disk: &File, size: u64, start: u64) -> io::Result<Option<&'static str>> {
     for sector in SECTORS {
         for header in [Some(sector), size.checked_sub(sector)].into_iter().flatten() {
@@ -79,13 +79,13 @@ fn gpt(disk: &File, size: u64, start: u64) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// By a master boot record and the chain of logical partitions in its extended one.
+/// According to a master boot record and the chain of logical partitions in its extended one.
 fn mbr(disk: &File, start: u64) -> io::Result<Option<&'static str>> {
     for sector in SECTORS {
         let mut chain = None;
         for (kind, at) in entries(disk, 0)? {
             if at.saturating_mul(sector) == start && at != 0 {
-                return Ok(named(kind));
+                return Ok(type_name(kind));
             }
             chain = chain.or(is_extended(kind).then_some(at));
         }
@@ -98,7 +98,7 @@ fn mbr(disk: &File, start: u64) -> io::Result<Option<&'static str>> {
             if let Some((kind, at)) = own
                 && (here.saturating_add(*at)).saturating_mul(sector) == start
             {
-                return Ok(named(*kind));
+                return Ok(type_name(*kind));
             }
             match links.iter().find(|(kind, at)| is_extended(*kind) && *at != 0) {
                 Some((_, at)) => next = base.saturating_add(*at),
@@ -109,7 +109,7 @@ fn mbr(disk: &File, start: u64) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-fn named(kind: u8) -> Option<&'static str> {
+fn type_name(kind: u8) -> Option<&'static str> {
     TYPES.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
 }
 
@@ -117,7 +117,8 @@ fn is_extended(kind: u8) -> bool {
     [0x05, 0x0f, 0x85].contains(&kind)
 }
 
-/// Type and first sector of the four entries of the boot record at `offset`; none without its mark.
+/// Type and first sector of the four entries of the boot record at `offset`; empty without its
+/// mark.
 fn entries(disk: &File, offset: u64) -> io::Result<Vec<(u8, u64)>> {
     let record = read(disk, offset, 512)?;
     if record.get(510..) != Some(b"\x55\xaa") {
@@ -129,7 +130,7 @@ fn entries(disk: &File, offset: u64) -> io::Result<Vec<(u8, u64)>> {
 
 fn read(disk: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-    // Beyond what pread(2) takes for an offset there is no disk.
+    // Beyond the largest offset of pread(2) there is no disk.
     let n_read = match i64::try_from(offset) {
         Ok(_) => read_full(disk, &mut bytes, offset)?,
         Err(_) => 0,

@@ -11,11 +11,11 @@ use super::*;
 /// Size of the images here: a multiple of all alignments, larger than all offsets.
 const SIZE: u64 = 16 << 20;
 
-/// Bytes to be written, with their offsets.
+/// Bytes to write, with their offsets.
 pub(crate) type Parts = Vec<(u64, Vec<u8>)>;
 
-/// Each signature as bytes to be written, for images of [`SIZE`]: name, and (offset, bytes) parts.
-/// For formats whose tools are seldom installed, and for copies that tools do not write alone.
+/// Bytes of each signature, for images of [`SIZE`]: name, and (offset, bytes) parts. For formats
+/// whose tools are rarely installed, and for single copies, which tools do not write.
 pub(crate) fn crafted() -> Vec<(&'static str, Parts)> {
     let one = |kind, offset, bytes: &[u8]| (kind, vec![(offset, bytes.to_vec())]);
     let md = b"\xfc\x4e\x2b\xa9\x01\0\0\0";
@@ -105,33 +105,33 @@ fn every_crafted_signature_is_found_alone() {
 }
 
 #[test]
-fn every_rule_of_the_table_is_within_reach() {
-    for (kind, offset, bytes) in magic::places() {
+fn every_rule_of_the_table_is_within_the_window() {
+    for (kind, offset, bytes) in magic::locations() {
         let found = kinds(&image(&[(offset, bytes.to_vec())], SIZE), SIZE);
         assert_eq!(found, [kind], "at {offset}");
     }
 }
 
 #[test]
-fn nothing_is_found_where_there_is_nothing() {
+fn nothing_is_found_on_an_empty_device() {
     for size in [0, 1, 511, 512, 4096, 65536, 1 << 20, SIZE] {
         assert_eq!(kinds(&image(&[], size), size), Vec::<&str>::new());
         let text = vec![(0, b"The quick brown fox\n".repeat(100))];
         assert_eq!(kinds(&image(&text, size.max(4096)), size), Vec::<&str>::new());
     }
-    // A device that is larger than what can be read of it.
+    // A device larger than its readable part.
     assert_eq!(kinds(&image(&[], 4096), SIZE), Vec::<&str>::new());
 }
 
 #[test]
-fn half_a_signature_is_none() {
+fn incomplete_signatures_are_not_reported() {
     for parts in [
         (0, b"XFS".to_vec()),
         (512, b"LABELONE".to_vec()),
         (1030, b"\x34\x34".to_vec()),
         (0, b"\xfc\x4e\x2b\xa9\x02\0\0\0".to_vec()),
         (512, b"EFI PARTY".to_vec()),
-        // A boot flag that no partition table has.
+        // An invalid boot flag.
         (446, [&[1][..], &[0; 63], &[0x55, 0xaa]].concat()),
     ] {
         assert_eq!(kinds(&image(&[parts], SIZE), SIZE), Vec::<&str>::new());
@@ -139,7 +139,7 @@ fn half_a_signature_is_none() {
 }
 
 #[test]
-fn all_of_several_are_found_and_each_once() {
+fn several_signatures_are_found_once_each() {
     let parts: Vec<_> = ["xfs", "btrfs", "jfs", "gpt", "linux_raid_member", "swap"]
         .into_iter()
         .flat_map(|wanted| crafted().into_iter().filter(move |(kind, _)| *kind == wanted))
@@ -160,7 +160,7 @@ fn a_label_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn data_is_found_at_both_ends_and_at_the_sampled_places() {
+fn data_is_found_at_both_ends_and_at_the_sampled_locations() {
     let size = 64 << 20;
     let found = |offset: u64, bytes: &[u8]| {
         in_use(&image(&[(offset, bytes.to_vec())], size), Bytes(size)).unwrap()
@@ -177,11 +177,11 @@ fn data_is_found_at_both_ends_and_at_the_sampled_places() {
     assert_eq!(found(0, &all(0)), None);
     assert_eq!(found(0, &all(0xff)), None);
     assert_eq!(found(0, &all(0xaa)), Some(Bytes(0)));
-    // A megabyte in any place: 62 MiB between the ends have 256 places, one in every 248 KiB.
+    // A megabyte at any location: 62 MiB between the ends have 256 locations, one per 248 KiB.
     for offset in (1..63).map(|mib| mib << 20) {
         assert!(found(offset, &[7; 1 << 20]).is_some(), "{offset}");
     }
-    // Less than that may lie between them: the documentation says so.
+    // Less than that may be missed between them, as documented.
     assert_eq!(found((1 << 20) + 8192, b"x"), None);
 }
 
@@ -196,15 +196,15 @@ fn a_small_device_is_read_as_a_whole() {
         assert_eq!(in_use(&image(&[], size), Bytes(size)).unwrap(), None);
     }
     assert_eq!(in_use(&image(&[], 0), Bytes(0)).unwrap(), None);
-    // Shorter than it says.
+    // Shorter than its stated size.
     assert_eq!(in_use(&image(&[], 4096), Bytes(SIZE)).unwrap(), None);
 }
 
-/// Writes a partition table of sfdisk's own words and returns the uses that its partitions are
-/// reserved for, by their first MiB.
+/// Writes a partition table from an sfdisk script and returns the reserved uses of its partitions,
+/// by their first MiB.
 fn reserved_in(script: &str, starts: &[u64]) -> Option<Vec<Option<&'static str>>> {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().join("image");
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = temp.path().join("image");
     File::create(&path).unwrap().set_len(SIZE).unwrap();
     let sfdisk = installed("sfdisk")?;
     let mut child = Command::new(sfdisk)
@@ -243,7 +243,7 @@ fn partitions_of_a_boot_loader_are_reserved() {
 }
 
 #[test]
-fn a_table_that_lies_is_read_to_its_end() {
+fn a_malformed_table_is_read_to_its_end() {
     let header = |entries: u64, count: u32, length: u32| {
         let mut header = b"EFI PART\0\0\x01\0".to_vec();
         header.resize(92, 0);
@@ -252,14 +252,14 @@ fn a_table_that_lies_is_read_to_its_end() {
         header[84..88].copy_from_slice(&length.to_le_bytes());
         header
     };
-    // Entries without end, of no length, and beyond everything.
+    // Endless, empty, and out-of-range entries.
     for (entries, count, length) in
         [(2, u32::MAX, 128), (2, 128, 0), (u64::MAX, 128, 128), (u64::MAX / 512, 1, u32::MAX)]
     {
         let file = image(&[(512, header(entries, count, length))], SIZE);
         assert_eq!(reserved(&file, Bytes(SIZE), Bytes::mib(1)).unwrap(), None);
     }
-    // An extended partition that is a logical one of itself.
+    // An extended partition that is its own logical partition.
     let mut record = vec![0; 512];
     record[446 + 4] = 5;
     record[446 + 8] = 1;
@@ -268,7 +268,7 @@ fn a_table_that_lies_is_read_to_its_end() {
     assert_eq!(reserved(&image(&parts, SIZE), Bytes(SIZE), Bytes::mib(1)).unwrap(), None);
 }
 
-/// What makes real ones: kind, size in MiB, program and arguments; `{}` stands for the image.
+/// Real filesystems: kind, size in MiB, program and arguments; `{}` is the image.
 const MAKERS: &[(&str, u64, &[&str])] = &[
     ("ext2", 16, &["mkfs.ext2", "-q", "-F", "-L", "two", "{}"]),
     ("ext3", 16, &["mkfs.ext3", "-q", "-F", "-L", "three", "{}"]),
@@ -315,7 +315,7 @@ const MAKERS: &[(&str, u64, &[&str])] = &[
     ("gpt", 16, &["sh", "-c", "printf 'label:gpt\\n,4M\\n,,\\n' | sfdisk -q {}"]),
 ];
 
-/// blkid's answer for an image: its kinds, and label and UUID where there is one of each.
+/// blkid's result for an image: its kinds, and label and UUID if there is one of each.
 fn blkid(path: &Path) -> (BTreeSet<String>, Option<String>, Option<String>) {
     let output = Command::new("blkid").args(["-p", "-o", "export"]).arg(path).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -332,25 +332,25 @@ fn installed(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).chain(usual).map(|dir| dir.join(program)).find(|p| p.exists())
 }
 
-/// Lower case without separators, as tools differ in how they write serial numbers.
+/// Lower case without separators, because tools write serial numbers differently.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
 }
 
 #[test]
-fn real_filesystems_are_seen_as_blkid_sees_them() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+fn real_filesystems_match_blkid() {
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut checked = Vec::new();
     for (kind, size, argv) in MAKERS {
         let argv: Vec<_> = argv
             .iter()
-            .map(|word| word.replace("{}", &folder.path().join("image").to_string_lossy()))
+            .map(|word| word.replace("{}", &temp.path().join("image").to_string_lossy()))
             .collect();
         let Some(program) = installed(&argv[0]) else { continue };
-        let path = folder.path().join("image");
+        let path = temp.path().join("image");
         let file = File::create(&path).unwrap();
         file.set_len(size << 20).unwrap();
-        // A key derivation that is as weak as it gets.
+        // The weakest possible key derivation.
         let fast = ("FAST", "--pbkdf pbkdf2 --iter-time 1");
         let made = Command::new(program).args(&argv[1..]).env(fast.0, fast.1).output().unwrap();
         if made.status.code() == Some(127) {
@@ -363,11 +363,12 @@ fn real_filesystems_are_seen_as_blkid_sees_them() {
         let ours: BTreeSet<_> = found.iter().map(|signature| signature.kind.to_owned()).collect();
         let (mut theirs, label, uuid) = blkid(&path);
         if *kind == "exfat" {
-            // blkid takes the boot sector of exFAT, unlike those of FAT and NTFS, for a table too.
+            // blkid also reports a partition table for the boot sector of exFAT, unlike those of
+            // FAT and NTFS.
             theirs.remove("dos");
         }
         assert_eq!(ours, BTreeSet::from([(*kind).to_owned()]), "{argv:?}");
-        // An old blkid does not know every new format; what it knows must agree.
+        // An old blkid does not support every new format; its results must agree.
         if !theirs.is_empty() {
             assert_eq!(ours, theirs, "{argv:?}");
             if found[0].label.is_some() {

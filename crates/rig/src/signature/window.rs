@@ -1,21 +1,22 @@
-//! The parts of a device in which signatures stand, read once.
+//! Parts of a device that contain signatures, read once.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use model::Bytes;
 
-/// Signatures near the start end with the second label of ZFS; what stands further in is read apart
-/// ([`ISLANDS`]).
+/// Size of the head, which ends with the second label of ZFS. Locations further in are read
+/// separately ([`ISLANDS`]).
 const HEAD: u64 = 512 << 10;
-/// The last two labels of ZFS reach back 512 KiB from the end rounded down to 256 KiB.
+/// Size of the tail: the last two labels of ZFS begin 512 KiB before the end rounded down to 256
+/// KiB.
 const TAIL: u64 = 768 << 10;
-/// Places of second LUKS2 headers beyond the head (LUKS2 on-disk format specification, 2.1), and of
-/// the VMFS headers.
+/// Offsets of second LUKS2 headers beyond the head (LUKS2 on-disk format specification, 2.1), and
+/// of the VMFS headers.
 const ISLANDS: [u64; 4] = [0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
-/// What is read at each of them.
+/// Bytes read at each of these offsets.
 const ISLAND: u64 = 4096;
 
-/// What was read, by offset; holes between the parts read as absent.
+/// Data read, by offset; the gaps between the parts count as missing.
 pub(super) struct Window {
     /// Size of the device.
     pub(super) size: u64,
@@ -39,7 +40,7 @@ impl Window {
         Ok(Self { size, parts })
     }
 
-    /// The `length` bytes at `offset`; `None` if they lie beyond the end or were not read.
+    /// The `length` bytes at `offset`; `None` if they are beyond the end or were not read.
     pub(super) fn bytes(&self, offset: u64, length: usize) -> Option<&[u8]> {
         self.parts.iter().find_map(|(start, bytes)| {
             let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
@@ -47,12 +48,12 @@ impl Window {
         })
     }
 
-    /// Whether `magic` stands at `offset`.
+    /// True if `magic` is at `offset`.
     pub(super) fn has(&self, offset: u64, magic: &[u8]) -> bool {
         self.bytes(offset, magic.len()) == Some(magic)
     }
 
-    /// A byte; 0 where nothing was read, as for the other numbers here.
+    /// A byte; 0 if it was not read, as for the other numbers here.
     pub(super) fn u8(&self, offset: u64) -> u8 {
         self.array::<1>(offset)[0]
     }
@@ -67,18 +68,18 @@ impl Window {
         u32::from_le_bytes(self.array(offset))
     }
 
-    /// The offset that lies `back` bytes before the end, if the device is that large.
+    /// The offset `back` bytes before the end, if the device is large enough.
     pub(super) fn before_end(&self, back: u64) -> Option<u64> {
         self.size.checked_sub(back)
     }
 
-    /// `N` bytes; zeros where nothing was read.
+    /// `N` bytes; zeros if they were not read.
     pub(super) fn array<const N: usize>(&self, offset: u64) -> [u8; N] {
         self.bytes(offset, N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
     }
 
-    /// Text in a field of `length` bytes that ends with the field or its first NUL; `None` when
-    /// nothing is left of it.
+    /// Text in a field of `length` bytes that ends with the field or at its first NUL; `None` if it
+    /// is empty.
     pub(super) fn text(&self, offset: u64, length: usize) -> Option<String> {
         let field = self.bytes(offset, length)?;
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
@@ -97,12 +98,12 @@ impl Window {
         (!text.is_empty()).then_some(text)
     }
 
-    /// A UUID in the order of its bytes; `None` when it is all zeros.
+    /// UUID in byte order; `None` if it is all zeros.
     pub(super) fn uuid(&self, offset: u64) -> Option<String> {
         uuid_text(self.array(offset))
     }
 
-    /// A UUID as UEFI stores it: the first three groups little-endian.
+    /// UUID as stored by UEFI: the first three groups are little-endian.
     pub(super) fn guid(&self, offset: u64) -> Option<String> {
         let mut bytes: [u8; 16] = self.array(offset);
         bytes[..4].reverse();

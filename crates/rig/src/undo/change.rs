@@ -1,7 +1,6 @@
-//! What may be changed on a machine, with what is needed to undo it.
+//! Changes to a machine, with the data required to undo them.
 //!
-//! These are the nouns of the journal: they are written to it and read back from it. How each is
-//! undone is in [`super::revert`].
+//! These types are the format of the journal. The undo itself is in [`super::revert`].
 
 use std::path::PathBuf;
 
@@ -9,136 +8,138 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{Host, Identity};
 
-/// One change of the machine, with what is needed to undo it.
+/// Change to the machine, with the data required to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
-    /// A directory was made. Undone when empty, while the path leads to that very directory.
+    /// A directory was created. Undone if it is empty and the path leads to this directory.
     Directory {
-        /// Its path.
+        /// Path.
         path: PathBuf,
-        /// Which one; `None` until it is made, and in journals of older versions.
+        /// Identity; `None` until it is created, and in journals of older versions.
         #[serde(default)]
         identity: Option<Identity>,
     },
-    /// A directory was made and a workload fills it. Undone only while it holds our marker and the
-    /// path leads to that very directory.
+    /// A directory was created and filled by a workload. Undone only if it contains the marker and
+    /// the path leads to this directory.
     Tree {
-        /// Its path; the name begins with [`PREFIX`].
+        /// Path; the name begins with [`PREFIX`].
         path: PathBuf,
-        /// What the marker holds.
+        /// Content of the marker.
         token: String,
-        /// Which one; `None` until it is made, and in journals of older versions.
+        /// Identity; `None` until it is created, and in journals of older versions.
         #[serde(default)]
         identity: Option<Identity>,
     },
-    /// An image file was made. Undone while the path leads to that very file.
+    /// An image file was created. Undone if the path leads to this file.
     Image {
-        /// Its path; the name begins with [`PREFIX`].
+        /// Path; the name begins with [`PREFIX`].
         path: PathBuf,
-        /// Which file; `None` until it is made.
+        /// Identity; `None` until it is created.
         identity: Option<Identity>,
     },
-    /// A file was attached to loop devices. Undone for every device that it is behind.
+    /// A file was attached to loop devices. Undone for every device with this backing file.
     Loops {
-        /// The file's path.
+        /// Path of the file.
         image: PathBuf,
-        /// Which file.
+        /// Identity of the file.
         identity: Identity,
-        /// The number of a loop device that was made for it; `None` until that is known.
+        /// Number of a loop device created for it; `None` until known.
         made: Option<u32>,
     },
-    /// Something was mounted on a mount point of ours.
+    /// A filesystem was mounted on a mount point of fslab.
     Mount {
-        /// The mount point.
+        /// Mount point.
         target: PathBuf,
-        /// The filesystem's name in `/proc/filesystems`.
+        /// Name in `/proc/filesystems`.
         fstype: String,
-        /// Its device number as in mountinfo; `None` until it is mounted, and in journals of older
+        /// Device number in mountinfo; `None` until it is mounted, and in journals of older
         /// versions.
         #[serde(default)]
         device: Option<String>,
     },
-    /// A device was made of others: an array or a mapped device. Undone for whatever bears its id.
+    /// A device was created on top of others: an array or a mapped device. Undone for the device
+    /// with this UUID.
     Layer {
-        /// What kind of device.
+        /// Kind of device.
         kind: Built,
-        /// Its name, which begins with [`PREFIX`].
+        /// Name; begins with [`PREFIX`].
         name: String,
-        /// The id that was drawn for it: an array's UUID, a mapped device's.
+        /// Generated UUID of the array or the mapped device.
         uuid: String,
-        /// What an array was made of, whose superblocks would let it come to life again.
+        /// Members of an array; their superblocks would allow it to be assembled again.
         members: Vec<PathBuf>,
     },
-    /// A mapped device was made to fail. Undone by making it sound, for whatever bears its id.
+    /// Faults of a mapped device were enabled. Undone by disabling them, for the device with this
+    /// UUID.
     Fault {
-        /// Its name, which begins with [`PREFIX`].
+        /// Name; begins with [`PREFIX`].
         name: String,
-        /// The id that was drawn for it.
+        /// Generated UUID.
         uuid: String,
-        /// The table under which it is sound; `None` for one of `dust`, which is told to be.
+        /// Table without faults; `None` for a `dust` device, which is disabled by a message.
         sound: Option<String>,
     },
-    /// A setting was changed. Undone unless somebody else has changed it since, which shows where
-    /// the kernel does not move it.
+    /// A setting was changed. Undone unless another process has changed it since, which is
+    /// detectable if the kernel does not change it by itself.
     Setting {
-        /// The file of the setting.
+        /// File of the setting.
         path: PathBuf,
-        /// What to write to put it back.
+        /// Text that restores it.
         before: String,
-        /// What it read back as after the change; `None` until that is known.
+        /// Value read back after the change; `None` until known.
         after: Option<String>,
-        /// Whether the kernel may move it by itself, so that another value than `after` tells
-        /// nothing of who changed it.
+        /// True if the kernel may change it by itself, so that a value other than `after` does not
+        /// indicate a change by another process.
         #[serde(default)]
         moves: bool,
-        /// Undone only while this holds; `None` for always.
+        /// Undone only if this setting has this value; `None`: always.
         #[serde(default)]
-        basis: Option<Basis>,
+        basis: Option<ParentSetting>,
     },
-    /// Settings that another change may disturb. Undone by writing back those that read otherwise.
+    /// Settings that another change may disturb. Undone by restoring those that differ.
     Kept {
-        /// Their files, and what they held.
+        /// Files and their values.
         values: Vec<(PathBuf, String)>,
-        /// Undone only while this holds; `None` for always.
+        /// Undone only if this setting has this value; `None`: always.
         #[serde(default)]
-        basis: Option<Basis>,
+        basis: Option<ParentSetting>,
     },
-    /// A control group was made and processes moved into it. Undone by moving them home.
+    /// A control group was created and processes were moved into it. Undone by moving them back.
     Group {
-        /// Its directory.
+        /// Directory.
         path: PathBuf,
-        /// The directory of the group they came from.
+        /// Directory of the group they came from.
         home: PathBuf,
-        /// Which one; `None` until it is made, and in journals of older versions.
+        /// Identity; `None` until it is created, and in journals of older versions.
         #[serde(default)]
         identity: Option<Identity>,
     },
 }
 
-/// A setting that others belong to, as the depth of a queue belongs to its scheduler: their values
-/// mean something only while it reads as it did.
+/// Setting on which other settings depend, as `nr_requests` depends on the scheduler: their values
+/// are meaningful only while it is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Basis {
-    /// The file of the setting.
+pub struct ParentSetting {
+    /// File of the setting.
     pub path: PathBuf,
-    /// What it must read as.
+    /// Required value.
     pub value: String,
 }
 
-/// The kinds of device that are made of others.
+/// Kinds of devices created on top of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Built {
-    /// An array of md(4).
+    /// md(4) array.
     Array,
-    /// A device of the device mapper.
+    /// Device-mapper device.
     Mapped,
 }
 
 impl Change {
-    /// A changed setting as it is known when it reads so, with its file; `None` for other changes.
-    pub(crate) fn reading(self, now: Option<String>) -> Option<(PathBuf, Self)> {
+    /// The change of a setting with an updated value, and its file; `None` for other changes.
+    pub(crate) fn with_value_read(self, now: Option<String>) -> Option<(PathBuf, Self)> {
         match self {
             Self::Setting { path, before, after: _, moves, basis } => {
                 let change = Self::Setting { path: path.clone(), before, after: now, moves, basis };
@@ -156,7 +157,7 @@ impl Change {
         }
     }
 
-    /// The change in words.
+    /// Description of the change.
     pub fn describe(&self) -> String {
         match self {
             Self::Directory { path, .. } => format!("directory {}", path.display()),
@@ -176,8 +177,8 @@ impl Change {
         }
     }
 
-    /// Whether it is put back only with that setting.
-    pub(super) fn belongs_to(&self, other: &Self) -> bool {
+    /// True if it can be undone only while that setting is in effect.
+    pub(super) fn depends_on(&self, other: &Self) -> bool {
         match (self, other) {
             (
                 Self::Setting { basis: Some(basis), .. } | Self::Kept { basis: Some(basis), .. },
@@ -187,8 +188,8 @@ impl Change {
         }
     }
 
-    /// Whether a mount may stand on it, so that it has to stay while one does.
-    pub(super) fn carries(&self) -> bool {
+    /// True if a mount may depend on it, so that it has to stay while mounted.
+    pub(super) fn may_be_mounted(&self) -> bool {
         match self {
             Self::Directory { .. }
             | Self::Image { .. }
@@ -203,9 +204,8 @@ impl Change {
         }
     }
 
-    /// After a reboot a disk, and the files on it, may have another device number. A file or
-    /// directory that has kept its inode number, under a name that is made up for one run only, is
-    /// the same.
+    /// Updates device numbers, which may change with a reboot. A file or directory with the same
+    /// inode number and a name generated for this run is the same one.
     pub(super) fn renumber(&mut self, host: &dyn Host) {
         if let Self::Image { path, identity: Some(identity) }
         | Self::Directory { path, identity: Some(identity) }
@@ -217,8 +217,9 @@ impl Change {
         }
     }
 
-    /// Whether a reboot undoes it. An array's superblocks stay, and udev may have made it again.
-    pub(super) fn volatile(&self) -> bool {
+    /// True if a reboot undoes it. The superblocks of an array remain, and udev may have assembled
+    /// it again.
+    pub(super) fn undone_by_reboot(&self) -> bool {
         match self {
             Self::Directory { .. }
             | Self::Tree { .. }

@@ -1,5 +1,5 @@
-//! How arrays and mapped devices are undone: whatever bears the id that was drawn for them, by
-//! whatever name it goes by now. What bears another id is left alone, whatever its name.
+//! Undo of arrays and mapped devices. A device is identified by the UUID generated for it,
+//! regardless of its current name; devices with other UUIDs are skipped.
 
 use std::{
     io,
@@ -10,30 +10,29 @@ use super::revert::{PAUSE, TRIES};
 use crate::host::{Host, Output};
 
 const CLASS: &str = "/sys/class/block";
-/// What to do about a program that is missing.
-const AGAIN: &str = "install it, then `fslab clean`";
+/// Hint for a missing program.
+const INSTALL: &str = "install it, then run `fslab clean`";
 
-/// Removes the mapped device of that id.
+/// Removes the mapped device with this UUID.
 pub(super) fn mapped(host: &dyn Host, uuid: &str) -> Result<(), String> {
-    let mut trouble = String::new();
+    let mut failure = String::new();
     for _ in 0..TRIES {
-        let Some(name) = named(host, uuid)? else { return Ok(()) };
+        let Some(name) = device_name(host, uuid)? else { return Ok(()) };
         let removed = run(host, &["dmsetup", "remove", &name])?;
         if !removed.success() {
-            trouble = format!("{name}: {}", removed.verdict());
+            failure = format!("{name}: {}", removed.verdict());
             host.sleep(PAUSE);
         }
     }
-    Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+    Err(format!("{failure}; stop the processes that use it, then run `fslab clean`"))
 }
 
-/// Makes the mapped device of that id sound: by the table under which it is, or, where it is one of
-/// `dust`, by telling it.
+/// Disables the faults of the mapped device with this UUID: with the given table or, for a `dust`
+/// device, by a message.
 ///
-/// The filesystem on it is not frozen meanwhile (`--nolockfs`), since one that has met an error may
-/// not let itself be.
+/// The filesystem is not frozen (`--nolockfs`), because after an error the freeze may hang.
 pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<(), String> {
-    let Some(name) = named(host, uuid)? else { return Ok(()) };
+    let Some(name) = device_name(host, uuid)? else { return Ok(()) };
     let commands: &[(&[&str], &str)] = match table {
         Some(table) => &[
             (&["dmsetup", "load", &name], table),
@@ -43,23 +42,27 @@ pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<
     };
     for (argv, input) in commands {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        let output = host.run_told(&argv, input);
-        let output = output.map_err(|error| format!("cannot start dmsetup: {error}; {AGAIN}"))?;
+        let output = host.run_with_input(&argv, input);
+        let output = output.map_err(|error| format!("cannot start dmsetup: {error}; {INSTALL}"))?;
         if !output.success() {
-            return Err(format!("{}: {}; then `fslab clean`", argv.join(" "), output.verdict()));
+            return Err(format!(
+                "{}: {}; then run `fslab clean`",
+                argv.join(" "),
+                output.verdict()
+            ));
         }
     }
     Ok(())
 }
 
-/// The name of the mapped device of that id; `None` where there is none.
-fn named(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
-    // Without the driver nothing is mapped.
-    let drivers = present(host.read(Path::new("/proc/misc")), "/proc/misc")?.unwrap_or_default();
+/// Name of the mapped device with this UUID; `None` if there is none.
+fn device_name(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
+    // Without the driver there cannot be mapped devices.
+    let drivers = if_exists(host.read(Path::new("/proc/misc")), "/proc/misc")?.unwrap_or_default();
     if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
         return Ok(None);
     }
-    // Asked of dmsetup, since sysfs lacks a device whose table was never loaded.
+    // dmsetup is used, because sysfs does not list a device whose table was never loaded.
     let list = ["dmsetup", "info", "--columns", "--noheadings", "--options", "name,uuid"];
     let list = run(host, &list)?;
     let ours = |line: &str| {
@@ -72,37 +75,37 @@ fn named(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Stops the array of that id, and wipes its superblocks so that nothing makes it again.
+/// Stops the array with this UUID and wipes its superblocks, so that it is not assembled again.
 ///
-/// udev looks at every member that was written to and may make the array again in between; so it is
-/// looked for anew after each try.
+/// udev probes every member that was written to and may assemble the array again in between;
+/// therefore arrays are listed again after each attempt.
 pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<(), String> {
     let arrays = || -> Result<Vec<String>, String> {
-        let names = present(host.list(Path::new(CLASS)), CLASS)?.unwrap_or_default();
+        let names = if_exists(host.list(Path::new(CLASS)), CLASS)?.unwrap_or_default();
         Ok(names.into_iter().filter(|name| name.starts_with("md")).collect())
     };
-    let mut there = Vec::new();
+    let mut existing = Vec::new();
     for member in members {
         let member = member.display().to_string();
-        if present(host.entry(Path::new(&member)), &member)?.is_some() {
-            there.push(member);
+        if if_exists(host.entry(Path::new(&member)), &member)?.is_some() {
+            existing.push(member);
         }
     }
-    let mut members = there;
+    let mut members = existing;
     if arrays()?.is_empty() && members.is_empty() {
         return Ok(());
     }
-    let mut trouble = String::new();
+    let mut failure = String::new();
     for _ in 0..TRIES {
         let mut left = false;
         for name in arrays()? {
             let node = format!("/dev/{name}");
-            if !bears(host, "--detail", &node, uuid)? {
+            if !has_uuid(host, "--detail", &node, uuid)? {
                 continue;
             }
-            // After a reboot its members may go by other names.
+            // After a reboot the members may have other names.
             let slaves = Path::new(CLASS).join(&name).join("slaves");
-            for below in present(host.list(&slaves), &name)?.unwrap_or_default() {
+            for below in if_exists(host.list(&slaves), &name)?.unwrap_or_default() {
                 let member = format!("/dev/{below}");
                 if !members.contains(&member) {
                     members.push(member);
@@ -111,16 +114,16 @@ pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<
             let stopped = run(host, &["mdadm", "--stop", &node])?;
             if !stopped.success() {
                 left = true;
-                trouble = format!("{node}: {}", stopped.verdict());
+                failure = format!("{node}: {}", stopped.verdict());
             }
         }
         let stopped = !left;
         for member in members.iter().filter(|_| stopped) {
-            if bears(host, "--examine", member, uuid)? {
+            if has_uuid(host, "--examine", member, uuid)? {
                 let wiped = run(host, &["mdadm", "--zero-superblock", member])?;
                 if !wiped.success() {
                     left = true;
-                    trouble = format!("{member}: {}", wiped.verdict());
+                    failure = format!("{member}: {}", wiped.verdict());
                 }
             }
         }
@@ -129,26 +132,28 @@ pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<
         }
         host.sleep(PAUSE);
     }
-    Err(format!("{trouble}; end what uses it, then `fslab clean`"))
+    Err(format!("{failure}; stop the processes that use it, then run `fslab clean`"))
 }
 
-/// Whether an array, or the superblock of a member, has that id (mdadm(8), `--export`). A device
-/// that is none, or is gone, has none.
-fn bears(host: &dyn Host, question: &str, node: &str, uuid: &str) -> Result<bool, String> {
-    let told = run(host, &["mdadm", question, "--export", node])?;
-    Ok(told.stdout.lines().any(|line| line.trim().strip_prefix("MD_UUID=") == Some(uuid)))
+/// True if an array, or the superblock of a member, has this UUID (mdadm(8), `--export`). False for
+/// other devices and for those that no longer exist.
+fn has_uuid(host: &dyn Host, query: &str, node: &str, uuid: &str) -> Result<bool, String> {
+    let output = run(host, &["mdadm", query, "--export", node])?;
+    Ok(output.stdout.lines().any(|line| line.trim().strip_prefix("MD_UUID=") == Some(uuid)))
 }
 
-/// An answer about something that may not exist. Any other error is not taken for its absence:
-/// undoing would then forget what is there.
-fn present<T>(answer: io::Result<T>, what: &str) -> Result<Option<T>, String> {
+/// Result for something that may not exist. Other errors are not treated as absence, because the
+/// undo would then be incomplete.
+fn if_exists<T>(answer: io::Result<T>, what: &str) -> Result<Option<T>, String> {
     match answer {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        answer => answer.map(Some).map_err(|error| format!("{what}: {error}; then `fslab clean`")),
+        answer => {
+            answer.map(Some).map_err(|error| format!("{what}: {error}; then run `fslab clean`"))
+        }
     }
 }
 
 fn run(host: &dyn Host, argv: &[&str]) -> Result<Output, String> {
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-    host.run(&argv).map_err(|error| format!("cannot start {}: {error}; {AGAIN}", argv[0]))
+    host.run(&argv).map_err(|error| format!("cannot start {}: {error}; {INSTALL}", argv[0]))
 }

@@ -1,42 +1,42 @@
-//! Other runs of this machine: those that measure now, and those that were killed and have left
-//! settings behind. Settings of the machine hold for everyone on it.
+//! Other runs on this machine: active ones, and dead ones that left settings changed. System
+//! settings affect all processes of the machine.
 
 use std::{fs, io, path::Path};
 
 use super::{Change, ENDING, JOURNALS, Line, Step};
 use crate::host::Host;
 
-/// Another run that has a journal.
+/// Another run with a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
-    /// Its id.
+pub struct OtherRun {
+    /// Run ID.
     pub run: String,
-    /// Whether it is alive.
+    /// True if the run is active.
     pub alive: bool,
-    /// The settings of the machine that it has changed and not put back, in words.
+    /// Descriptions of the system settings that it changed and did not restore.
     pub settings: Vec<String>,
 }
 
-/// Every other run that is alive, or has left settings of the machine changed. What cannot be read
-/// is left out: `fslab clean` tells it.
-pub fn others(host: &dyn Host, state: &Path) -> Vec<Other> {
+/// Lists other runs that are active or left system settings changed. Unreadable journals are
+/// skipped; `fslab clean` reports them.
+pub fn others(host: &dyn Host, state: &Path) -> Vec<OtherRun> {
     let Ok(entries) = fs::read_dir(state.join(JOURNALS)) else { return Vec::new() };
-    let mut others: Vec<Other> = entries
+    let mut others: Vec<OtherRun> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let run = path.file_stem()?.to_string_lossy().into_owned();
             let journal = path.extension().is_some_and(|ending| ending == ENDING);
-            let (alive, text) = journal.then(|| look(&path).ok()).flatten()?;
+            let (alive, text) = journal.then(|| inspect(&path).ok()).flatten()?;
             let settings = settings(host, &text);
-            (alive || !settings.is_empty()).then_some(Other { run, alive, settings })
+            (alive || !settings.is_empty()).then_some(OtherRun { run, alive, settings })
         })
         .collect();
     others.sort_by(|one, other| one.run.cmp(&other.run));
     others
 }
 
-/// Whether the run of a journal is alive, and its text.
-fn look(path: &Path) -> io::Result<(bool, String)> {
+/// Returns whether the run of a journal is active, and the text of the journal.
+fn inspect(path: &Path) -> io::Result<(bool, String)> {
     let file = fs::File::open(path)?;
     let alive = match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared) {
         Err(errno) if errno == rustix::io::Errno::WOULDBLOCK => true,
@@ -48,12 +48,12 @@ fn look(path: &Path) -> io::Result<(bool, String)> {
     Ok((alive, String::from_utf8_lossy(&fs::read(path)?).into_owned()))
 }
 
-/// Settings of the machine that are changed by what a journal says.
+/// System settings that are changed according to a journal.
 fn settings(host: &dyn Host, text: &str) -> Vec<String> {
     let mut open: Vec<(Step, Change)> = Vec::new();
     for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
         match line {
-            // A boot puts settings back.
+            // A reboot restores settings.
             Line::Run { boot, .. } if boot.is_some() && boot != host.boot_id() => {
                 return Vec::new();
             }
@@ -62,7 +62,7 @@ fn settings(host: &dyn Host, text: &str) -> Vec<String> {
             Line::Run { .. } | Line::Known { .. } => {}
         }
     }
-    // What is set in a control group holds for the processes in it.
+    // Settings of a control group affect only the processes in it.
     let setting = |change: &Change| match change {
         Change::Setting { path, .. } => !path.starts_with("/sys/fs/cgroup"),
         Change::Kept { .. } => true,
@@ -86,7 +86,7 @@ mod tests {
     use crate::{host::FakeHost, undo::Journal};
 
     #[test]
-    fn the_living_and_what_the_dead_have_left_are_told() {
+    fn active_runs_and_settings_of_dead_runs_are_listed() {
         let state = TempDir::new().unwrap();
         let host = FakeHost::new(state.path().join("root"));
         let setting = || Change::Setting {
@@ -98,21 +98,21 @@ mod tests {
         };
         assert!(others(&host, state.path()).is_empty());
         let mut first = Journal::create(&host, state.path(), "a").unwrap();
-        let told = |run: &str, alive, settings: &[&str]| Other {
+        let run = |run: &str, alive, settings: &[&str]| OtherRun {
             run: run.into(),
             alive,
             settings: settings.iter().map(|&text| text.into()).collect(),
         };
-        assert_eq!(others(&host, state.path()), [told("a", true, &[])]);
+        assert_eq!(others(&host, state.path()), [run("a", true, &[])]);
         let step = first.plan(setting()).unwrap();
         let words = ["setting /proc/sys/vm/dirty_ratio"];
-        assert_eq!(others(&host, state.path()), [told("a", true, &words)]);
+        assert_eq!(others(&host, state.path()), [run("a", true, &words)]);
         let mut second = Journal::create(&host, state.path(), "b").unwrap();
         second.plan(Change::Directory { path: "/x".into(), identity: None }).unwrap();
-        second.abandon();
-        assert_eq!(others(&host, state.path()).len(), 1, "directories hold nobody up");
+        second.forget();
+        assert_eq!(others(&host, state.path()).len(), 1, "directories do not affect other runs");
         let _ = step;
-        first.abandon();
-        assert_eq!(others(&host, state.path()), [told("a", false, &words)]);
+        first.forget();
+        assert_eq!(others(&host, state.path()), [run("a", false, &words)]);
     }
 }

@@ -1,7 +1,7 @@
-//! The directory of the journals: its default, its owner, and making it.
+//! Directory of the journals: default path, ownership check, and creation.
 //!
-//! Undoing acts on the lines of a journal, so a journal that another user may write would be a way
-//! to act with the rights of this one.
+//! Undo executes the lines of a journal, so a journal writable by another user would grant that
+//! user the rights of this one.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -14,11 +14,11 @@ use sys::trust::{Sticky, replaceable};
 
 use crate::{error::RigError, host::Host};
 
-/// The state directory if none is given: `/var/lib/fslab` for root, else `$XDG_STATE_HOME/fslab` or
+/// Default state directory: `/var/lib/fslab` for root, else `$XDG_STATE_HOME/fslab` or
 /// `$HOME/.local/state/fslab` (XDG Base Directory Specification 0.8).
 ///
 /// # Errors
-/// [`RigError::NoHome`] for an ordinary user without either variable.
+/// [`RigError::NoHome`] if neither variable is set and the user is not root.
 pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
     if host.is_root() {
         return Ok("/var/lib/fslab".into());
@@ -30,9 +30,9 @@ pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
     state.map(|state| state.join("fslab")).ok_or(RigError::NoHome)
 }
 
-/// Makes sure that the state directory belongs to the effective user. For root it also makes sure
-/// that no other user can write to it or replace it, as the owner of a directory above it can. One
-/// that does not exist yet passes if it can be made that way.
+/// Checks that the state directory belongs to the effective user and, for root, that no other user
+/// can write to it or replace it, for example as the owner of a parent directory. A directory that
+/// does not exist passes if it can be created under these conditions.
 ///
 /// # Errors
 /// [`RigError::State`] with the reason.
@@ -57,28 +57,28 @@ pub fn check_state_directory(state: &Path) -> Result<(), RigError> {
     }
     match replaceable(state, Sticky::Parents) {
         Ok(None) => Ok(()),
-        Ok(Some(place)) => refused(format!("users other than root can change {}", place.display())),
+        Ok(Some(place)) => refused(format!("users other than root can modify {}", place.display())),
         Err(error) => refused(error.to_string()),
     }
 }
 
-/// Checks the state directory and makes it if it is missing, so that it survives a power loss.
+/// Checks the state directory and creates it if missing, so that it survives a power loss.
 ///
 /// # Errors
-/// [`RigError::State`], and [`RigError::Journal`] when it cannot be made.
+/// [`RigError::State`], and [`RigError::Journal`] if it cannot be created.
 pub fn make_state_directory(state: &Path) -> Result<(), RigError> {
     check_state_directory(state)?;
     make_durable(state, &mut sync)
         .map_err(|source| RigError::Journal { path: state.to_owned(), source })
 }
 
-/// Writes the entries of a directory back.
+/// Syncs a directory.
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Makes a directory and those above it, each closed to other users. Each new one is synced, and
-/// so is the one that it is in, which has its name.
+/// Creates a directory and its parents, closed to other users. Each new directory is synced, and so
+/// is its parent, which contains its name.
 pub(super) fn make_durable(
     path: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
@@ -87,7 +87,7 @@ pub(super) fn make_durable(
     let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
     for directory in missing.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(directory) {
-            // Another run has made it in between.
+            // Another run created it in the meantime.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
@@ -104,17 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_new_directory_is_synced_with_the_one_that_it_is_in() {
-        let folder = tempfile::tempdir().unwrap();
+    fn new_directories_and_their_parents_are_synced() {
+        let directory = tempfile::tempdir().unwrap();
         let mut synced = Vec::new();
-        let state = folder.path().join("a/state");
+        let state = directory.path().join("a/state");
         make_durable(&state.join("journal"), &mut |path| {
             assert!(path.is_dir());
             synced.push(path.to_owned());
             Ok(())
         })
         .unwrap();
-        let above = folder.path().to_owned();
+        let above = directory.path().to_owned();
         let a = above.join("a");
         let journal = state.join("journal");
         assert_eq!(synced, [a.clone(), above, state.clone(), a, journal, state.clone()]);
@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_that_others_can_change_is_refused() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let at = |name: &str| folder.path().join(name);
+    fn state_directories_writable_by_other_users_are_rejected() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| directory.path().join(name);
         assert_eq!(why(&at("none/state")), "");
         fs::write(at("file"), "").unwrap();
         assert_eq!(why(&at("file")), "it is not a directory");
@@ -148,7 +148,7 @@ mod tests {
         symlink(at("theirs/ours"), at("link")).unwrap();
         chown(at("theirs"), Some(65534), Some(65534)).unwrap();
         assert_eq!(why(&at("theirs")), "it belongs to user 65534");
-        let replaced = format!("users other than root can change {}", at("theirs").display());
+        let replaced = format!("users other than root can modify {}", at("theirs").display());
         for path in ["theirs/ours", "theirs/none", "link"] {
             assert_eq!(why(&at(path)), replaced, "{path}");
         }

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    bench::{Bench, Input},
     host::{BOOT_ID, FakeHost, Output, RealHost},
-    knobs::Write,
+    journaled_host::{Input, JournaledHost},
     mount::MountRequest,
+    settings::Write,
 };
 
 const SETTING: &str = "/sys/class/block/loop0/queue/scheduler";
@@ -30,8 +30,8 @@ fn machine(root: &Path) -> FakeHost {
         .program("dmsetup", [])
 }
 
-/// What a run does, one change a step, as far as `steps` goes.
-fn work(bench: &mut Bench, steps: usize) {
+/// Changes of a run, one per step, up to `steps`.
+fn work(journaled: &mut JournaledHost, steps: usize) {
     let image = Path::new("/images/fslab-run-0.img");
     let target = PathBuf::from("/images/fslab-mount");
     let request = MountRequest {
@@ -41,50 +41,53 @@ fn work(bench: &mut Bench, steps: usize) {
         options: String::new(),
     };
     let identity = Cell::new(None);
-    let deeds: [&mut dyn FnMut(&mut Bench); 10] = [
-        &mut |bench| {
-            bench.directory(&target).unwrap();
+    let operations: [&mut dyn FnMut(&mut JournaledHost); 10] = [
+        &mut |journaled| {
+            journaled.directory(&target).unwrap();
         },
-        &mut |bench| identity.set(Some(bench.image(image).unwrap())),
-        &mut |bench| {
+        &mut |journaled| identity.set(Some(journaled.image(image).unwrap())),
+        &mut |journaled| {
             let identity = identity.get().unwrap();
-            bench.renew_image(image, identity, Bytes::mib(1), Allocation::Sparse).unwrap();
-            bench.attach(image, identity).unwrap();
+            journaled.renew_image(image, identity, Bytes::mib(1), Allocation::Sparse).unwrap();
+            journaled.attach(image, identity).unwrap();
         },
-        &mut |bench| drop(bench.set("scheduler", Path::new(SETTING), "bfq").unwrap()),
-        &mut |bench| {
-            bench.mount(&request).unwrap();
+        &mut |journaled| drop(journaled.set("scheduler", Path::new(SETTING), "bfq").unwrap()),
+        &mut |journaled| {
+            journaled.mount(&request).unwrap();
         },
-        &mut |bench| {
+        &mut |journaled| {
             let tree = Path::new("/images/fslab-run");
-            bench.tree(tree, "run").unwrap();
-            let (made, _) = bench.act("fill", |host| host.create(&tree.join("data"), "text"));
+            journaled.tree(tree, "run").unwrap();
+            let (made, _) =
+                journaled.execute("fill", |host| host.create(&tree.join("data"), "text"));
             made.unwrap();
         },
-        &mut |bench| {
+        &mut |journaled| {
             let (group, home) =
                 (Path::new("/sys/fs/cgroup/fslab-run"), Path::new("/sys/fs/cgroup"));
-            bench.group(group, home, |_| Ok(())).unwrap();
+            journaled.group(group, home, |_| Ok(())).unwrap();
         },
-        &mut |bench| drop(bench.order(Path::new("/sys/order"), "+memory", "-memory")),
-        &mut |bench| {
+        &mut |journaled| {
+            drop(journaled.write_command(Path::new("/sys/order"), "+memory", "-memory"))
+        },
+        &mut |journaled| {
             let (array, mapped) = layers("run");
             let argv = ["mdadm", "--create", "/dev/md/fslab-run-0", "--uuid=ours", "/dev/loop0"];
-            bench.layer(array, &argv.map(str::to_owned), Input::NONE).unwrap();
+            journaled.layer(array, &argv.map(str::to_owned), Input::NONE).unwrap();
             let argv = ["dmsetup", "create", "fslab-run-1", "--uuid", "fslab-ours"];
-            let input = Input::open("0 8 crypt /dev/md/fslab-run-0");
-            bench.layer(mapped, &argv.map(str::to_owned), input).unwrap();
+            let input = Input::plain("0 8 crypt /dev/md/fslab-run-0");
+            journaled.layer(mapped, &argv.map(str::to_owned), input).unwrap();
         },
-        &mut |bench| {
+        &mut |journaled| {
             let argv = |words: &[&str]| words.iter().map(ToString::to_string).collect();
             let load = argv(&["dmsetup", "load", "fslab-run-1"]);
             let resume = argv(&["dmsetup", "resume", "--nolockfs", "fslab-run-1"]);
             let commands = [(load, "0 8 flakey /dev/loop0 0 0 1"), (resume, "")];
-            bench.fault(fault(), "flakey", &commands).unwrap();
+            journaled.fault(fault(), "flakey", &commands).unwrap();
         },
     ];
-    for deed in deeds.into_iter().take(steps) {
-        deed(bench);
+    for operation in operations.into_iter().take(steps) {
+        operation(journaled);
     }
 }
 
@@ -101,13 +104,13 @@ fn layers(run: &str) -> (Change, Change) {
     )
 }
 
-/// The mapped device of a run fails.
+/// A mapped device of the run fails.
 fn fault() -> Change {
     let sound = Some("0 8 flakey /dev/loop0 0 1 0".to_owned());
     Change::Fault { name: "fslab-run-1".into(), uuid: "fslab-ours".into(), sound }
 }
 
-/// Everything of a machine that a run may change.
+/// State of a host that a run may change.
 fn state(host: &FakeHost) -> (Vec<String>, usize, String, usize, usize, [Vec<String>; 2]) {
     let loops = |name: &str| host.entry(&Path::new("/images").join(name)).map(|e| e.identity);
     let attached = loops("fslab-run-0.img").map_or(0, |id| host.loops_of(id).unwrap().len());
@@ -127,23 +130,23 @@ fn journal_path(root: &Path) -> PathBuf {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A run is killed after any number of changes, between any two lines of its journal that leave
-    /// the plan of every change that was made, and perhaps within a line.
+    /// A run is killed after any number of changes, between any two lines of its journal, with the
+    /// plan of every change made, and possibly within a line.
     #[test]
     fn any_prefix_undoes(steps in 0usize..=10, torn in 0usize..40, unknown: bool) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
         let host = Arc::new(machine(root));
         let before = state(&host);
         let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
-        let mut bench = Bench::new(Arc::clone(&host) as Arc<dyn Host>, journal);
-        work(&mut bench, steps);
-        bench.abandon();
+        let mut journaled = JournaledHost::new(Arc::clone(&host) as Arc<dyn Host>, journal);
+        work(&mut journaled, steps);
+        journaled.forget();
 
         let mut text = fs::read_to_string(journal_path(root)).unwrap();
         if unknown && let Some(last) = text.trim_end().rfind('\n') {
-            // What a change turned out to be did not reach the disk. Such a line is only needed
-            // where the change is told apart by it; images are given their size after it.
+            // The `known` lines did not reach the disk. They are required only if they identify the
+            // change; images get their size after it.
             let line = &text[last + 1..];
             if line.contains("\"known\"") && !line.contains("\"image\",") {
                 text.truncate(last + 1);
@@ -154,23 +157,23 @@ proptest! {
         fs::write(journal_path(root), text).unwrap();
 
         let report = clean(&*host, &root.join("state")).unwrap();
-        prop_assert_eq!(report.stuck, vec![]);
+        prop_assert_eq!(report.failed, vec![]);
         prop_assert_eq!(state(&host), before);
         prop_assert!(!journal_path(root).exists());
     }
 
-    /// Undoing is idempotent: a clean that is itself cut off is taken up by the next.
+    /// Undo is idempotent: an interrupted clean is completed by the next one.
     #[test]
-    fn a_clean_that_was_cut_off_is_taken_up(steps in 1usize..=10, undone in 0usize..=10) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+    fn an_interrupted_clean_is_completed(steps in 1usize..=10, undone in 0usize..=10) {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
         let host = Arc::new(machine(root));
         let before = state(&host);
         let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
-        let mut bench = Bench::new(Arc::clone(&host) as Arc<dyn Host>, journal);
-        work(&mut bench, steps);
-        bench.abandon();
-        // The first clean undid some, and not one of its lines reached the disk.
+        let mut journaled = JournaledHost::new(Arc::clone(&host) as Arc<dyn Host>, journal);
+        work(&mut journaled, steps);
+        journaled.forget();
+        // The first clean undid some changes, and none of its lines reached the disk.
         let text = fs::read_to_string(journal_path(root)).unwrap();
         let file = OpenOptions::new().append(true).open(journal_path(root)).unwrap();
         let mut first = replay(&*host, text.as_bytes(), file, &journal_path(root));
@@ -181,42 +184,43 @@ proptest! {
         fs::write(journal_path(root), text).unwrap();
 
         let report = clean(&*host, &root.join("state")).unwrap();
-        prop_assert_eq!(report.stuck, vec![]);
+        prop_assert_eq!(report.failed, vec![]);
         prop_assert_eq!(state(&host), before);
     }
 }
 
-fn started(root: &Path) -> (Arc<FakeHost>, Bench) {
+fn started(root: &Path) -> (Arc<FakeHost>, JournaledHost) {
     let host = Arc::new(machine(root));
     let journal = Journal::create(&*host, &root.join("state"), "run").unwrap();
-    (Arc::clone(&host), Bench::new(host, journal))
+    (Arc::clone(&host), JournaledHost::new(host, journal))
 }
 
 #[test]
-fn a_live_run_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 5);
+fn an_active_run_is_skipped() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 5);
     host.done();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
     assert_eq!(report, CleanReport { live: vec!["run".into()], ..CleanReport::default() });
     assert_eq!(host.done(), [""; 0]);
 }
 
 #[test]
-fn a_busy_mount_is_waited_for_then_reported_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 5);
-    bench.abandon();
+fn a_busy_mount_is_retried_then_reported_and_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 5);
+    journaled.forget();
     let target = Path::new("/images/fslab-mount");
     host.keep_busy(target, 1000);
     let start = host.now();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    let stuck: Vec<_> = report.stuck.iter().map(|stuck| stuck.what.as_str()).collect();
-    // What the mount stands on stays with it; all else is undone.
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    let not_undone: Vec<_> =
+        report.failed.iter().map(|not_undone| not_undone.what.as_str()).collect();
+    // Changes that the mount depends on are kept; all others are undone.
     assert_eq!(
-        stuck,
+        not_undone,
         [
             "ext4 on /images/fslab-mount",
             "loop devices of /images/fslab-run-0.img",
@@ -225,54 +229,54 @@ fn a_busy_mount_is_waited_for_then_reported_and_kept() {
         ]
     );
     assert_eq!(report.undone, [format!("setting {SETTING}")]);
-    assert!(report.stuck[0].why.contains("fuser -vm /images/fslab-mount"), "{:?}", report.stuck);
+    assert!(report.failed[0].why.contains("fuser -vm /images/fslab-mount"), "{:?}", report.failed);
     assert!(host.now() - start >= Nanos(5_000_000_000));
-    assert!(journal_path(folder.path()).exists());
+    assert!(journal_path(temp.path()).exists());
     host.keep_busy(target, 3);
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!((report.stuck, report.undone.len()), (vec![], 4));
-    assert!(!journal_path(folder.path()).exists());
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    assert_eq!((report.failed, report.undone.len()), (vec![], 4));
+    assert!(!journal_path(temp.path()).exists());
 }
 
 #[test]
-fn another_boot_undoes_only_what_outlives_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 4);
-    bench.abandon();
+fn after_a_reboot_only_persistent_changes_are_undone() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 4);
+    journaled.forget();
     host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
     host.done();
-    clean(&*host, &folder.path().join("state")).unwrap();
+    clean(&*host, &temp.path().join("state")).unwrap();
     let done = host.done();
     assert_eq!(done, ["remove /images/fslab-run-0.img", "rmdir /images/fslab-mount"]);
 }
 
 #[test]
-fn a_file_that_took_the_name_of_an_image_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 2);
-    bench.abandon();
+fn a_file_with_the_reused_name_of_an_image_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 2);
+    journaled.forget();
     let image = Path::new("/images/fslab-run-0.img");
-    // The old file is kept under another name, so that its inode number is not given again.
+    // The old file is kept under another name, so that its inode number is not reused.
     fs::rename(host.at(image), host.at(Path::new("/images/kept"))).unwrap();
     host.create(image, "a stranger's").unwrap();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!(report.stuck, []);
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    assert_eq!(report.failed, []);
     assert_eq!(host.read(image).unwrap(), "a stranger's");
 }
 
 #[test]
-fn a_tree_that_is_not_ours_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
+fn a_foreign_tree_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
     let check = |path: &str, why: &str| {
         let change = Change::Tree { path: path.into(), token: "run".into(), identity: None };
-        let said = revert(&host, &change).unwrap_err();
-        assert!(said.contains(why), "{said}");
+        let shown = revert(&host, &change).unwrap_err();
+        assert!(shown.contains(why), "{shown}");
         assert!(host.entry(Path::new(path)).is_ok());
     };
-    check("/images", "not a directory that fslab named");
+    check("/images", "its name was not generated by fslab");
     let host = host.file("/fslab-other/file", "").file("/fslab-other/.fslab-run", "other\n");
     let change = Change::Tree { path: "/fslab-other".into(), token: "run".into(), identity: None };
     assert!(revert(&host, &change).unwrap_err().contains("marker"));
@@ -280,9 +284,9 @@ fn a_tree_that_is_not_ours_stays() {
 }
 
 #[test]
-fn a_mount_of_somebody_else_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
+fn a_foreign_mount_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
     let target = PathBuf::from("/images/fslab-mount");
     let request = MountRequest {
         source: "x".into(),
@@ -291,55 +295,55 @@ fn a_mount_of_somebody_else_stays() {
         options: String::new(),
     };
     host.mount(&request).unwrap();
-    let said =
+    let shown =
         revert(&host, &Change::Mount { target, fstype: "ext4".into(), device: None }).unwrap_err();
-    assert!(said.contains("xfs is mounted there"), "{said}");
+    assert!(shown.contains("xfs was mounted there"), "{shown}");
     assert_eq!(host.mounts().unwrap().len(), 1);
 }
 
 #[test]
-fn a_change_that_fails_leaves_nothing_to_undo() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    let error = bench.directory(Path::new("/none/fslab-x")).unwrap_err();
+fn a_failed_change_leaves_nothing_to_undo() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    let error = journaled.directory(Path::new("/none/fslab-x")).unwrap_err();
     assert!(matches!(error, RigError::Directory { .. }), "{error}");
     host.done();
-    assert_eq!(bench.close(), []);
+    assert_eq!(journaled.close(), []);
     assert_eq!(host.done(), [""; 0]);
-    let actions = bench.take_actions();
-    assert!(!actions[0].trouble.is_empty(), "{actions:?}");
+    let actions = journaled.take_actions();
+    assert!(!actions[0].error.is_empty(), "{actions:?}");
 }
 
 #[test]
-fn two_runs_of_one_id_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, _bench) = started(folder.path());
-    let error = Journal::create(&*host, &folder.path().join("state"), "run").unwrap_err();
+fn two_runs_with_one_id_are_rejected() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, _bench) = started(temp.path());
+    let error = Journal::create(&*host, &temp.path().join("state"), "run").unwrap_err();
     assert!(matches!(error, RigError::Journal { .. }), "{error}");
 }
 
 #[test]
 fn no_state_directory_means_nothing_to_clean() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
-    assert_eq!(clean(&host, &folder.path().join("none")).unwrap(), CleanReport::default());
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    assert_eq!(clean(&host, &temp.path().join("none")).unwrap(), CleanReport::default());
 }
 
-/// A run that was killed after `steps` changes.
+/// Run that was killed after `steps` changes.
 fn killed(root: &Path, steps: usize) -> Arc<FakeHost> {
-    let (host, mut bench) = started(root);
-    work(&mut bench, steps);
-    bench.abandon();
+    let (host, mut journaled) = started(root);
+    work(&mut journaled, steps);
+    journaled.forget();
     host
 }
 
 #[test]
-fn a_disk_too_full_for_the_journal_is_no_reason_to_leave_anything() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = killed(folder.path(), 5);
-    let path = journal_path(folder.path());
+fn undo_continues_if_the_journal_disk_is_full() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = killed(temp.path(), 5);
+    let path = journal_path(temp.path());
     let text = fs::read_to_string(&path).unwrap();
-    // /dev/full answers each write as a full disk does.
+    // /dev/full fails each write like a full disk.
     let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
     let mut journal = replay(&*host, text.as_bytes(), full, &path);
     assert!(journal.plan(Change::Directory { path: "/x".into(), identity: None }).is_err());
@@ -348,41 +352,41 @@ fn a_disk_too_full_for_the_journal_is_no_reason_to_leave_anything() {
     assert!(!path.exists());
 }
 
-/// Needs root, for a filesystem of its own that is really full.
+/// Requires root, for a filesystem that is full.
 #[test]
-fn a_line_that_did_not_fit_does_not_swallow_the_next() {
+fn an_incomplete_line_does_not_corrupt_the_next() {
     if !RealHost.is_root() {
         return skipped("needs root");
     }
-    let folder = tempfile::tempdir().unwrap();
+    let temp = tempfile::tempdir().unwrap();
     let request = MountRequest {
         source: "none".into(),
-        target: folder.path().canonicalize().unwrap(),
+        target: temp.path().canonicalize().unwrap(),
         fstype: "tmpfs".into(),
         options: "size=16k".into(),
     };
     RealHost.mount(&request).unwrap();
-    let told = lines_around_a_full_disk(folder.path());
+    let lines = lines_around_a_full_disk(temp.path());
     RealHost.unmount(&request.target).unwrap();
-    assert_eq!(told, ["directory /images/after"]);
+    assert_eq!(lines, ["directory /images/after"]);
 }
 
-/// Fills the disk while lines are written, makes room, writes one more, and tells which changes of
-/// the last two are read back.
-fn lines_around_a_full_disk(folder: &Path) -> Vec<String> {
-    let path = folder.join("run.jsonl");
+/// Fills the disk while lines are written, frees space, writes one more line, and returns which of
+/// the last two changes are read back.
+fn lines_around_a_full_disk(temp: &Path) -> Vec<String> {
+    let path = temp.join("run.jsonl");
     let file = File::options().append(true).create(true).open(&path).unwrap();
     let mut journal = Journal {
         file,
         path: path.clone(),
         next: 0,
         open: Vec::new(),
-        left: Vec::new(),
-        foreign: None,
+        skipped: Vec::new(),
+        unknown_line: None,
     };
     let change =
         |name: &str| Change::Directory { path: Path::new("/images").join(name), identity: None };
-    let filler = folder.join("filler");
+    let filler = temp.join("filler");
     fs::write(&filler, [0; 8 << 10]).unwrap();
     let mut written = 0;
     while journal.plan(change("before")).is_ok() {
@@ -401,55 +405,55 @@ fn skipped(why: &str) {
 }
 
 #[test]
-fn a_journal_torn_within_a_character_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = killed(folder.path(), 2);
-    let mut torn = fs::read(journal_path(folder.path())).unwrap();
+fn a_journal_torn_within_a_character_is_parsed() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = killed(temp.path(), 2);
+    let mut torn = fs::read(journal_path(temp.path())).unwrap();
     torn.extend(b"{\"line\":\"planned\",\"step\":9,\"what\":{\"path\":\"/\xc3");
-    fs::write(journal_path(folder.path()), torn).unwrap();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!((report.stuck, report.undone.len()), (vec![], 2));
+    fs::write(journal_path(temp.path()), torn).unwrap();
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    assert_eq!((report.failed, report.undone.len()), (vec![], 2));
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }
 
 #[test]
-fn one_journal_that_cannot_be_read_keeps_no_other_from_being_undone() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = killed(folder.path(), 2);
-    fs::create_dir(folder.path().join("state/journal/a-folder.jsonl")).unwrap();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
+fn an_unreadable_journal_does_not_prevent_other_undos() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = killed(temp.path(), 2);
+    fs::create_dir(temp.path().join("state/journal/a-temp.jsonl")).unwrap();
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
     assert_eq!(report.undone.len(), 2);
-    assert!(report.stuck[0].what.ends_with("a-folder.jsonl"), "{:?}", report.stuck);
+    assert!(report.failed[0].what.ends_with("a-temp.jsonl"), "{:?}", report.failed);
 }
 
 #[test]
-fn a_run_that_ends_while_journals_are_taken_has_nothing_to_clean() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.jsonl");
-    assert!(matches!(take(&path), Ok(Taken::Gone)));
+fn a_run_that_ends_during_clean_is_skipped() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("run.jsonl");
+    assert!(matches!(take(&path), Ok(FoundJournal::Gone)));
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
-    assert!(matches!(take(&path), Ok(Taken::Gone)));
+    assert!(matches!(take(&path), Ok(FoundJournal::Gone)));
 }
 
 #[test]
-fn an_image_is_known_again_after_a_reboot_that_renumbered_its_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = killed(folder.path(), 2);
+fn an_image_is_recognized_after_its_disk_was_renumbered() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = killed(temp.path(), 2);
     let device = host.entry(Path::new("/images")).unwrap().identity.device;
-    let text = fs::read_to_string(journal_path(folder.path())).unwrap();
+    let text = fs::read_to_string(journal_path(temp.path())).unwrap();
     let other = text.replace(&format!("\"device\":{device}"), "\"device\":1");
     assert_ne!(text, other);
-    fs::write(journal_path(folder.path()), &other).unwrap();
+    fs::write(journal_path(temp.path()), &other).unwrap();
     host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!(report.stuck, []);
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    assert_eq!(report.failed, []);
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }
 
 #[test]
-fn a_tree_whose_marker_was_not_written_is_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path()).file("/images/fslab-run/.fslab-run", "");
+fn a_tree_without_written_marker_is_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path()).file("/images/fslab-run/.fslab-run", "");
     let tree =
         || Change::Tree { path: "/images/fslab-run".into(), token: "run".into(), identity: None };
     host.create(Path::new("/images/fslab-run/mine"), "").unwrap();
@@ -459,10 +463,10 @@ fn a_tree_whose_marker_was_not_written_is_removed() {
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }
 
-/// What `clean` tells of a setting that a killed run made 500 of 900 and that reads as `now`, and
-/// what it reads as then.
+/// Result of `clean` for a setting that a killed run changed from 900 to 500 and that is `now`, and
+/// its final value.
 fn left_by(root: &Path, now: &str, moves: bool) -> (CleanReport, String) {
-    let (host, mut bench) = started(root);
+    let (host, mut journaled) = started(root);
     let path = PathBuf::from("/sys/limit");
     host.create(&path, "900").unwrap();
     let write = Write {
@@ -473,53 +477,56 @@ fn left_by(root: &Path, now: &str, moves: bool) -> (CleanReport, String) {
         moves,
         basis: None,
     };
-    bench.switch(&write).unwrap();
-    bench.abandon();
+    journaled.switch(&write).unwrap();
+    journaled.forget();
     host.write(&path, now).unwrap();
     let report = clean(&*host, &root.join("state")).unwrap();
     (report, host.read(&path).unwrap())
 }
 
 #[test]
-fn a_setting_that_somebody_else_changed_is_left_and_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let (report, now) = left_by(folder.path(), "400", false);
-    let why = "reads `400`, not `500` as the run left it".to_owned();
-    let left = vec![Stuck { what: "setting /sys/limit".into(), why }];
-    assert_eq!(report, CleanReport { left, ..CleanReport::default() });
+fn a_setting_changed_by_another_process_is_skipped_and_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let (report, now) = left_by(temp.path(), "400", false);
+    let why = "the value is `400`, not `500` as set by the run".to_owned();
+    let left = vec![NotUndone { what: "setting /sys/limit".into(), why }];
+    assert_eq!(report, CleanReport { skipped: left, ..CleanReport::default() });
     assert_eq!(now, "400");
-    assert!(!journal_path(folder.path()).exists());
+    assert!(!journal_path(temp.path()).exists());
 }
 
 #[test]
-fn a_setting_that_the_kernel_moves_is_put_back_whatever_it_reads_as() {
+fn a_setting_changed_by_the_kernel_is_always_restored() {
     for now in ["400", "500", "900"] {
-        let folder = tempfile::tempdir().unwrap();
-        let (report, now) = left_by(folder.path(), now, true);
-        assert_eq!((report.undone, report.left), (vec!["setting /sys/limit".to_owned()], vec![]));
+        let temp = tempfile::tempdir().unwrap();
+        let (report, now) = left_by(temp.path(), now, true);
+        assert_eq!(
+            (report.undone, report.skipped),
+            (vec!["setting /sys/limit".to_owned()], vec![])
+        );
         assert_eq!(now, "900");
     }
 }
 
 #[test]
-fn a_setting_that_could_not_be_read_back_is_put_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    host.refuse_once_written(Path::new(SETTING), 5);
-    let (step, warning) = bench.set("scheduler", Path::new(SETTING), "bfq").unwrap();
+fn a_setting_that_could_not_be_read_back_is_restored() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    host.fail_read_after_write(Path::new(SETTING), 5);
+    let (step, warning) = journaled.set("scheduler", Path::new(SETTING), "bfq").unwrap();
     assert!(step.is_some());
-    let told = warning.unwrap().message();
-    assert!(told.contains("Input/output error"), "{told}");
-    bench.abandon();
-    // It reads again.
-    let host = FakeHost::new(folder.path());
-    let report = clean(&host, &folder.path().join("state")).unwrap();
-    assert_eq!((report.undone.len(), report.left, report.stuck), (1, vec![], vec![]));
+    let lines = warning.unwrap().message();
+    assert!(lines.contains("Input/output error"), "{lines}");
+    journaled.forget();
+    // It is readable again.
+    let host = FakeHost::new(temp.path());
+    let report = clean(&host, &temp.path().join("state")).unwrap();
+    assert_eq!((report.undone.len(), report.skipped, report.failed), (1, vec![], vec![]));
     assert_eq!(host.read(Path::new(SETTING)).unwrap(), "[none] bfq");
 }
 
 #[test]
-fn a_journal_of_before_there_was_a_basis_is_read() {
+fn a_journal_without_basis_is_parsed() {
     let of = |text: &str| serde_json::from_str::<Change>(text).unwrap();
     let setting = Change::Setting {
         path: "/a".into(),

@@ -1,4 +1,4 @@
-//! Run files with more in them, or next to them, than fslab has put there.
+//! Run files with objects, or next to files, that fslab did not create.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ impl Forged {
 }
 
 #[test]
-fn a_run_file_with_objects_of_another_origin_is_not_resumed() {
+fn a_run_file_with_foreign_objects_is_not_resumed() {
     for (statements, words) in [
         (
             "CREATE TRIGGER t AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END",
@@ -52,8 +52,8 @@ fn a_run_file_with_objects_of_another_origin_is_not_resumed() {
             "DROP VIEW result; CREATE VIEW result AS SELECT load_extension('x') AS a",
             "view `result`",
         ),
-        ("DROP VIEW result", "it has no view `result`"),
-        ("CREATE INDEX i ON trial (abs(repeat))", "index `i`"),
+        ("DROP VIEW result", "view `result` is missing"),
+        ("CREATE INDEX i ON trial (abs(repetition))", "index `i`"),
         ("ALTER TABLE trial ADD COLUMN g INTEGER AS (id + 1)", "table `trial`"),
         ("ANALYZE", "table `sqlite_stat1`"),
         ("CREATE VIRTUAL TABLE v USING fts5(a)", "table `v`"),
@@ -61,12 +61,16 @@ fn a_run_file_with_objects_of_another_origin_is_not_resumed() {
         let forged = Forged::new();
         forged.sql(statements);
         forged.refused(words);
-        assert_eq!(read(&forged.file()).unwrap().trials.len(), 1, "{words}: it is still read");
+        assert_eq!(
+            read(&forged.file()).unwrap().trials.len(),
+            1,
+            "{words}: reading is still possible"
+        );
     }
 }
 
 #[test]
-fn a_trigger_that_is_added_later_is_not_run() {
+fn a_trigger_added_after_opening_is_not_executed() {
     let forged = Forged::new();
     let (mut store, _) = Store::resume(&forged.file()).unwrap();
     forged.sql("CREATE TRIGGER t AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END");
@@ -77,7 +81,7 @@ fn a_trigger_that_is_added_later_is_not_run() {
 }
 
 #[test]
-fn files_that_sqlite_would_take_for_parts_of_a_run_are_refused() {
+fn foreign_files_with_names_used_by_sqlite_are_refused() {
     for suffix in ["-wal", "-shm", "-journal"] {
         let forged = Forged::new();
         let side = forged.at(&format!("a.fslab{suffix}"));
@@ -88,7 +92,7 @@ fn files_that_sqlite_would_take_for_parts_of_a_run_are_refused() {
         fs::remove_file(&side).unwrap();
         fs::hard_link(forged.at("victim"), &side).unwrap();
         let message = Store::resume(&forged.file()).unwrap_err().to_string();
-        assert!(message.contains("second name"), "{message}");
+        assert!(message.contains("several hard links"), "{message}");
         fs::remove_file(&side).unwrap();
         if rustix::process::geteuid().is_root() {
             fs::write(&side, "").unwrap();
@@ -97,7 +101,7 @@ fn files_that_sqlite_would_take_for_parts_of_a_run_are_refused() {
             assert!(message.contains("another owner"), "{message}");
         }
         assert_eq!(fs::read(forged.at("victim")).unwrap(), b"mine");
-        // A new run next to what another one has left.
+        // A new run next to a file of another run.
         let side = forged.at(&format!("b.fslab{suffix}"));
         fs::hard_link(forged.at("victim"), &side).unwrap();
         let made = Store::create(&forged.at("b.fslab"), &info(), &[], &host(), &[]);
@@ -108,7 +112,7 @@ fn files_that_sqlite_would_take_for_parts_of_a_run_are_refused() {
 }
 
 #[test]
-fn a_file_at_the_temporary_name_of_older_versions_is_unchanged() {
+fn an_existing_partial_file_is_not_changed() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::write(at("victim"), "mine").unwrap();
@@ -124,7 +128,7 @@ fn a_file_at_the_temporary_name_of_older_versions_is_unchanged() {
 }
 
 #[test]
-fn a_link_is_resumed_as_the_file_it_leads_to_and_a_dangling_one_is_not_filled() {
+fn a_symbolic_link_is_resolved_and_a_dangling_one_is_refused() {
     let forged = Forged::new();
     symlink("a.fslab", forged.at("link")).unwrap();
     let (store, _) = Store::resume(&forged.at("link")).unwrap();
@@ -137,14 +141,14 @@ fn a_link_is_resumed_as_the_file_it_leads_to_and_a_dangling_one_is_not_filled() 
 }
 
 #[test]
-fn a_lock_on_a_file_that_was_replaced_is_refused() {
+fn a_replaced_file_cannot_be_locked() {
     let forged = Forged::new();
     fs::rename(forged.file(), forged.at("old")).unwrap();
     symlink("old", forged.file()).unwrap();
     assert!(matches!(Lock::take(&forged.file()), Err(StoreError::Open { .. })));
 }
 
-/// A rollback journal of no pages that names a super-journal: see `readSuperJournal` in pager.c.
+/// Rollback journal without pages that names a super-journal; see `readSuperJournal` in pager.c.
 fn journal_that_names(path: &Path, pages: u32) -> Vec<u8> {
     let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let name = path.to_str().unwrap().as_bytes();
@@ -163,7 +167,7 @@ fn journal_that_names(path: &Path, pages: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_forged_journal_removes_no_file() {
+fn a_forged_journal_does_not_remove_files() {
     let forged = Forged::new();
     let pages = fs::metadata(forged.file()).unwrap().len() / 4096;
     fs::write(forged.at("victim"), "mine").unwrap();
@@ -180,7 +184,7 @@ fn a_forged_journal_removes_no_file() {
 }
 
 #[test]
-fn an_image_holds_what_only_the_log_has() {
+fn an_image_includes_the_log() {
     let forged = Forged::new();
     let (mut store, _) = Store::resume(&forged.file()).unwrap();
     store.trial(&trial(0, 1), None).unwrap();

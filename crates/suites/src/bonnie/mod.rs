@@ -1,34 +1,34 @@
-//! A large file written and read byte by byte, in blocks, rewritten, and sought in; then many small
-//! files created, looked at, and removed, by names in order and at random: the twelve phases of
-//! version 2.00 of the tool whose name the suite carries, written anew from its observed behavior.
-//! Results are "bonnie workload, fslab", never results of that program.
+//! Suite `bonnie`: the twelve phases of bonnie++ 2.00, reimplemented from its observed behavior. A
+//! large file is written and read by character and by block, rewritten, and read at random; then
+//! small files are created, read, and removed, by names in order and at random. Results are labeled
+//! "bonnie workload, fslab"; they are not results of bonnie++.
 //!
-//! The defaults do what the original does. What goes beyond it (several workers, cold caches,
-//! O_DIRECT in every block phase, random data) is off; `notes.md`, which is part of the reference
-//! page, lists every difference.
+//! The defaults reproduce bonnie++. Additions (several workers, cold caches, O_DIRECT in every
+//! block phase, random data) are off by default; `notes.md`, which is part of the reference page,
+//! lists all differences.
 
 mod script;
 #[cfg(test)]
 mod tests;
 
 use model::{
-    Bytes, Point, SuiteSpec, Value,
+    Bytes, SuiteSpec, Value, WorkloadParameters,
     phase::Sizes,
     workload::{Kind, ParameterSpec, ValueError},
 };
 
 use crate::{
     Suite, parameter,
-    shared::{has, space, worker_parameter, workers_parameter},
+    shared::{has, space, worker_type_parameter, workers_parameter},
 };
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases: script::phases, footprint };
 
-/// Phases of the large file, in the order they run.
+/// Phases of the large file, in execution order.
 const FILE_TESTS: [&str; 6] = ["putc", "put-block", "rewrite", "getc", "get-block", "seeks"];
 
-/// Phases of the small files, in the order they run.
+/// Phases of the small files, in execution order.
 const ENTRY_TESTS: [&str; 6] =
     ["seq-create", "seq-stat", "seq-delete", "ran-create", "ran-stat", "ran-delete"];
 
@@ -50,132 +50,141 @@ const TESTS: &[&str] = &[
 const ALL_TESTS: &str = "putc,put-block,rewrite,getc,get-block,seeks,\
                          seq-create,seq-stat,seq-delete,ran-create,ran-stat,ran-delete";
 
-/// A size that shrinks with the plan's scale, and one that does not.
+/// Sizes with and without scaling.
 const SCALED: Kind = Kind::Size { min: Bytes(1), scales: true };
 const FIXED: Kind = Kind::Size { min: Bytes(1), scales: false };
 const MAYBE: Kind = Kind::Size { min: Bytes(0), scales: false };
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("file", SCALED, "1GiB", "Size of the large file; the original takes twice the memory (-s)."),
-    parameter("byte_part", FIXED, "3MiB", "How much of it putc and getc move, at most the whole file (-f)."),
-    parameter("chunk", FIXED, "8KiB", "Bytes of one call of the block phases."),
-    parameter("seeks", Kind::Amount { min: 1, max: 1 << 32 }, "8192", "Seeks of all seekers together."),
-    parameter("seekers", Kind::Count { min: 1, max: 1024 }, "5", "Threads that seek in the one file. With several workers each seeks in its own file instead, so many times each."),
-    parameter("files", Kind::Amount { min: 1, max: 1 << 32 }, "16384", "Small files of each worker; the original counts them in units of 1024 (-n 16)."),
-    parameter("max_size", MAYBE, "0", "Largest size of a small file; 0 makes empty files."),
-    parameter("min_size", MAYBE, "0", "Smallest size of a small file; sizes are uniform from it to the largest."),
-    parameter("directories", Kind::Count { min: 1, max: 99_999 }, "1", "Directories that the small files are spread over, one after the other: floor(files / directories) + 1 in each."),
-    parameter("file_chunk", FIXED, "8KiB", "Bytes of one call that writes or reads a small file."),
-    parameter("links", Kind::Word(&["none", "hard", "symbolic"]), "none", "Instead of files: hard or symbolic links to the first of them, which is empty."),
-    parameter("sync", Kind::Flag, "false", "fsync after each block that a seek changed, of each created file and its directory, and of the directory after each link or removal (-b as it really is)."),
-    parameter("tests", Kind::Words(TESTS), ALL_TESTS, "Which phases; what they need is prepared. They run in the suite's order."),
-    workers_parameter("How many work at the same time, with a large file and small files each; the original has one whatever its -c says."),
-    worker_parameter("thread", "What they are if there are several."),
-    parameter("cache", Kind::Word(&["as-left", "cold"]), "as-left", "Leave the caches as the phase before did, or empty them before each phase."),
-    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT in all block phases; the original's -D reaches the writing ones only."),
-    parameter("content", Kind::Word(&["classic", "random"]), "classic", "Zeros with one byte more for each block, as the original; or random, stamped blocks."),
-    parameter("entropy", Kind::Share, "1.0", "Share of random bytes in random content; the rest is zero."),
+    parameter("file_size", SCALED, "1GiB", "Size of the large file; bonnie++ uses twice the memory (`-s`)."),
+    parameter("char_io_size", FIXED, "3MiB", "Bytes moved by putc and getc, at most the file size (`-f`)."),
+    parameter("block_size", FIXED, "8KiB", "Bytes per I/O call (bonnie++: chunk size)."),
+    parameter("seeks", Kind::Amount { min: 1, max: 1 << 32 }, "8192", "Total number of seeks."),
+    parameter("seekers", Kind::Count { min: 1, max: 1024 }, "5", "Threads that seek in the file. With several workers, each worker performs all seeks in its own file instead."),
+    parameter("files", Kind::Amount { min: 1, max: 1 << 32 }, "16384", "Number of small files of each worker; bonnie++ counts in units of 1024 (`-n 16`)."),
+    parameter("small_file_size_max", MAYBE, "0", "Maximum small-file size."),
+    parameter("small_file_size_min", MAYBE, "0", "Minimum small-file size; sizes are uniform between minimum and maximum."),
+    parameter("directories", Kind::Count { min: 1, max: 99_999 }, "1", "Directories of the small files, filled one after another: floor(files / directories) + 1 files in each."),
+    parameter("small_file_block_size", FIXED, "8KiB", "Bytes per I/O call on small files."),
+    parameter("links", Kind::Word(&["none", "hard", "symbolic"]), "none", "Create hard or symbolic links instead of files; they refer to one empty file."),
+    parameter("fsync_each", Kind::Flag, "false", "fsync after each change (bonnie++ `-b`): each block modified by a seek, each created file and its directory, and the directory after each link or removal."),
+    parameter("tests", Kind::Words(TESTS), ALL_TESTS, "Phases to measure; they run in the order of the suite, and what they require is prepared."),
+    workers_parameter("Number of workers, each with its own files; bonnie++ has one, regardless of `-c`."),
+    worker_type_parameter("thread", "Kind of worker."),
+    parameter("cache", Kind::Word(&["unchanged", "cold"]), "unchanged", "Cache state before each measured phase."),
+    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT in all block phases; bonnie++ `-D` applies to writing phases only."),
+    parameter("content", Kind::Word(&["bonnie", "random"]), "bonnie", "Written data: zeros with one incremented byte per block, as bonnie++ writes, or random blocks."),
+    parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero) of random content."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "bonnie",
-    title: "A large file by bytes and blocks, rewritten, and sought in; many small files by names \
-            in order and at random.",
+    title: "bonnie++ phases: large-file I/O, seeks, small files.",
     source: "behavior of bonnie++ 2.00a, observed; bonnie++(8)",
     notes: include_str!("notes.md"),
     clients: Some("workers"),
     parameters: PARAMETERS,
 };
 
-fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
-    let any = |point: &Point, tests: &[&str]| tests.iter().any(|test| has(point, "tests", test));
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+    let any = |point: &WorkloadParameters, tests: &[&str]| {
+        tests.iter().any(|test| has(point, "tests", test))
+    };
     let (of_file, of_entries) = (any(&point, &FILE_TESTS), any(&point, &ENTRY_TESTS));
-    let mut idle = Vec::new();
+    let mut unused = Vec::new();
     let mut unless = |effective: bool, names: &[&'static str]| {
         if !effective {
-            idle.extend_from_slice(names);
+            unused.extend_from_slice(names);
         }
     };
-    unless(of_file, &["file", "chunk", "direct"]);
-    unless(any(&point, &["putc", "getc"]), &["byte_part"]);
+    unless(of_file, &["file_size", "block_size", "direct"]);
+    unless(any(&point, &["putc", "getc"]), &["char_io_size"]);
     unless(has(&point, "tests", "seeks"), &["seeks", "seekers"]);
-    unless(of_entries, &["files", "max_size", "min_size", "directories", "links"]);
-    unless(point.count("workers") > 1, &["worker"]);
+    unless(
+        of_entries,
+        &["files", "small_file_size_max", "small_file_size_min", "directories", "links"],
+    );
+    unless(point.count("workers") > 1, &["worker_type"]);
     unless(point.count("workers") == 1, &["seekers"]);
-    unless(point.word("content") == "random", &["entropy"]);
-    unless(of_entries || has(&point, "tests", "seeks"), &["sync"]);
-    point.settle(&SPEC.defaults(), &idle);
-    // Only now is it known whether small files have data, and whether anything has.
-    let sized = of_entries && point.size("max_size").0 > 0;
-    let mut idle = Vec::new();
+    unless(point.word("content") == "random", &["incompressible_fraction"]);
+    unless(of_entries || has(&point, "tests", "seeks"), &["fsync_each"]);
+    point.reset(&SPEC.defaults(), &unused);
+    // The reset above determines whether any file has data.
+    let sized = of_entries && point.size("small_file_size_max").0 > 0;
+    let mut unused = Vec::new();
     if !sized {
-        idle.push("file_chunk");
+        unused.push("small_file_block_size");
     }
     if !sized && !of_file {
-        idle.extend(["content", "entropy"]);
+        unused.extend(["content", "incompressible_fraction"]);
     }
-    point.settle(&SPEC.defaults(), &idle);
+    point.reset(&SPEC.defaults(), &unused);
     if of_file {
-        file_is_sensible(&point)?;
-        let part = point.size("byte_part").min(point.size("file"));
-        point.parameters.insert("byte_part".into(), Value::Size(part));
+        check_file(&point)?;
+        let part = point.size("char_io_size").min(point.size("file_size"));
+        point.parameters.insert("char_io_size".into(), Value::Size(part));
     }
-    entries_are_sensible(&point)?;
+    check_entries(&point)?;
     if sized {
-        let chunk = point.size("file_chunk").min(point.size("max_size"));
-        point.parameters.insert("file_chunk".into(), Value::Size(chunk));
+        let block = point.size("small_file_block_size").min(point.size("small_file_size_max"));
+        point.parameters.insert("small_file_block_size".into(), Value::Size(block));
     }
     Ok(vec![point])
 }
 
-fn file_is_sensible(point: &Point) -> Result<(), ValueError> {
-    let (file, part, chunk) = (point.size("file"), point.size("byte_part"), point.size("chunk"));
-    if chunk > file {
+fn check_file(point: &WorkloadParameters) -> Result<(), ValueError> {
+    let (file, part, block) =
+        (point.size("file_size"), point.size("char_io_size"), point.size("block_size"));
+    if block > file {
         return Err(ValueError::new(format!(
-            "a chunk of {chunk} does not fit into a file of {file}"
+            "a block of {block} does not fit into a file of {file}"
         ))
-        .cure("make `file` at least as large as `chunk`"));
+        .hint("set `file_size` to at least `block_size`"));
     }
     let bytewise = point.words("tests").iter().any(|test| test == "putc" || test == "getc");
-    if bytewise && chunk > part {
-        return Err(ValueError::new(format!("{part} for putc and getc are less than one chunk"))
-            .cure("make `byte_part` at least as large as `chunk`, or leave both out of `tests`"));
+    if bytewise && block > part {
+        return Err(ValueError::new(format!("`char_io_size` {part} is less than one block")).hint(
+            "set `char_io_size` to at least `block_size`, or remove putc and getc from `tests`",
+        ));
     }
-    if point.flag("direct") && chunk.0 % 512 != 0 {
-        return Err(ValueError::new(format!("chunks of {chunk} cannot be written with O_DIRECT"))
-            .cure("make `chunk` a multiple of 512 bytes, or 4096 on disks with such sectors"));
+    if point.flag("direct") && block.0 % 512 != 0 {
+        return Err(ValueError::new(format!("blocks of {block} cannot be written with O_DIRECT"))
+            .hint(
+                "set `block_size` to a multiple of 512 bytes, or 4096 on disks with such sectors",
+            ));
     }
     Ok(())
 }
 
-fn entries_are_sensible(point: &Point) -> Result<(), ValueError> {
-    let (min, max) = (point.size("min_size"), point.size("max_size"));
+fn check_entries(point: &WorkloadParameters) -> Result<(), ValueError> {
+    let (min, max) = (point.size("small_file_size_min"), point.size("small_file_size_max"));
     if min > max {
         return Err(ValueError::new(format!(
-            "the smallest size, {min}, is above the largest, {max}"
+            "`small_file_size_min` {min} is greater than `small_file_size_max` {max}"
         ))
-        .cure("make `max_size` at least as large as `min_size`"));
+        .hint("set `small_file_size_max` to at least `small_file_size_min`"));
     }
     if point.word("links") != "none" && max.0 > 0 {
-        return Err(ValueError::new("links have no sizes: the one file they lead to is empty")
-            .cure("leave `max_size` and `min_size` out, or set `links` to \"none\""));
+        return Err(ValueError::new("links have no data: they refer to an empty file").hint(
+            "remove `small_file_size_max` and `small_file_size_min`, or set `links` to \"none\"",
+        ));
     }
     Ok(())
 }
 
-/// How large the small files are.
-fn sizes(point: &Point) -> Sizes {
-    match (point.size("min_size"), point.size("max_size")) {
+/// Sizes of the small files.
+fn sizes(point: &WorkloadParameters) -> Sizes {
+    match (point.size("small_file_size_min"), point.size("small_file_size_max")) {
         (min, max) if min == max => Sizes::Fixed(max),
         (min, max) => Sizes::Uniform { min, max },
     }
 }
 
-/// The large file is gone before the small ones come.
-fn footprint(point: &Point) -> Bytes {
+/// Maximum space of a trial. The large file is removed before the small files are created.
+fn footprint(point: &WorkloadParameters) -> Bytes {
     let any = |tests: &[&str]| tests.iter().any(|test| has(point, "tests", test));
-    let file = if any(&FILE_TESTS) { point.size("file") } else { Bytes(0) };
+    let file = if any(&FILE_TESTS) { point.size("file_size") } else { Bytes(0) };
     let entries = match any(&ENTRY_TESTS) {
         true => space(point.count("files"), sizes(point)),
         false => Bytes(0),

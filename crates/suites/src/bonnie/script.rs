@@ -1,30 +1,30 @@
-//! The phases of a trial: first the large file, which is then removed, then the small ones.
+//! Phases of a trial: the large file, its removal, and the small files.
 
 use model::{
-    Phase, Point,
+    Phase, WorkloadParameters,
     phase::{
-        Access, Amount, Bound, Cache, Direction, Files, Fill, Flush, FlushCall, FlushEvery,
-        Interface, Naming, Presence, Role, Set, Sharing, Spread, Stream, Timed, Tree, TreeEnd,
-        TreeOrder, TreeStep, Work, Workers,
+        AccessPattern, Bound, Cache, DataPattern, Direction, EndSync, FileCreation, FileSharing,
+        IoEngineKind, Naming, Role, Set, Sharing, Spread, Stream, SyncCall, SyncEvery,
+        SyncInterval, Timed, Tree, TreeEnd, TreeOrder, TreeStep, Work, Workers,
     },
 };
 
 use super::{ENTRY_TESTS, FILE_TESTS};
 use crate::shared::{count, has, workers};
 
-/// Of all seeks one in ten writes back what it read, as the original's numbers have it.
+/// Fraction of seeks that write back the block they read, as in bonnie++.
 const UPDATES: f64 = 0.1;
 
-pub(super) fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+pub(super) fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let script = Script { point, seed };
     let mut phases = script.of_the_file();
     phases.extend(script.of_entries("seq", Naming::Ordered, TreeOrder::Listed));
-    phases.extend(script.of_entries("ran", Naming::Scrambled, TreeOrder::Shuffled));
+    phases.extend(script.of_entries("ran", Naming::Scrambled, TreeOrder::Random));
     phases
 }
 
 struct Script<'a> {
-    point: &'a Point,
+    point: &'a WorkloadParameters,
     seed: u64,
 }
 
@@ -33,7 +33,7 @@ impl Script<'_> {
         has(self.point, "tests", test)
     }
 
-    /// A phase that is measured if the plan asks for it, and only prepares otherwise.
+    /// Creates a phase; it is measured if it is selected, otherwise it only prepares.
     fn phase(&self, name: &str, group: &str, work: Work, timed: Timed) -> Phase {
         let measured = self.has(name);
         let cold = measured && self.point.word("cache") == "cold";
@@ -41,7 +41,7 @@ impl Script<'_> {
             name: name.into(),
             group: group.into(),
             role: if measured { Role::Measure } else { Role::Prepare },
-            cache: if cold { Cache::Cold } else { Cache::AsLeft },
+            cache: if cold { Cache::Cold } else { Cache::Unchanged },
             work,
             timed,
         }
@@ -54,17 +54,20 @@ impl Script<'_> {
         }
     }
 
-    fn files(&self) -> Files {
+    fn files(&self) -> FileSharing {
         match self.point.count("workers") {
-            1 => Files::One("bonnie.tmp".into()),
-            _ => Files::PerWorker("bonnie.tmp".into()),
+            1 => FileSharing::One("bonnie.tmp".into()),
+            _ => FileSharing::PerWorker("bonnie.tmp".into()),
         }
     }
 
-    fn fill(&self) -> Fill {
+    fn fill(&self) -> DataPattern {
         match self.point.word("content") {
-            "random" => Fill::Random { entropy: self.point.share("entropy"), duplicates: 0.0 },
-            _ => Fill::Marks,
+            "random" => DataPattern::Random {
+                incompressible_fraction: self.point.fraction("incompressible_fraction"),
+                duplicate_fraction: 0.0,
+            },
+            _ => DataPattern::Marks,
         }
     }
 
@@ -72,7 +75,7 @@ impl Script<'_> {
         if !FILE_TESTS.iter().any(|test| self.has(test)) {
             return Vec::new();
         }
-        // Whatever comes after the byte phase needs the whole file.
+        // All phases after putc require the complete file.
         let whole = FILE_TESTS[1..].iter().any(|test| self.has(test));
         let runs = |test: &&&str| self.has(test) || **test == "put-block" && whole;
         let mut phases: Vec<_> =
@@ -81,7 +84,7 @@ impl Script<'_> {
         phases.push(Phase {
             name: "remove-file".into(),
             role: Role::Prepare,
-            cache: Cache::AsLeft,
+            cache: Cache::Unchanged,
             work: Work::Remove { files: self.files(), workers },
             timed: Timed::default(),
             ..phases[0].clone()
@@ -90,34 +93,34 @@ impl Script<'_> {
     }
 
     fn of_file(&self, test: &str) -> Phase {
-        let (file, chunk) = (self.point.size("file"), self.point.size("chunk"));
+        let (file, block) = (self.point.size("file_size"), self.point.size("block_size"));
         let mut stream = Stream {
-            interface: Interface::Position,
-            fill: self.fill(),
+            io_engine: IoEngineKind::Position,
+            data: self.fill(),
             seed: self.seed,
-            // The original flushes what it closes, after reading as well.
-            flush: Flush::Fsync,
+            // bonnie++ calls fsync before close, also after reading.
+            end_sync: EndSync::Fsync,
             workers: self.workers(),
-            ..Stream::new(self.files(), file, chunk)
+            ..Stream::new(self.files(), file, block)
         };
         stream.open.direct = self.point.flag("direct");
-        stream.open.own = true;
+        stream.open.exclusive = true;
         if matches!(test, "putc" | "put-block") {
             stream.direction = Direction::Write;
-            stream.open.presence = Presence::Fresh;
+            stream.open.creation = FileCreation::Fresh;
         }
         let group = match test {
             "putc" | "getc" => {
-                stream.size = self.point.size("byte_part");
-                stream.interface = Interface::Bytewise;
-                // O_DIRECT takes no single bytes.
+                stream.size = self.point.size("char_io_size");
+                stream.io_engine = IoEngineKind::Bytewise;
+                // O_DIRECT does not support single bytes.
                 stream.open.direct = false;
                 if test == "putc" { OUTPUT } else { INPUT }
             }
             "rewrite" => {
                 stream.direction = Direction::Update(1.0);
-                // What is written is what was read, but for one byte.
-                stream.fill = Fill::Marks;
+                // The written block is the read block with one byte changed.
+                stream.data = DataPattern::Marks;
                 OUTPUT
             }
             "seeks" => {
@@ -127,21 +130,21 @@ impl Script<'_> {
             "put-block" => OUTPUT,
             _ => INPUT,
         };
-        let timed = Timed { flush: true, close: true, tick_subtracted: false };
+        let timed = Timed { sync: true, close: true, tick_subtracted: false };
         self.phase(test, group, Work::Stream(stream), timed)
     }
 
     fn make_seeks(&self, stream: &mut Stream) {
         let seeks = self.point.count("seeks");
-        stream.access = Access::Tickets;
+        stream.access_pattern = AccessPattern::Tickets;
         stream.direction = Direction::Update(UPDATES);
-        stream.fill = Fill::Marks;
-        stream.flush_every = self
+        stream.data = DataPattern::Marks;
+        stream.sync_every = self
             .point
-            .flag("sync")
-            .then_some(FlushEvery { after: Amount::Ops(1), call: FlushCall::Fsync });
-        if let Files::One(name) = &stream.files {
-            stream.files = Files::Shared(name.clone());
+            .flag("fsync_each")
+            .then_some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync });
+        if let FileSharing::One(name) = &stream.files {
+            stream.files = FileSharing::Shared(name.clone());
             stream.workers = Workers::threads(count(self.point, "seekers"));
             stream.bound = Bound::Together(seeks);
         } else {
@@ -149,8 +152,8 @@ impl Script<'_> {
         }
     }
 
-    /// One half of the phases of small files. What is created is looked at and removed again, since
-    /// the other half has files of the same directory.
+    /// Phases `seq-*` or `ran-*` of small files. Files are removed at the end, because both groups
+    /// use the same directory.
     fn of_entries(&self, half: &str, naming: Naming, order: TreeOrder) -> Vec<Phase> {
         if !ENTRY_TESTS.iter().any(|test| test.starts_with(half) && self.has(test)) {
             return Vec::new();
@@ -159,14 +162,14 @@ impl Script<'_> {
         let phase = |does: &str, order: TreeOrder, steps: Vec<TreeStep>, end: TreeEnd| {
             let workers = self.workers();
             let tree = Tree { order, end, workers, ..Tree::new(self.set(naming), steps) };
-            let timed = Timed { flush: end.sync, ..Timed::default() };
+            let timed = Timed { sync: end.sync, ..Timed::default() };
             self.phase(&format!("{half}-{does}"), group, Work::Tree(tree), timed)
         };
         let created = TreeEnd { remove_directories: false, sync: true };
         let removed = TreeEnd { remove_directories: true, sync: true };
-        let mut phases = vec![phase("create", TreeOrder::Created, self.creation(), created)];
+        let mut phases = vec![phase("create", TreeOrder::Creation, self.creation(), created)];
         if self.has(&format!("{half}-stat")) {
-            phases.push(phase("stat", order, self.look(), TreeEnd::default()));
+            phases.push(phase("stat", order, self.stat_steps(), TreeEnd::default()));
         }
         phases.push(phase("delete", order, self.synced(vec![TreeStep::Unlink]), removed));
         phases
@@ -185,8 +188,8 @@ impl Script<'_> {
             },
             naming,
             sizes: super::sizes(point),
-            record: point.size("file_chunk"),
-            fill: self.fill(),
+            block_size: point.size("small_file_block_size"),
+            data: self.fill(),
             seed: self.seed,
         }
     }
@@ -198,28 +201,28 @@ impl Script<'_> {
             _ => {}
         }
         let mut steps = vec![TreeStep::Create];
-        if self.point.size("max_size").0 > 0 {
+        if self.point.size("small_file_size_max").0 > 0 {
             steps.push(TreeStep::Write);
         }
-        if self.point.flag("sync") {
+        if self.point.flag("fsync_each") {
             steps.push(TreeStep::Fsync);
         }
-        // The file is closed after both flushes.
+        // The file is closed after both fsync calls.
         steps = self.synced(steps);
         steps.push(TreeStep::Close);
         steps
     }
 
-    /// What the original calls reading: files without data are only looked at.
-    fn look(&self) -> Vec<TreeStep> {
-        match self.point.size("max_size").0 {
+    /// Steps of the stat phases: stat, then a read if the file has data, as in bonnie++.
+    fn stat_steps(&self) -> Vec<TreeStep> {
+        match self.point.size("small_file_size_max").0 {
             0 => vec![TreeStep::Stat],
             _ => vec![TreeStep::Stat, TreeStep::Fetch],
         }
     }
 
     fn synced(&self, mut steps: Vec<TreeStep>) -> Vec<TreeStep> {
-        if self.point.flag("sync") {
+        if self.point.flag("fsync_each") {
             steps.push(TreeStep::FsyncDirectory);
         }
         steps

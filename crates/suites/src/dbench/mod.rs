@@ -1,128 +1,127 @@
-//! A file server's work for its clients: each replays a load file, which tells line after line what
-//! a client asked for. The load file is the one that the classic tool of the suite's name installs,
-//! one of the user's, or our own, an office that is generated and never stored. Results are "fslab,
-//! dbench load" or "fslab, office load", never results of that tool.
+//! Suite `dbench`: concurrent clients that replay a file server loadfile: the loadfile of the
+//! package dbench, one of the user, or the built-in loadfile `office`, which is generated and never
+//! stored. Results are labeled "fslab, dbench load" or "fslab, office load"; they are not results
+//! of dbench.
 //!
-//! There is one phase. What the replay finds it has made itself, and it starts on an empty
-//! filesystem with nothing of it in memory; `notes.md`, which is part of the reference page, lists
-//! what differs from the original.
+//! There is one phase. The replay creates all files that it uses and starts on an empty filesystem
+//! with cold caches; `notes.md`, which is part of the reference page, lists the differences from
+//! dbench.
 
 #[cfg(test)]
 mod tests;
 
 use model::{
-    Bytes, Nanos, Phase, Point, SuiteSpec,
+    Bytes, Nanos, Phase, SuiteSpec, WorkloadParameters,
     phase::{Cache, Durability, Load, Replay, Role, Timed, Until, Work, Workers},
     workload::{Kind, ParameterSpec, ValueError},
 };
 
 use crate::{
     Suite, parameter,
-    shared::{self, worker_parameter},
+    shared::{self, worker_type_parameter},
 };
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// The words of the parameter `load` beside paths: our own load, and that of the classic tool's
-/// package.
+/// Values of the parameter `loadfile` other than paths: the built-in loadfile, and that of the
+/// package dbench.
 const OFFICE: &str = "office";
 const INSTALLED: &str = "dbench";
 
-/// The word of the parameter `warmup` beside durations: what the classic tool has.
+/// Value of the parameter `ramp_time` other than durations: the behavior of dbench.
 const FIFTH: &str = "fifth";
 
-/// Space of one client. Its load file leaves 24 MB there, most of it written within the first
-/// seconds, and makes up to 2 MB more meanwhile, which takes some 30 MB in blocks; as much again is
-/// for what journals and copies on write keep of what was removed a moment ago.
+/// Space of one client. The loadfile of dbench leaves 24 MB, most of it written within the first
+/// seconds, and up to 2 MB of temporary files, about 30 MB in blocks. The rest is for journals and
+/// copy-on-write, which keep removed data for a while.
 const CLIENT: Bytes = Bytes::mib(64);
 
 const AMOUNT: Kind = Kind::Amount { min: 1, max: 1 << 20 };
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("load", Kind::Text { takes: "\"office\", \"dbench\", or the absolute path of a load file", read: read_load }, OFFICE, "What is replayed: an office, which fslab makes; the load file that the Debian package dbench installs; or one you have, plain or in gzip."),
-    parameter("iterations", AMOUNT, "129", "How often the office's day goes by before its load begins anew; the classic load has 129 such parts."),
-    parameter("clients", Kind::Count { min: 1, max: 1000 }, "1", "How many clients replay it at the same time, each in a directory of its own."),
-    worker_parameter("process", "What a client is."),
-    parameter("time", Kind::Time, "60s", "How long clients replay what counts."),
-    parameter("warmup", Kind::Text { takes: "\"fifth\" or a duration such as \"5s\"", read: read_warmup }, FIFTH, "How long they do so before: a fifth of `time`, as the classic tool, or a time."),
-    parameter("replays", Kind::Count { min: 0, max: 1 << 20 }, "0", "Replay the load file so many times, from the first line to the last, and count all of it; 0: by time."),
-    parameter("resolve", Kind::Flag, "true", "Read a directory to its end for a name that is not there, as a server does whose clients know no case of letters."),
-    parameter("sync_files", Kind::Flag, "false", "Open files with O_SYNC."),
-    parameter("sync_directories", Kind::Flag, "false", "Flush a directory after a name in it was renamed or removed."),
-    parameter("sync_writes", Kind::Flag, "false", "Call fsync(2) after every write."),
-    parameter("attributes", Kind::Flag, "false", "Give new files an extended attribute, and read it at every look."),
-    parameter("rate", Kind::Size { min: Bytes(0), scales: false }, "0", "Bytes that each client reads and writes in a second at most; 0: as fast as it can."),
-    parameter("paced", Kind::Flag, "false", "Begin operations at the times that the load file has for them; being late counts as latency."),
-    parameter("line_call", Kind::Flag, "false", "One cheap system call before each operation, as the classic tool makes to see whether its parent is alive: only for comparing with that tool."),
+    parameter("loadfile", Kind::Text { takes: "\"office\", \"dbench\", or the absolute path of a loadfile", read: read_loadfile }, OFFICE, "Loadfile to replay: office (built-in), dbench (installed package), or a path, plain or gzip."),
+    parameter("iterations", AMOUNT, "129", "Iterations of the built-in loadfile before it starts again; the loadfile of dbench has 129."),
+    parameter("clients", Kind::Count { min: 1, max: 1000 }, "1", "Number of concurrent clients, each in its own directory."),
+    worker_type_parameter("process", "Kind of client."),
+    parameter("runtime", Kind::Time, "60s", "Measured time."),
+    parameter("ramp_time", Kind::Text { takes: "\"fifth\" or a duration such as \"5s\"", read: read_ramp_time }, FIFTH, "Time before the measurement starts (dbench `--warmup`): a fifth of `runtime`, as in dbench, or a duration."),
+    parameter("replay_count", Kind::Count { min: 0, max: 1 << 20 }, "0", "Number of complete replays, all measured; 0: by time."),
+    parameter("resolve", Kind::Flag, "true", "Read the whole directory for a name that does not exist, as a server of case-insensitive clients does."),
+    parameter("o_sync", Kind::Flag, "false", "Open with O_SYNC."),
+    parameter("sync_directories", Kind::Flag, "false", "fsync of the directory after a rename or removal."),
+    parameter("fsync_writes", Kind::Flag, "false", "fsync after each write (`-F`)."),
+    parameter("xattr", Kind::Flag, "false", "Extended attributes (`-x`): set on new files, read by each query."),
+    parameter("rate", Kind::Size { min: Bytes(0), scales: false }, "0", "Maximum bytes per second of each client; 0: unlimited."),
+    parameter("use_timestamps", Kind::Flag, "false", "Start operations at the times recorded in the loadfile; delays count as latency."),
+    parameter("parent_check", Kind::Flag, "false", "Extra system call per operation, as in dbench; only for comparisons with dbench."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "dbench",
-    title: "Clients of a file server, each of which replays a load file.",
-    source: "dbench 4.0, its file backend: calls as its traces show them, written anew; the office \
-             after published counts of the operations of its load file",
+    title: "Concurrent clients that replay a file server loadfile.",
+    source: "dbench 4.0, file backend: calls as its traces show them; the built-in loadfile \
+             follows published operation counts of the loadfile of dbench",
     notes: include_str!("notes.md"),
     clients: Some("clients"),
     parameters: PARAMETERS,
 };
 
-fn read_load(text: &str) -> Result<String, ValueError> {
+fn read_loadfile(text: &str) -> Result<String, ValueError> {
     let text = text.trim();
     if text == OFFICE || text == INSTALLED || text.starts_with('/') {
         return Ok(text.to_owned());
     }
-    Err(ValueError::new(format!("`{text}` is no absolute path")).cure(
-        "write the whole path of a load file, beginning with `/`, or \"office\", or \"dbench\"",
-    ))
+    Err(ValueError::new(format!("`{text}` is not an absolute path"))
+        .hint("use the absolute path of a loadfile, or \"office\", or \"dbench\""))
 }
 
-fn read_warmup(text: &str) -> Result<String, ValueError> {
+fn read_ramp_time(text: &str) -> Result<String, ValueError> {
     let text = text.trim();
     if text == FIFTH {
         return Ok(text.to_owned());
     }
     let time = Nanos::parse(text).map_err(|error| {
-        ValueError::new(format!("{error}, or \"fifth\", which is a fifth of `time`"))
+        ValueError::new(format!("{error}, or \"fifth\", which is a fifth of `runtime`"))
     })?;
     Ok(time.to_string())
 }
 
-/// What is replayed before counting. A duration was read once, so it reads again.
-fn warmup(point: &Point) -> Nanos {
-    let fifth = Nanos(point.time("time").0 / 5);
-    Nanos::parse(point.text("warmup")).unwrap_or(fifth)
+/// Ramp time. A duration was parsed before, so it parses again.
+fn ramp_time(point: &WorkloadParameters) -> Nanos {
+    let fifth = Nanos(point.time("runtime").0 / 5);
+    Nanos::parse(point.text("ramp_time")).unwrap_or(fifth)
 }
 
-fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
-    let by_time = point.count("replays") == 0;
-    if by_time && point.time("time") == Nanos(0) {
-        return Err(ValueError::new("`time` is zero, so nothing counts")
-            .cure("give a time such as \"60s\", or set `replays` to 1 or more"));
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+    let by_time = point.count("replay_count") == 0;
+    if by_time && point.time("runtime") == Nanos(0) {
+        return Err(ValueError::new("`runtime` is 0")
+            .hint("use a duration such as \"60s\", or set `replay_count` to at least 1"));
     }
-    let office = point.text("load") == OFFICE;
-    let paced = point.flag("paced");
-    if office && paced {
-        return Err(ValueError::new("the office has no times at which operations begin")
-            .cure("set `paced` to false, or `load` to a file whose lines begin with seconds"));
+    let office = point.text("loadfile") == OFFICE;
+    let use_timestamps = point.flag("use_timestamps");
+    if office && use_timestamps {
+        return Err(ValueError::new("the built-in loadfile has no timestamps")
+            .hint("set `use_timestamps` to false, or `loadfile` to a file with timestamps"));
     }
-    if paced && point.size("rate") > Bytes(0) {
-        return Err(ValueError::new("`paced` and `rate` both say when operations begin")
-            .cure("set `paced` to false, or `rate` to 0"));
+    if use_timestamps && point.size("rate") > Bytes(0) {
+        return Err(ValueError::new("`use_timestamps` and `rate` exclude each other")
+            .hint("set `use_timestamps` to false, or `rate` to 0"));
     }
-    let mut idle = Vec::new();
+    let mut unused = Vec::new();
     if !office {
-        idle.push("iterations");
+        unused.push("iterations");
     }
     if !by_time {
-        idle.extend(["time", "warmup"]);
+        unused.extend(["runtime", "ramp_time"]);
     }
-    point.settle(&SPEC.defaults(), &idle);
+    point.reset(&SPEC.defaults(), &unused);
     Ok(vec![point])
 }
 
-fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     vec![Phase {
         name: "replay".into(),
         group: "replaying".into(),
@@ -133,36 +132,35 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
     }]
 }
 
-fn replay(point: &Point, seed: u64) -> Replay {
-    let load = match point.text("load") {
+fn replay(point: &WorkloadParameters, seed: u64) -> Replay {
+    let load = match point.text("loadfile") {
         OFFICE => Load::Office { iterations: point.count("iterations"), seed },
         INSTALLED => Load::File { path: None },
         path => Load::File { path: Some(path.into()) },
     };
-    let until = match point.count("replays") {
-        0 => Until::Time { ramp: warmup(point), run: point.time("time") },
+    let until = match point.count("replay_count") {
+        0 => Until::Time { ramp: ramp_time(point), run: point.time("runtime") },
         times => Until::Replayed(times),
     };
     let kind = shared::kind(point);
     Replay {
-        load,
+        loadfile: load,
         until,
         resolve: point.flag("resolve"),
         durability: Durability {
-            files: point.flag("sync_files"),
+            files: point.flag("o_sync"),
             directories: point.flag("sync_directories"),
-            writes: point.flag("sync_writes"),
+            writes: point.flag("fsync_writes"),
         },
-        attributes: point.flag("attributes"),
+        xattr: point.flag("xattr"),
         rate: Some(point.size("rate")).filter(|rate| *rate > Bytes(0)),
-        paced: point.flag("paced"),
-        line_call: point.flag("line_call"),
+        use_timestamps: point.flag("use_timestamps"),
+        parent_check: point.flag("parent_check"),
         workers: Workers { kind, ..Workers::threads(shared::count(point, "clients")) },
     }
 }
 
-/// What clients have there together at most. A load file of the user's is taken to be like the
-/// classic one.
-fn footprint(point: &Point) -> Bytes {
+/// Maximum space of all clients. A loadfile of the user is assumed to be like that of dbench.
+fn footprint(point: &WorkloadParameters) -> Bytes {
     Bytes(point.count("clients").saturating_mul(CLIENT.0))
 }

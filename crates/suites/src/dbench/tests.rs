@@ -3,7 +3,7 @@ use model::phase::WorkerKind;
 
 use super::*;
 
-fn refined(settings: &[(&str, &str)]) -> Result<Point, ValueError> {
+fn refined(settings: &[(&str, &str)]) -> Result<WorkloadParameters, ValueError> {
     let mut point = SPEC.defaults();
     for (name, text) in settings {
         let kind = SPEC.parameter(name).unwrap().kind;
@@ -18,7 +18,7 @@ fn shown(settings: &[(&str, &str)], expected: Expect) {
 }
 
 #[test]
-fn one_phase_replays_the_load() {
+fn one_phase_replays_the_loadfile() {
     shown(
         &[],
         expect![[r#"
@@ -26,30 +26,30 @@ fn one_phase_replays_the_load() {
     "#]],
     );
     shown(
-        &[("load", "dbench"), ("clients", "20"), ("time", "10s")],
+        &[("loadfile", "dbench"), ("clients", "20"), ("runtime", "10s")],
         expect![[r#"
         replay Measure Cold File { path: None } Time { ramp: Nanos(2000000000), run: Nanos(10000000000) } workers=20
     "#]],
     );
     shown(
         &[
-            ("load", "/srv/load.gz"),
-            ("replays", "2"),
-            ("worker", "thread"),
+            ("loadfile", "/srv/load.gz"),
+            ("replay_count", "2"),
+            ("worker_type", "thread"),
             ("resolve", "false"),
-            ("sync_files", "true"),
+            ("o_sync", "true"),
             ("sync_directories", "true"),
-            ("sync_writes", "true"),
-            ("attributes", "true"),
+            ("fsync_writes", "true"),
+            ("xattr", "true"),
             ("rate", "1MiB"),
-            ("line_call", "true"),
+            ("parent_check", "true"),
         ],
         expect![[r#"
             replay Measure Cold File { path: Some("/srv/load.gz") } Replayed(2) unresolved sync-files sync-directories sync-writes attributes Some(Bytes(1048576)) line-call Thread
         "#]],
     );
     shown(
-        &[("load", "/srv/load"), ("paced", "true"), ("warmup", "0s")],
+        &[("loadfile", "/srv/load"), ("use_timestamps", "true"), ("ramp_time", "0s")],
         expect![[r#"
         replay Measure Cold File { path: Some("/srv/load") } Time { ramp: Nanos(0), run: Nanos(60000000000) } paced
     "#]],
@@ -57,17 +57,20 @@ fn one_phase_replays_the_load() {
 }
 
 #[test]
-fn what_has_no_effect_makes_no_other_point() {
+fn equal_workloads_have_equal_parameters() {
     let same = |one: &[(&str, &str)], other: &[(&str, &str)]| {
         assert_eq!(refined(one).unwrap(), refined(other).unwrap());
     };
-    same(&[("load", "dbench"), ("iterations", "3")], &[("load", "dbench")]);
-    same(&[("replays", "1"), ("time", "1s"), ("warmup", "1s")], &[("replays", "1")]);
-    same(&[("warmup", "2000ms")], &[("warmup", "2s")]);
+    same(&[("loadfile", "dbench"), ("iterations", "3")], &[("loadfile", "dbench")]);
+    same(
+        &[("replay_count", "1"), ("runtime", "1s"), ("ramp_time", "1s")],
+        &[("replay_count", "1")],
+    );
+    same(&[("ramp_time", "2000ms")], &[("ramp_time", "2s")]);
 }
 
 #[test]
-fn clients_are_processes_and_take_room() {
+fn footprint_grows_with_the_clients() {
     let point = refined(&[("clients", "200")]).unwrap();
     let workers = replay(&point, 1).workers;
     assert_eq!((workers.count, workers.kind), (200, WorkerKind::Process));
@@ -75,13 +78,14 @@ fn clients_are_processes_and_take_room() {
 }
 
 #[test]
-fn contradictions_are_refused_with_a_cure() {
+fn contradictions_are_rejected_with_a_hint() {
     let refused = |settings: &[(&str, &str)]| refined(settings).unwrap_err().to_string();
-    expect!["`client.txt` is no absolute path"].assert_eq(&refused(&[("load", "client.txt")]));
-    expect!["`time` is zero, so nothing counts"].assert_eq(&refused(&[("time", "0s")]));
-    expect!["the office has no times at which operations begin"]
-        .assert_eq(&refused(&[("paced", "true")]));
-    expect![[r#"`some` is not a duration; write a whole number and ns, us, ms, s, min, or h: `500ms`, or "fifth", which is a fifth of `time`"#]].assert_eq(&refused(&[("warmup", "some")]));
-    let both = [("load", "/a"), ("paced", "true"), ("rate", "1MiB")];
-    expect!["`paced` and `rate` both say when operations begin"].assert_eq(&refused(&both));
+    expect!["`client.txt` is not an absolute path"]
+        .assert_eq(&refused(&[("loadfile", "client.txt")]));
+    expect!["`runtime` is 0"].assert_eq(&refused(&[("runtime", "0s")]));
+    expect!["the built-in loadfile has no timestamps"]
+        .assert_eq(&refused(&[("use_timestamps", "true")]));
+    expect![[r#"`some` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`, or "fifth", which is a fifth of `runtime`"#]].assert_eq(&refused(&[("ramp_time", "some")]));
+    let both = [("loadfile", "/a"), ("use_timestamps", "true"), ("rate", "1MiB")];
+    expect!["`use_timestamps` and `rate` exclude each other"].assert_eq(&refused(&both));
 }

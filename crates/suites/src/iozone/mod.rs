@@ -1,10 +1,9 @@
-//! The classic 13 tests of one file, and the throughput mode of several: access orders, passes and
-//! timed regions as in version 3.471 of the tool whose name the suite carries, written anew from
-//! its observed behaviour. Results are "iozone workload, fslab", never results of that program.
+//! Suite `iozone`: the 13 tests of IOzone 3.471 on one file, and its throughput mode. Access
+//! orders, passes, and timed regions are reimplemented from its observed behavior. Results are
+//! labeled "iozone workload, fslab"; they are not results of IOzone.
 //!
-//! Where the original misleads, the default here is the honest choice and `compat = "iozone"`
-//! brings the original's back; `notes.md`, which is part of the reference page, lists every
-//! difference.
+//! Defaults differ where IOzone's results are misleading; `compat = "iozone"` restores its
+//! behavior. `notes.md`, which is part of the reference page, lists all differences.
 
 mod single;
 mod sweep;
@@ -13,20 +12,20 @@ mod tests;
 mod throughput;
 
 use model::{
-    Bytes, Phase, Point, SuiteSpec, Value,
+    Bytes, Phase, SuiteSpec, Value, WorkloadParameters,
     phase::{
-        Cache, Direction, Files, Fill, Flush, Interface, Role, Stream, Timed, Work, WorkerKind,
-        Workers,
+        Cache, DataPattern, Direction, EndSync, FileSharing, IoEngineKind, Role, Stream, Timed,
+        Work, WorkerKind, Workers,
     },
-    workload::{Kind, ValueError},
+    workload::{Kind, ParameterSpec, ValueError},
 };
 
 use crate::{Suite, parameter};
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Tests by the name of their first pass, in the order they run.
+/// Tests by the name of their first pass, in execution order.
 const TESTS: &[&str] = &[
     "write",
     "read",
@@ -41,183 +40,143 @@ const TESTS: &[&str] = &[
     "pread",
 ];
 
-/// The original's stride, in records.
+/// Stride of IOzone, in blocks.
 const STRIDE: u64 = 17;
+
+#[rustfmt::skip]
+const PARAMETERS: &[ParameterSpec] = &[
+    parameter("file_size", SIZE, "512MiB", "Size of each file."),
+    parameter("block_size", SIZE, "64KiB", "Bytes per I/O call (IOzone: record size, `-r`)."),
+    parameter("tests", Kind::Words(TESTS), "write,read,random,backward-read,record-rewrite,strided-read,fwrite,fread", "Tests to measure; all but mixed include their second pass. They run in the order of the suite."),
+    parameter("second_pass", Kind::Flag, "true", "Run rewrite, reread, and the other second passes."),
+    parameter("workers", Kind::Count { min: 0, max: 1024 }, "0", "0: single-stream mode, otherwise throughput mode with one file per worker."),
+    parameter("worker_type", Kind::Word(&["process", "thread"]), "process", "Kind of worker in throughput mode."),
+    parameter("stonewall", Kind::Flag, "true", "In throughput mode, stop measuring when the first worker finishes."),
+    parameter("mixed_readers", Kind::Count { min: 0, max: 1024 }, "0", "Number of reading workers in the mixed test; 0: every other worker."),
+    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT."),
+    parameter("o_sync", Kind::Flag, "false", "Open with O_SYNC."),
+    parameter("include_fsync", Kind::Flag, "false", "Include fsync in the measured time (`-e`)."),
+    parameter("include_close", Kind::Flag, "false", "Include close in the measured time (`-c`)."),
+    parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before each measured phase."),
+    parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero)."),
+    parameter("verify", Kind::Flag, "false", "Check every block read."),
+    parameter("sweep", Kind::Word(&["none", "auto", "full"]), "none", "auto: all powers of two of file and block size within the sweep bounds, blocks below 64 KiB only with files up to 16 MiB (`-a`); full: without this exception."),
+    parameter("sweep_file_size_min", SIZE, "64KiB", "Minimum file size of the sweep."),
+    parameter("sweep_file_size_max", SIZE, "512MiB", "Maximum file size of the sweep."),
+    parameter("sweep_block_size_min", SIZE, "4KiB", "Minimum block size of the sweep."),
+    parameter("sweep_block_size_max", SIZE, "16MiB", "Maximum block size of the sweep."),
+    parameter("compat", Kind::Word(&["none", "iozone"]), "none", "iozone: data, cache state, timing, and calls of IOzone; overrides `cache` and `incompressible_fraction`."),
+];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "iozone",
-    title: "13 tests of one file: sequential, random, backward, strided, same record, stdio; \
-            or the same by several workers.",
-    source: "behaviour of IOzone 3.471, observed; IOzone documentation (iozone.org)",
+    title: "IOzone tests: sequential, random, backward, strided, stdio; single-stream or \
+            throughput mode.",
+    source: "behavior of IOzone 3.471, observed; IOzone documentation (iozone.org)",
     notes: include_str!("notes.md"),
-    clients: Some("processes"),
-    parameters: &[
-        parameter("file", SIZE, "512MiB", "Size of the file; of each file with several workers."),
-        parameter("record", SIZE, "64KiB", "Size of one record, which is one call."),
-        parameter(
-            "tests",
-            Kind::Words(TESTS),
-            "write,read,random,backward-read,record-rewrite,strided-read,fwrite,fread",
-            "Which tests; each but mixed includes its second pass. They run in the suite's order.",
-        ),
-        parameter(
-            "retest",
-            Kind::Flag,
-            "true",
-            "Run the second pass of each pair (rewrite, reread …).",
-        ),
-        parameter(
-            "processes",
-            Kind::Count { min: 0, max: 1024 },
-            "0",
-            "0: single-stream mode. Otherwise throughput mode with this many workers, a file each.",
-        ),
-        parameter(
-            "worker",
-            Kind::Word(&["process", "thread"]),
-            "process",
-            "What a worker is in throughput mode.",
-        ),
-        parameter(
-            "stonewall",
-            Kind::Flag,
-            "true",
-            "In throughput mode the first worker to finish ends the counting for all.",
-        ),
-        parameter(
-            "mixed_readers",
-            Kind::Count { min: 0, max: 1024 },
-            "0",
-            "How many workers read in the mixed test; 0: every other one.",
-        ),
-        parameter("direct", Kind::Flag, "false", "Open with O_DIRECT, around the page cache."),
-        parameter("sync", Kind::Flag, "false", "Open with O_SYNC: every write durable at once."),
-        parameter("include_flush", Kind::Flag, "false", "Count the flush into the timed region."),
-        parameter("include_close", Kind::Flag, "false", "Count the close into the timed region."),
-        parameter(
-            "cache",
-            Kind::Word(&["cold", "as-left"]),
-            "cold",
-            "Empty the caches before each test, or leave them as the test before did.",
-        ),
-        parameter(
-            "entropy",
-            Kind::Share,
-            "1.0",
-            "Share of random bytes in the data; the rest is zero.",
-        ),
-        parameter("verify", Kind::Flag, "false", "Compare everything read with what was written."),
-        parameter(
-            "sweep",
-            Kind::Word(&["none", "auto", "full"]),
-            "none",
-            "auto: files and records of all powers of two within the sweep bounds, small records \
-             only with files up to 16 MiB; full: without that exception.",
-        ),
-        parameter("sweep_file_min", SIZE, "64KiB", "Smallest file of a sweep."),
-        parameter("sweep_file_max", SIZE, "512MiB", "Largest file of a sweep."),
-        parameter("sweep_record_min", SIZE, "4KiB", "Smallest record of a sweep."),
-        parameter("sweep_record_max", SIZE, "16MiB", "Largest record of a sweep."),
-        parameter(
-            "compat",
-            Kind::Word(&["none", "iozone"]),
-            "none",
-            "iozone: data, cache, timing and calls of the original; overrides cache and entropy.",
-        ),
-    ],
+    clients: Some("workers"),
+    parameters: PARAMETERS,
 };
 
 const SIZE: Kind = Kind::Size { min: Bytes(512), scales: true };
 
-fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     let compat = point.word("compat") == "iozone";
     let has = |test: &str| point.words("tests").iter().any(|given| given == test);
-    if has("mixed") && point.count("processes") < 2 {
-        return Err(ValueError::new("the mixed test has workers that read and workers that write")
-            .cure("set `processes` to 2 or more, or leave `mixed` out of `tests`"));
+    if has("mixed") && point.count("workers") < 2 {
+        return Err(ValueError::new("the mixed test requires readers and writers")
+            .hint("set `workers` to at least 2, or remove `mixed` from `tests`"));
     }
-    if has("mixed") && point.count("mixed_readers") >= point.count("processes") {
-        return Err(ValueError::new("`mixed_readers` leaves no worker that writes")
-            .cure("make it smaller than `processes`, or 0 for every other worker"));
+    if has("mixed") && point.count("mixed_readers") >= point.count("workers") {
+        return Err(ValueError::new("`mixed_readers` leaves no writers")
+            .hint("use less than `workers`, or 0 for every other worker"));
     }
     if point.flag("direct") && !compat && (has("fwrite") || has("fread")) {
-        return Err(ValueError::new("`direct` does not reach fwrite and fread: stdio is buffered")
-            .cure(
-                "leave `fwrite` and `fread` out of `tests`, or give them a workload of their own",
-            ));
+        return Err(ValueError::new(
+            "`direct` does not apply to fwrite and fread, which are buffered",
+        )
+        .hint("remove `fwrite` and `fread` from `tests`, or use a separate workload for them"));
     }
     if compat {
-        point.parameters.insert("cache".into(), Value::Word("as-left".into()));
-        point.parameters.insert("entropy".into(), Value::Share(0.0));
+        point.parameters.insert("cache".into(), Value::Word("unchanged".into()));
+        point.parameters.insert("incompressible_fraction".into(), Value::Fraction(0.0));
         if point.flag("verify") {
             return Err(ValueError::new(
                 "`verify` needs stamped data, which `compat` does not write",
             )
-            .cure("leave one of them out"));
+            .hint("remove one of them"));
         }
     }
-    let points: Vec<_> = sweep::points(point)?.into_iter().map(settled).collect();
-    let broken = points.iter().find(|point| point.size("record") > point.size("file"));
+    let points: Vec<_> = sweep::points(point)?.into_iter().map(with_defaults).collect();
+    let broken = points.iter().find(|point| point.size("block_size") > point.size("file_size"));
     match broken {
         None => Ok(points),
         Some(point) => Err(ValueError::new(format!(
-            "a record of {} does not fit into a file of {}",
-            point.size("record"),
-            point.size("file")
+            "a block of {} does not fit into a file of {}",
+            point.size("block_size"),
+            point.size("file_size")
         ))
-        .cure("make `file` at least as large as `record`")),
+        .hint("set `file_size` to at least `block_size`")),
     }
 }
 
-/// A point whose parameters without effect have their defaults, so that equal work has equal names.
-fn settled(mut point: Point) -> Point {
-    let mut idle: Vec<&str> = Vec::new();
+/// Resets parameters without effect to their defaults, so that equal workloads are identical.
+fn with_defaults(mut point: WorkloadParameters) -> WorkloadParameters {
+    let mut unused: Vec<&str> = Vec::new();
     if point.word("sweep") == "none" {
-        idle.extend(["sweep_file_min", "sweep_file_max", "sweep_record_min", "sweep_record_max"]);
+        unused.extend([
+            "sweep_file_size_min",
+            "sweep_file_size_max",
+            "sweep_block_size_min",
+            "sweep_block_size_max",
+        ]);
     }
-    if point.count("processes") == 0 {
-        idle.extend(["worker", "stonewall", "mixed_readers"]);
+    if point.count("workers") == 0 {
+        unused.extend(["worker_type", "stonewall", "mixed_readers"]);
     }
-    point.settle(&SPEC.defaults(), &idle);
+    point.reset(&SPEC.defaults(), &unused);
     point
 }
 
-fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let base = Base::new(point, seed);
-    match point.count("processes") {
+    match point.count("workers") {
         0 => single::phases(&base),
         _ => throughput::phases(&base),
     }
 }
 
-fn footprint(point: &Point) -> Bytes {
-    Bytes(point.size("file").0.saturating_mul(point.count("processes").max(1)))
+fn footprint(point: &WorkloadParameters) -> Bytes {
+    Bytes(point.size("file_size").0.saturating_mul(point.count("workers").max(1)))
 }
 
-/// What all phases of a point share.
+/// Properties shared by all phases.
 struct Base<'a> {
-    point: &'a Point,
+    point: &'a WorkloadParameters,
     compat: bool,
     stream: Stream,
 }
 
 impl<'a> Base<'a> {
-    fn new(point: &'a Point, seed: u64) -> Self {
+    fn new(point: &'a WorkloadParameters, seed: u64) -> Self {
         let compat = point.word("compat") == "iozone";
-        let workers = u32::try_from(point.count("processes")).unwrap_or(u32::MAX);
-        let kind = match point.word("worker") {
+        let workers = u32::try_from(point.count("workers")).unwrap_or(u32::MAX);
+        let kind = match point.word("worker_type") {
             "thread" => WorkerKind::Thread,
             _ => WorkerKind::Process,
         };
         let files = match workers {
-            0 => Files::One("iozone.tmp".into()),
-            _ => Files::PerWorker("iozone.DUMMY".into()),
+            0 => FileSharing::One("iozone.tmp".into()),
+            _ => FileSharing::PerWorker("iozone.DUMMY".into()),
         };
         let stream = Stream {
-            interface: if compat { Interface::Position } else { Interface::Offset },
-            fill: match compat {
-                true => Fill::PagePattern,
-                false => Fill::Random { entropy: point.share("entropy"), duplicates: 0.0 },
+            io_engine: if compat { IoEngineKind::Position } else { IoEngineKind::Offset },
+            data: match compat {
+                true => DataPattern::PagePattern,
+                false => DataPattern::Random {
+                    incompressible_fraction: point.fraction("incompressible_fraction"),
+                    duplicate_fraction: 0.0,
+                },
             },
             seed,
             verify: point.flag("verify"),
@@ -225,7 +184,7 @@ impl<'a> Base<'a> {
                 0 => Workers::ONE,
                 count => Workers { count, kind, ..Workers::ONE },
             },
-            ..Stream::new(files, point.size("file"), point.size("record"))
+            ..Stream::new(files, point.size("file_size"), point.size("block_size"))
         };
         Self { point, compat, stream }
     }
@@ -238,25 +197,25 @@ impl<'a> Base<'a> {
         self.point.flag(name)
     }
 
-    /// The cache before the first pass of a test.
+    /// Cache state before the first pass of a test.
     fn cache(&self) -> Cache {
-        if self.point.word("cache") == "cold" { Cache::Cold } else { Cache::AsLeft }
+        if self.point.word("cache") == "cold" { Cache::Cold } else { Cache::Unchanged }
     }
 
-    /// A measured phase; `change` makes the shared stream its own.
+    /// Creates a measured phase; `change` modifies the shared stream.
     fn measure(&self, name: &str, cache: Cache, change: impl FnOnce(&mut Stream)) -> Phase {
         let mut stream = self.stream.clone();
         change(&mut stream);
-        let stdio = stream.interface == Interface::Stdio;
+        let stdio = stream.io_engine == IoEngineKind::Stdio;
         stream.open.direct = self.flag("direct") && !stdio;
         let writes = stream.direction != Direction::Read;
-        // The original, told to include close but not flush, issues no flush at all.
-        let flushes = match self.compat {
-            true if self.flag("include_close") => self.flag("include_flush"),
-            true => writes || self.flag("include_flush"),
+        // With -c but without -e IOzone does not call fsync at all.
+        let syncs = match self.compat {
+            true if self.flag("include_close") => self.flag("include_fsync"),
+            true => writes || self.flag("include_fsync"),
             false => writes,
         };
-        stream.flush = if flushes { Flush::Fsync } else { Flush::None };
+        stream.end_sync = if syncs { EndSync::Fsync } else { EndSync::None };
         Phase {
             name: name.into(),
             group: match stream.direction {
@@ -270,19 +229,19 @@ impl<'a> Base<'a> {
             cache,
             work: Work::Stream(stream),
             timed: Timed {
-                flush: self.flag("include_flush"),
+                sync: self.flag("include_fsync"),
                 close: self.flag("include_close"),
                 tick_subtracted: self.compat,
             },
         }
     }
 
-    /// Lays out whole files, flushed, for tests that need them there.
+    /// Creates and syncs complete files for tests that require them.
     fn layout(&self) -> Phase {
-        let mut phase = self.measure("layout", Cache::AsLeft, |stream| {
+        let mut phase = self.measure("layout", Cache::Unchanged, |stream| {
             stream.direction = Direction::Write;
-            stream.open.presence = model::phase::Presence::Fresh;
-            stream.flush = Flush::Fsync;
+            stream.open.creation = model::phase::FileCreation::Fresh;
+            stream.end_sync = EndSync::Fsync;
         });
         phase.role = Role::Prepare;
         phase

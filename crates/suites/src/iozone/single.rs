@@ -1,15 +1,15 @@
-//! Single-stream mode: one file, every test a pass over it, in the original's order.
+//! Single-stream mode: one file, one pass per test, in the order of IOzone.
 
 use model::{
     Phase,
-    phase::{Access, Cache, Direction, Interface, Presence, Role, Stream},
+    phase::{AccessPattern, Cache, Direction, FileCreation, IoEngineKind, Role, Stream},
 };
 
 use super::{Base, STRIDE};
 
 pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
     let mut phases = Vec::new();
-    // Only these three make the file themselves; whatever else comes first needs it laid out.
+    // Only these three create the file; any other first test requires a layout.
     let creates = ["write", "fwrite", "pwrite"];
     let first = super::TESTS.iter().find(|test| base.has(test));
     if first.is_some_and(|test| !creates.contains(test)) {
@@ -25,31 +25,31 @@ pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
             "backward-read" => backward(base, &mut phases),
             "record-rewrite" => {
                 phases.push(base.measure("record-rewrite", base.cache(), |stream| {
-                    overwrite(base, stream, Access::SameRecord);
+                    overwrite(base, stream, AccessPattern::SameBlock);
                 }));
             }
             "strided-read" => {
                 phases.push(base.measure("strided-read", base.cache(), |stream| {
-                    stream.access = Access::Stride { records: STRIDE };
+                    stream.access_pattern = AccessPattern::Stride { blocks: STRIDE };
                 }));
             }
             "fwrite" => pair(base, &mut phases, ["fwrite", "frewrite"], |stream, _| {
-                stream.interface = Interface::Stdio;
+                stream.io_engine = IoEngineKind::Stdio;
                 stream.direction = Direction::Write;
-                stream.open.presence = Presence::Any;
+                stream.open.creation = FileCreation::Any;
             }),
             "fread" => pair(base, &mut phases, ["fread", "freread"], |stream, _| {
-                stream.interface = Interface::Stdio;
+                stream.io_engine = IoEngineKind::Stdio;
                 stream.open.fsync = true;
             }),
             "pwrite" => pair(base, &mut phases, ["pwrite", "repwrite"], |stream, _| {
-                stream.interface = Interface::Offset;
+                stream.io_engine = IoEngineKind::Offset;
                 stream.direction = Direction::Write;
-                stream.open.presence = Presence::Any;
-                stream.open.sync = base.flag("sync");
+                stream.open.creation = FileCreation::Any;
+                stream.open.sync = base.flag("o_sync");
             }),
             "pread" => pair(base, &mut phases, ["pread", "repread"], |stream, _| {
-                stream.interface = Interface::Offset;
+                stream.io_engine = IoEngineKind::Offset;
             }),
             _ => {}
         }
@@ -57,56 +57,56 @@ pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
     phases
 }
 
-/// Two passes of one kind; the second finds the cache as the first left it.
+/// Adds the two passes of a test; the cache is unchanged between them.
 fn pair(
     base: &Base<'_>,
     phases: &mut Vec<Phase>,
     names: [&str; 2],
     change: impl Fn(&mut Stream, usize),
 ) {
-    let passes = if base.flag("retest") { 2 } else { 1 };
+    let passes = if base.flag("second_pass") { 2 } else { 1 };
     for (pass, name) in names.into_iter().enumerate().take(passes) {
-        let cache = if pass == 0 { base.cache() } else { Cache::AsLeft };
+        let cache = if pass == 0 { base.cache() } else { Cache::Unchanged };
         phases.push(base.measure(name, cache, |stream| change(stream, pass)));
     }
 }
 
 fn write(base: &Base<'_>, stream: &mut Stream, pass: usize) {
     stream.direction = Direction::Write;
-    stream.open.presence = if pass == 0 { Presence::Fresh } else { Presence::Existing };
-    stream.open.sync = base.flag("sync");
+    stream.open.creation = if pass == 0 { FileCreation::Fresh } else { FileCreation::Existing };
+    stream.open.sync = base.flag("o_sync");
     stream.open.fsync = true;
 }
 
 fn read(base: &Base<'_>, stream: &mut Stream) {
     stream.open.fsync = true;
-    stream.open.prime = base.compat;
+    stream.open.read_first_block = base.compat;
 }
 
-fn overwrite(base: &Base<'_>, stream: &mut Stream, access: Access) {
+fn overwrite(base: &Base<'_>, stream: &mut Stream, access: AccessPattern) {
     stream.direction = Direction::Write;
-    stream.access = access;
-    stream.open.presence = Presence::Any;
-    stream.open.sync = base.flag("sync");
+    stream.access_pattern = access;
+    stream.open.creation = FileCreation::Any;
+    stream.open.sync = base.flag("o_sync");
 }
 
-/// One reading and one writing pass in the same order, each of its own.
+/// Adds a read pass and a write pass with the same order.
 fn random(base: &Base<'_>, phases: &mut Vec<Phase>) {
     phases.push(base.measure("random-read", base.cache(), |stream| {
-        stream.access = Access::Shuffled;
-        stream.open.sync = base.flag("sync");
+        stream.access_pattern = AccessPattern::IozonePermutation;
+        stream.open.sync = base.flag("o_sync");
     }));
     phases.push(base.measure("random-write", base.cache(), |stream| {
-        overwrite(base, stream, Access::Shuffled);
+        overwrite(base, stream, AccessPattern::IozonePermutation);
     }));
 }
 
 fn backward(base: &Base<'_>, phases: &mut Vec<Phase>) {
-    let change = |stream: &mut Stream| stream.access = Access::Backward;
+    let change = |stream: &mut Stream| stream.access_pattern = AccessPattern::Backward;
     phases.push(base.measure("backward-read", base.cache(), change));
-    // The original runs a second pass and reports the first.
-    if base.compat && base.flag("retest") {
-        let mut again = base.measure("backward-read-again", Cache::AsLeft, change);
+    // IOzone runs a second pass and reports the first.
+    if base.compat && base.flag("second_pass") {
+        let mut again = base.measure("backward-read-again", Cache::Unchanged, change);
         again.role = Role::Prepare;
         phases.push(again);
     }

@@ -1,41 +1,42 @@
-//! The automatic sweep: all powers of two, small records only with small files.
+//! Automatic sweep: all powers of two, small blocks only with small files.
 
-use model::{Bytes, Point, Value, workload::ValueError};
+use model::{Bytes, Value, WorkloadParameters, workload::ValueError};
 
-/// Files above this size skip records below [`CROSS_OVER_RECORD`] in an `auto` sweep.
+/// Files above this size skip blocks below [`CROSS_OVER_BLOCK`] in an `auto` sweep.
 const CROSS_OVER_FILE: Bytes = Bytes::mib(16);
-const CROSS_OVER_RECORD: Bytes = Bytes::kib(64);
+const CROSS_OVER_BLOCK: Bytes = Bytes::kib(64);
 
-pub(super) fn points(point: Point) -> Result<Vec<Point>, ValueError> {
+pub(super) fn points(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     let cross_over = match point.word("sweep") {
         "auto" => true,
         "full" => false,
         _ => return Ok(vec![point]),
     };
-    let files = powers(&point, "sweep_file_min", "sweep_file_max")?;
-    let records = powers(&point, "sweep_record_min", "sweep_record_max")?;
+    let files = powers(&point, "sweep_file_size_min", "sweep_file_size_max")?;
+    let blocks = powers(&point, "sweep_block_size_min", "sweep_block_size_max")?;
     let mut points = Vec::new();
     for file in files {
-        let fits = |record: &&Bytes| {
-            **record <= file
-                && !(cross_over && file > CROSS_OVER_FILE && **record < CROSS_OVER_RECORD)
+        let fits = |block: &&Bytes| {
+            **block <= file && !(cross_over && file > CROSS_OVER_FILE && **block < CROSS_OVER_BLOCK)
         };
-        for record in records.iter().filter(fits) {
+        for block in blocks.iter().filter(fits) {
             let mut point = point.clone();
-            // A point of a sweep is the point it would be if it had been named by itself.
+            // A combination of a sweep is identical to the same combination without a sweep.
             point.parameters.insert("sweep".into(), Value::Word("none".into()));
-            point.parameters.insert("file".into(), Value::Size(file));
-            point.parameters.insert("record".into(), Value::Size(*record));
+            point.parameters.insert("file_size".into(), Value::Size(file));
+            point.parameters.insert("block_size".into(), Value::Size(*block));
             points.push(point);
         }
     }
     match points.is_empty() {
-        true => Err(ValueError::new("the sweep is empty: every record is larger than every file")),
+        true => Err(ValueError::new(
+            "the sweep is empty: every block size is larger than every file size",
+        )),
         false => Ok(points),
     }
 }
 
-fn powers(point: &Point, from: &str, to: &str) -> Result<Vec<Bytes>, ValueError> {
+fn powers(point: &WorkloadParameters, from: &str, to: &str) -> Result<Vec<Bytes>, ValueError> {
     let (first, last) = (point.size(from), point.size(to));
     if first > last {
         return Err(ValueError::new(format!("`{from}` ({first}) is larger than `{to}` ({last})")));

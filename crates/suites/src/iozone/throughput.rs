@@ -1,69 +1,79 @@
-//! Throughput mode: several workers, each with a file of its own, start together.
+//! Throughput mode: several workers, each with its own file, start together.
 
 use model::{
     Phase,
-    phase::{Access, Cache, Direction, Interface, Presence, Stonewall, Stream},
+    phase::{AccessPattern, Cache, Direction, FileCreation, IoEngineKind, Stonewall, Stream},
 };
 
 use super::{Base, STRIDE};
 
-/// One test of this mode.
+/// Test of throughput mode.
 struct Test {
-    /// The word of `tests` that selects it.
+    /// Value of `tests` that selects it.
     selects: &'static str,
     name: &'static str,
     second: bool,
     direction: Direction,
-    access: Access,
+    access: AccessPattern,
     stonewall: Stonewall,
-    interface: Option<Interface>,
+    interface: Option<IoEngineKind>,
 }
 
 const fn test(selects: &'static str, name: &'static str, direction: Direction) -> Test {
     let stonewall = Stonewall::Stop;
-    let access = Access::Sequential;
+    let access = AccessPattern::Sequential;
     Test { selects, name, second: false, direction, access, stonewall, interface: None }
 }
 
-/// In the original's order. Whoever makes or spoils data later tests need finishes uncounted;
-/// readers and rewriters stop; stdio knows no stonewall.
+/// Tests in the order of IOzone. Workers that write data for later tests finish unmeasured, readers
+/// and rewriters stop; stdio tests have no stonewall.
 const ORDER: &[Test] = &[
     Test { stonewall: Stonewall::Finish, ..test("write", "initial-write", Direction::Write) },
     Test { second: true, ..test("write", "rewrite", Direction::Write) },
     test("read", "read", Direction::Read),
     Test { second: true, ..test("read", "reread", Direction::Read) },
-    Test { access: Access::Backward, ..test("backward-read", "backward-read", Direction::Read) },
     Test {
-        access: Access::Stride { records: STRIDE },
+        access: AccessPattern::Backward,
+        ..test("backward-read", "backward-read", Direction::Read)
+    },
+    Test {
+        access: AccessPattern::Stride { blocks: STRIDE },
         ..test("strided-read", "strided-read", Direction::Read)
     },
-    Test { access: Access::Shuffled, ..test("random", "random-read", Direction::Read) },
-    Test { access: Access::Shuffled, ..test("mixed", "mixed", Direction::Alternate) },
     Test {
-        access: Access::Shuffled,
+        access: AccessPattern::IozonePermutation,
+        ..test("random", "random-read", Direction::Read)
+    },
+    Test {
+        access: AccessPattern::IozonePermutation,
+        ..test("mixed", "mixed", Direction::Alternate)
+    },
+    Test {
+        access: AccessPattern::IozonePermutation,
         stonewall: Stonewall::Finish,
         ..test("random", "random-write", Direction::Write)
     },
     Test {
         stonewall: Stonewall::Finish,
-        interface: Some(Interface::Offset),
+        interface: Some(IoEngineKind::Offset),
         ..test("pwrite", "pwrite", Direction::Write)
     },
-    Test { interface: Some(Interface::Offset), ..test("pread", "pread", Direction::Read) },
+    Test { interface: Some(IoEngineKind::Offset), ..test("pread", "pread", Direction::Read) },
     Test {
         stonewall: Stonewall::Off,
-        interface: Some(Interface::Stdio),
+        interface: Some(IoEngineKind::Stdio),
         ..test("fwrite", "fwrite", Direction::Write)
     },
     Test {
         stonewall: Stonewall::Off,
-        interface: Some(Interface::Stdio),
+        interface: Some(IoEngineKind::Stdio),
         ..test("fread", "fread", Direction::Read)
     },
 ];
 
 pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
-    let selected = |test: &&Test| base.has(test.selects) && (!test.second || base.flag("retest"));
+    let selected =
+        |test: &&Test| base.has(test.selects) && (!test.second || base.flag("second_pass"));
     let tests: Vec<&Test> = ORDER.iter().filter(selected).collect();
     let mut phases = Vec::new();
     let creates = ["initial-write", "pwrite", "fwrite"];
@@ -71,7 +81,7 @@ pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
         phases.push(base.layout());
     }
     for test in tests {
-        let cache = if test.second { Cache::AsLeft } else { base.cache() };
+        let cache = if test.second { Cache::Unchanged } else { base.cache() };
         phases.push(base.measure(test.name, cache, |stream| shape(base, test, stream)));
     }
     phases
@@ -84,12 +94,12 @@ fn shape(base: &Base<'_>, test: &Test, stream: &mut Stream) {
         }
         (direction, _) => direction,
     };
-    stream.access = test.access;
-    stream.interface = test.interface.unwrap_or(stream.interface);
+    stream.access_pattern = test.access;
+    stream.io_engine = test.interface.unwrap_or(stream.io_engine);
     stream.workers.stonewall = if base.flag("stonewall") { test.stonewall } else { Stonewall::Off };
     if test.direction == Direction::Write {
-        stream.open.presence = Presence::Any;
+        stream.open.creation = FileCreation::Any;
     }
-    stream.open.sync = base.flag("sync") && test.interface != Some(Interface::Stdio);
-    stream.open.prime = base.compat && matches!(test.name, "read" | "reread");
+    stream.open.sync = base.flag("o_sync") && test.interface != Some(IoEngineKind::Stdio);
+    stream.open.read_first_block = base.compat && matches!(test.name, "read" | "reread");
 }

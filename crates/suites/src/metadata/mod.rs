@@ -1,10 +1,10 @@
-//! One operation on many entries at a time: create, open, stat, list, rename, link, unlink, and so
-//! on, by workers that share nothing, a directory, or the entries themselves, to see what each
-//! costs and where a filesystem stops scaling; and a mix of some of them on a population of files.
+//! Suite `metadata`: create, open, stat, list, rename, link, unlink, and other operations on many
+//! entries, by workers that share nothing, a directory, or the files, to measure their cost and
+//! scaling; and a mix of operations on a population of files.
 //!
-//! Each operation is a measured phase with entries of its own, which are laid out before it and
-//! removed after it, so that operations do not depend on one another: [`script`]. What an operation
-//! needs and leaves is a row in [`operations`].
+//! Each operation is a measured phase with its own entries, which are created before and removed
+//! after it, so that operations do not depend on each other: [`script`]. The table [`operations`]
+//! lists their requirements.
 
 mod operations;
 mod script;
@@ -13,24 +13,24 @@ mod tests;
 mod weights;
 
 use model::{
-    Bytes, Point, SuiteSpec, Value,
+    Bytes, SuiteSpec, Value, WorkloadParameters,
     phase::TreeStep,
     workload::{Kind, ParameterSpec, ValueError},
 };
 
 use crate::{
     Suite, parameter,
-    shared::{has, worker_parameter, workers_parameter},
+    shared::{has, worker_type_parameter, workers_parameter},
 };
 use operations::{Entries, OPERATIONS, Operation};
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite =
     Suite { spec: &SPEC, refine, phases: script::phases, footprint: script::footprint };
 
 const ALL: &str = "all";
 
-/// The words of the parameter `operations`, in the order they run.
+/// Values of the parameter `operations`, in execution order.
 const WORDS: &[&str] = &[
     ALL,
     "create",
@@ -60,48 +60,47 @@ const WORDS: &[&str] = &[
     "mix",
 ];
 
-/// Own choice: a file server whose users mostly look.
+/// Project default: a file server with mostly read-only operations.
 const WEIGHTS: &str = "stat=60,open=15,read=10,chmod=5,create=4,unlink=4,rename=2";
 
 const AMOUNT: Kind = Kind::Amount { min: 1, max: 1 << 32 };
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("operations", Kind::Words(WORDS), ALL, "Which operations; all means those that the other parameters allow. They run in the suite's order."),
-    parameter("sharing", Kind::Word(&["private", "directory", "file"]), "private", "What workers share: nothing, each has a directory; a directory, in which each has entries of its own; or the entries."),
-    workers_parameter("How many work at the same time."),
-    worker_parameter("thread", "What they are."),
-    parameter("pin", Kind::Flag, "false", "Each worker on a CPU of its own, round and round."),
-    parameter("files", AMOUNT, "10000", "Entries of each worker, and how often it lists a small directory."),
-    parameter("passes", Kind::Count { min: 1, max: 1 << 20 }, "10", "How often a worker goes over its entries where an operation leaves them as they are. With cold caches once: after that they are not."),
-    parameter("per_directory", Kind::Count { min: 0, max: 1 << 32 }, "0", "Entries in one directory; 0: all in one."),
-    parameter("large_directory", AMOUNT, "100000", "Entries of the directory of readdir-large."),
-    parameter("durable_files", AMOUNT, "1000", "Files of each worker in fsync-create and fsync-directory."),
-    parameter("size", Kind::Size { min: Bytes(0), scales: false }, "0", "Size of files; 0 makes empty files."),
-    parameter("extent", Kind::Size { min: Bytes(512), scales: false }, "4KiB", "What truncate halves, fallocate reserves, and punch-hole gives back, in each file."),
-    parameter("name_length", Kind::Count { min: 0, max: 1000 }, "0", "Length of names in bytes; 0: as short as their numbers. Most filesystems take 255, some operations add 5, and longer ones fail."),
-    parameter("order", Kind::Word(&["created", "shuffled"]), "created", "The order of entries: as they are numbered, or a permutation drawn from the seed."),
-    parameter("calls", Kind::Word(&["plain", "ring"]), "plain", "One system call after the other, or io_uring with several entries in flight."),
-    parameter("depth", Kind::Count { min: 1, max: 4096 }, "16", "Entries in flight for each worker in a ring."),
-    parameter("weights", Kind::Text { takes: "operations with weights such as \"stat=60,open=15\"", read: weights::read }, WEIGHTS, "What the mix draws, and how often."),
-    parameter("mix_operations", AMOUNT, "50000", "Operations of each worker in the mix."),
-    parameter("cache", Kind::Word(&["warm", "cold"]), "warm", "Before each operation on what is there: leave it in memory as its creation did, or empty the caches."),
-    parameter("sync", Kind::Flag, "false", "sync(2) after each operation that changes anything, counted into its time."),
+    parameter("operations", Kind::Words(WORDS), ALL, "Operations to measure; they run in the order of the suite. all: those that the other parameters permit."),
+    parameter("sharing", Kind::Word(&["private", "directory", "file"]), "private", "Shared by the workers: nothing, the directory, or the files."),
+    workers_parameter("Number of workers."),
+    worker_type_parameter("thread", "Kind of worker."),
+    parameter("pin", Kind::Flag, "false", "Pin each worker to a CPU, round-robin."),
+    parameter("files", AMOUNT, "10000", "Number of entries of each worker; shared, the number of all entries."),
+    parameter("passes", Kind::Count { min: 1, max: 1 << 20 }, "10", "Passes over the entries if the operation does not modify them; one if cold."),
+    parameter("entries_per_directory", Kind::Count { min: 0, max: 1 << 32 }, "0", "Entries per directory; 0: all in one."),
+    parameter("large_directory_entries", AMOUNT, "100000", "Entries of the large directory (readdir-large)."),
+    parameter("fsync_files", AMOUNT, "1000", "Files of the fsync operations, per worker."),
+    parameter("file_size", Kind::Size { min: Bytes(0), scales: false }, "0", "Size of each file."),
+    parameter("extent_size", Kind::Size { min: Bytes(512), scales: false }, "4KiB", "Bytes per truncate, fallocate, punch-hole."),
+    parameter("name_length", Kind::Count { min: 0, max: 1000 }, "0", "Name length in bytes; 0: shortest. Most filesystems support 255, and some operations append 5."),
+    parameter("order", Kind::Word(&["creation", "random"]), "creation", "Order of entries: creation order, or a random permutation."),
+    parameter("io_engine", Kind::Word(&["syscall", "io_uring"]), "syscall", "I/O interface: system calls one after another, or io_uring with several entries in flight."),
+    parameter("queue_depth", Kind::Count { min: 1, max: 4096 }, "16", "Entries in flight per worker (io_uring)."),
+    parameter("weights", Kind::Text { takes: "weighted operations such as \"stat=60,open=15\"", read: weights::read }, WEIGHTS, "Operations of the mix with their weights."),
+    parameter("mix_operations", AMOUNT, "50000", "Operations of the mix, per worker."),
+    parameter("cache", Kind::Word(&["warm", "cold"]), "warm", "Cache state before each measured phase on existing entries: warm from their creation, or cold."),
+    parameter("sync_after", Kind::Flag, "false", "sync(2) after each modifying operation, included in its time."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "metadata",
-    title: "One metadata operation at a time on many entries, by workers that share nothing, a \
-            directory, or files; and a mix.",
-    source: "degrees of sharing: FxMark (Min et al., USENIX ATC 2016); each operation as in its \
-             Linux manual page",
+    title: "Metadata operations in private directories, a shared directory, or on shared files.",
+    source: "degrees of sharing: FxMark (Min et al., USENIX ATC 2016); operations as in \
+             the Linux manual pages",
     notes: include_str!("notes.md"),
     clients: Some("workers"),
     parameters: PARAMETERS,
 };
 
-/// The operations that are measured, in order. `all` stands for those that can be.
-fn chosen(point: &Point) -> Vec<&'static Operation> {
+/// Operations to measure, in order. `all` selects those without an obstacle.
+fn chosen(point: &WorkloadParameters) -> Vec<&'static Operation> {
     let all = has(point, "operations", ALL);
     OPERATIONS
         .iter()
@@ -112,91 +111,102 @@ fn chosen(point: &Point) -> Vec<&'static Operation> {
         .collect()
 }
 
-/// Why an operation cannot be done as the other parameters have it, and what to change.
-fn obstacle(point: &Point, operation: &Operation) -> Option<(&'static str, &'static str)> {
+/// Reason that the other parameters exclude an operation, and hint.
+fn obstacle(
+    point: &WorkloadParameters,
+    operation: &Operation,
+) -> Option<(&'static str, &'static str)> {
     if point.word("sharing") == "file" && !operation.shared {
         return Some((
-            "cannot be done by several workers to the same entries",
-            "leave it out of `operations`, or set `sharing` to \"private\" or \"directory\"",
+            "cannot be performed by several workers on the same entries",
+            "remove it from `operations`, or set `sharing` to \"private\" or \"directory\"",
         ));
     }
-    let empty = point.size("size") == Bytes(0);
+    let empty = point.size("file_size") == Bytes(0);
     if empty && operation.steps.contains(&TreeStep::Read) {
         return Some((
-            "finds nothing in empty files",
-            "set `size`, or leave it out of `operations`",
+            "requires files that are not empty",
+            "set `file_size`, or remove it from `operations`",
         ));
     }
-    if point.word("calls") == "ring" && !operation.ring {
+    if point.word("io_engine") == "io_uring" && !operation.ring {
         return Some((
-            "has no calls in a ring",
-            "leave it out of `operations`, or set `calls` to \"plain\"",
+            "is not supported by io_uring",
+            "remove it from `operations`, or set `io_engine` to \"syscall\"",
         ));
     }
-    if point.word("worker") == "process" && point.count("workers") > 1 && operation.word == "mix" {
+    if point.word("worker_type") == "process"
+        && point.count("workers") > 1
+        && operation.word == "mix"
+    {
         return Some((
-            "is done by threads",
-            "leave it out of `operations`, or set `worker` to \"thread\"",
+            "requires threads",
+            "remove it from `operations`, or set `worker_type` to \"thread\"",
         ));
     }
     let writes = operation.steps.contains(&TreeStep::Write);
-    if point.word("calls") == "ring" && writes && point.size("size") > script::RECORD {
+    if point.word("io_engine") == "io_uring"
+        && writes
+        && point.size("file_size") > script::BLOCK_SIZE
+    {
         return Some((
-            "writes a file in one call of at most 64KiB in a ring",
-            "leave it out of `operations`, or set `size` to 64KiB or less, or `calls` to \"plain\"",
+            "requires files of at most 64KiB with io_uring",
+            "remove it from `operations`, or set `file_size` to at most 64KiB, or `io_engine` \
+             to \"syscall\"",
         ));
     }
     None
 }
 
-fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     let named = point.words("operations");
     if named.iter().any(|word| word == ALL) || named.len() == OPERATIONS.len() {
         point.parameters.insert("operations".into(), Value::Words(vec![ALL.into()]));
     }
     let chosen = chosen(&point);
     for operation in &chosen {
-        if let Some((problem, cure)) = obstacle(&point, operation) {
+        if let Some((problem, hint)) = obstacle(&point, operation) {
             let message = format!("`{}` {problem}", operation.word);
-            return Err(ValueError::new(message).cure(cure));
+            return Err(ValueError::new(message).hint(hint));
         }
     }
-    let idle = idle(&point, &chosen);
-    point.settle(&SPEC.defaults(), &idle);
+    let unused = unused(&point, &chosen);
+    point.reset(&SPEC.defaults(), &unused);
     if point.word("cache") == "cold" {
         point.parameters.insert("passes".into(), Value::Count(1));
     }
-    // All in one directory is said in one way.
-    if point.count("per_directory") >= point.count("files").max(point.count("durable_files")) {
-        point.parameters.insert("per_directory".into(), Value::Count(0));
+    // 0 is the canonical value for one directory.
+    if point.count("entries_per_directory") >= point.count("files").max(point.count("fsync_files"))
+    {
+        point.parameters.insert("entries_per_directory".into(), Value::Count(0));
     }
     Ok(vec![point])
 }
 
 /// Parameters without effect.
-fn idle(point: &Point, chosen: &[&Operation]) -> Vec<&'static str> {
+fn unused(point: &WorkloadParameters, chosen: &[&Operation]) -> Vec<&'static str> {
     let of = |entries: &[Entries]| chosen.iter().any(|one| entries.contains(&one.entries));
     let any = |does: fn(&Operation) -> bool| chosen.iter().any(|one| does(one));
     let listed = |one: &Operation| matches!(one.entries, Entries::Small | Entries::Large);
-    let mut idle = Vec::new();
+    let mut unused = Vec::new();
     let mut unless = |effective: bool, names: &[&'static str]| {
         if !effective {
-            idle.extend_from_slice(names);
+            unused.extend_from_slice(names);
         }
     };
     use Entries::{Bare, Durable, Extents, Files, Large, Population, Reserved, Small};
     unless(of(&[Files, Bare, Extents, Reserved, Small, Large, Population]), &["files"]);
-    unless(chosen.iter().any(|one| !listed(one)), &["per_directory"]);
-    unless(of(&[Large]), &["large_directory"]);
-    unless(of(&[Durable]), &["durable_files"]);
-    unless(of(&[Files, Durable, Population]), &["size"]);
-    unless(of(&[Extents, Reserved]), &["extent"]);
-    unless(any(|one| one.again), &["passes"]);
+    unless(chosen.iter().any(|one| !listed(one)), &["entries_per_directory"]);
+    unless(of(&[Large]), &["large_directory_entries"]);
+    unless(of(&[Durable]), &["fsync_files"]);
+    unless(of(&[Files, Durable, Population]), &["file_size"]);
+    unless(of(&[Extents, Reserved]), &["extent_size"]);
+    unless(any(|one| one.repeatable), &["passes"]);
     unless(any(|one| one.item.is_some()), &["cache"]);
     unless(chosen.iter().any(|one| !listed(one) && one.entries != Population), &["order"]);
     unless(of(&[Population]), &["weights", "mix_operations"]);
-    unless(point.word("calls") == "ring", &["depth"]);
-    unless(point.count("workers") > 1, &["worker"]);
-    unless(chosen.iter().any(|one| script::changes(one)), &["sync"]);
-    idle
+    unless(point.word("io_engine") == "io_uring", &["queue_depth"]);
+    unless(point.count("workers") > 1, &["worker_type"]);
+    unless(chosen.iter().any(|one| script::changes(one)), &["sync_after"]);
+    unused
 }

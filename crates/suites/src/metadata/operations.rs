@@ -1,69 +1,67 @@
-//! The operations: what each needs, does, and leaves.
+//! Table of the operations with their requirements.
 
 use model::phase::{Item, TreeStep};
 
-/// One operation of the suite.
+/// Operation of the suite.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// Its word in a plan and the name of its phase.
+    /// Name in a plan and of the phase.
     pub(super) word: &'static str,
-    /// The heading of its table.
+    /// Table group.
     pub(super) group: &'static str,
-    /// The entries it works on.
+    /// Entries of the operation.
     pub(super) entries: Entries,
-    /// What these are before it begins; `None`: they are not there.
+    /// Type of the entries before the operation; `None` if they do not exist.
     pub(super) item: Option<Item>,
-    /// What is done to each of them beforehand, untimed.
+    /// Untimed steps per entry before the operation.
     pub(super) before: &'static [TreeStep],
-    /// What is done to each and measured. Empty: operations are drawn. Files without data are not
-    /// written.
+    /// Measured steps per entry; empty for the mix. `Write` is skipped for empty files.
     pub(super) steps: &'static [TreeStep],
-    /// What removes each afterwards, untimed; empty where nothing is left, or nothing can.
+    /// Untimed steps that remove each entry afterwards; empty if nothing is left or can be removed.
     pub(super) after: &'static [TreeStep],
-    /// It leaves things as they are, so that workers can go over their entries again, and several
-    /// workers over the same.
-    pub(super) again: bool,
-    /// Workers can do it to the same entries.
+    /// The operation does not modify the entries, so passes can be repeated.
+    pub(super) repeatable: bool,
+    /// Workers can share the entries.
     pub(super) shared: bool,
-    /// There are calls of io_uring(7) for all its steps.
+    /// io_uring(7) supports all steps.
     pub(super) ring: bool,
 }
 
-/// Which entries an operation works on.
+/// Entries of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// `files` files of `size`.
+    /// `files` files of `file_size`.
     Files,
-    /// `files` entries that have no data.
+    /// `files` entries without data.
     Bare,
-    /// `files` files of `extent`.
+    /// `files` files of `extent_size`.
     Extents,
-    /// `files` empty files that get an `extent`.
+    /// `files` empty files that get `extent_size` bytes.
     Reserved,
-    /// `durable_files` files of `size`.
+    /// `fsync_files` files of `file_size`.
     Durable,
     /// A directory of [`SMALL`] empty files, listed `files` times.
     Small,
-    /// One of `large_directory` empty files, listed as often as makes as many names.
+    /// A directory of `large_directory_entries` empty files, listed until as many names were read.
     Large,
-    /// A population that begins with `files` files of `size`.
+    /// Population that starts with `files` files of `file_size`.
     Population,
 }
 
 /// Entries of a small directory.
 pub(super) const SMALL: u64 = 100;
 
-const MADE: &str = "entries made";
-const FOUND: &str = "entries found";
-const MOVED: &str = "entries moved and removed";
+const MADE: &str = "entry creation";
+const FOUND: &str = "entry lookup";
+const MOVED: &str = "entry rename and removal";
 const ATTRIBUTES: &str = "attributes";
 const SPACE: &str = "space";
-const DURABLE: &str = "made durable";
+const DURABLE: &str = "fsync";
 
 const FILE: Option<Item> = Some(Item::File);
 const UNLINK: &[TreeStep] = &[TreeStep::Unlink];
 
-/// Something done once to each file, by a call of its own.
+/// Operation that modifies each file once.
 const fn once(word: &'static str, group: &'static str, steps: &'static [TreeStep]) -> Operation {
     Operation {
         word,
@@ -73,23 +71,27 @@ const fn once(word: &'static str, group: &'static str, steps: &'static [TreeStep
         before: &[],
         steps,
         after: UNLINK,
-        again: false,
+        repeatable: false,
         shared: false,
         ring: true,
     }
 }
 
-/// Something that leaves files as they are.
-const fn look(word: &'static str, group: &'static str, steps: &'static [TreeStep]) -> Operation {
-    Operation { again: true, shared: true, ring: false, ..once(word, group, steps) }
+/// Operation that does not modify the files.
+const fn read_only(
+    word: &'static str,
+    group: &'static str,
+    steps: &'static [TreeStep],
+) -> Operation {
+    Operation { repeatable: true, shared: true, ring: false, ..once(word, group, steps) }
 }
 
-/// Something that makes entries.
+/// Operation that creates entries.
 const fn make(word: &'static str, group: &'static str, steps: &'static [TreeStep]) -> Operation {
     Operation { item: None, ..once(word, group, steps) }
 }
 
-/// All of them, in the order they run.
+/// All operations, in execution order.
 pub(super) const OPERATIONS: &[Operation] = {
     use TreeStep::{
         Allocate, Chmod, Chown, Close, Create, Fsync, FsyncDirectory, GetXattr, Link, List, Mkdir,
@@ -98,14 +100,14 @@ pub(super) const OPERATIONS: &[Operation] = {
     };
     &[
         make("create", MADE, &[Create, Write, Close]),
-        Operation { ring: true, ..look("open", FOUND, &[OpenRead, Close]) },
-        look("read", FOUND, &[OpenRead, Read, Close]),
-        Operation { ring: true, ..look("stat", FOUND, &[Stat]) },
-        Operation { ring: true, ..look("stat-missing", FOUND, &[StatMissing]) },
-        Operation { entries: Entries::Small, ..look("readdir-small", FOUND, &[List]) },
-        Operation { entries: Entries::Large, ..look("readdir-large", FOUND, &[List]) },
+        Operation { ring: true, ..read_only("open", FOUND, &[OpenRead, Close]) },
+        read_only("read", FOUND, &[OpenRead, Read, Close]),
+        Operation { ring: true, ..read_only("stat", FOUND, &[Stat]) },
+        Operation { ring: true, ..read_only("stat-missing", FOUND, &[StatMissing]) },
+        Operation { entries: Entries::Small, ..read_only("readdir-small", FOUND, &[List]) },
+        Operation { entries: Entries::Large, ..read_only("readdir-large", FOUND, &[List]) },
         Operation { after: &[RenameBack, Unlink], ..once("rename", MOVED, &[Rename]) },
-        // No step leads back from there.
+        // No step reverses it.
         Operation { after: &[], ..once("rename-across", MOVED, &[RenameAcross]) },
         Operation { after: &[UnlinkLink, Unlink], ..once("link", MADE, &[Link]) },
         Operation { after: &[], ..once("unlink", MOVED, &[Unlink]) },
@@ -117,11 +119,15 @@ pub(super) const OPERATIONS: &[Operation] = {
             after: &[],
             ..once("rmdir", MOVED, &[Rmdir])
         },
-        look("chmod", ATTRIBUTES, &[Chmod]),
-        look("chown", ATTRIBUTES, &[Chown]),
-        look("utimens", ATTRIBUTES, &[SetTimes]),
-        Operation { ring: true, ..look("setxattr", ATTRIBUTES, &[SetXattr]) },
-        Operation { before: &[SetXattr], ring: true, ..look("getxattr", ATTRIBUTES, &[GetXattr]) },
+        read_only("chmod", ATTRIBUTES, &[Chmod]),
+        read_only("chown", ATTRIBUTES, &[Chown]),
+        read_only("utimens", ATTRIBUTES, &[SetTimes]),
+        Operation { ring: true, ..read_only("setxattr", ATTRIBUTES, &[SetXattr]) },
+        Operation {
+            before: &[SetXattr],
+            ring: true,
+            ..read_only("getxattr", ATTRIBUTES, &[GetXattr])
+        },
         Operation {
             entries: Entries::Extents,
             shared: true,

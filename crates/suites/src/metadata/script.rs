@@ -1,10 +1,10 @@
-//! The phases of a trial: for each operation its entries, the operation, and their removal.
+//! Phases of a trial: for each operation the layout of its entries, the operation, and the removal.
 
 use model::{
-    Bytes, Phase, Point,
+    Bytes, Phase, WorkloadParameters,
     phase::{
-        Cache, Calls, Fill, Item, Layout, Mix, MixOp, Naming, Pin, Role, Set, Sharing, Sizes,
-        Spread, Timed, Tree, TreeEnd, TreeOrder, TreeStep, Work, Workers,
+        Cache, Calls, DataPattern, Item, Layout, Mix, MixOp, Naming, Pin, Role, Set, Sharing,
+        Sizes, Spread, Timed, Tree, TreeEnd, TreeOrder, TreeStep, Work, Workers,
     },
 };
 
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::shared::{count, space, workers};
 
-/// Bytes of one call that writes a file of any size.
-pub(super) const RECORD: Bytes = Bytes::kib(64);
+/// Block size of writes.
+pub(super) const BLOCK_SIZE: Bytes = Bytes::kib(64);
 
-pub(super) fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+pub(super) fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let chosen = chosen(point);
     let mut phases = Vec::new();
     for (place, operation) in chosen.iter().enumerate() {
         let script = Script { point, seed, operation };
         phases.extend(script.made());
         phases.push(script.measured());
-        // What the last one leaves is in nobody's way.
+        // The entries of the last operation affect no other operation.
         if place + 1 < chosen.len() {
             phases.extend(script.removed());
         }
@@ -33,13 +33,13 @@ pub(super) fn phases(point: &Point, seed: u64) -> Vec<Phase> {
     phases
 }
 
-/// Whether an operation changes what the filesystem holds.
+/// True if an operation modifies the filesystem.
 pub(super) fn changes(operation: &Operation) -> bool {
     operation.entries == Entries::Population || operation.steps.iter().any(|step| step.changes())
 }
 
-/// What is there at one time: the entries of one operation, and those that could not be removed.
-pub(super) fn footprint(point: &Point) -> Bytes {
+/// Maximum space at one time: the entries of one operation, and those that cannot be removed.
+pub(super) fn footprint(point: &WorkloadParameters) -> Bytes {
     let (mut left, mut peak) = (0_u64, 0_u64);
     for operation in chosen(point) {
         let script = Script { point, seed: 0, operation };
@@ -53,7 +53,7 @@ pub(super) fn footprint(point: &Point) -> Bytes {
 }
 
 struct Script<'a> {
-    point: &'a Point,
+    point: &'a WorkloadParameters,
     seed: u64,
     operation: &'a Operation,
 }
@@ -64,13 +64,13 @@ impl Script<'_> {
             name,
             group: self.operation.group.into(),
             role: Role::Prepare,
-            cache: Cache::AsLeft,
+            cache: Cache::Unchanged,
             work,
             timed: Timed::default(),
         }
     }
 
-    /// Lays out what the operation works on.
+    /// Creates the entries of the operation.
     fn made(&self) -> Vec<Phase> {
         let Operation { word, item, before, .. } = *self.operation;
         let Some(item) = item else { return Vec::new() };
@@ -83,15 +83,15 @@ impl Script<'_> {
     }
 
     fn measured(&self) -> Phase {
-        let sync = self.point.flag("sync") && changes(self.operation);
+        let sync = self.point.flag("sync_after") && changes(self.operation);
         let cache = match (self.point.word("cache"), self.operation.item) {
             ("cold", _) => Cache::Cold,
             (_, Some(_)) => Cache::Warm,
-            // What is yet to be made is not in memory.
-            (_, None) => Cache::AsLeft,
+            // The entries do not exist yet, so they cannot be cached.
+            (_, None) => Cache::Unchanged,
         };
         let (work, sync) = match self.operation.entries {
-            // A mix has no end that could sync.
+            // A mix has no final step that could sync.
             Entries::Population => (self.mix(), false),
             Entries::Files
             | Entries::Bare
@@ -104,7 +104,7 @@ impl Script<'_> {
         Phase {
             role: Role::Measure,
             cache,
-            timed: Timed { flush: sync, ..Timed::default() },
+            timed: Timed { sync, ..Timed::default() },
             ..self.phase(self.operation.word.into(), work)
         }
     }
@@ -114,7 +114,7 @@ impl Script<'_> {
         (!after.is_empty()).then(|| self.phase(format!("{word}-removal"), self.once(after)))
     }
 
-    /// Steps done once to each entry, by one worker where all have the same.
+    /// Performs steps once per entry; one worker if all workers share the entries.
     fn once(&self, steps: &[TreeStep]) -> Work {
         let set = self.set();
         let workers = match set.sharing {
@@ -128,11 +128,11 @@ impl Script<'_> {
         let point = self.point;
         let mut set = self.set();
         let passes = if self.lists() {
-            // Listing goes by entry, so the directory is listed by one of them, again and again.
+            // Listing is a step of an entry, so the directory is listed repeatedly for one entry.
             let names = set.files;
             set.files = 1;
             self.listings(names)
-        } else if self.operation.again {
+        } else if self.operation.repeatable {
             point.count("passes")
         } else {
             1
@@ -140,12 +140,12 @@ impl Script<'_> {
         let written = |step: &&TreeStep| **step != TreeStep::Write || !set.sizes.are_empty();
         let steps = self.operation.steps.iter().filter(written).copied().collect();
         let order = match point.word("order") {
-            "shuffled" if set.files > 1 => TreeOrder::Shuffled,
-            _ => TreeOrder::Created,
+            "random" if set.files > 1 => TreeOrder::Random,
+            _ => TreeOrder::Creation,
         };
-        let calls = match point.word("calls") {
-            "ring" => Calls::Ring { depth: count(point, "depth") },
-            _ => Calls::Plain,
+        let calls = match point.word("io_engine") {
+            "io_uring" => Calls::Ring { depth: count(point, "queue_depth") },
+            _ => Calls::Syscall,
         };
         let end = TreeEnd { remove_directories: false, sync };
         let workers = self.workers();
@@ -156,8 +156,8 @@ impl Script<'_> {
         matches!(self.operation.entries, Entries::Small | Entries::Large)
     }
 
-    /// How often a directory of so many names is listed: with all names of a small one in mind,
-    /// and once if the second time would not be cold.
+    /// Number of listings of a directory with `names` entries: as many entries in total as for
+    /// small directories, or one if cold.
     fn listings(&self, names: u64) -> u64 {
         match self.point.word("cache") {
             "cold" => 1,
@@ -186,15 +186,14 @@ impl Script<'_> {
         Set {
             name: self.operation.word.into(),
             sharing: match point.word("sharing") {
-                // Whoever shares a directory to list it shares its entries: so many, not so many
-                // for each.
+                // Workers that list a shared directory share its entries.
                 "directory" if listed => Sharing::File,
                 "directory" => Sharing::Directory,
                 "file" => Sharing::File,
                 _ => Sharing::Private,
             },
             files: self.files(),
-            spread: match point.count("per_directory") {
+            spread: match point.count("entries_per_directory") {
                 each if each > 0 && !listed => Spread::Directories { each },
                 _ => Spread::Flat,
             },
@@ -203,8 +202,8 @@ impl Script<'_> {
                 _ => Naming::Padded { length: count(point, "name_length") },
             },
             sizes,
-            record,
-            fill: Fill::default(),
+            block_size: record,
+            data: DataPattern::default(),
             seed: self.seed,
         }
     }
@@ -212,8 +211,8 @@ impl Script<'_> {
     fn files(&self) -> u64 {
         match self.operation.entries {
             Entries::Small => SMALL,
-            Entries::Large => self.point.count("large_directory"),
-            Entries::Durable => self.point.count("durable_files"),
+            Entries::Large => self.point.count("large_directory_entries"),
+            Entries::Durable => self.point.count("fsync_files"),
             Entries::Files
             | Entries::Bare
             | Entries::Extents
@@ -222,12 +221,12 @@ impl Script<'_> {
         }
     }
 
-    /// Sizes of files, and bytes of one call.
+    /// File sizes and block size.
     fn sizes(&self) -> (Sizes, Bytes) {
-        let (size, extent) = (self.point.size("size"), self.point.size("extent"));
+        let (size, extent) = (self.point.size("file_size"), self.point.size("extent_size"));
         match self.operation.entries {
             Entries::Files | Entries::Durable | Entries::Population => {
-                (Sizes::Fixed(size), size.min(RECORD).max(Bytes(1)))
+                (Sizes::Fixed(size), size.min(BLOCK_SIZE).max(Bytes(1)))
             }
             Entries::Extents => (Sizes::Fixed(extent), extent),
             Entries::Reserved => (Sizes::Fixed(Bytes(0)), extent),
@@ -235,7 +234,7 @@ impl Script<'_> {
         }
     }
 
-    /// Space that the entries of all workers take, and those that the operation adds.
+    /// Space of the entries of all workers, including those that the operation adds.
     fn taken(&self) -> u64 {
         let set = self.set();
         let owners = match set.sharing {
@@ -243,8 +242,8 @@ impl Script<'_> {
             Sharing::Private | Sharing::Directory => self.point.count("workers"),
         };
         let sizes = match self.operation.entries {
-            Entries::Reserved => Sizes::Fixed(self.point.size("extent")),
-            // An empty directory takes a block.
+            Entries::Reserved => Sizes::Fixed(self.point.size("extent_size")),
+            // An empty directory occupies a block.
             Entries::Bare
                 if self.operation.item == Some(Item::Directory) || self.makes_directories() =>
             {
@@ -275,13 +274,13 @@ impl Script<'_> {
         self.operation.steps.contains(&TreeStep::Mkdir)
     }
 
-    /// Files that a mix creates, none of which it may remove.
+    /// Files that a mix creates; it may remove none of them.
     fn added(&self) -> u64 {
         let weights = weights(self.point.text("weights"));
         let all: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
         let creates = weights.iter().find(|(op, _)| *op == MixOp::Create);
         let creates = creates.map_or(0, |(_, weight)| u64::from(*weight));
-        // Rounded up, as it is drawn.
+        // Rounded up, because the operations are random.
         (self.point.count("mix_operations") / all.max(1) + 1).saturating_mul(creates)
     }
 }

@@ -1,31 +1,31 @@
-//! The weights of a mix, as a text: `stat=60,open=15`.
+//! Weights of a mix as text: `stat=60,open=15`.
 
 use model::{phase::MixOp, workload::ValueError};
 
-/// Operations with weights; canonical in the order of [`MixOp::ALL`], with no weight of 0 and no
-/// common divisor.
+/// Parses weighted operations. Canonical: in the order of [`MixOp::ALL`], without weights of 0 and
+/// without a common divisor.
 pub(super) fn read(text: &str) -> Result<String, ValueError> {
     let mut given: Vec<(MixOp, u32)> = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (word, weight) = part.split_once('=').ok_or_else(|| {
-            ValueError::new(format!("`{part}` is no operation with its weight"))
-                .cure("write `stat=60,open=15`")
+            ValueError::new(format!("invalid weighted operation `{part}`"))
+                .hint("use a list such as `stat=60,open=15`")
         })?;
         let (word, weight) = (word.trim(), weight.trim());
         let op = named(word)?;
         let weight = weight.parse().map_err(|_| {
-            ValueError::new(format!("`{weight}` is no weight"))
-                .cure("write a whole number; 0 leaves the operation out")
+            ValueError::new(format!("invalid weight `{weight}`"))
+                .hint("use an integer; 0 removes the operation")
         })?;
         if given.iter().any(|(other, _)| *other == op) {
-            return Err(ValueError::new(format!("`{word}` is listed twice"))
-                .cure("give it once, with the sum of the weights"));
+            return Err(ValueError::new(format!("duplicate operation `{word}`"))
+                .hint("list it once, with the sum of the weights"));
         }
         given.push((op, weight));
     }
     given.retain(|(_, weight)| *weight > 0);
     if given.is_empty() {
-        return Err(ValueError::new("no operation is ever drawn").cure("give a weight above 0"));
+        return Err(ValueError::new("all weights are 0").hint("use a weight greater than 0"));
     }
     given.sort_unstable_by_key(|(op, _)| *op);
     let common = given.iter().fold(0, |common, (_, weight)| divisor(common, *weight)).max(1);
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<String, ValueError> {
     Ok(parts.collect::<Vec<_>>().join(","))
 }
 
-/// Operations and weights of a canonical text.
+/// Operations and weights of canonical text.
 pub(super) fn weights(text: &str) -> Vec<(MixOp, u32)> {
     let part = |part: &str| {
         let (word, weight) = part.split_once('=')?;
@@ -42,7 +42,7 @@ pub(super) fn weights(text: &str) -> Vec<(MixOp, u32)> {
     text.split(',').filter_map(part).collect()
 }
 
-/// The greatest common divisor (Euclid).
+/// Greatest common divisor (Euclid).
 fn divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { divisor(b, a % b) }
 }

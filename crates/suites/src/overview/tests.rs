@@ -2,7 +2,7 @@ use expect_test::expect;
 
 use super::*;
 
-fn refined(settings: &[(&str, &str)]) -> Result<Vec<Point>, ValueError> {
+fn refined(settings: &[(&str, &str)]) -> Result<Vec<WorkloadParameters>, ValueError> {
     let mut point = SPEC.defaults();
     for (name, text) in settings {
         let kind = SPEC.parameter(name).unwrap().kind;
@@ -19,15 +19,15 @@ fn shown(settings: &[(&str, &str)]) -> String {
 #[test]
 fn each_operation_is_one_phase() {
     expect![[r#"
-        write Measure AsLeft One("file") 512MiB/1MiB direction="write" flush="fsync" open={presence:"fresh"}
+        write Measure Unchanged One("file") 512MiB/1MiB direction="write" end_sync="fsync" open={creation:"fresh"}
         read Measure Cold One("file") 512MiB/1MiB
-        random-read Measure AsLeft One("file") 512MiB/4KiB access="random" bound={"time":{"ramp":0,"run":1000000000}} open={direct:true}
-        random-write Measure AsLeft One("file") 512MiB/4KiB access="random" bound={"time":{"ramp":0,"run":1000000000}} direction="write" open={direct:true}
-        log-append Measure AsLeft One("log") 512MiB/8KiB access="append" bound={"time":{"ramp":0,"run":1000000000}} direction="write" flush_every={"after":{"ops":1},"call":"fdatasync"} open={presence:"fresh"}
-        create Measure AsLeft small 5000 4KiB/4KiB [Create, Write, Close] sync timed-flush
-        small-read Measure Cold small 5000 4KiB/4KiB [OpenRead, Read, Close] Shuffled
-        unlink Measure AsLeft small 5000 4KiB/4KiB [Unlink] Shuffled sync timed-flush
-        mail-delivery Measure AsLeft mail 300 16KiB/16KiB [Create, Write, Fsync, Close, Rename, FsyncDirectory]
+        random-read Measure Unchanged One("file") 512MiB/4KiB access_pattern="random" bound={"time":{"ramp":0,"run":1000000000}} open={direct:true}
+        random-write Measure Unchanged One("file") 512MiB/4KiB access_pattern="random" bound={"time":{"ramp":0,"run":1000000000}} direction="write" end_sync="fsync" open={direct:true}
+        log-append Measure Unchanged One("log") 512MiB/8KiB access_pattern="append" bound={"time":{"ramp":0,"run":1000000000}} direction="write" open={creation:"fresh"} sync_every={"after":{"ops":1},"call":"fdatasync"}
+        create Measure Unchanged small 5000 4KiB/4KiB [Create, Write, Close] sync timed-flush
+        small-read Measure Cold small 5000 4KiB/4KiB [OpenRead, Read, Close] Random
+        unlink Measure Unchanged small 5000 4KiB/4KiB [Unlink] Random sync timed-flush
+        mail-delivery Measure Unchanged mail 300 16KiB/16KiB [Create, Write, Fsync, Close, Rename, FsyncDirectory]
     "#]].assert_eq(&shown(&[]));
 }
 
@@ -35,7 +35,7 @@ fn each_operation_is_one_phase() {
 fn empty_files_are_not_written() {
     let phases = shown(&[("small_file_size", "0"), ("files", "1")]);
     assert!(phases.contains("[Create, Close]"), "{phases}");
-    assert!(!phases.contains("Shuffled"), "one file has one order: {phases}");
+    assert!(!phases.contains("Random"), "a single file has no order: {phases}");
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Which points are measured: contradictions are refused with a cure, as the engine would refuse
-//! them in the middle of a run, and parameters without effect get their defaults.
+//! Validation of parameters: contradictions are rejected before the engine rejects them in the
+//! middle of a run, and parameters without effect are reset to their defaults.
 
-use model::{Bytes, Nanos, Point, Value, workload::ValueError};
+use model::{Bytes, Nanos, Value, WorkloadParameters, workload::ValueError};
 
 use super::{SUITE, name, stream, text, touches};
 
-/// What contradicts what, and what to change.
+/// Contradiction and hint.
 type Problem = (String, &'static str);
 
-pub(super) fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
-    settle(&mut point);
+pub(super) fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+    normalize(&mut point);
     let problem = pace(&point)
         .or_else(|| access(&point))
         .or_else(|| files(&point))
@@ -19,248 +19,279 @@ pub(super) fn refine(mut point: Point) -> Result<Vec<Point>, ValueError> {
         .or_else(|| verify(&point));
     match problem {
         None => Ok(vec![point]),
-        Some((message, cure)) => Err(ValueError::new(message).cure(cure)),
+        Some((message, hint)) => Err(ValueError::new(message).hint(hint)),
     }
 }
 
-fn problem(message: &str, cure: &'static str) -> Option<Problem> {
-    Some((message.into(), cure))
+fn problem(message: &str, hint: &'static str) -> Option<Problem> {
+    Some((message.into(), hint))
 }
 
-fn set(point: &mut Point, name: &str, word: &str) {
+fn set(point: &mut WorkloadParameters, name: &str, word: &str) {
     point.parameters.insert(name.into(), Value::Word(word.into()));
 }
 
-fn reads(point: &Point) -> bool {
-    point.word("access") == "replay" || point.word("direction") != "write"
+fn reads(point: &WorkloadParameters) -> bool {
+    point.word("access_pattern") == "trace" || point.word("direction") != "write"
 }
 
-fn writes(point: &Point) -> bool {
-    point.word("access") == "replay" || point.word("direction") != "read"
+fn writes(point: &WorkloadParameters) -> bool {
+    point.word("access_pattern") == "trace" || point.word("direction") != "read"
 }
 
-/// Equal work gets equal parameters.
-fn settle(point: &mut Point) {
+/// Gives equal workloads equal parameters.
+fn normalize(point: &mut WorkloadParameters) {
     if point.word("direction") == "mixed" {
-        match point.share("read_share") {
+        match point.fraction("read_fraction") {
             share if share >= 1.0 => set(point, "direction", "read"),
             share if share <= 0.0 => set(point, "direction", "write"),
             _ => {}
         }
     }
-    if point.text("lengths") == format!("{}:1", point.size("record")) {
-        point.parameters.insert("lengths".into(), Value::Text(String::new()));
+    if point.text("block_size_split") == format!("{}:1", point.size("block_size")) {
+        point.parameters.insert("block_size_split".into(), Value::Text(String::new()));
     }
-    let idle = idle(point);
-    point.settle(&SUITE.spec.defaults(), &idle);
+    let unused = unused(point);
+    point.reset(&SUITE.spec.defaults(), &unused);
 }
 
-/// The parameters that change nothing at this point.
-fn idle(point: &Point) -> Vec<&'static str> {
-    let mut idle = Vec::new();
+/// Parameters without effect.
+fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
+    let mut unused = Vec::new();
     let mut unless = |effective: bool, names: &[&'static str]| {
         if !effective {
-            idle.extend_from_slice(names);
+            unused.extend_from_slice(names);
         }
     };
-    let (access, engine) = (point.word("access"), point.word("engine"));
+    let (access, engine) = (point.word("access_pattern"), point.word("io_engine"));
     unless(access == "strided", &["stride"]);
-    unless(access == "zipf", &["theta"]);
-    unless(access == "pareto", &["pareto_share"]);
-    unless(access == "hot", &["hot_space", "hot_visits"]);
-    unless(access == "replay", &["list"]);
-    unless(access != "replay", &["direction", "read_share", "readers"]);
-    unless(point.word("direction") == "mixed", &["read_share"]);
-    unless(point.word("direction") == "apart", &["readers"]);
+    unless(access == "zipf", &["zipf_theta"]);
+    unless(access == "pareto", &["pareto_h"]);
+    unless(access == "hotspot", &["hotspot_data_fraction", "hotspot_access_fraction"]);
+    unless(access == "trace", &["trace_file"]);
+    unless(access != "trace", &["direction", "read_fraction", "readers"]);
+    unless(point.word("direction") == "mixed", &["read_fraction"]);
+    unless(point.word("direction") == "separate", &["readers"]);
     let ring = engine == "io_uring";
-    unless(ring, &["depth", "batch", "registered", "sqpoll", "iopoll", "linked_sync", "nop"]);
+    unless(
+        ring,
+        &[
+            "queue_depth",
+            "submit_batch",
+            "fixed_buffers",
+            "sqpoll",
+            "iopoll",
+            "linked_fdatasync",
+            "nop",
+        ],
+    );
     unless(engine == "preadv2", &["nowait", "hipri", "uncached"]);
-    unless(engine == "mmap", &["advice"]);
+    unless(engine == "mmap", &["madvise"]);
     let writing = writes(point) && touches(point);
-    unless(writing, &["flush", "flush_every", "flush_call"]);
-    unless(point.text("flush_every") != "0", &["flush_call"]);
-    unless(point.time("think") != Nanos(0), &["think_every"]);
-    unless(point.time("time") != Nanos(0), &["ramp"]);
-    unless(point.count("workers") > 1, &["files", "stonewall"]);
-    unless(!point.flag("sync"), &["dsync"]);
+    unless(writing, &["end_fsync", "fsync_every", "fsync_call"]);
+    unless(point.text("fsync_every") != "0", &["fsync_call"]);
+    unless(point.time("think_time") != Nanos(0), &["think_time_every"]);
+    unless(point.time("runtime") != Nanos(0), &["ramp_time"]);
+    unless(point.count("workers") > 1, &["sharing", "stonewall"]);
+    unless(!point.flag("o_sync"), &["o_dsync"]);
     unless(reads(point) || name(point) == "copy", &["verify"]);
-    unless(reads(point), &["prime"]);
-    // A copy always makes its files.
-    unless(name(point) != "copy" && touches(point), &["fresh"]);
-    let data = ["direct", "sync", "dsync", "open_fsync", "prime", "cache", "entropy", "duplicates"];
+    unless(reads(point), &["read_first_block"]);
+    // A copy always creates its files.
+    unless(name(point) != "copy" && touches(point), &["overwrite"]);
+    let data = [
+        "direct",
+        "o_sync",
+        "o_dsync",
+        "fsync_after_open",
+        "read_first_block",
+        "cache",
+        "incompressible_fraction",
+        "duplicate_fraction",
+    ];
     unless(touches(point), &data);
-    idle
+    unused
 }
 
-fn pace(point: &Point) -> Option<Problem> {
+fn pace(point: &WorkloadParameters) -> Option<Problem> {
     let paced = point.text("rate") != "0";
-    if paced && point.time("think") != Nanos(0) {
+    if paced && point.time("think_time") != Nanos(0) {
+        return problem("`rate` and `think_time` exclude each other", "set one of them to 0");
+    }
+    if !paced && point.word("arrivals") != "closed-loop" {
         return problem(
-            "`rate` and `think` both say when operations begin",
-            "set one of them to 0",
+            "`arrivals` requires `rate`",
+            "set `rate` to a value such as \"1000/s\", or `arrivals` to \"closed-loop\"",
         );
     }
-    if !paced && point.word("arrivals") != "closed" {
+    if point.time("runtime") != Nanos(0) && point.count("operations") > 0 {
         return problem(
-            "`arrivals` says how operations are spread, and there is no `rate`",
-            "give a rate such as \"1000/s\", or set arrivals to \"closed\"",
-        );
-    }
-    if point.time("time") != Nanos(0) && point.count("operations") > 0 {
-        return problem(
-            "`time` and `operations` both say when the loop ends",
-            "set time to \"0s\" or operations to 0",
+            "`runtime` and `operations` exclude each other",
+            "set `runtime` to \"0s\" or `operations` to 0",
         );
     }
     None
 }
 
-fn access(point: &Point) -> Option<Problem> {
-    match point.word("access") {
-        "pareto" if !(point.share("pareto_share") > 0.0 && point.share("pareto_share") < 0.5) => {
-            problem("`pareto_share` is out of bounds", "use a number above 0 and below 0.5")
+fn access(point: &WorkloadParameters) -> Option<Problem> {
+    match point.word("access_pattern") {
+        "pareto" if !(point.fraction("pareto_h") > 0.0 && point.fraction("pareto_h") < 0.5) => {
+            problem("`pareto_h` is out of range", "use a number greater than 0 and less than 0.5")
         }
-        "hot" if !(point.share("hot_space") > 0.0 && point.share("hot_space") < 1.0) => {
-            problem("the hot part is no part of the file", "use a `hot_space` above 0 and below 1")
+        "hotspot"
+            if !(point.fraction("hotspot_data_fraction") > 0.0
+                && point.fraction("hotspot_data_fraction") < 1.0) =>
+        {
+            problem(
+                "`hotspot_data_fraction` is out of range",
+                "use a number greater than 0 and less than 1",
+            )
         }
-        "append" if reads(point) => {
-            problem("an append is a write", "set direction to \"write\", or take another access")
-        }
-        "append" if point.word("engine") == "mmap" => {
-            problem("a mapping cannot grow its file", "append with another engine")
-        }
-        "append" if point.time("time") != Nanos(0) => problem(
-            "appending for a time may fill the filesystem",
-            "set time to \"0s\" and `operations` to how many",
+        "append" if reads(point) => problem(
+            "access pattern `append` requires writes",
+            "set `direction` to \"write\", or use another `access_pattern`",
         ),
-        "append" if point.count("depth") > 1 => {
-            problem("appends in flight have no order", "use a depth of 1")
+        "append" if point.word("io_engine") == "mmap" => {
+            problem("mmap cannot append", "use another `io_engine`")
         }
-        "replay" if point.text("list").is_empty() => {
-            problem("replay has no `list` to go through", "give the path of a list")
+        "append" if point.time("runtime") != Nanos(0) => problem(
+            "appending for a given time may fill the filesystem",
+            "set `runtime` to \"0s\" and `operations` to a number",
+        ),
+        "append" if point.count("queue_depth") > 1 => {
+            problem("appends in flight are not ordered", "set `queue_depth` to 1")
+        }
+        "trace" if point.text("trace_file").is_empty() => {
+            problem("access pattern `trace` requires `trace_file`", "set `trace_file` to a path")
         }
         _ => None,
     }
 }
 
-fn files(point: &Point) -> Option<Problem> {
+fn files(point: &WorkloadParameters) -> Option<Problem> {
     let workers = point.count("workers");
-    let apart = point.word("direction") == "apart";
+    let apart = point.word("direction") == "separate";
     if apart && (workers < 2 || point.count("readers") >= workers) {
         return problem(
-            "there are no workers both to read and to write",
-            "use 2 workers or more, and fewer `readers` than workers",
+            "`separate` requires at least one reader and one writer",
+            "use at least 2 `workers`, and fewer `readers` than `workers`",
         );
     }
-    if point.flag("fresh") && reads(point) {
+    if !point.flag("overwrite") && reads(point) {
         return problem(
-            "it reads files that are not there yet",
-            "set fresh to false, or direction to \"write\"",
+            "`overwrite` = false creates new files, which cannot be read",
+            "set `overwrite` to true, or `direction` to \"write\"",
         );
     }
-    if point.word("cache") == "warm" && point.flag("fresh") {
-        return problem("there are no files to read into the cache", "set cache to \"as-left\"");
+    if point.word("cache") == "warm" && !point.flag("overwrite") {
+        return problem("a warm cache requires existing files", "set `cache` to \"unchanged\"");
     }
     None
 }
 
-fn sizes(point: &Point) -> Option<Problem> {
-    let (file, record) = (point.size("file"), point.size("record"));
-    let uneven = |(size, _): &(Bytes, u32)| !size.0.is_multiple_of(record.0);
-    if let Some((size, _)) = text::sizes(point.text("lengths")).find(uneven) {
-        let message = format!("a length of {size} is not a multiple of the record, {record}");
-        return Some((message, "make the record a common divisor of all lengths"));
+fn sizes(point: &WorkloadParameters) -> Option<Problem> {
+    let (file, block) = (point.size("file_size"), point.size("block_size"));
+    let uneven = |(size, _): &(Bytes, u32)| !size.0.is_multiple_of(block.0);
+    if let Some((size, _)) = text::sizes(point.text("block_size_split")).find(uneven) {
+        let message =
+            format!("{size} in `block_size_split` is not a multiple of `block_size`, {block}");
+        return Some((message, "set `block_size` to a common divisor of all sizes"));
     }
-    let longest = stream(point, 0).longest();
-    let part = match point.word("files") {
-        "split" => Bytes(file.0 / point.count("workers")),
+    let longest = stream(point, 0).longest_operation();
+    let part = match point.word("sharing") {
+        "segmented" => Bytes(file.0 / point.count("workers")),
         _ => file,
     };
     if longest > part {
-        let what = if part == file { "a file" } else { "a worker's part" };
-        let message = format!("an operation of {longest} does not fit into {what} of {part}");
-        return Some((message, "use larger files, shorter operations, or fewer workers"));
+        let what = if part == file { "a file" } else { "a segment" };
+        let message = format!("a block of {longest} does not fit into {what} of {part}");
+        return Some((message, "use larger files, smaller blocks, or fewer workers"));
     }
-    if point.flag("direct") && !record.0.is_multiple_of(512) {
-        let message = format!("direct I/O moves whole sectors, which {record} is not");
-        return Some((message, "use a record that is a multiple of 512 (4KiB suits most devices)"));
+    if point.flag("direct") && !block.0.is_multiple_of(512) {
+        let message = format!("direct I/O requires whole sectors; `block_size` is {block}");
+        return Some((message, "use a multiple of 512 (4KiB suits most devices)"));
     }
     None
 }
 
-fn engine(point: &Point) -> Option<Problem> {
-    let engine = point.word("engine");
-    let durable = point.flag("sync") || point.flag("dsync");
+fn engine(point: &WorkloadParameters) -> Option<Problem> {
+    let engine = point.word("io_engine");
+    let durable = point.flag("o_sync") || point.flag("o_dsync");
     match engine {
         "stdio" if point.flag("direct") || durable => problem(
-            "streams of the C library open without O_DIRECT, O_SYNC, and O_DSYNC",
-            "set direct, sync, and dsync to false, or use another engine",
+            "stdio does not support O_DIRECT, O_SYNC, and O_DSYNC",
+            "set `direct`, `o_sync`, and `o_dsync` to false, or use another `io_engine`",
         ),
-        "stdio" if !point.text("lengths").is_empty() => problem(
-            "streams of the C library have a buffer of one record",
-            "leave `lengths` empty, or use another engine",
+        "stdio" if !point.text("block_size_split").is_empty() => problem(
+            "stdio has a buffer of one block",
+            "remove `block_size_split`, or use another `io_engine`",
         ),
         "mmap" if point.flag("direct") => {
-            problem("a mapping is the page cache", "set direct to false")
+            problem("mmap does not support direct I/O", "set `direct` to false")
         }
         "mmap" if durable => problem(
-            "stores into a mapping do not heed O_SYNC and O_DSYNC",
-            "set sync and dsync to false, and flush with `flush_every`",
+            "mmap does not support O_SYNC and O_DSYNC",
+            "set `o_sync` and `o_dsync` to false, and use `fsync_every`",
         ),
-        "io_uring" if point.count("batch") > point.count("depth") => {
-            problem("the batch is larger than the queue", "use a batch within 0..=depth")
+        "io_uring" if point.count("submit_batch") > point.count("queue_depth") => {
+            problem("`submit_batch` is larger than `queue_depth`", "use at most `queue_depth`")
         }
         "copy_file_range" | "sendfile" | "splice" if point.word("direction") != "write" => {
-            problem("a copy is a write", "set direction to \"write\"")
+            problem("copy engines require writes", "set `direction` to \"write\"")
         }
         "copy_file_range" | "sendfile" | "splice"
-            if matches!(point.word("access"), "append" | "replay") =>
+            if matches!(point.word("access_pattern"), "append" | "trace") =>
         {
-            problem("a copy goes to where its data come from", "take another access")
+            problem(
+                "copy engines do not support this access pattern",
+                "use another `access_pattern`",
+            )
         }
         _ => None,
     }
 }
 
-fn flags(point: &Point) -> Option<Problem> {
+fn flags(point: &WorkloadParameters) -> Option<Problem> {
     let direct = point.flag("direct");
     if (point.flag("iopoll") || point.flag("hipri")) && !direct {
-        return problem("polling for completions is for direct I/O", "set direct to true");
+        return problem("polling requires direct I/O", "set `direct` to true");
     }
     if point.flag("uncached") && direct {
+        return problem("`uncached` and `direct` exclude each other", "set one of them to false");
+    }
+    if point.flag("linked_fdatasync") && point.flag("iopoll") {
         return problem(
-            "`uncached` is about the page cache, which direct I/O goes around",
-            "set one of them to false",
+            "fdatasync does not support polling",
+            "set `iopoll` or `linked_fdatasync` to false",
         );
     }
-    if point.flag("linked_sync") && point.flag("iopoll") {
-        return problem("a sync cannot be polled for", "set iopoll or linked_sync to false");
-    }
-    if point.flag("linked_sync") && !writes(point) {
-        return problem("there are no writes to link with a flush", "set linked_sync to false");
+    if point.flag("linked_fdatasync") && !writes(point) {
+        return problem("`linked_fdatasync` requires writes", "set `linked_fdatasync` to false");
     }
     None
 }
 
-fn verify(point: &Point) -> Option<Problem> {
+fn verify(point: &WorkloadParameters) -> Option<Problem> {
     if !point.flag("verify") {
         return None;
     }
     let copy = name(point) == "copy";
     if writes(point) && !copy {
-        return problem("it verifies while it writes", "verify a workload that only reads");
-    }
-    if !touches(point) {
-        return problem("nothing is read that could be verified", "set verify to false");
-    }
-    if copy && point.word("files") == "own" && point.count("workers") > 1 {
         return problem(
-            "copies of several files cannot be told from each other",
-            "set files to \"split\", or verify with one worker",
+            "`verify` does not support writes",
+            "use `verify` with a workload that only reads",
         );
     }
-    if point.size("record") < Bytes(64) {
-        return problem("blocks below 64 bytes have no headers", "use larger records");
+    if !touches(point) {
+        return problem("`verify` requires reads", "set `verify` to false");
+    }
+    if copy && point.word("sharing") == "per-worker" && point.count("workers") > 1 {
+        return problem(
+            "`verify` cannot distinguish copies of several files",
+            "set `sharing` to \"segmented\", or use one worker",
+        );
+    }
+    if point.size("block_size") < Bytes(64) {
+        return problem("blocks below 64 bytes have no headers", "use a larger `block_size`");
     }
     None
 }

@@ -1,9 +1,8 @@
-//! One loop over the records of files, with everything the engine can vary as a parameter: who
-//! moves them, where, how large, by which calls, how fast, for how long, and how durably.
+//! Suite `stream`: one I/O loop on files, with all options of the engine as parameters.
 //!
-//! A trial lays the files out (unless the workload writes fresh ones), brings the caches into the
-//! state asked for, and measures one phase. What a plan asks for is checked here as far as the
-//! engine would refuse it later, and parameters without effect are set back to their defaults.
+//! A trial creates the files (unless `overwrite` is false), establishes the cache state, and
+//! measures one phase. Combinations that the engine would reject are rejected here, and parameters
+//! without effect are reset to their defaults.
 
 mod check;
 mod table;
@@ -12,35 +11,34 @@ mod tests;
 mod text;
 
 use model::{
-    Bytes, Nanos, Phase, Point,
+    Bytes, Nanos, Phase, WorkloadParameters,
     phase::{
-        Access, Advice, Arrivals, Bound, Cache, CallFlags, CopyCall, Direction, Files, Fill, Flush,
-        FlushCall, FlushEvery, Interface, IoPriority, Open, Pace, Pin, Presence, Ring, Role,
-        Stonewall, Stream, Timed, Work, WorkerKind, Workers,
+        AccessPattern, Advice, Arrivals, Bound, Cache, CallFlags, CopyCall, DataPattern, Direction,
+        EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open, Pace, Pin, Ring, Role,
+        Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind, Workers,
     },
 };
 
 use crate::Suite;
 
-/// The suite.
+/// Definition of the suite.
 pub(crate) const SUITE: Suite =
     Suite { spec: &table::SPEC, refine: check::refine, phases, footprint };
 
-/// Name of the file, or what the names of several begin with.
+/// File name, or prefix of the names of several files.
 const FILE: &str = "file";
 
-/// What the engine calls the file that a copy comes from.
+/// Suffix of the source of a copy; the engine uses the same.
 const SOURCE: &str = ".source";
 
-/// Layouts write in records of about this size: large enough for every filesystem to allocate as it
-/// would for a large file.
+/// Approximate block size of layouts: large enough that filesystems allocate as for a large file.
 const LAYOUT: Bytes = Bytes::mib(1);
 
-fn phases(point: &Point, seed: u64) -> Vec<Phase> {
+fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let measured = stream(point, seed);
-    let copies = matches!(measured.interface, Interface::Copy(_));
+    let copies = matches!(measured.io_engine, IoEngineKind::Copy(_));
     let mut phases = Vec::new();
-    if laid_out(point) {
+    if has_layout(point) {
         phases.extend(layouts(&measured, copies));
         if point.word("cache") == "warm" {
             let warm = layouts(&measured, copies).into_iter().map(warmed);
@@ -61,8 +59,8 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
         role: Role::Measure,
         cache: match point.word("cache") {
             "cold" => Cache::Cold,
-            "warm" if laid_out(point) => Cache::Warm,
-            _ => Cache::AsLeft,
+            "warm" if has_layout(point) => Cache::Warm,
+            _ => Cache::Unchanged,
         },
         work: Work::Stream(measured),
         timed: Timed::default(),
@@ -70,166 +68,168 @@ fn phases(point: &Point, seed: u64) -> Vec<Phase> {
     phases
 }
 
-/// The measured phase is named by what it does.
-fn name(point: &Point) -> &'static str {
-    match (point.word("engine"), point.word("access"), point.word("direction")) {
+/// Name of the measured phase.
+fn name(point: &WorkloadParameters) -> &'static str {
+    match (point.word("io_engine"), point.word("access_pattern"), point.word("direction")) {
         ("copy_file_range" | "sendfile" | "splice", _, _) => "copy",
         (_, "append", _) => "append",
-        (_, "replay", _) => "replay",
+        (_, "trace", _) => "replay",
         (_, _, "read") => "read",
         (_, _, "write") => "write",
         _ => "mixed",
     }
 }
 
-/// Whether files are touched at all.
-fn touches(point: &Point) -> bool {
-    match point.word("engine") {
+/// True if the workload accesses files.
+fn touches(point: &WorkloadParameters) -> bool {
+    match point.word("io_engine") {
         "null" => false,
         "io_uring" => !point.flag("nop"),
         _ => true,
     }
 }
 
-/// Whether files are there before the measured phase.
-fn laid_out(point: &Point) -> bool {
-    !point.flag("fresh") && touches(point)
+/// True if the files exist before the measured phase.
+fn has_layout(point: &WorkloadParameters) -> bool {
+    point.flag("overwrite") && touches(point)
 }
 
-/// The phases that write the files the measured one finds; for a copy, those it copies from.
+/// Phases that create the files of the measured phase, or the sources of a copy.
 fn layouts(measured: &Stream, copies: bool) -> Vec<Phase> {
     let count = measured.workers.count;
     match (&measured.files, copies) {
-        (Files::PerWorker(_), false) => {
+        (FileSharing::PerWorker(_), false) => {
             vec![layout(measured, "layout".into(), measured.files.clone(), count)]
         }
-        // The engine has no name for many files that end in `.source`: one phase for each.
-        (Files::PerWorker(_), true) => (0..count)
+        // The engine cannot name several files that end in `.source`: one phase per file.
+        (FileSharing::PerWorker(_), true) => (0..count)
             .map(|worker| {
                 let name = match count {
                     1 => "layout".into(),
                     _ => format!("layout-{worker}"),
                 };
-                layout(measured, name, Files::One(measured.files.name(worker) + SOURCE), 1)
+                layout(measured, name, FileSharing::One(measured.files.name(worker) + SOURCE), 1)
             })
             .collect(),
-        (Files::One(name) | Files::Shared(name) | Files::Split(name), _) => {
+        (FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name), _) => {
             let name = if copies { format!("{name}{SOURCE}") } else { name.clone() };
-            vec![layout(measured, "layout".into(), Files::One(name), 1)]
+            vec![layout(measured, "layout".into(), FileSharing::One(name), 1)]
         }
     }
 }
 
-fn layout(measured: &Stream, name: String, files: Files, workers: u32) -> Phase {
-    let record = layout_record(measured);
+fn layout(measured: &Stream, name: String, files: FileSharing, workers: u32) -> Phase {
+    let block = layout_block_size(measured);
     let stream = Stream {
         direction: Direction::Write,
-        open: Open { presence: Presence::Fresh, ..Open::default() },
-        fill: measured.fill,
+        open: Open { creation: FileCreation::Fresh, ..Open::default() },
+        data: measured.data,
         seed: measured.seed,
-        flush: Flush::Fsync,
+        end_sync: EndSync::Fsync,
         workers: Workers::threads(workers),
-        ..Stream::new(files, whole(measured), record)
+        ..Stream::new(files, whole(measured), block)
     };
     Phase {
         name,
         group: "preparing".into(),
         role: Role::Prepare,
-        cache: Cache::AsLeft,
+        cache: Cache::Unchanged,
         work: Work::Stream(stream),
         timed: Timed::default(),
     }
 }
 
-/// The part of a file that whole records cover.
+/// File size rounded down to whole blocks.
 fn whole(stream: &Stream) -> Bytes {
-    Bytes(stream.size.0 - stream.size.0 % stream.record.0)
+    Bytes(stream.size.0 - stream.size.0 % stream.block_size.0)
 }
 
-/// The largest whole number of records up to [`LAYOUT`] that the file is a multiple of. Content can
-/// only be verified in blocks as they were written: of 4 KiB if records are multiples of that, else
-/// of one record.
-fn layout_record(measured: &Stream) -> Bytes {
-    let record = measured.record.0;
-    if measured.verify && !record.is_multiple_of(4096) {
-        return measured.record;
+/// Largest multiple of the block size up to [`LAYOUT`] that divides the file size. Verification
+/// reads blocks as they were written: of 4 KiB if the block size is a multiple of 4 KiB, otherwise
+/// of the block size.
+fn layout_block_size(measured: &Stream) -> Bytes {
+    let block = measured.block_size.0;
+    if measured.verify && !block.is_multiple_of(4096) {
+        return measured.block_size;
     }
-    let records = measured.size.0 / record;
-    let most = (LAYOUT.0 / record).max(1);
-    let together = (1..=most).rev().find(|together| records.is_multiple_of(*together));
-    Bytes(together.unwrap_or(1) * record)
+    let blocks = measured.size.0 / block;
+    let most = (LAYOUT.0 / block).max(1);
+    let together = (1..=most).rev().find(|together| blocks.is_multiple_of(*together));
+    Bytes(together.unwrap_or(1) * block)
 }
 
-/// The same files read once, so that the page cache has of them what it can hold.
+/// Phase that reads the files of a layout once, to fill the page cache.
 fn warmed(mut layout: Phase) -> Phase {
     if let Work::Stream(stream) = &mut layout.work {
         stream.direction = Direction::Read;
         stream.open = Open::default();
-        stream.flush = Flush::None;
+        stream.end_sync = EndSync::None;
     }
     Phase { name: layout.name.replacen("layout", "warm", 1), ..layout }
 }
 
-fn count(point: &Point, name: &str) -> u32 {
+fn count(point: &WorkloadParameters, name: &str) -> u32 {
     u32::try_from(point.count(name)).unwrap_or(u32::MAX)
 }
 
-/// What is measured.
-fn stream(point: &Point, seed: u64) -> Stream {
-    let (size, record) = (point.size("file"), point.size("record"));
+/// Work of the measured phase.
+fn stream(point: &WorkloadParameters, seed: u64) -> Stream {
+    let (size, block) = (point.size("file_size"), point.size("block_size"));
     let direction = direction(point);
     let writes = direction != Direction::Read && touches(point);
-    let mut stream = Stream::new(files(point), size, record);
-    stream.lengths = text::lengths(point.text("lengths"), record);
+    let mut stream = Stream::new(files(point), size, block);
+    stream.block_sizes = text::block_sizes(point.text("block_size_split"), block);
     stream.direction = direction;
-    stream.access = access(point);
-    stream.list = point.text("list").to_owned();
-    stream.interface = interface(point);
+    stream.access_pattern = access(point);
+    stream.trace_file = point.text("trace_file").to_owned();
+    stream.io_engine = interface(point);
     stream.open = open(point);
-    stream.fill =
-        Fill::Random { entropy: point.share("entropy"), duplicates: point.share("duplicates") };
+    stream.data = DataPattern::Random {
+        incompressible_fraction: point.fraction("incompressible_fraction"),
+        duplicate_fraction: point.fraction("duplicate_fraction"),
+    };
     stream.seed = seed;
     stream.verify = point.flag("verify");
-    stream.flush_every = text::amount(point.text("flush_every")).map(|after| {
-        let call = match point.word("flush_call") {
-            "fsync" => FlushCall::Fsync,
-            "range" => FlushCall::Range,
-            _ => FlushCall::Fdatasync,
+    stream.sync_every = text::interval(point.text("fsync_every")).map(|after| {
+        let call = match point.word("fsync_call") {
+            "fsync" => SyncCall::Fsync,
+            "sync_file_range" => SyncCall::Range,
+            _ => SyncCall::Fdatasync,
         };
-        FlushEvery { after, call }
+        SyncEvery { after, call }
     });
-    stream.flush = match point.word("flush") {
-        "fsync" if writes => Flush::Fsync,
-        "fdatasync" if writes => Flush::Fdatasync,
-        _ => Flush::None,
+    stream.end_sync = match point.word("end_fsync") {
+        "fsync" if writes => EndSync::Fsync,
+        "fdatasync" if writes => EndSync::Fdatasync,
+        _ => EndSync::None,
     };
     stream.pace = pace(point);
-    stream.bound = match (point.time("time"), point.count("operations")) {
+    stream.bound = match (point.time("runtime"), point.count("operations")) {
         (Nanos(0), 0) => Bound::Once,
         (Nanos(0), operations) => Bound::Ops(operations),
-        (run, _) => Bound::Time { ramp: point.time("ramp"), run },
+        (run, _) => Bound::Time { ramp: point.time("ramp_time"), run },
     };
     stream.workers = workers(point);
     stream
 }
 
-fn files(point: &Point) -> Files {
-    match point.word("files") {
-        "shared" => Files::Shared(FILE.into()),
-        "split" => Files::Split(FILE.into()),
-        _ => Files::PerWorker(FILE.into()),
+fn files(point: &WorkloadParameters) -> FileSharing {
+    match point.word("sharing") {
+        "shared" => FileSharing::Shared(FILE.into()),
+        "segmented" => FileSharing::Segmented(FILE.into()),
+        _ => FileSharing::PerWorker(FILE.into()),
     }
 }
 
-fn direction(point: &Point) -> Direction {
-    if point.word("access") == "replay" {
-        // The list says for each operation; files are opened for both.
+fn direction(point: &WorkloadParameters) -> Direction {
+    if point.word("access_pattern") == "trace" {
+        // The trace has a direction per operation; files are opened for both.
         return Direction::Mixed(0.5);
     }
     match point.word("direction") {
         "write" => Direction::Write,
-        "mixed" => Direction::Mixed(point.share("read_share")),
-        "apart" => match count(point, "readers") {
+        "mixed" => Direction::Mixed(point.fraction("read_fraction")),
+        "separate" => match count(point, "readers") {
             0 => Direction::Alternate,
             readers => Direction::FirstRead(readers),
         },
@@ -237,82 +237,85 @@ fn direction(point: &Point) -> Direction {
     }
 }
 
-fn access(point: &Point) -> Access {
-    match point.word("access") {
-        "backward" => Access::Backward,
-        "same-record" => Access::SameRecord,
-        "strided" => Access::Stride { records: point.count("stride") },
-        "shuffled" => Access::Shuffled,
-        "permuted" => Access::Permuted,
-        "random" => Access::Random,
-        "zipf" => Access::Zipf { theta: point.number("theta") },
-        "pareto" => Access::Pareto { share: point.share("pareto_share") },
-        "hot" => Access::Hot { space: point.share("hot_space"), visits: point.share("hot_visits") },
-        "append" => Access::Append,
-        "replay" => Access::Replay,
-        _ => Access::Sequential,
+fn access(point: &WorkloadParameters) -> AccessPattern {
+    match point.word("access_pattern") {
+        "backward" => AccessPattern::Backward,
+        "same-block" => AccessPattern::SameBlock,
+        "strided" => AccessPattern::Stride { blocks: point.count("stride") },
+        "iozone-permutation" => AccessPattern::IozonePermutation,
+        "permutation" => AccessPattern::Permutation,
+        "random" => AccessPattern::Random,
+        "zipf" => AccessPattern::Zipf { theta: point.number("zipf_theta") },
+        "pareto" => AccessPattern::Pareto { share: point.fraction("pareto_h") },
+        "hotspot" => AccessPattern::Hotspot {
+            space: point.fraction("hotspot_data_fraction"),
+            visits: point.fraction("hotspot_access_fraction"),
+        },
+        "append" => AccessPattern::Append,
+        "trace" => AccessPattern::Trace,
+        _ => AccessPattern::Sequential,
     }
 }
 
-fn interface(point: &Point) -> Interface {
-    match point.word("engine") {
-        "read" => Interface::Position,
-        "stdio" => Interface::Stdio,
-        "preadv2" => Interface::Vector(CallFlags {
+fn interface(point: &WorkloadParameters) -> IoEngineKind {
+    match point.word("io_engine") {
+        "read" => IoEngineKind::Position,
+        "stdio" => IoEngineKind::Stdio,
+        "preadv2" => IoEngineKind::Vector(CallFlags {
             nowait: point.flag("nowait"),
             hipri: point.flag("hipri"),
-            dsync: point.flag("dsync"),
+            dsync: point.flag("o_dsync"),
             uncached: point.flag("uncached"),
         }),
-        "mmap" => Interface::Mmap(match point.word("advice") {
+        "mmap" => IoEngineKind::Mmap(match point.word("madvise") {
             "sequential" => Advice::Sequential,
             "random" => Advice::Random,
-            "will-need" => Advice::WillNeed,
+            "willneed" => Advice::WillNeed,
             "populate" => Advice::Populate,
             _ => Advice::Normal,
         }),
-        "io_uring" => Interface::Ring(Ring {
-            depth: count(point, "depth"),
-            batch: count(point, "batch"),
-            registered: point.flag("registered"),
+        "io_uring" => IoEngineKind::Ring(Ring {
+            depth: count(point, "queue_depth"),
+            submit_batch: count(point, "submit_batch"),
+            fixed_buffers: point.flag("fixed_buffers"),
             sqpoll: point.flag("sqpoll"),
             iopoll: point.flag("iopoll"),
-            linked_sync: point.flag("linked_sync"),
+            linked_fdatasync: point.flag("linked_fdatasync"),
             nop: point.flag("nop"),
         }),
-        "copy_file_range" => Interface::Copy(CopyCall::CopyFileRange),
-        "sendfile" => Interface::Copy(CopyCall::Sendfile),
-        "splice" => Interface::Copy(CopyCall::Splice),
-        "null" => Interface::Null,
-        _ => Interface::Offset,
+        "copy_file_range" => IoEngineKind::Copy(CopyCall::CopyFileRange),
+        "sendfile" => IoEngineKind::Copy(CopyCall::Sendfile),
+        "splice" => IoEngineKind::Copy(CopyCall::Splice),
+        "null" => IoEngineKind::Null,
+        _ => IoEngineKind::Offset,
     }
 }
 
-fn open(point: &Point) -> Open {
+fn open(point: &WorkloadParameters) -> Open {
     let copies = name(point) == "copy";
-    // Workers of one file would unlink it under each other; in the fresh filesystem or directory
-    // of a trial a file that is not laid out is new in any case.
-    let alone = point.word("files") == "own" || point.count("workers") == 1;
+    // Workers that share a file would unlink it for each other. The filesystem or directory of a
+    // trial is new, so a file without a layout does not exist.
+    let alone = point.word("sharing") == "per-worker" || point.count("workers") == 1;
     Open {
-        presence: match (laid_out(point) && !copies, alone) {
-            (true, _) => Presence::Existing,
-            (false, true) if touches(point) => Presence::Fresh,
-            (false, _) => Presence::Any,
+        creation: match (has_layout(point) && !copies, alone) {
+            (true, _) => FileCreation::Existing,
+            (false, true) if touches(point) => FileCreation::Fresh,
+            (false, _) => FileCreation::Any,
         },
         direct: point.flag("direct"),
-        sync: point.flag("sync"),
-        dsync: point.flag("dsync") && point.word("engine") != "preadv2",
-        fsync: point.flag("open_fsync"),
-        prime: point.flag("prime"),
-        own: false,
+        sync: point.flag("o_sync"),
+        dsync: point.flag("o_dsync") && point.word("io_engine") != "preadv2",
+        fsync: point.flag("fsync_after_open"),
+        read_first_block: point.flag("read_first_block"),
+        exclusive: false,
     }
 }
 
-fn pace(point: &Point) -> Pace {
-    let pause = point.time("think");
+fn pace(point: &WorkloadParameters) -> Pace {
+    let pause = point.time("think_time");
     match text::rate(point.text("rate")) {
         None if pause == Nanos(0) => Pace::Free,
-        None => Pace::Think { ops: point.count("think_every"), pause },
+        None => Pace::Think { ops: point.count("think_time_every"), pause },
         Some(rate) => match point.word("arrivals") {
             "constant" => Pace::Open { rate, arrivals: Arrivals::Constant },
             "poisson" => Pace::Open { rate, arrivals: Arrivals::Poisson },
@@ -321,10 +324,10 @@ fn pace(point: &Point) -> Pace {
     }
 }
 
-fn workers(point: &Point) -> Workers {
+fn workers(point: &WorkloadParameters) -> Workers {
     Workers {
         count: count(point, "workers"),
-        kind: match point.word("worker") {
+        kind: match point.word("worker_type") {
             "process" => WorkerKind::Process,
             _ => WorkerKind::Thread,
         },
@@ -350,27 +353,27 @@ fn io_priority(word: &str) -> Option<IoPriority> {
     }
 }
 
-/// The most space the files of a trial take.
-fn footprint(point: &Point) -> Bytes {
+/// Maximum space of the files of a trial.
+fn footprint(point: &WorkloadParameters) -> Bytes {
     if !touches(point) {
         return Bytes(0);
     }
     let workers = point.count("workers");
-    let size = point.size("file").0;
-    let files = match point.word("files") {
-        "own" => size.saturating_mul(workers),
+    let size = point.size("file_size").0;
+    let files = match point.word("sharing") {
+        "per-worker" => size.saturating_mul(workers),
         _ => size,
     };
     let appended = match point.count("operations") {
         0 => size.saturating_mul(workers),
         operations => {
-            let longest = stream(point, 0).longest().0;
+            let longest = stream(point, 0).longest_operation().0;
             operations.saturating_mul(longest).saturating_mul(workers)
         }
     };
     Bytes(match name(point) {
         "copy" => files.saturating_mul(2),
-        "append" if point.flag("fresh") => appended,
+        "append" if !point.flag("overwrite") => appended,
         "append" => files.saturating_add(appended),
         _ => files,
     })

@@ -1,48 +1,47 @@
-//! The parameters of the suite.
+//! Parameters of the suite.
 
 use model::{
     Bytes, SuiteSpec,
     workload::{Kind, ParameterSpec},
 };
 
-use super::text::{read_amount, read_lengths, read_path, read_rate};
+use super::text::{read_block_sizes, read_interval, read_path, read_rate};
 use crate::parameter;
 
 pub(super) const SPEC: SuiteSpec = SuiteSpec {
     name: "stream",
-    title: "One measured loop over the records of files: order, lengths, calls, queue, pace, \
-            durability, and workers as asked.",
-    source: "fslab's own; each call as in its Linux manual page",
+    title: "Block I/O on files: pattern, sizes, I/O engine, rate, durability.",
+    source: "fslab; calls as in the Linux manual pages",
     notes: include_str!("notes.md"),
     clients: Some("workers"),
     parameters: PARAMETERS,
 };
 
 const FILE: Kind = Kind::Size { min: Bytes(512), scales: true };
-const RECORD: Kind = Kind::Size { min: Bytes(1), scales: false };
+const BLOCK: Kind = Kind::Size { min: Bytes(1), scales: false };
 const OPS: Kind = Kind::Amount { min: 0, max: u64::MAX };
-const LENGTHS: Kind =
-    Kind::Text { takes: "sizes with weights such as \"4KiB:3,64KiB:1\"", read: read_lengths };
+const BLOCK_SIZES: Kind =
+    Kind::Text { takes: "weighted sizes such as \"4KiB:3,64KiB:1\"", read: read_block_sizes };
 const RATE: Kind = Kind::Text { takes: "\"1000/s\", \"10MiB/s\", or \"0\"", read: read_rate };
-const AMOUNT: Kind = Kind::Text {
+const INTERVAL: Kind = Kind::Text {
     takes: "operations such as \"1\", a size such as \"1MiB\", or \"0\"",
-    read: read_amount,
+    read: read_interval,
 };
 const PATH: Kind = Kind::Text { takes: "a path", read: read_path };
 
-const ACCESS: &[&str] = &[
+const PATTERNS: &[&str] = &[
     "sequential",
     "backward",
-    "same-record",
+    "same-block",
     "strided",
-    "shuffled",
-    "permuted",
+    "iozone-permutation",
+    "permutation",
     "random",
     "zipf",
     "pareto",
-    "hot",
+    "hotspot",
     "append",
-    "replay",
+    "trace",
 ];
 
 const ENGINES: &[&str] = &[
@@ -65,55 +64,55 @@ const IO_PRIORITIES: &[&str] = &[
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("file", FILE, "512MiB", "Size of each file."),
-    parameter("files", Kind::Word(&["own", "shared", "split"]), "own", "A file for each worker; or one for all, each going over the whole of it (shared) or over a part of its own (split)."),
-    parameter("fresh", Kind::Flag, "false", "Write files that are not there yet, rather than overwrite laid-out ones; append to empty ones."),
-    parameter("record", RECORD, "4KiB", "Size of one record: the grain of places, and of one operation unless `lengths` says more."),
-    parameter("lengths", LENGTHS, "", "Lengths of operations, multiples of the record, each with its weight; empty: one record."),
-    parameter("direction", Kind::Word(&["read", "write", "mixed", "apart"]), "read", "mixed: each operation is drawn; apart: some workers read, the others write."),
-    parameter("read_share", Kind::Share, "0.7", "Share of reads when mixed."),
-    parameter("readers", Kind::Count { min: 0, max: 1024 }, "0", "How many workers read when apart; 0: every other one."),
-    parameter("access", Kind::Word(ACCESS), "sequential", "The order of records."),
-    parameter("stride", Kind::Count { min: 1, max: u64::MAX }, "17", "Distance in records when strided."),
-    parameter("theta", Kind::Number { min: 0.0, max: 10.0 }, "0.99", "Exponent of zipf; 0 is uniform."),
-    parameter("pareto_share", Kind::Share, "0.2", "Of pareto: all but this share of the visits go to this share of the records; below 0.5."),
-    parameter("hot_space", Kind::Share, "0.1", "Share of the file that is hot."),
-    parameter("hot_visits", Kind::Share, "0.9", "Share of the visits that go to the hot part."),
-    parameter("list", PATH, "", "Of replay: the file with a line `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes, for each operation, none longer than the record or the longest of `lengths`."),
-    parameter("engine", Kind::Word(ENGINES), "pread", "The calls: pread/pwrite, read/write with lseek, stdio, preadv2/pwritev2, mmap, io_uring, a copy inside the kernel, or none."),
-    parameter("depth", Kind::Count { min: 1, max: 32_768 }, "1", "Operations in flight, io_uring."),
-    parameter("batch", Kind::Count { min: 0, max: 32_768 }, "0", "Operations handed over at once, io_uring; 0: as many as there is room for."),
-    parameter("registered", Kind::Flag, "true", "Buffers and file registered beforehand, io_uring."),
-    parameter("sqpoll", Kind::Flag, "false", "A kernel thread polls the submission queue, io_uring."),
-    parameter("iopoll", Kind::Flag, "false", "Completions are polled for, io_uring with direct I/O."),
-    parameter("linked_sync", Kind::Flag, "false", "Each write is linked with an fdatasync, io_uring."),
-    parameter("nop", Kind::Flag, "false", "IORING_OP_NOP in place of every transfer: what the ring costs."),
-    parameter("nowait", Kind::Flag, "false", "RWF_NOWAIT first, preadv2; what would block is counted and done again without."),
-    parameter("hipri", Kind::Flag, "false", "RWF_HIPRI: poll for completion, preadv2 with direct I/O."),
-    parameter("uncached", Kind::Flag, "false", "RWF_DONTCACHE: through the page cache and out of it at once, preadv2."),
-    parameter("advice", Kind::Word(&["normal", "sequential", "random", "will-need", "populate"]), "normal", "madvise of the mapping, mmap."),
-    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT, around the page cache."),
-    parameter("sync", Kind::Flag, "false", "Open with O_SYNC."),
-    parameter("dsync", Kind::Flag, "false", "Open with O_DSYNC; with preadv2, RWF_DSYNC for each write."),
-    parameter("open_fsync", Kind::Flag, "false", "fsync right after opening, not timed."),
-    parameter("prime", Kind::Flag, "false", "Readers read the first record before the clock starts."),
-    parameter("flush_every", AMOUNT, "0", "Make durable after so many writes, or so many bytes written, of a worker; 0: never."),
-    parameter("flush_call", Kind::Word(&["fsync", "fdatasync", "range"]), "fdatasync", "The call for that; range is sync_file_range, which leaves metadata and the device's cache alone."),
-    parameter("flush", Kind::Word(&["none", "fsync", "fdatasync"]), "fsync", "What follows the loop if anything was written."),
-    parameter("rate", RATE, "0", "Operations or bytes per second of all workers together; 0: as fast as possible."),
-    parameter("arrivals", Kind::Word(&["closed", "constant", "poisson"]), "closed", "closed: the rate is a limit, and a late operation delays those after it; otherwise operations are due whatever became of those before."),
-    parameter("think", Kind::Time, "0s", "Pause between operations."),
-    parameter("think_every", Kind::Count { min: 1, max: u64::MAX }, "1", "Operations between two pauses."),
-    parameter("time", Kind::Time, "0s", "Counted time; the order starts over as often as needed. 0s: one pass."),
-    parameter("operations", OPS, "0", "Operations of each worker instead of one pass or a time; 0: off."),
-    parameter("ramp", Kind::Time, "0s", "The first so long of a timed loop is not counted."),
-    parameter("workers", Kind::Count { min: 1, max: 1024 }, "1", "How many workers."),
-    parameter("worker", Kind::Word(&["thread", "process"]), "thread", "What a worker is."),
-    parameter("stonewall", Kind::Word(&["off", "stop", "finish"]), "off", "When the first worker is done the others stop, or go on uncounted."),
-    parameter("pin", Kind::Flag, "false", "Each worker on a CPU of its own, round and round."),
-    parameter("io_priority", Kind::Word(IO_PRIORITIES), "none", "Class and level of ioprio_set: idle, best effort, real time."),
-    parameter("cache", Kind::Word(&["cold", "as-left", "warm"]), "cold", "Empty the caches before the measured phase, leave them as the layout did, or read the files once."),
-    parameter("entropy", Kind::Share, "1.0", "Share of random bytes in the data; the rest is zero."),
-    parameter("duplicates", Kind::Share, "0.0", "Share of records that are all equal."),
-    parameter("verify", Kind::Flag, "false", "Check every block read by its header."),
+    parameter("file_size", FILE, "512MiB", "Size of each file."),
+    parameter("sharing", Kind::Word(&["per-worker", "shared", "segmented"]), "per-worker", "One file per worker, one shared file, or one shared file with a segment per worker (IOR)."),
+    parameter("overwrite", Kind::Flag, "true", "Overwrite existing files, or create new ones (fio `overwrite`)."),
+    parameter("block_size", BLOCK, "4KiB", "Bytes per I/O call."),
+    parameter("block_size_split", BLOCK_SIZES, "", "Weighted block sizes (fio `bssplit`), multiples of `block_size`. Empty: all calls have `block_size`."),
+    parameter("direction", Kind::Word(&["read", "write", "mixed", "separate"]), "read", "`mixed`: drawn per operation; `separate`: each worker only reads or only writes."),
+    parameter("read_fraction", Kind::Fraction, "0.7", "Fraction of reads if mixed."),
+    parameter("readers", Kind::Count { min: 0, max: 1024 }, "0", "Number of reading workers if separate; 0: every other worker."),
+    parameter("access_pattern", Kind::Word(PATTERNS), "sequential", "Order of offsets. `random` may repeat blocks; `permutation` covers each block once per pass."),
+    parameter("stride", Kind::Count { min: 1, max: u64::MAX }, "17", "Distance in blocks if strided."),
+    parameter("zipf_theta", Kind::Number { min: 0.0, max: 10.0 }, "0.99", "Exponent of the zipf distribution; 0 is uniform."),
+    parameter("pareto_h", Kind::Fraction, "0.2", "Pareto distribution: this fraction of the blocks gets all but this fraction of the accesses; below 0.5."),
+    parameter("hotspot_data_fraction", Kind::Fraction, "0.1", "Fraction of the file in the hotspot."),
+    parameter("hotspot_access_fraction", Kind::Fraction, "0.9", "Fraction of the accesses to the hotspot."),
+    parameter("trace_file", PATH, "", "Trace: lines `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes. No operation may be longer than `block_size` or the largest size of `block_size_split`."),
+    parameter("io_engine", Kind::Word(ENGINES), "pread", "I/O interface: pread/pwrite, read/write with lseek, stdio, preadv2/pwritev2, mmap, io_uring, a copy in the kernel, or none."),
+    parameter("queue_depth", Kind::Count { min: 1, max: 32_768 }, "1", "Operations in flight per worker (io_uring)."),
+    parameter("submit_batch", Kind::Count { min: 0, max: 32_768 }, "0", "Operations per submission (io_uring); 0: all free slots of the queue."),
+    parameter("fixed_buffers", Kind::Flag, "true", "Registered buffers and file (io_uring)."),
+    parameter("sqpoll", Kind::Flag, "false", "A kernel thread polls the submission queue (io_uring)."),
+    parameter("iopoll", Kind::Flag, "false", "Poll for completions (io_uring with direct I/O)."),
+    parameter("linked_fdatasync", Kind::Flag, "false", "fdatasync linked to each write (io_uring)."),
+    parameter("nop", Kind::Flag, "false", "IORING_OP_NOP instead of each transfer: the overhead of io_uring."),
+    parameter("nowait", Kind::Flag, "false", "RWF_NOWAIT (preadv2). Calls that return EAGAIN are counted and retried without it."),
+    parameter("hipri", Kind::Flag, "false", "RWF_HIPRI: poll for completion (preadv2 with direct I/O)."),
+    parameter("uncached", Kind::Flag, "false", "RWF_DONTCACHE: remove pages from the page cache after the transfer (preadv2)."),
+    parameter("madvise", Kind::Word(&["normal", "sequential", "random", "willneed", "populate"]), "normal", "madvise(2) of the mapping (mmap)."),
+    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT."),
+    parameter("o_sync", Kind::Flag, "false", "Open with O_SYNC."),
+    parameter("o_dsync", Kind::Flag, "false", "Open with O_DSYNC; with preadv2, RWF_DSYNC for each write."),
+    parameter("fsync_after_open", Kind::Flag, "false", "Untimed fsync after open."),
+    parameter("read_first_block", Kind::Flag, "false", "Untimed read of the first block by reading workers."),
+    parameter("fsync_every", INTERVAL, "0", "Sync after this many writes or bytes of a worker; 0: never."),
+    parameter("fsync_call", Kind::Word(&["fsync", "fdatasync", "sync_file_range"]), "fdatasync", "Call of `fsync_every`. sync_file_range writes back data only: no metadata, no flush of the device cache."),
+    parameter("end_fsync", Kind::Word(&["none", "fsync", "fdatasync"]), "fsync", "Final sync after writes (fio `end_fsync`)."),
+    parameter("rate", RATE, "0", "Target rate of all workers, in operations or bytes per second; 0: unlimited."),
+    parameter("arrivals", Kind::Word(&["closed-loop", "constant", "poisson"]), "closed-loop", "Arrival process if `rate` is set (fio `rate_process`). closed-loop: a late operation delays the following ones; otherwise operations start on schedule, regardless of earlier ones."),
+    parameter("think_time", Kind::Time, "0s", "Pause between operations."),
+    parameter("think_time_every", Kind::Count { min: 1, max: u64::MAX }, "1", "Operations between pauses."),
+    parameter("runtime", Kind::Time, "0s", "Measured time; passes repeat until it is over. 0s: one pass."),
+    parameter("operations", OPS, "0", "Operations per worker; 0: off."),
+    parameter("ramp_time", Kind::Time, "0s", "Time before the measurement starts."),
+    parameter("workers", Kind::Count { min: 1, max: 1024 }, "1", "Number of workers."),
+    parameter("worker_type", Kind::Word(&["thread", "process"]), "thread", "Kind of worker."),
+    parameter("stonewall", Kind::Word(&["off", "stop", "finish"]), "off", "When the first worker finishes, stop the others, or let them finish without measuring them."),
+    parameter("pin", Kind::Flag, "false", "Pin each worker to a CPU, round-robin."),
+    parameter("io_priority", Kind::Word(IO_PRIORITIES), "none", "Class and level of ioprio_set(2): idle, best effort (be), or real time (rt)."),
+    parameter("cache", Kind::Word(&["cold", "unchanged", "warm"]), "cold", "Cache state before each measured phase: cold, unchanged since the layout, or warm (files read once)."),
+    parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero)."),
+    parameter("duplicate_fraction", Kind::Fraction, "0.0", "Fraction of identical blocks (fio `dedupe_percentage`)."),
+    parameter("verify", Kind::Flag, "false", "Check every block read."),
 ];

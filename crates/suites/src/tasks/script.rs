@@ -1,73 +1,75 @@
-//! The phases of a trial, task by task, and how much space is taken meanwhile.
+//! Phases of a trial by task, and the space used.
 //!
-//! What is on the filesystem is followed as tasks make and remove it: a task that needs a thing
-//! which is not there gets it by a preparing phase, so that each subset of the tasks can be
-//! measured. Names of phases begin with the number of the task they belong to.
+//! The script tracks the files on the filesystem: a task that requires a missing file gets a
+//! preparing phase, so that any subset of the tasks can be measured. Names of phases start with the
+//! number of their task.
 
 use std::collections::BTreeMap;
 
 use model::{
-    Bytes, Phase, Point,
-    phase::{At, Cache, Compression, Deed, Method, Role, Spot, Task, Timed, Work},
+    Bytes, Phase, WorkloadParameters,
+    phase::{
+        Cache, Compression, Method, Role, Task, TaskOperation, TaskPath, TaskRoot, Timed, Work,
+    },
 };
 
 use super::GENERATED;
 
-/// The tasks that read the large file: 1 GB in the study, on a machine with 768 MB of memory.
+/// Tasks that read the large file: 1 GB in the study, on a machine with 768 MB of memory.
 const LARGER_THAN_MEMORY: [u8; 2] = [14, 21];
 
-/// Space of an empty file: its inode and its name.
+/// Space of an empty file: inode and directory entry.
 const NAME: u64 = 1 << 10;
-/// Space of an empty directory: a block more.
+/// Space of an empty directory: an additional block.
 const DIRECTORY: u64 = 5 << 10;
-/// Bytes in the archive of a generated tree for each of its files, directories included: 17,500
-/// for a whole tree, less for a small one, which lacks the largest files.
+/// Archive bytes per file of a generated tree, including directories: 17,500 for a complete tree,
+/// fewer for a small one without the largest files.
 const IN_ARCHIVE: u64 = 18_000;
-/// Space of such a tree for each of its files, in blocks of 4 KiB: 19,300 for a whole tree.
+/// Space per file of such a tree with blocks of 4 KiB: 19,300 for a complete tree.
 const IN_TREE: u64 = 20_000;
-/// By how much gzip makes such an archive smaller, at the least.
+/// Minimum compression ratio of gzip for such an archive.
 const GZIP: u64 = 5;
 
-/// What a task may find.
+/// File or directory that tasks create and require.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Thing {
+enum Item {
     Files,
     Directories,
     /// The archive on the filesystem under test.
     Archive,
     Tree,
     Large,
-    /// The file that is cut into pieces.
+    /// File that is split.
     Whole,
 }
 
-/// The phases so far.
+/// Phases, and the space used.
 pub(super) struct Script<'a> {
-    point: &'a Point,
+    point: &'a WorkloadParameters,
     seed: u64,
-    /// The phases.
+    /// Phases so far.
     pub(super) phases: Vec<Phase>,
-    /// What is there, and how much space it takes.
-    there: BTreeMap<Thing, u64>,
-    /// The most space that was taken at one time.
+    /// Existing items with their space.
+    existing: BTreeMap<Item, u64>,
+    /// Maximum space at one time.
     pub(super) peak: Bytes,
 }
 
-fn target(name: &str) -> Spot {
-    Spot { at: At::Target, name: name.into() }
+fn target(name: &str) -> TaskPath {
+    TaskPath { root: TaskRoot::Target, name: name.into() }
 }
 
-fn elsewhere(name: &str) -> Spot {
-    Spot { at: At::Elsewhere, name: name.into() }
+fn external(name: &str) -> TaskPath {
+    TaskPath { root: TaskRoot::External, name: name.into() }
 }
 
 impl<'a> Script<'a> {
-    /// No phases yet.
-    pub(super) fn new(point: &'a Point, seed: u64) -> Self {
-        Self { point, seed, phases: Vec::new(), there: BTreeMap::new(), peak: Bytes(0) }
+    /// Creates a script without phases.
+    pub(super) fn new(point: &'a WorkloadParameters, seed: u64) -> Self {
+        Self { point, seed, phases: Vec::new(), existing: BTreeMap::new(), peak: Bytes(0) }
     }
 
-    /// Adds a task, with what it needs before and removes after; tasks come in ascending order.
+    /// Adds a task with its preparation and cleanup; tasks are added in ascending order.
     pub(super) fn task(&mut self, number: u8) {
         match number {
             1..=6 => self.names(number),
@@ -77,114 +79,121 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// 001 to 006.
+    /// Adds tasks 001 to 006.
     fn names(&mut self, number: u8) {
-        let (thing, name) = match number {
-            1..=3 => (Thing::Files, "files"),
-            _ => (Thing::Directories, "directories"),
+        let (item, name) = match number {
+            1..=3 => (Item::Files, "files"),
+            _ => (Item::Directories, "directories"),
         };
         let directory = target(name);
         match number {
             1 | 4 => {
                 let verb = if number == 1 { "touch" } else { "make" };
-                self.measure(number, &format!("{verb}-{name}"), self.made(thing));
-                self.add(thing);
+                self.measure(number, &format!("{verb}-{name}"), self.creation(item));
+                self.add(item);
             }
             2 | 5 => {
-                self.need(number, thing);
-                self.measure(number, &format!("find-{name}"), Deed::Find { directory });
+                self.need(number, item);
+                self.measure(number, &format!("find-{name}"), TaskOperation::Find { directory });
             }
             _ => {
-                self.need(number, thing);
-                self.measure(number, &format!("remove-{name}"), Deed::RemoveTree { directory });
-                self.there.remove(&thing);
+                self.need(number, item);
+                self.measure(
+                    number,
+                    &format!("remove-{name}"),
+                    TaskOperation::RemoveTree { directory },
+                );
+                self.existing.remove(&item);
             }
         }
     }
 
-    /// 007 to 012, and 020.
+    /// Adds tasks 007 to 012, and 020.
     fn source(&mut self, number: u8) {
         let (archive, tree) = (target("source.tar"), target("tree"));
         match number {
             7 => {
-                let from = elsewhere("source.tar");
+                let from = external("source.tar");
                 self.prepare(number, "prepare-archive", self.archived(from.clone()));
-                let copy = Deed::Copy { from: from.clone(), to: archive, times: 1 };
+                let copy = TaskOperation::Copy { from: from.clone(), to: archive, times: 1 };
                 self.measure(number, "copy-in", copy);
-                self.add(Thing::Archive);
+                self.add(Item::Archive);
                 self.tidy(number, from);
             }
             8 => {
-                self.need(number, Thing::Archive);
-                let to = elsewhere("copy.tar");
-                let copy = Deed::Copy { from: archive, to: to.clone(), times: 1 };
+                self.need(number, Item::Archive);
+                let to = external("copy.tar");
+                let copy = TaskOperation::Copy { from: archive, to: to.clone(), times: 1 };
                 self.measure(number, "copy-out", copy);
                 self.tidy(number, to);
             }
             9 => {
-                self.need(number, Thing::Archive);
-                self.measure(number, "unpack-tree", self.made(Thing::Tree));
-                self.add(Thing::Tree);
+                self.need(number, Item::Archive);
+                self.measure(number, "unpack-tree", self.creation(Item::Tree));
+                self.add(Item::Tree);
             }
             10 => {
-                self.need(number, Thing::Tree);
+                self.need(number, Item::Tree);
                 let (packed, compression) = (target("packed.tar"), self.compression());
-                let pack = Deed::Pack { directory: tree, archive: packed.clone(), compression };
+                let pack =
+                    TaskOperation::Pack { directory: tree, archive: packed.clone(), compression };
                 self.measure(number, "pack-tree", pack);
-                self.beside(self.packed());
+                self.update_peak(self.packed());
                 self.tidy(number, packed);
             }
             11 => {
-                self.need(number, Thing::Tree);
-                self.measure(number, "remove-tree", Deed::RemoveTree { directory: tree });
-                self.there.remove(&Thing::Tree);
+                self.need(number, Item::Tree);
+                self.measure(number, "remove-tree", TaskOperation::RemoveTree { directory: tree });
+                self.existing.remove(&Item::Tree);
             }
             12 => {
-                self.need(number, Thing::Archive);
+                self.need(number, Item::Archive);
                 let directory = target("copies");
-                let made = Deed::MakeDirectories { directory: directory.clone(), count: 0 };
+                let made =
+                    TaskOperation::MakeDirectories { directory: directory.clone(), count: 0 };
                 self.prepare(number, "prepare-directory", made);
                 let times = u32::try_from(self.point.count("copies")).unwrap_or(u32::MAX);
-                let copy = Deed::Copy { from: archive, to: target("copies/source.tar"), times };
+                let copy =
+                    TaskOperation::Copy { from: archive, to: target("copies/source.tar"), times };
                 self.measure(number, "copy-repeatedly", copy);
-                self.beside(self.size(Thing::Archive).saturating_mul(u64::from(times)));
+                self.update_peak(self.size(Item::Archive).saturating_mul(u64::from(times)));
                 self.tidy(number, directory);
             }
             _ => {
-                self.need(number, Thing::Tree);
-                let copy = Deed::CopyTree { from: tree, to: target("tree-copy") };
+                self.need(number, Item::Tree);
+                let copy = TaskOperation::CopyTree { from: tree, to: target("tree-copy") };
                 self.measure(number, "copy-tree", copy);
-                self.beside(self.size(Thing::Tree));
+                self.update_peak(self.size(Item::Tree));
             }
         }
     }
 
-    /// 013, 014, and 021.
+    /// Adds tasks 013, 014, and 021.
     fn large(&mut self, number: u8) {
         let file = target("large");
         match number {
             13 => {
-                self.measure(number, "write-zeros", self.made(Thing::Large));
-                self.add(Thing::Large);
+                self.measure(number, "write-zeros", self.creation(Item::Large));
+                self.add(Item::Large);
             }
             14 => {
-                self.need(number, Thing::Large);
+                self.need(number, Item::Large);
                 let to = target("large-copy");
-                let copy = Deed::Copy { from: file, to: to.clone(), times: 1 };
+                let copy = TaskOperation::Copy { from: file, to: to.clone(), times: 1 };
                 self.measure(number, "copy-file", copy);
-                self.beside(self.size(Thing::Large));
+                self.update_peak(self.size(Item::Large));
                 self.tidy(number, to);
             }
             _ => {
-                self.need(number, Thing::Large);
-                self.measure(number, "read-file", Deed::Read { file });
+                self.need(number, Item::Large);
+                self.measure(number, "read-file", TaskOperation::Read { file });
             }
         }
     }
 
-    /// 015 to 019.
+    /// Adds tasks 015 to 019.
     fn pieces(&mut self, number: u8) {
-        self.need(number, Thing::Whole);
+        self.need(number, Item::Whole);
         let piece = match number {
             15 => 1000,
             16 => 1024,
@@ -194,37 +203,46 @@ impl<'a> Script<'a> {
         };
         let into = target("pieces");
         let (file, piece) = (target("whole"), Bytes(piece));
-        let split = Deed::Split { file, piece, into: into.clone() };
+        let split = TaskOperation::Split { file, piece, into: into.clone() };
         self.measure(number, &format!("split-{}", piece.0), split);
-        let pieces = self.point.size("split").0.div_ceil(piece.0);
-        self.beside(pieces.saturating_mul(piece.0.next_multiple_of(4096) + NAME));
+        let pieces = self.point.size("split_file_size").0.div_ceil(piece.0);
+        self.update_peak(pieces.saturating_mul(piece.0.next_multiple_of(4096) + NAME));
         self.tidy(number, into);
     }
 
-    /// What makes a thing.
-    fn made(&self, thing: Thing) -> Deed {
-        match thing {
-            Thing::Files => {
-                Deed::Touch { directory: target("files"), count: self.point.count("files") }
-            }
-            Thing::Directories => {
+    /// Operation that creates an item.
+    fn creation(&self, item: Item) -> TaskOperation {
+        match item {
+            Item::Files => TaskOperation::Touch {
+                directory: target("files"),
+                count: self.point.count("files"),
+            },
+            Item::Directories => {
                 let directory = target("directories");
-                Deed::MakeDirectories { directory, count: self.point.count("files") }
+                TaskOperation::MakeDirectories { directory, count: self.point.count("files") }
             }
-            Thing::Archive => self.archived(target("source.tar")),
-            Thing::Tree => Deed::Unpack { archive: target("source.tar"), into: target("tree") },
-            Thing::Large => Deed::Zeros { file: target("large"), size: self.point.size("large") },
-            Thing::Whole => Deed::Random { file: target("whole"), size: self.point.size("split") },
+            Item::Archive => self.archived(target("source.tar")),
+            Item::Tree => {
+                TaskOperation::Unpack { archive: target("source.tar"), into: target("tree") }
+            }
+            Item::Large => TaskOperation::Zeros {
+                file: target("large"),
+                size: self.point.size("large_file_size"),
+            },
+            Item::Whole => TaskOperation::Random {
+                file: target("whole"),
+                size: self.point.size("split_file_size"),
+            },
         }
     }
 
-    fn archived(&self, archive: Spot) -> Deed {
+    fn archived(&self, archive: TaskPath) -> TaskOperation {
         match self.point.text("archive") {
             GENERATED => {
                 let files = self.point.count("source_files");
-                Deed::Archive { archive, files, compression: self.compression() }
+                TaskOperation::Archive { archive, files, compression: self.compression() }
             }
-            path => Deed::Fetch { path: path.into(), archive },
+            path => TaskOperation::Fetch { path: path.into(), archive },
         }
     }
 
@@ -235,87 +253,88 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Makes a thing, untimed, if it is not there.
-    fn need(&mut self, number: u8, thing: Thing) {
-        if self.there.contains_key(&thing) {
+    /// Adds an untimed phase that creates an item if it does not exist.
+    fn need(&mut self, number: u8, item: Item) {
+        if self.existing.contains_key(&item) {
             return;
         }
-        let name = match thing {
-            Thing::Files => "prepare-files",
-            Thing::Directories => "prepare-directories",
-            Thing::Archive => "prepare-archive",
-            Thing::Tree => {
-                self.need(number, Thing::Archive);
+        let name = match item {
+            Item::Files => "prepare-files",
+            Item::Directories => "prepare-directories",
+            Item::Archive => "prepare-archive",
+            Item::Tree => {
+                self.need(number, Item::Archive);
                 "prepare-tree"
             }
-            Thing::Large => "prepare-large",
-            Thing::Whole => "prepare-whole",
+            Item::Large => "prepare-large",
+            Item::Whole => "prepare-whole",
         };
-        self.prepare(number, name, self.made(thing));
-        self.add(thing);
+        self.prepare(number, name, self.creation(item));
+        self.add(item);
     }
 
-    /// Removes what no later task needs, untimed.
-    fn tidy(&mut self, number: u8, directory: Spot) {
-        self.prepare(number, "tidy", Deed::RemoveTree { directory });
+    /// Adds an untimed phase that removes files of the task.
+    fn tidy(&mut self, number: u8, directory: TaskPath) {
+        self.prepare(number, "tidy", TaskOperation::RemoveTree { directory });
     }
 
-    fn prepare(&mut self, number: u8, name: &str, deed: Deed) {
-        self.phase(number, name, Role::Prepare, deed);
+    fn prepare(&mut self, number: u8, name: &str, operation: TaskOperation) {
+        self.phase(number, name, Role::Prepare, operation);
     }
 
-    fn measure(&mut self, number: u8, name: &str, deed: Deed) {
-        self.phase(number, name, Role::Measure, deed);
+    fn measure(&mut self, number: u8, name: &str, operation: TaskOperation) {
+        self.phase(number, name, Role::Measure, operation);
     }
 
-    fn phase(&mut self, number: u8, name: &str, role: Role, deed: Deed) {
+    fn phase(&mut self, number: u8, name: &str, role: Role, operation: TaskOperation) {
         let cold = match self.point.word("cache") {
             "study" => LARGER_THAN_MEMORY.contains(&number),
             word => word == "cold",
         };
         let cold = cold && role == Role::Measure;
         let method = match self.point.word("method") {
-            "coreutils" => Method::Programs { each: false },
-            "coreutils-each" => Method::Programs { each: true },
+            "coreutils" => Method::Programs { per_file: false },
+            "coreutils-per-file" => Method::Programs { per_file: true },
             _ => Method::Native,
         };
-        let task = Task { deed, method, buffer: self.point.size("buffer"), seed: self.seed };
+        let task =
+            Task { operation, method, block_size: self.point.size("block_size"), seed: self.seed };
         self.phases.push(Phase {
             name: format!("{number:03}-{name}"),
             group: group(number).into(),
             role,
-            cache: if cold { Cache::Cold } else { Cache::AsLeft },
+            cache: if cold { Cache::Cold } else { Cache::Unchanged },
             work: Work::Task(task),
             timed: Timed::default(),
         });
     }
 
-    /// A thing is there from now on.
-    fn add(&mut self, thing: Thing) {
-        self.there.insert(thing, self.size(thing));
-        self.beside(0);
+    /// Marks an item as existing.
+    fn add(&mut self, item: Item) {
+        self.existing.insert(item, self.size(item));
+        self.update_peak(0);
     }
 
-    /// Something is there beside the things, for a while.
-    fn beside(&mut self, bytes: u64) {
-        let sum = self.there.values().fold(bytes, |sum, size| sum.saturating_add(*size));
+    /// Updates the peak with `bytes` of temporary files.
+    fn update_peak(&mut self, bytes: u64) {
+        let sum = self.existing.values().fold(bytes, |sum, size| sum.saturating_add(*size));
         self.peak = self.peak.max(Bytes(sum));
     }
 
-    fn size(&self, thing: Thing) -> u64 {
+    fn size(&self, item: Item) -> u64 {
         let entries = self.point.count("files");
-        match thing {
-            Thing::Files => entries.saturating_mul(NAME),
-            Thing::Directories => entries.saturating_mul(DIRECTORY),
-            Thing::Archive => self.packed(),
-            Thing::Tree => self.files().saturating_mul(IN_TREE),
-            Thing::Large => self.point.size("large").0,
-            Thing::Whole => self.point.size("split").0,
+        match item {
+            Item::Files => entries.saturating_mul(NAME),
+            Item::Directories => entries.saturating_mul(DIRECTORY),
+            Item::Archive => self.packed(),
+            Item::Tree => self.files().saturating_mul(IN_TREE),
+            Item::Large => self.point.size("large_file_size").0,
+            Item::Whole => self.point.size("split_file_size").0,
         }
     }
 
-    /// Files of the tree as far as they are known: nobody has looked into an archive of the user's
-    /// yet, so it counts as nothing, and a filesystem that is too small for it says so itself.
+    /// Files of the generated tree; 0 for an archive of the user, whose size is unknown here. If
+    /// the filesystem is too small for it, the task fails.
     fn files(&self) -> u64 {
         match self.point.text("archive") == GENERATED {
             true => self.point.count("source_files"),
@@ -323,7 +342,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Size of the archive that 010 makes.
+    /// Size of the archive of task 010.
     fn packed(&self) -> u64 {
         if self.files() == 0 {
             return 0;
@@ -336,7 +355,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// The heading of a task in tables.
+/// Table group of a task.
 fn group(number: u8) -> &'static str {
     match number {
         1..=6 => "files and directories",

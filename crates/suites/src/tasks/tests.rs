@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
-use model::phase::{Deed, Role, Work};
+use model::phase::{Role, TaskOperation, Work};
 
 use super::*;
 
-fn refined(settings: &[(&str, &str)]) -> Point {
+fn refined(settings: &[(&str, &str)]) -> WorkloadParameters {
     let mut point = SPEC.defaults();
     for (name, text) in settings {
         let kind = SPEC.parameter(name).unwrap().kind;
@@ -17,19 +17,19 @@ fn shown(settings: &[(&str, &str)], expected: Expect) {
     let line = |phase: &Phase| {
         let mark = if phase.role == Role::Measure { '>' } else { ' ' };
         let Work::Task(task) = &phase.work else { unreachable!("only tasks here") };
-        let deed = serde_json::to_value(&task.deed).unwrap();
-        let (deed, rest) = deed.as_object().unwrap().iter().next().unwrap();
+        let operation = serde_json::to_value(&task.operation).unwrap();
+        let (operation, rest) = operation.as_object().unwrap().iter().next().unwrap();
         let word = |(name, value): (&String, &serde_json::Value)| match value.get("at") {
             Some(at) => format!(
                 "{name}={}{}",
-                if at == "elsewhere" { "elsewhere:" } else { "" },
+                if at == "external" { "external:" } else { "" },
                 value["name"].as_str().unwrap()
             ),
             None => format!("{name}={}", value.to_string().trim_matches('"')),
         };
         let rest: Vec<_> = rest.as_object().unwrap().iter().map(word).collect();
         let (name, cache, group) = (&phase.name, phase.cache.name(), &phase.group);
-        format!("{mark} {name:<22} {cache} [{group}] {deed} {}\n", rest.join(" "))
+        format!("{mark} {name:<22} {cache} [{group}] {operation} {}\n", rest.join(" "))
     };
     let phases = phases(&refined(settings), 7);
     expected.assert_eq(&phases.iter().map(line).collect::<String>());
@@ -40,95 +40,95 @@ fn the_twenty_one_tasks() {
     shown(
         &[],
         expect![[r#"
-            > 001-touch-files        as-left [files and directories] touch count=10000 directory=files
-            > 002-find-files         as-left [files and directories] find directory=files
-            > 003-remove-files       as-left [files and directories] remove_tree directory=files
-            > 004-make-directories   as-left [files and directories] make_directories count=10000 directory=directories
-            > 005-find-directories   as-left [files and directories] find directory=directories
-            > 006-remove-directories as-left [files and directories] remove_tree directory=directories
-              007-prepare-archive    as-left [copying] archive archive=elsewhere:source.tar compression=none files=78579
-            > 007-copy-in            as-left [copying] copy from=elsewhere:source.tar times=1 to=source.tar
-              007-tidy               as-left [copying] remove_tree directory=elsewhere:source.tar
-            > 008-copy-out           as-left [copying] copy from=source.tar times=1 to=elsewhere:copy.tar
-              008-tidy               as-left [copying] remove_tree directory=elsewhere:copy.tar
-            > 009-unpack-tree        as-left [source tree] unpack archive=source.tar into=tree
-            > 010-pack-tree          as-left [source tree] pack archive=packed.tar compression=none directory=tree
-              010-tidy               as-left [source tree] remove_tree directory=packed.tar
-            > 011-remove-tree        as-left [source tree] remove_tree directory=tree
-              012-prepare-directory  as-left [copying] make_directories count=0 directory=copies
-            > 012-copy-repeatedly    as-left [copying] copy from=source.tar times=10 to=copies/source.tar
-              012-tidy               as-left [copying] remove_tree directory=copies
-            > 013-write-zeros        as-left [large file] zeros file=large size=1073741824
-            > 014-copy-file          cold [large file] copy from=large times=1 to=large-copy
-              014-tidy               as-left [large file] remove_tree directory=large-copy
-              015-prepare-whole      as-left [splitting] random file=whole size=10485760
-            > 015-split-1000         as-left [splitting] split file=whole into=pieces piece=1000
-              015-tidy               as-left [splitting] remove_tree directory=pieces
-            > 016-split-1024         as-left [splitting] split file=whole into=pieces piece=1024
-              016-tidy               as-left [splitting] remove_tree directory=pieces
-            > 017-split-2048         as-left [splitting] split file=whole into=pieces piece=2048
-              017-tidy               as-left [splitting] remove_tree directory=pieces
-            > 018-split-4096         as-left [splitting] split file=whole into=pieces piece=4096
-              018-tidy               as-left [splitting] remove_tree directory=pieces
-            > 019-split-8192         as-left [splitting] split file=whole into=pieces piece=8192
-              019-tidy               as-left [splitting] remove_tree directory=pieces
-              020-prepare-tree       as-left [source tree] unpack archive=source.tar into=tree
-            > 020-copy-tree          as-left [source tree] copy_tree from=tree to=tree-copy
-            > 021-read-file          cold [large file] read file=large
+            > 001-touch-files        unchanged [files and directories] touch count=10000 directory={"name":"files","root":"target"}
+            > 002-find-files         unchanged [files and directories] find directory={"name":"files","root":"target"}
+            > 003-remove-files       unchanged [files and directories] remove_tree directory={"name":"files","root":"target"}
+            > 004-make-directories   unchanged [files and directories] make_directories count=10000 directory={"name":"directories","root":"target"}
+            > 005-find-directories   unchanged [files and directories] find directory={"name":"directories","root":"target"}
+            > 006-remove-directories unchanged [files and directories] remove_tree directory={"name":"directories","root":"target"}
+              007-prepare-archive    unchanged [copying] archive archive={"name":"source.tar","root":"external"} compression=none files=78579
+            > 007-copy-in            unchanged [copying] copy from={"name":"source.tar","root":"external"} times=1 to={"name":"source.tar","root":"target"}
+              007-tidy               unchanged [copying] remove_tree directory={"name":"source.tar","root":"external"}
+            > 008-copy-out           unchanged [copying] copy from={"name":"source.tar","root":"target"} times=1 to={"name":"copy.tar","root":"external"}
+              008-tidy               unchanged [copying] remove_tree directory={"name":"copy.tar","root":"external"}
+            > 009-unpack-tree        unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+            > 010-pack-tree          unchanged [source tree] pack archive={"name":"packed.tar","root":"target"} compression=none directory={"name":"tree","root":"target"}
+              010-tidy               unchanged [source tree] remove_tree directory={"name":"packed.tar","root":"target"}
+            > 011-remove-tree        unchanged [source tree] remove_tree directory={"name":"tree","root":"target"}
+              012-prepare-directory  unchanged [copying] make_directories count=0 directory={"name":"copies","root":"target"}
+            > 012-copy-repeatedly    unchanged [copying] copy from={"name":"source.tar","root":"target"} times=10 to={"name":"copies/source.tar","root":"target"}
+              012-tidy               unchanged [copying] remove_tree directory={"name":"copies","root":"target"}
+            > 013-write-zeros        unchanged [large file] zeros file={"name":"large","root":"target"} size=1073741824
+            > 014-copy-file          cold [large file] copy from={"name":"large","root":"target"} times=1 to={"name":"large-copy","root":"target"}
+              014-tidy               unchanged [large file] remove_tree directory={"name":"large-copy","root":"target"}
+              015-prepare-whole      unchanged [splitting] random file={"name":"whole","root":"target"} size=10485760
+            > 015-split-1000         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=1000
+              015-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+            > 016-split-1024         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=1024
+              016-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+            > 017-split-2048         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=2048
+              017-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+            > 018-split-4096         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=4096
+              018-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+            > 019-split-8192         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=8192
+              019-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+              020-prepare-tree       unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+            > 020-copy-tree          unchanged [source tree] copy_tree from={"name":"tree","root":"target"} to={"name":"tree-copy","root":"target"}
+            > 021-read-file          cold [large file] read file={"name":"large","root":"target"}
         "#]],
     );
 }
 
 #[test]
-fn tasks_get_what_they_need_and_no_more() {
+fn tasks_prepare_only_their_requirements() {
     shown(
         &[("tasks", "021,003,011,012"), ("cache", "cold")],
         expect![[r#"
-          003-prepare-files      as-left [files and directories] touch count=10000 directory=files
-        > 003-remove-files       cold [files and directories] remove_tree directory=files
-          011-prepare-archive    as-left [source tree] archive archive=source.tar compression=none files=78579
-          011-prepare-tree       as-left [source tree] unpack archive=source.tar into=tree
-        > 011-remove-tree        cold [source tree] remove_tree directory=tree
-          012-prepare-directory  as-left [copying] make_directories count=0 directory=copies
-        > 012-copy-repeatedly    cold [copying] copy from=source.tar times=10 to=copies/source.tar
-          012-tidy               as-left [copying] remove_tree directory=copies
-          021-prepare-large      as-left [large file] zeros file=large size=1073741824
-        > 021-read-file          cold [large file] read file=large
-    "#]],
+              003-prepare-files      unchanged [files and directories] touch count=10000 directory={"name":"files","root":"target"}
+            > 003-remove-files       cold [files and directories] remove_tree directory={"name":"files","root":"target"}
+              011-prepare-archive    unchanged [source tree] archive archive={"name":"source.tar","root":"target"} compression=none files=78579
+              011-prepare-tree       unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+            > 011-remove-tree        cold [source tree] remove_tree directory={"name":"tree","root":"target"}
+              012-prepare-directory  unchanged [copying] make_directories count=0 directory={"name":"copies","root":"target"}
+            > 012-copy-repeatedly    cold [copying] copy from={"name":"source.tar","root":"target"} times=10 to={"name":"copies/source.tar","root":"target"}
+              012-tidy               unchanged [copying] remove_tree directory={"name":"copies","root":"target"}
+              021-prepare-large      unchanged [large file] zeros file={"name":"large","root":"target"} size=1073741824
+            > 021-read-file          cold [large file] read file={"name":"large","root":"target"}
+        "#]],
     );
     shown(
         &[("tasks", "020,010,011"), ("compression", "gzip")],
         expect![[r#"
-          010-prepare-archive    as-left [source tree] archive archive=source.tar compression=gzip files=78579
-          010-prepare-tree       as-left [source tree] unpack archive=source.tar into=tree
-        > 010-pack-tree          as-left [source tree] pack archive=packed.tar compression=gzip directory=tree
-          010-tidy               as-left [source tree] remove_tree directory=packed.tar
-        > 011-remove-tree        as-left [source tree] remove_tree directory=tree
-          020-prepare-tree       as-left [source tree] unpack archive=source.tar into=tree
-        > 020-copy-tree          as-left [source tree] copy_tree from=tree to=tree-copy
-    "#]],
+              010-prepare-archive    unchanged [source tree] archive archive={"name":"source.tar","root":"target"} compression=gzip files=78579
+              010-prepare-tree       unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+            > 010-pack-tree          unchanged [source tree] pack archive={"name":"packed.tar","root":"target"} compression=gzip directory={"name":"tree","root":"target"}
+              010-tidy               unchanged [source tree] remove_tree directory={"name":"packed.tar","root":"target"}
+            > 011-remove-tree        unchanged [source tree] remove_tree directory={"name":"tree","root":"target"}
+              020-prepare-tree       unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+            > 020-copy-tree          unchanged [source tree] copy_tree from={"name":"tree","root":"target"} to={"name":"tree-copy","root":"target"}
+        "#]],
     );
     shown(
         &[("tasks", "007,009"), ("archive", "/srv/linux.tar.gz")],
         expect![[r#"
-          007-prepare-archive    as-left [copying] fetch archive=elsewhere:source.tar path=/srv/linux.tar.gz
-        > 007-copy-in            as-left [copying] copy from=elsewhere:source.tar times=1 to=source.tar
-          007-tidy               as-left [copying] remove_tree directory=elsewhere:source.tar
-        > 009-unpack-tree        as-left [source tree] unpack archive=source.tar into=tree
-    "#]],
+              007-prepare-archive    unchanged [copying] fetch archive={"name":"source.tar","root":"external"} path=/srv/linux.tar.gz
+            > 007-copy-in            unchanged [copying] copy from={"name":"source.tar","root":"external"} times=1 to={"name":"source.tar","root":"target"}
+              007-tidy               unchanged [copying] remove_tree directory={"name":"source.tar","root":"external"}
+            > 009-unpack-tree        unchanged [source tree] unpack archive={"name":"source.tar","root":"target"} into={"name":"tree","root":"target"}
+        "#]],
     );
     shown(
-        &[("tasks", "017"), ("split", "1MiB")],
+        &[("tasks", "017"), ("split_file_size", "1MiB")],
         expect![[r#"
-          017-prepare-whole      as-left [splitting] random file=whole size=1048576
-        > 017-split-2048         as-left [splitting] split file=whole into=pieces piece=2048
-          017-tidy               as-left [splitting] remove_tree directory=pieces
-    "#]],
+              017-prepare-whole      unchanged [splitting] random file={"name":"whole","root":"target"} size=1048576
+            > 017-split-2048         unchanged [splitting] split file={"name":"whole","root":"target"} into={"name":"pieces","root":"target"} piece=2048
+              017-tidy               unchanged [splitting] remove_tree directory={"name":"pieces","root":"target"}
+        "#]],
     );
 }
 
 #[test]
-fn each_task_alone_is_one_measured_phase_with_the_number_of_the_task() {
+fn one_task_is_one_measured_phase_with_its_number() {
     for number in 1..=21 {
         let word = word_of(number);
         let phases = phases(&refined(&[("tasks", &word)]), 7);
@@ -139,28 +139,30 @@ fn each_task_alone_is_one_measured_phase_with_the_number_of_the_task() {
     }
 }
 
-/// The second place outlives a trial, so each trial must leave it empty.
+/// The external directory outlives a trial, so each trial must leave it empty.
 #[test]
-fn nothing_is_left_elsewhere() {
-    let places = |deed: &Deed| {
-        if let Deed::Copy { from, to, .. } = deed {
+fn external_directory_is_empty_after_a_trial() {
+    let paths = |operation: &TaskOperation| {
+        if let TaskOperation::Copy { from, to, .. } = operation {
             return vec![from.clone(), to.clone()];
         }
-        let one = match deed {
-            Deed::Archive { archive, .. } | Deed::Fetch { archive, .. } => Some(archive),
-            Deed::RemoveTree { directory } => Some(directory),
-            Deed::Unpack { archive: spot, .. }
-            | Deed::Pack { archive: spot, .. }
-            | Deed::CopyTree { to: spot, .. }
-            | Deed::Split { into: spot, .. }
-            | Deed::Touch { directory: spot, .. }
-            | Deed::MakeDirectories { directory: spot, .. }
-            | Deed::Find { directory: spot }
-            | Deed::Zeros { file: spot, .. }
-            | Deed::Read { file: spot }
-            | Deed::Random { file: spot, .. }
-            | Deed::Copy { from: spot, .. } => {
-                assert_eq!(spot.at, model::phase::At::Target);
+        let one = match operation {
+            TaskOperation::Archive { archive, .. } | TaskOperation::Fetch { archive, .. } => {
+                Some(archive)
+            }
+            TaskOperation::RemoveTree { directory } => Some(directory),
+            TaskOperation::Unpack { archive: spot, .. }
+            | TaskOperation::Pack { archive: spot, .. }
+            | TaskOperation::CopyTree { to: spot, .. }
+            | TaskOperation::Split { into: spot, .. }
+            | TaskOperation::Touch { directory: spot, .. }
+            | TaskOperation::MakeDirectories { directory: spot, .. }
+            | TaskOperation::Find { directory: spot }
+            | TaskOperation::Zeros { file: spot, .. }
+            | TaskOperation::Read { file: spot }
+            | TaskOperation::Random { file: spot, .. }
+            | TaskOperation::Copy { from: spot, .. } => {
+                assert_eq!(spot.root, model::phase::TaskRoot::Target);
                 None
             }
         };
@@ -170,9 +172,9 @@ fn nothing_is_left_elsewhere() {
         let mut left = std::collections::BTreeSet::new();
         for phase in phases(&refined(&[("tasks", tasks)]), 7) {
             let Work::Task(task) = &phase.work else { unreachable!("only tasks here") };
-            let removes = matches!(task.deed, Deed::RemoveTree { .. });
-            for spot in places(&task.deed) {
-                match (spot.at == model::phase::At::Elsewhere, removes) {
+            let removes = matches!(task.operation, TaskOperation::RemoveTree { .. });
+            for spot in paths(&task.operation) {
+                match (spot.root == model::phase::TaskRoot::External, removes) {
                     (true, false) => drop(left.insert(spot.name)),
                     (true, true) => assert!(left.remove(&spot.name), "{tasks}: {}", spot.name),
                     (false, _) => {}
@@ -184,7 +186,7 @@ fn nothing_is_left_elsewhere() {
 }
 
 #[test]
-fn equal_work_has_equal_parameters() {
+fn equal_workloads_have_equal_parameters() {
     let same = |one: &[(&str, &str)], other: &[(&str, &str)]| {
         assert_eq!(refined(one), refined(other), "{one:?} {other:?}");
     };
@@ -193,10 +195,10 @@ fn equal_work_has_equal_parameters() {
     let every = TASKS[1..].join(",");
     same(&[("tasks", &every)], &[]);
     same(
-        &[("tasks", "013"), ("method", "coreutils-each")],
+        &[("tasks", "013"), ("method", "coreutils-per-file")],
         &[("tasks", "013"), ("method", "coreutils")],
     );
-    same(&[("method", "coreutils"), ("buffer", "1MiB")], &[("method", "coreutils")]);
+    same(&[("method", "coreutils"), ("block_size", "1MiB")], &[("method", "coreutils")]);
     same(&[("archive", "/a.tar"), ("source_files", "10")], &[("archive", "/a.tar")]);
     for name in ["files", "source_files", "copies"] {
         same(&[("tasks", "013"), (name, "5")], &[("tasks", "013")]);
@@ -207,23 +209,31 @@ fn equal_work_has_equal_parameters() {
         &[("tasks", "009"), ("archive", "/a.tar"), ("compression", "gzip")],
         &[("tasks", "009"), ("archive", "/a.tar")],
     );
-    same(&[("tasks", "001"), ("large", "1MiB"), ("split", "1MiB")], &[("tasks", "001")]);
+    same(
+        &[("tasks", "001"), ("large_file_size", "1MiB"), ("split_file_size", "1MiB")],
+        &[("tasks", "001")],
+    );
     let point = refined(&[("tasks", "007,013"), ("method", "coreutils")]);
     assert_eq!(refine(point.clone()).unwrap(), [point], "refining is done once");
 }
 
 #[test]
-fn an_archive_is_named_by_its_whole_path() {
+fn archives_have_absolute_paths() {
     let kind = SPEC.parameter("archive").unwrap().kind;
     let error = kind.read("linux.tar").unwrap_err();
-    assert_eq!(error.to_string(), "`linux.tar` is no absolute path");
-    assert!(error.cure.unwrap().contains("beginning with `/`"));
+    assert_eq!(error.to_string(), "`linux.tar` is not an absolute path");
+    assert!(error.hint.unwrap().contains("absolute path"));
 }
 
 #[test]
-fn the_space_it_takes_is_known() {
+fn footprint_is_estimated() {
     let takes = |settings: &[(&str, &str)]| footprint(&refined(settings)).0;
-    let small = [("files", "10"), ("source_files", "1000"), ("large", "1MiB"), ("split", "1MiB")];
+    let small = [
+        ("files", "10"),
+        ("source_files", "1000"),
+        ("large_file_size", "1MiB"),
+        ("split_file_size", "1MiB"),
+    ];
     // The archive and ten copies of it.
     let archive = 18_000_000 + 10_240;
     assert_eq!(takes(&small), 11 * archive);
@@ -234,10 +244,13 @@ fn the_space_it_takes_is_known() {
     assert_eq!(takes(&[&small[..], &[("tasks", "010"), ("compression", "gzip")]].concat()), {
         2 * (archive / 5) + 20_000_000
     });
-    assert_eq!(takes(&[("tasks", "014"), ("large", "1MiB")]), 2 << 20);
+    assert_eq!(takes(&[("tasks", "014"), ("large_file_size", "1MiB")]), 2 << 20);
     assert_eq!(takes(&[("tasks", "001")]), 10_000 << 10);
     assert_eq!(takes(&[("tasks", "005")]), 10_000 * (5 << 10));
-    assert_eq!(takes(&[("tasks", "015"), ("split", "1MiB")]), (1 << 20) + 1049 * (5 << 10));
+    assert_eq!(
+        takes(&[("tasks", "015"), ("split_file_size", "1MiB")]),
+        (1 << 20) + 1049 * (5 << 10)
+    );
     let mine = [("tasks", "009"), ("archive", "/a.tar")];
-    assert_eq!(takes(&mine), 0, "nobody has looked into it");
+    assert_eq!(takes(&mine), 0, "the content of a given archive is unknown");
 }

@@ -11,7 +11,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_replaced_and_keeps_its_mode_and_its_links() {
+fn a_replaced_file_keeps_its_mode_and_symbolic_links() {
     let directory = tempfile::tempdir().unwrap();
     let (file, link) = (directory.path().join("a.csv"), directory.path().join("link"));
     write(&file, b"old").unwrap();
@@ -25,7 +25,7 @@ fn a_file_is_replaced_and_keeps_its_mode_and_its_links() {
 }
 
 #[test]
-fn a_file_that_cannot_be_replaced_stays_and_no_temporary_file_remains() {
+fn a_failed_write_leaves_no_temporary_file() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("d")).unwrap();
     assert!(write(&directory.path().join("d"), b"x").is_err());
@@ -37,7 +37,7 @@ fn a_file_that_cannot_be_replaced_stays_and_no_temporary_file_remains() {
 }
 
 #[test]
-fn a_hard_link_at_the_place_is_replaced_and_its_other_name_unchanged() {
+fn replacing_a_hard_link_does_not_change_its_other_name() {
     let directory = tempfile::tempdir().unwrap();
     let (victim, place) = (directory.path().join("victim"), directory.path().join("a"));
     fs::write(&victim, "mine").unwrap();
@@ -48,7 +48,7 @@ fn a_hard_link_at_the_place_is_replaced_and_its_other_name_unchanged() {
 }
 
 #[test]
-fn a_file_that_is_made_new_replaces_nothing() {
+fn place_new_does_not_replace_files() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a");
     symlink("nowhere", &place).unwrap();
@@ -62,7 +62,7 @@ fn a_file_that_is_made_new_replaces_nothing() {
 }
 
 #[test]
-fn a_temporary_file_that_was_replaced_is_neither_used_nor_removed() {
+fn a_replaced_temporary_file_is_neither_used_nor_removed() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a");
     fs::write(&place, "old").unwrap();
@@ -76,7 +76,7 @@ fn a_temporary_file_that_was_replaced_is_neither_used_nor_removed() {
 }
 
 #[test]
-fn a_long_name_has_a_temporary_one() {
+fn long_names_are_supported() {
     let directory = tempfile::tempdir().unwrap();
     let name = "n".repeat(255);
     write(&directory.path().join(&name), b"x").unwrap();
@@ -85,7 +85,7 @@ fn a_long_name_has_a_temporary_one() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that cannot run reports why")]
-fn a_link_of_another_user_in_a_directory_open_to_all_is_not_followed() {
+fn links_of_other_users_in_shared_directories_are_not_followed() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root: a link of another user");
         return;
@@ -98,7 +98,7 @@ fn a_link_of_another_user_in_a_directory_open_to_all_is_not_followed() {
     std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
     assert_eq!(write(&link, b"x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
-    // The directory's owner may place links there.
+    // Links of the directory's owner are followed.
     chown(directory.path(), Some(65534), Some(65534)).unwrap();
     write(&link, b"x").unwrap();
     assert_eq!(fs::read(&victim).unwrap(), b"x");

@@ -13,8 +13,8 @@ fn all(a: &[f64], b: &[f64]) -> Vec<f64> {
     all
 }
 
-/// The hull of what the test does not reject, by walking through every gap from both ends and
-/// looking at W in its middle: slow and plain.
+/// Hull of the ratios that the test does not reject, found by evaluating W in the middle of every
+/// gap from both ends.
 fn walked(null: &Null, a: &[f64], b: &[f64], level: f64) -> Option<(f64, f64)> {
     let all = all(a, b);
     let within = |gap: usize| match (gap.checked_sub(1).map(|left| all[left]), all.get(gap)) {
@@ -42,8 +42,8 @@ fn ends(null: &Null, a: &[f64], b: &[f64], level: f64) -> Option<(f64, f64)> {
     Some((Differences::new(a, b).lower_end(critical, estimate), high))
 }
 
-/// Values by a shape: without ties, with some, with many, in two modes, of very different sizes.
-/// All are multiples of 2^-30, so that differences and the middles of gaps are exact.
+/// Values of a given shape: without ties, with some, with many, in two modes, of very different
+/// sizes. All are multiples of 2^-30, so that differences and the middles of gaps are exact.
 fn values(shape: u8, count: usize, seed: u64) -> Vec<f64> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let draw = |rng: &mut fastrand::Rng| match shape {
@@ -60,14 +60,14 @@ fn values(shape: u8, count: usize, seed: u64) -> Vec<f64> {
 }
 
 #[test]
-fn the_machine_numbers_are_in_order_as_whole_numbers() {
+fn machine_numbers_keep_their_order_as_integers() {
     let values = [f64::MIN, -1.0, -1e-300, -0.0, 0.0, f64::MIN_POSITIVE, 0.5, 1.0, f64::MAX];
     assert!(values.windows(2).all(|two| ordered(two[0]) <= ordered(two[1])));
     assert!(values.iter().all(|value| from_ordered(ordered(*value)) == *value));
 }
 
 #[test]
-fn a_hundred_against_a_hundred_end_where_the_walk_ends() {
+fn large_samples_agree_with_exhaustive_search() {
     let null = Null::new(100, 100, 5);
     for shape in 0..5 {
         let (a, b) = (values(shape, 100, 1), values(shape, 100, 2));
@@ -99,7 +99,7 @@ proptest! {
         level in prop::sample::select(vec![0.5, 0.9, 0.95, 0.99]),
     ) {
         let (a, b) = (values(shape, n, seed), values(other, m, seed ^ 1));
-        // Drawn splits, as sizes do not matter here and all of them take long.
+        // Drawn splits, because sizes do not matter here and enumeration takes long.
         let null = Null::new(n, m, seed);
         prop_assert_eq!(ends(&null, &a, &b, level), walked(&null, &a, &b, level));
     }

@@ -1,41 +1,41 @@
-//! What keeps a comparison from saying more than it knows.
+//! Tests of the checks that withhold findings.
 
 use super::*;
 
-/// The total of sixteen tests whose noise is that of the block, the same in all.
-fn total_of(seed: u64, repeats: u32) -> Interval {
+/// Total of sixteen tests whose noise is that of the block, the same in all.
+fn total_of(seed: u64, repetitions: u32) -> Interval {
     let run = |seed: u64| {
-        let mut run = Made { repeats, spread: 0.0, ..Made::new(seed) }.make();
+        let mut run = Made { repetitions, spread: 0.0, ..Made::new(seed) }.make();
         let mut rng = fastrand::Rng::with_seed(seed);
-        let factors: Vec<f64> = (0..repeats).map(|_| 1.0 + 0.04 * rng.f64()).collect();
+        let factors: Vec<f64> = (0..repetitions).map(|_| 1.0 + 0.04 * rng.f64()).collect();
         for trial in &mut run.trials {
             for sample in &mut trial.samples {
-                let factor = factors[trial.repeat as usize];
+                let factor = factors[trial.repetition as usize];
                 let lower = sample.metric.spec().better == Better::Lower;
                 sample.value *= if lower { 1.0 / factor } else { factor };
             }
         }
         run
     };
-    let paired = pair(&run(seed), &run(seed + 1000), &Pairs::default()).unwrap();
+    let paired = pair(&run(seed), &run(seed + 1000), &CompareOptions::default()).unwrap();
     paired.total.unwrap().interval
 }
 
 #[test]
-fn the_total_holds_the_truth_though_all_tests_share_their_blocks() {
-    // 100 pairs of equal runs; standard error 2.2 points. Drawn test by test, sixteen tests alike
-    // would make it a quarter as wide.
+fn total_has_nominal_coverage_with_common_blocks() {
+    // 100 pairs of equal runs; standard error 2.2 points. Drawn test by test, sixteen identical
+    // tests would make the interval a quarter as wide.
     let held = (0..100).filter(|seed| total_of(*seed, 8).contains(1.0)).count();
     assert!(held >= 89, "{held} of 100");
 }
 
 #[test]
-fn tools_of_a_filesystem_touch_all_of_its_levels() {
+fn filesystem_tools_affect_all_its_levels() {
     let named =
         |name: &str| FilesystemLevel { name: name.into(), ..FilesystemLevel::plain("ext4") };
     let tools = |seed, version| {
         let becomes = FilesystemLevel {
-            becomes: Some("ext4".into()),
+            converted_to: Some("ext4".into()),
             name: "converted".into(),
             ..FilesystemLevel::plain("f2fs")
         };
@@ -43,31 +43,31 @@ fn tools_of_a_filesystem_touch_all_of_its_levels() {
         let made = Made { filesystems, ..Made::new(seed) };
         made.fact("filesystem.ext4.tools", version)
     };
-    let (paired, _) = compared(&tools(1, "1.46"), &tools(2, "1.47"), &Pairs::default());
-    assert_eq!(own_ways(&paired), [Way::Filesystem]);
+    let (paired, _) = compared(&tools(1, "1.46"), &tools(2, "1.47"), &CompareOptions::default());
+    assert_eq!(own_aspects(&paired), [Aspect::Filesystem]);
     for test in &paired.tests {
-        assert_eq!(test.touched, test.filesystems.0 != "xfs", "{}", test.filesystems.0);
+        assert_eq!(test.affected, test.filesystems.0 != "xfs", "{}", test.filesystems.0);
     }
-    // Options are those of a level, whatever it is made of.
+    // Options belong to a level, regardless of its type.
     let mut second = Made { filesystems: vec![named("quick"), named("ext4")], ..Made::new(2) };
     let first = second.make();
     second.filesystems[1].mount = "noatime".into();
     let second = Made { seed: 3, ..second }.make();
-    let paired = pair(&first, &second, &Pairs::default()).unwrap();
+    let paired = pair(&first, &second, &CompareOptions::default()).unwrap();
     for test in &paired.tests {
-        assert_eq!(test.touched, test.filesystems.0 == "ext4");
+        assert_eq!(test.affected, test.filesystems.0 == "ext4");
     }
 }
 
 fn at_gate(first: &RunRecord, second: &RunRecord, strict: bool) -> Gate {
-    let rule = GateRule { threshold: Ratio(0.05), strict };
-    let how = Pairs { gate: Some(rule), ..Pairs::default() };
+    let rule = GateRule { margin: Ratio(0.05), strict };
+    let how = CompareOptions { gate: Some(rule), ..CompareOptions::default() };
     chain(&[first, second], &how).unwrap().gate.unwrap()
 }
 
 #[test]
-fn a_gate_does_not_pass_without_what_it_had() {
-    let first = Made { twins: true, ..Made::new(1) }.make();
+fn gate_does_not_pass_with_missing_tests() {
+    let first = Made { aa_duplicates: true, ..Made::new(1) }.make();
     for strict in [false, true] {
         let mut second = Made { records: vec![Bytes::kib(64)], ..Made::new(2) }.make();
         second.cells[1].phases.pop();
@@ -75,25 +75,29 @@ fn a_gate_does_not_pass_without_what_it_had() {
             trial.samples.pop();
         });
         let gate = at_gate(&first, &second, strict);
-        assert_eq!((gate.verdict, gate.worse), (GateVerdict::Undecided, 0), "{strict}");
-        let told: Vec<(&str, u32)> =
-            gate.vanished.iter().map(|missing| (&*missing.cell, missing.tests)).collect();
+        assert_eq!((gate.verdict, gate.worse), (GateVerdict::Inconclusive, 0), "{strict}");
+        let result: Vec<(&str, u32)> =
+            gate.missing.iter().map(|missing| (&*missing.cell, missing.tests)).collect();
         let expected = [
             ("xfs · iozone record=64KiB", 1),
             ("ext4 · iozone record=1MiB", 4),
             ("xfs · iozone record=1MiB", 4),
         ];
-        assert_eq!(told, expected);
-        assert_eq!((&*gate.vanished[0].phases, gate.failed.len()), (&["open".to_owned()][..], 0));
-        assert_eq!(at_gate(&second, &first, strict).vanished, [], "more tests are no loss");
+        assert_eq!(result, expected);
+        assert_eq!((&*gate.missing[0].phases, gate.failed.len()), (&["open".to_owned()][..], 0));
+        assert_eq!(
+            at_gate(&second, &first, strict).missing,
+            [],
+            "additional tests are not missing"
+        );
     }
 }
 
 #[test]
-fn what_fails_now_fails_the_gate_and_what_failed_before_does_not() {
+fn new_failures_fail_the_gate_and_old_ones_do_not() {
     let fail = |mut run: RunRecord, all: bool| {
         for trial in run.trials.iter_mut().filter(|trial| trial.cell == 1) {
-            if all || trial.repeat == 0 {
+            if all || trial.repetition == 0 {
                 trial.outcome = Outcome::Failed { reason: "no space".into() };
                 trial.samples.clear();
             }
@@ -110,9 +114,9 @@ fn what_fails_now_fails_the_gate_and_what_failed_before_does_not() {
 }
 
 #[test]
-fn no_total_where_nothing_may_be_claimed_and_one_metric_of_each_test() {
+fn no_total_without_findings_and_one_metric_per_test() {
     let second = Made::new(2).kernel("6.12.3").fact("cpu.model", "other");
-    assert_eq!(compared(&Made::new(1), &second, &Pairs::default()).0.total, None);
+    assert_eq!(compared(&Made::new(1), &second, &CompareOptions::default()).0.total, None);
     let further = |seed| {
         let mut run = Made::new(seed).make();
         for trial in &mut run.trials {
@@ -121,15 +125,15 @@ fn no_total_where_nothing_may_be_claimed_and_one_metric_of_each_test() {
         }
         run
     };
-    let all = Pairs { metrics: Metrics::All, ..Pairs::default() };
+    let all = CompareOptions { metrics: Metrics::All, ..CompareOptions::default() };
     let paired = pair(&further(1), &further(2), &all).unwrap();
     assert_eq!((paired.tests.len(), paired.total.unwrap().each.len()), (20, 16));
 }
 
-/// Twenty-two runs of which xfs writes slower from the twelfth on.
+/// Twenty-two runs in which xfs writes slower from the twelfth on.
 fn many(change: impl Fn(u64, Made) -> Made) -> Vec<RunRecord> {
     let run = |at: u64| {
-        let made = Made { records: vec![Bytes::kib(64)], repeats: 6, ..Made::new(100 + at) };
+        let made = Made { records: vec![Bytes::kib(64)], repetitions: 6, ..Made::new(100 + at) };
         let made = if at >= 12 { made.times("xfs", "write", 0.85) } else { made };
         change(at, made).make()
     };
@@ -138,8 +142,8 @@ fn many(change: impl Fn(u64, Made) -> Made) -> Vec<RunRecord> {
 
 fn history(runs: &[RunRecord]) -> History {
     let all: Vec<&RunRecord> = runs.iter().collect();
-    let told = chain(&all, &Pairs::default()).unwrap().histories;
-    told.into_iter().find(|h| h.name.contains("xfs") && h.phase == "write").unwrap()
+    let result = chain(&all, &CompareOptions::default()).unwrap().histories;
+    result.into_iter().find(|h| h.name.contains("xfs") && h.phase == "write").unwrap()
 }
 
 #[test]
@@ -150,8 +154,12 @@ fn a_change_where_nothing_may_be_claimed_is_doubted() {
     };
     let history = history(&many(two));
     assert_eq!(history.changes, []);
-    assert_eq!(history.doubted[0].change.at, 12);
-    assert!(history.doubted[0].why.contains("kernel,machine"), "{}", history.doubted[0].why);
+    assert_eq!(history.withheld[0].change.at, 12);
+    assert!(
+        history.withheld[0].reason.contains("kernel,machine"),
+        "{}",
+        history.withheld[0].reason
+    );
 }
 
 #[test]
@@ -161,7 +169,8 @@ fn a_change_that_untouched_tests_show_as_well_is_doubted() {
         made.filesystems[1].mount = if at >= 12 { "noatime".into() } else { String::new() };
         made
     };
-    // Another mount option is another cell, so the facts of the mounted filesystem tell it here.
+    // Another mount option is another cell, so only the facts of the mounted filesystem differ
+    // here.
     let mut runs = many(other);
     for run in &mut runs {
         let level = FilesystemLevel::plain("xfs");
@@ -172,21 +181,21 @@ fn a_change_that_untouched_tests_show_as_well_is_doubted() {
             trial.environment.set("mount.options", if noatime { "rw,noatime" } else { "rw" });
         }
     }
-    let told = history(&runs);
-    assert_eq!(told.changes, []);
-    let why = &told.doubted[0].why;
-    assert!(why.contains("a test that what differed cannot have touched changed there"), "{why}");
+    let result = history(&runs);
+    assert_eq!(result.changes, []);
+    let cause = &result.withheld[0].reason;
+    assert!(cause.contains("a negative control changed"), "{cause}");
 }
 
 #[test]
 fn a_run_whose_numbers_are_withheld_gives_a_history_no_point() {
     let mut runs = many(|_, made| made);
-    let damaged = Warning::Impossible { what: "faster than memory".into() };
+    let damaged = Warning::ImplausibleResult { what: "faster than memory".into() };
     for trial in runs[3].trials.iter_mut().filter(|trial| trial.cell == 1) {
         trial.warnings.push((Some("write".into()), damaged.clone()));
     }
     let history = history(&runs);
     assert!(!history.runs.contains(&3) && history.medians.len() == 21);
     let at: Vec<usize> = history.changes.iter().map(|change| change.at).collect();
-    assert_eq!(at, [12], "told by run, not by point");
+    assert_eq!(at, [12], "result by run, not by point");
 }

@@ -11,13 +11,13 @@ fn check(name: &str) {
 }
 
 #[test]
-fn few_values_without_ties_are_counted() {
+fn small_samples_without_ties_are_exact() {
     check("kendall_nine");
     check("kendall_ten");
 }
 
 #[test]
-fn ties_take_the_normal_distribution() {
+fn ties_use_the_normal_approximation() {
     check("kendall_tied");
 }
 
@@ -29,21 +29,21 @@ fn the_nile_falls() {
 }
 
 #[test]
-fn a_steady_rise_of_eight_is_one_order_of_all() {
+fn monotone_rise_of_eight_is_one_order() {
     let values: Vec<f64> = (0..8).map(f64::from).collect();
     let rise = mann_kendall(&values).unwrap();
     assert_eq!((rise.tau, rise.p), (1.0, 2.0 / 40_320.0));
 }
 
 #[test]
-fn what_cannot_be_tested_is_said() {
-    assert_eq!(mann_kendall(&[]), Err(Absent::Points { points: 0, needed: 8 }));
-    assert_eq!(mann_kendall(&[1.0; 7]), Err(Absent::Points { points: 7, needed: 8 }));
-    assert_eq!(mann_kendall(&[1.0; 8]), Err(Absent::Constant));
+fn untestable_series_are_reported() {
+    assert_eq!(mann_kendall(&[]), Err(NotEstimable::Points { points: 0, needed: 8 }));
+    assert_eq!(mann_kendall(&[1.0; 7]), Err(NotEstimable::Points { points: 7, needed: 8 }));
+    assert_eq!(mann_kendall(&[1.0; 8]), Err(NotEstimable::Constant));
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let mut values = vec![1.0; 9];
         values[3] = bad;
-        assert_eq!(mann_kendall(&values), Err(Absent::NotFinite { index: 3 }));
+        assert_eq!(mann_kendall(&values), Err(NotEstimable::NotFinite { index: 3 }));
     }
 }
 
@@ -59,7 +59,7 @@ proptest! {
                 prop_assert_eq!(mann_kendall(&curved), Ok(own));
                 prop_assert!((0.0..=1.0).contains(&own.p) && own.tau.abs() <= 1.0);
             }
-            Err(absent) => prop_assert_eq!(absent, Absent::Constant),
+            Err(absent) => prop_assert_eq!(absent, NotEstimable::Constant),
         }
     }
 

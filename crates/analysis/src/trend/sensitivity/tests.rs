@@ -3,12 +3,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     reference::near,
-    trend::Repeat,
+    trend::Repetition,
     trend::tests::{blocked, free, noisy},
 };
 
 #[test]
-fn the_index_is_of_medians() {
+fn index_uses_medians() {
     let levels: [&[f64]; 3] = [&[9., 10., 11., 10., 10., 90.], &[20.0; 6], &[5.0; 6]];
     let found = blocked(&levels).sensitivity(1).unwrap();
     assert_eq!(found.index, Ratio(4.0));
@@ -16,8 +16,8 @@ fn the_index_is_of_medians() {
 }
 
 #[test]
-fn eight_flat_levels_show_what_the_simulation_showed() {
-    // Eight levels, eight repeats, spread 3 %: 1.036 on average, 1.054 at the 95th percentile.
+fn eight_flat_levels_match_the_simulation() {
+    // Eight levels, eight repetitions, spread 3 %: 1.036 on average, 1.054 at the 95th percentile.
     let mut rng = fastrand::Rng::with_seed(5);
     let all = (0..200).map(|_| noisy(&[1.0; 8], 8, 0.03, &mut rng).medians());
     let mut indices: Vec<f64> = all.map(|medians| index(&medians)).collect();
@@ -29,7 +29,7 @@ fn eight_flat_levels_show_what_the_simulation_showed() {
 }
 
 #[test]
-fn verdicts_by_hand() {
+fn verdicts_match_manual_computation() {
     let of = |index, upper, chance| Sensitivity {
         index: Ratio(index),
         upper: Ratio(upper),
@@ -37,15 +37,15 @@ fn verdicts_by_hand() {
     };
     let verdict = |own: Sensitivity| own.verdict(Ratio(0.05), Ratio(0.10));
     assert_eq!(verdict(of(1.08, 1.20, 1.04)), Sensitive::Sensitive);
-    assert_eq!(verdict(of(1.08, 1.20, 1.09)), Sensitive::Open);
-    assert_eq!(verdict(of(1.04, 1.20, 1.02)), Sensitive::Open);
+    assert_eq!(verdict(of(1.08, 1.20, 1.09)), Sensitive::Inconclusive);
+    assert_eq!(verdict(of(1.04, 1.20, 1.02)), Sensitive::Inconclusive);
     assert_eq!(verdict(of(1.04, 1.10, 1.02)), Sensitive::Insensitive);
-    // A shown difference goes before one that is small.
+    // A significant difference has precedence over a small one.
     assert_eq!(verdict(of(1.08, 1.09, 1.04)), Sensitive::Sensitive);
 }
 
 #[test]
-fn flat_levels_are_hardly_ever_called_sensitive() {
+fn flat_levels_are_rarely_sensitive() {
     let mut rng = fastrand::Rng::with_seed(7);
     let sensitive = (0..60).filter(|seed| {
         let own = noisy(&[1.0; 6], 8, 0.08, &mut rng).sensitivity(*seed).unwrap();
@@ -57,7 +57,7 @@ fn flat_levels_are_hardly_ever_called_sensitive() {
 }
 
 #[test]
-fn levels_just_outside_are_hardly_ever_called_insensitive() {
+fn levels_just_outside_are_rarely_insensitive() {
     let mut rng = fastrand::Rng::with_seed(8);
     let insensitive = (0..60).filter(|seed| {
         let levels = [1.0, 1.02, 1.04, 1.06, 1.08, 1.101];
@@ -68,7 +68,7 @@ fn levels_just_outside_are_hardly_ever_called_insensitive() {
 }
 
 #[test]
-fn drift_from_block_to_block_is_no_sensitivity() {
+fn block_drift_is_not_sensitivity() {
     // All levels alike in each block, and blocks far apart.
     let level: Vec<f64> = (0..8).map(|block| 100.0 * 1.3f64.powi(block)).collect();
     let own = blocked(&[&level, &level, &level]).sensitivity(1).unwrap();
@@ -76,15 +76,15 @@ fn drift_from_block_to_block_is_no_sensitivity() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_data_are_reported() {
     let one = blocked(&[&[1.0; 8]]).sensitivity(1);
-    assert_eq!(one, Err(Absent::Levels { levels: 1, needed: 2 }));
+    assert_eq!(one, Err(NotEstimable::Levels { levels: 1, needed: 2 }));
     let few = free(&[&[1.0; 8], &[1.0; 5]]).sensitivity(1);
-    assert_eq!(few, Err(Absent::Repeats { least: 5, needed: 6 }));
+    assert_eq!(few, Err(NotEstimable::Repetitions { least: 5, needed: 6 }));
 }
 
 #[test]
-fn the_ends_of_what_a_number_can_hold() {
+fn extreme_numbers_are_handled() {
     let far = blocked(&[&[f64::MIN_POSITIVE; 6], &[f64::MAX; 6]]).sensitivity(1).unwrap();
     assert_eq!((far.index, far.upper), (Ratio(f64::MAX), Ratio(f64::MAX)));
     assert!(far.chance.0 >= 1.0);
@@ -106,10 +106,10 @@ proptest! {
         let sweep = blocked(&slices);
         let own = sweep.sensitivity(3).unwrap();
         prop_assert!(own.index.0 >= 1.0 && own.upper.0 >= 1.0 && own.chance.0 >= 1.0);
-        let larger = |repeat: &Repeat| Repeat { value: repeat.value * 8.0, ..*repeat };
+        let larger = |repetition: &Repetition| Repetition { value: repetition.value * 8.0, ..*repetition };
         let turned = |level: &Level| Level {
             at: level.at,
-            repeats: level.repeats.iter().rev().map(larger).collect(),
+            repetitions: level.repetitions.iter().rev().map(larger).collect(),
         };
         let turned = Sweep::new(sweep.levels.iter().rev().map(turned).collect()).unwrap();
         prop_assert_eq!(turned.sensitivity(3).unwrap(), own);

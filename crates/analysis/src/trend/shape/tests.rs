@@ -4,13 +4,13 @@ use super::*;
 use crate::{
     reference::{near, values},
     trend::{
-        Level, Repeat,
+        Level, Repetition,
         tests::{blocked, free, noisy},
     },
 };
 
 #[test]
-fn the_closest_monotone_sequences_are_those_of_scipy() {
+fn isotonic_fits_agree_with_scipy() {
     let (of, weights) = (values("isotonic"), values("isotonic_weights"));
     for (name, sign) in [("isotonic_rising", 1.0), ("isotonic_falling", -1.0)] {
         let ours = isotonic(&of, &weights, sign);
@@ -23,33 +23,33 @@ fn kind(levels: &[f64], spread: f64) -> Form {
 }
 
 #[test]
-fn curves_are_told_for_what_they_are() {
-    let told = |levels: &[f64]| kind(levels, 0.02).kind;
-    assert_eq!(told(&[1.0, 1.1, 1.2, 1.3, 1.4]), FormKind::Rising);
-    assert_eq!(told(&[1.4, 1.3, 1.2, 1.1, 1.0]), FormKind::Falling);
-    assert_eq!(told(&[1.0; 5]), FormKind::Flat);
-    assert_eq!(told(&[1.0, 1.5, 2.0, 1.6, 1.1]), FormKind::Peak { level: 2 });
-    assert_eq!(told(&[1.0, 0.6, 0.5, 0.7, 1.1]), FormKind::Valley { level: 2 });
-    assert_eq!(told(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), FormKind::Open);
-    assert_eq!(kind(&[1.0; 5], 0.4).kind, FormKind::Open);
+fn shapes_are_recognized() {
+    let result = |levels: &[f64]| kind(levels, 0.02).kind;
+    assert_eq!(result(&[1.0, 1.1, 1.2, 1.3, 1.4]), FormKind::Rising);
+    assert_eq!(result(&[1.4, 1.3, 1.2, 1.1, 1.0]), FormKind::Falling);
+    assert_eq!(result(&[1.0; 5]), FormKind::Flat);
+    assert_eq!(result(&[1.0, 1.5, 2.0, 1.6, 1.1]), FormKind::Peak { level: 2 });
+    assert_eq!(result(&[1.0, 0.6, 0.5, 0.7, 1.1]), FormKind::Valley { level: 2 });
+    assert_eq!(result(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), FormKind::Inconclusive);
+    assert_eq!(kind(&[1.0; 5], 0.4).kind, FormKind::Inconclusive);
 }
 
 #[test]
-fn a_small_drop_behind_a_large_rise_is_seen() {
+fn small_drop_after_a_large_rise_is_detected() {
     let form = kind(&[1.0, 4.0, 16.0, 64.0, 55.0], 0.02);
     assert_eq!(form.kind, FormKind::Peak { level: 3 });
     assert!(form.p < 0.01 && form.share.unwrap().0 > 0.99, "{form:?}");
 }
 
 #[test]
-fn a_peak_between_two_alike_is_shared() {
+fn peak_between_equal_levels_is_shared() {
     let form = kind(&[1.0, 2.0, 2.0, 1.0], 0.02);
     assert!(matches!(form.kind, FormKind::Peak { level: 1 | 2 }), "{form:?}");
     assert!(form.share.unwrap().0 < 0.99, "{form:?}");
 }
 
 #[test]
-fn monotone_curves_hardly_ever_turn() {
+fn monotone_curves_rarely_have_turning_points() {
     // The test is at 1 %: of 200 curves, 2 with a standard deviation of 1.4.
     let mut rng = fastrand::Rng::with_seed(9);
     for levels in [[1.0; 6], [1.0, 2.0, 2.0, 2.0, 2.0, 2.0], [1.0, 1.01, 1.02, 1.03, 1.04, 1.05]] {
@@ -62,7 +62,7 @@ fn monotone_curves_hardly_ever_turn() {
 }
 
 #[test]
-fn an_end_is_no_peak() {
+fn end_is_not_a_peak() {
     let level = |values: &[f64]| bend(values, &vec![1.0; values.len()]);
     assert_eq!(level(&[5.0, 1.0, 2.0, 1.5]), Some((1, -1.0)));
     assert_eq!(level(&[1.0, 3.0, 2.0, 1.5]), Some((1, 1.0)));
@@ -71,11 +71,11 @@ fn an_end_is_no_peak() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_data_are_reported() {
     let two = blocked(&[&[1.0; 8], &[2.0; 8]]).shape(1);
-    assert_eq!(two, Err(Absent::Levels { levels: 2, needed: 3 }));
+    assert_eq!(two, Err(NotEstimable::Levels { levels: 2, needed: 3 }));
     let few = free(&[&[1.0; 5], &[2.0; 8], &[1.0; 8]]).shape(1);
-    assert_eq!(few, Err(Absent::Repeats { least: 5, needed: 6 }));
+    assert_eq!(few, Err(NotEstimable::Repetitions { least: 5, needed: 6 }));
 }
 
 #[test]
@@ -103,7 +103,7 @@ proptest! {
     ) {
         let level = |at: usize, values: &[f64]| Level {
             at: f64::from(1u32 << at),
-            repeats: (0..).zip(values).map(|(b, v)| Repeat { block: Some(b), value: *v }).collect(),
+            repetitions: (0..).zip(values).map(|(b, v)| Repetition { block: Some(b), value: *v }).collect(),
         };
         let levels: Vec<Vec<f64>> =
             values.iter().map(|v| v.iter().map(|i| f64::from(*i)).collect()).collect();
@@ -119,7 +119,7 @@ proptest! {
         let last = levels.len() - 1;
         let mirror: Vec<Vec<f64>> = levels.iter().rev().cloned().collect();
         let mirror = sweep(&mirror).shape(3).unwrap().kind;
-        // Draws differ in a mirror; what is sure either way agrees.
+        // Draws differ in a mirror image; significant results agree.
         if let (FormKind::Peak { level }, FormKind::Peak { level: other }) = (own.kind, mirror) {
             prop_assert_eq!(level, last - other);
         }

@@ -1,4 +1,4 @@
-//! Bare loops over files: the least code that makes the same calls.
+//! Bare loops over files: the minimal code with the same calls.
 
 use std::{ffi::CString, path::Path};
 
@@ -11,30 +11,29 @@ use rustix::{
 
 use crate::rate::Rate;
 
-/// Creates and closes, stats, and unlinks files of these names in a directory that is kept open. As
-/// a program of one thread does, and our workers do, with a table of descriptors that nobody else
-/// has. Either looks at the clock after each
-/// of them or does not.
+/// Creates and closes, stats, and unlinks files of these names in a directory that is kept open,
+/// with an unshared descriptor table, as in a single-threaded program and in the workers of fslab.
+/// Reads the clock after each operation if `reads_clock`.
 #[expect(deprecated, reason = "all descriptors are made and closed in this thread")]
-pub(crate) fn calls(directory: &Path, names: &[CString], looks: bool) -> [Rate; 3] {
+pub(crate) fn calls(directory: &Path, names: &[CString], reads_clock: bool) -> [Rate; 3] {
     rustix::thread::unshare(UnshareFlags::FILES).expect("there is memory for a table");
     let root = opened(directory);
     let files = names.len() as u64;
     let begun = now();
     for name in names {
         create(&root, name);
-        look(looks);
+        read_clock(reads_clock);
     }
     let created = now();
     for name in names {
         let status = statat(&root, name.as_c_str(), AtFlags::empty());
         std::hint::black_box(status.expect("it was just made"));
-        look(looks);
+        read_clock(reads_clock);
     }
     let looked = now();
     for name in names {
         unlinkat(&root, name.as_c_str(), AtFlags::empty()).expect("it was just made");
-        look(looks);
+        read_clock(reads_clock);
     }
     let removed = now();
     [
@@ -45,13 +44,13 @@ pub(crate) fn calls(directory: &Path, names: &[CString], looks: bool) -> [Rate; 
 }
 
 #[inline]
-fn look(looks: bool) {
-    if looks {
+fn read_clock(reads_clock: bool) {
+    if reads_clock {
         std::hint::black_box(now());
     }
 }
 
-/// Creates and closes files of these names, so many in a directory.
+/// Creates and closes files of these names, `each` per directory.
 pub(crate) fn layout(directory: &Path, names: &[CString], each: u64) -> Rate {
     let root = opened(directory);
     let chunks = names.chunks(usize::try_from(each).expect("a thousand"));
@@ -60,7 +59,7 @@ pub(crate) fn layout(directory: &Path, names: &[CString], each: u64) -> Rate {
         let name = number.to_string();
         mkdirat(&root, &name, Mode::RWXU).expect("the directory is new");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let holder = openat(&root, &name, flags, Mode::empty()).expect("it was just made");
+        let holder = openat(&root, &name, flags, Mode::empty()).expect("it was just created");
         for name in chunk {
             create(&holder, name);
         }
@@ -71,11 +70,11 @@ pub(crate) fn layout(directory: &Path, names: &[CString], each: u64) -> Rate {
 fn create(directory: &OwnedFd, name: &CString) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = openat(directory, name.as_c_str(), flags, Mode::RUSR | Mode::WUSR);
-    drop(file.expect("there is room"));
+    drop(file.expect("the file is created"));
 }
 
 fn opened(directory: &Path) -> OwnedFd {
-    std::fs::create_dir_all(directory).expect("there is room");
+    std::fs::create_dir_all(directory).expect("the directory is created");
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(directory, flags, Mode::empty()).expect("it was just made")
 }

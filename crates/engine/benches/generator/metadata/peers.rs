@@ -1,4 +1,4 @@
-//! The programs that people use to measure many files, run as their users run them.
+//! Other benchmarks of many files, run with their usual options.
 
 use std::{
     fs,
@@ -11,8 +11,7 @@ use model::Nanos;
 
 use crate::rate::Rate;
 
-/// Whether a program can be started. Where nobody but the administrator is meant to use it, it lies
-/// in a directory of his.
+/// True if a program can be started. Programs for administrators may be in a directory of root.
 pub(crate) fn is_installed(program: &str) -> bool {
     let started = command(program).arg("-?").stdout(Stdio::null()).stderr(Stdio::null()).status();
     started.is_ok()
@@ -29,9 +28,9 @@ fn output(command: &mut Command) -> Output {
     output
 }
 
-/// Files a second that fs_mark tells, of one thread without any sync.
+/// Files per second reported by fs_mark, with one thread and without sync.
 pub(crate) fn fs_mark(files: u64, directory: &Path) -> Rate {
-    fs::create_dir_all(directory).expect("there is room");
+    fs::create_dir_all(directory).expect("the directory is created");
     let mut command = command("fs_mark");
     command.args(["-S", "0", "-s", "0", "-t", "1", "-n", &files.to_string(), "-l"]);
     command.arg(directory.with_extension("log")).arg("-d").arg(directory);
@@ -39,11 +38,11 @@ pub(crate) fn fs_mark(files: u64, directory: &Path) -> Rate {
     let text = String::from_utf8_lossy(&output.stdout);
     let row = text.lines().skip_while(|line| !line.starts_with("FSUse%")).nth(1);
     let rate = row.and_then(|row| row.split_whitespace().nth(3)).and_then(|word| word.parse().ok());
-    Rate { per_second: rate.expect("fs_mark tells files a second") }
+    Rate { per_second: rate.expect("fs_mark reports files per second") }
 }
 
-/// What bonnie++ tells of so many times 1024 empty files: created, looked at, and removed,
-/// sequentially and at random; none for what took less than half a second.
+/// Rates reported by bonnie++ for `units` times 1024 empty files: created, stat, and removed,
+/// sequentially and at random; `None` for less than half a second.
 pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
     let mut command = command("bonnie++");
     command.args(["-q", "-m", "peer", "-s", "0", "-n", &units.to_string(), "-d"]).arg(directory);
@@ -52,9 +51,9 @@ pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
     }
     let output = output(&mut command);
     let text = String::from_utf8_lossy(&output.stdout);
-    let record = text.lines().find(|line| line.starts_with("1.9")).expect("bonnie++ tells a CSV");
+    let record = text.lines().find(|line| line.starts_with("1.9")).expect("bonnie++ prints CSV");
     let fields: Vec<&str> = record.split(',').collect();
-    // Format 1.98 has two fields more than those before it.
+    // Format 1.98 has two fields more than earlier ones.
     let first = if fields.len() >= 50 { 26 } else { 24 };
     (0..6)
         .map(|phase| fields.get(first + 2 * phase)?.parse().ok())
@@ -62,17 +61,17 @@ pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
         .collect()
 }
 
-/// Files of one byte a second that fio lays out.
+/// Files of one byte per second that fio creates.
 pub(crate) fn fio(files: u64, directory: &Path) -> Rate {
     let alone = fio_run(1, directory);
     let all = fio_run(files, directory);
     Rate::new(files, Nanos(all.0.saturating_sub(alone.0).max(1)))
 }
 
-/// Time of a run that lays out so many files, for each of which fio takes some 400 bytes of memory
-/// that it reserves beforehand, by default too little for a million.
+/// Time of a run that creates this number of files. fio needs about 400 bytes of memory per file,
+/// which it reserves in advance, by default too little for a million.
 fn fio_run(files: u64, directory: &Path) -> Nanos {
-    fs::create_dir_all(directory).expect("there is room");
+    fs::create_dir_all(directory).expect("the directory is created");
     let mut command = Command::new("fio");
     command.args(["--name=peer", "--thread", "--rw=read", "--bs=1", "--filesize=1"]);
     command
@@ -83,7 +82,7 @@ fn fio_run(files: u64, directory: &Path) -> Nanos {
     output(&mut command);
     let time = now() - begun;
     let laid_out = fs::read_dir(directory).expect("it was just made").count() as u64;
-    assert!(laid_out >= files, "fio laid out {laid_out} files of {files}");
+    assert!(laid_out >= files, "fio created {laid_out} of {files} files");
     fs::remove_dir_all(directory).expect("it was just made");
     time
 }

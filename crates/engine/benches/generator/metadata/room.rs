@@ -1,4 +1,4 @@
-//! Where many files have room, and what memory a process takes that handles them.
+//! Directories for many files, and the memory of a process that handles them.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::{EACH, MAKE, PLAIN, Set, TreeOrder, TreeStep, set, tree};
 
-/// A directory on tmpfs; of its own if we are root, as others have room for few inodes.
+/// Directory on tmpfs; on a separate one as root, because others allow few inodes.
 pub(crate) struct Room {
     directory: TempDir,
     mounted: bool,
 }
 
 impl Room {
-    /// An empty one.
+    /// Creates an empty directory.
     pub(crate) fn new() -> Self {
         let parent = if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" };
         let directory = TempDir::new_in(parent).expect("a directory for files");
@@ -28,7 +28,7 @@ impl Room {
         Self { directory, mounted }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -42,17 +42,18 @@ impl Drop for Room {
     }
 }
 
-/// Peak memory of a process that makes, looks at, and removes so many files, told by itself.
+/// Peak memory of a process that creates, reads, and removes this number of files, as reported by
+/// itself.
 pub(crate) fn peak(files: u64, directory: &Path) -> u64 {
     let set = Set { spread: Spread::Directories { each: EACH }, ..set("memory", files) };
-    tree(&set, TreeOrder::Created, &MAKE, PLAIN, directory);
-    tree(&set, TreeOrder::Shuffled, &[TreeStep::Stat], PLAIN, directory);
-    tree(&set, TreeOrder::Created, &[TreeStep::Unlink], PLAIN, directory);
+    tree(&set, TreeOrder::Creation, &MAKE, PLAIN, directory);
+    tree(&set, TreeOrder::Random, &[TreeStep::Stat], PLAIN, directory);
+    tree(&set, TreeOrder::Creation, &[TreeStep::Unlink], PLAIN, directory);
     std::fs::remove_dir_all(directory.join("memory.0")).expect("it is empty");
     crate::peak_kib()
 }
 
-/// The same for few files and for many, each in a process of its own.
+/// The same for few and for many files, each in a separate process.
 pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> String {
     let (few, many) = if room.mounted && available() >= needed.0 || needed.0 == 0 {
         (few, many)
@@ -70,12 +71,12 @@ pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> Str
     let (small, large) = (child(few), child(many));
     eprintln!(" memory: {few} files {small} KiB, {many} files {large} KiB");
     format!(
-        "Peak memory of a process that makes, looks at (in shuffled order), and removes {few} \
-         files: {small} KiB; {many} files: {large} KiB (asked: less than 16 MiB more)."
+        "Peak memory of a process that creates, reads (in random order), and removes {few} \
+         files: {small} KiB; {many} files: {large} KiB (required: less than 16 MiB more)."
     )
 }
 
-/// `MemAvailable` of proc_meminfo(5), in bytes.
+/// `MemAvailable` of proc_meminfo(5) in bytes.
 fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,5 +1,5 @@
-//! The calls of a load file, and as little beside them as can be.
-#![expect(unsafe_code, reason = "locks of ranges have no safe form")]
+//! Calls of a loadfile with minimal overhead.
+#![expect(unsafe_code, reason = "range locks have no safe form")]
 
 use std::{
     ffi::CStr,
@@ -24,8 +24,8 @@ use rustix::{
 use super::load::{Line, Lines, Name, OnFile, OnName};
 use crate::rate::Rate;
 
-/// Operations between two looks at the clock.
-const LOOK: u64 = 64;
+/// Operations between two clock reads.
+const CLOCK_INTERVAL: u64 = 64;
 
 struct Client<'a> {
     lines: &'a Lines,
@@ -36,13 +36,13 @@ struct Client<'a> {
     listing: Vec<MaybeUninit<u8>>,
 }
 
-/// One client, for this time: operations per second of CPU time.
+/// Runs one client for this time: operations per second of CPU time.
 pub(super) fn replay(lines: &Lines, directory: &Path, run: Duration) -> Rate {
-    // As ours has it: threads that share descriptors take turns.
-    // SAFETY: integers only; nothing that is open is used by this thread afterwards.
+    // As in fslab: threads that share descriptors contend for the table.
+    // SAFETY: integers only; this thread uses no open descriptor afterwards.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 2) };
     let path = directory.join("bare");
-    fs::create_dir(&path).expect("there is room");
+    fs::create_dir(&path).expect("the directory is created");
     let root = open(&path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).expect("just made");
     let mut client = Client {
         lines,
@@ -58,7 +58,7 @@ pub(super) fn replay(lines: &Lines, directory: &Path, run: Duration) -> Rate {
         for line in &lines.lines {
             client.line(line);
             number += 1;
-            if number % LOOK == 0 && now() >= end {
+            if number % CLOCK_INTERVAL == 0 && now() >= end {
                 break 'all;
             }
         }
@@ -69,7 +69,7 @@ pub(super) fn replay(lines: &Lines, directory: &Path, run: Duration) -> Rate {
     Rate::new(number, time)
 }
 
-/// What this thread has used so far.
+/// CPU time of this thread.
 fn cpu_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let part = |part: i64| u64::try_from(part).expect("CPU times are not negative");
@@ -115,11 +115,11 @@ impl Client<'_> {
             }
             OnFile::Query => drop(fstat(file)),
             OnFile::SetTimes { name } => {
-                let told = fstat(file).expect("it is open");
+                let reported = fstat(file).expect("the file is open");
                 let time = |tv_sec| Timespec { tv_sec, tv_nsec: 0 };
                 let times = Timestamps {
-                    last_access: time(told.st_atime - 10),
-                    last_modification: time(told.st_mtime - 12),
+                    last_access: time(reported.st_atime - 10),
+                    last_modification: time(reported.st_mtime - 12),
                 };
                 let path = &self.lines.names[name].path;
                 let _ = utimensat(&self.root, path.as_c_str(), &times, AtFlags::empty());

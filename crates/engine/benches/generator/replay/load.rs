@@ -1,4 +1,4 @@
-//! Load files as the bare loop needs them: read line by line in the simplest way.
+//! Minimal loadfile parser for the bare loop.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::rate::Rate;
 
-/// What is done with an open file.
+/// Operation on an open file.
 #[derive(Clone, Copy)]
 pub(super) enum OnFile {
     Close,
@@ -21,7 +21,7 @@ pub(super) enum OnFile {
     SetTimes { name: usize },
 }
 
-/// What is done with a name.
+/// Operation on a name.
 #[derive(Clone, Copy)]
 pub(super) enum OnName {
     Create { options: u64, disposition: u64, slot: Option<usize> },
@@ -42,25 +42,25 @@ pub(super) enum Line {
     DeleteTree(usize),
 }
 
-/// A name, the directory that it is in, and what it is called there.
+/// Name, its directory, and its last component.
 pub(super) struct Name {
     pub(super) path: CString,
     pub(super) parent: CString,
     pub(super) base: Vec<u8>,
 }
 
-/// A load file.
+/// Loadfile.
 pub(super) struct Lines {
     pub(super) lines: Vec<Line>,
     pub(super) names: Vec<Name>,
     pub(super) slots: usize,
-    /// Bytes of an operation in the mean.
+    /// Mean bytes per operation.
     mean: f64,
 }
 
 impl Lines {
     pub(super) fn read(path: &Path) -> Self {
-        let text = fs::read_to_string(path).expect("a load file").replace('\\', "/");
+        let text = fs::read_to_string(path).expect("a loadfile").replace('\\', "/");
         let mut reader = Reader::default();
         let lines: Vec<Line> = text.lines().filter_map(|line| reader.line(line)).collect();
         let moved = |line: &Line| match line {
@@ -73,7 +73,7 @@ impl Lines {
         Self { lines, names: reader.names, slots: reader.slots.len(), mean }
     }
 
-    /// Operations per second of who moves so many bytes per second.
+    /// Operations per second for a number of bytes per second.
     pub(super) fn rate(&self, bytes: f64) -> Rate {
         Rate { per_second: bytes / self.mean }
     }
@@ -83,7 +83,7 @@ impl Lines {
 struct Reader {
     names: Vec<Name>,
     known: HashMap<String, usize>,
-    // Every handle has a slot of its own.
+    // Slot per handle.
     slots: HashMap<String, (usize, usize)>,
 }
 
@@ -144,7 +144,7 @@ impl Reader {
             "Rmdir" => Line::Name(self.name(words[1]), OnName::Rmdir),
             "Mkdir" => Line::Name(self.name(words[1]), OnName::Mkdir),
             "QUERY_PATH_INFORMATION" => Line::Name(self.name(words[1]), OnName::Query),
-            other => panic!("the bare loop does not know {other}"),
+            other => panic!("unknown operation {other}"),
         })
     }
 
@@ -161,9 +161,10 @@ impl Reader {
     }
 }
 
-/// A load file for when none is installed.
+/// Loadfile for use if none is installed.
 pub(super) fn small(directory: &Path) -> PathBuf {
     let path = directory.join("load.txt");
-    fs::write(&path, include_str!("../../../tests/traces/replay.load")).expect("there is room");
+    fs::write(&path, include_str!("../../../tests/traces/replay.load"))
+        .expect("the file is written");
     path
 }

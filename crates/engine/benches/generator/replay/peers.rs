@@ -1,17 +1,17 @@
-//! The classic program, and one that only hashes.
+//! dbench and sha256sum.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
 use super::load::Lines;
 use crate::rate::Rate;
 
-/// Whether the program is there.
+/// True if dbench is installed.
 pub(super) fn is_installed() -> bool {
     Command::new("dbench").arg("--usage").output().is_ok()
 }
 
-/// So many clients for this time, in whole seconds; a fifth of it (which it takes itself) is not
-/// counted, before.
+/// Runs this number of clients for this time in whole seconds, preceded by a ramp time of a fifth,
+/// which dbench chooses.
 pub(super) fn dbench(
     load: &Path,
     clients: u32,
@@ -20,28 +20,28 @@ pub(super) fn dbench(
     run: Duration,
     lines: &Lines,
 ) -> Rate {
-    assert_eq!(ramp.as_secs(), run.as_secs() / 5, "it is no choice of ours");
-    let text = said(load, clients, directory, run);
-    let told = text.lines().find_map(|line| line.strip_prefix("Throughput "));
-    let told = told.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
-    lines.rate(told.unwrap_or_else(|| panic!("dbench said: {text}")) * 1e6)
+    assert_eq!(ramp.as_secs(), run.as_secs() / 5, "dbench uses a fifth");
+    let text = output_of(load, clients, directory, run);
+    let reported = text.lines().find_map(|line| line.strip_prefix("Throughput "));
+    let reported = reported.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    lines.rate(reported.unwrap_or_else(|| panic!("unexpected output of dbench: {text}")) * 1e6)
 }
 
-/// How often one client did each kind of operation within this time.
+/// Number of operations of each type by one client within this time.
 pub(super) fn counts(load: &Path, directory: &Path, run: Duration) -> Vec<(String, u64)> {
-    let text = said(load, 1, directory, run);
+    let text = output_of(load, 1, directory, run);
     let row = |line: &str| {
         let mut words = line.split_whitespace();
         let (name, count) = (words.next()?, words.next()?.parse().ok()?);
-        // Rows have an average and a maximum more.
+        // Rows of other tables also have an average and a maximum.
         (words.count() == 2).then(|| (name.to_owned(), count))
     };
     text.lines().filter_map(row).collect()
 }
 
-fn said(load: &Path, clients: u32, directory: &Path, run: Duration) -> String {
+fn output_of(load: &Path, clients: u32, directory: &Path, run: Duration) -> String {
     let directory = directory.join("theirs");
-    fs::create_dir(&directory).expect("there is room");
+    fs::create_dir(&directory).expect("the directory is created");
     let output = Command::new("dbench")
         .arg("-D")
         .arg(&directory)
@@ -54,8 +54,8 @@ fn said(load: &Path, clients: u32, directory: &Path, run: Duration) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Hashes a file, and nothing else.
+/// Hashes a file.
 pub(super) fn sha256(path: &Path) {
     let output = Command::new("sha256sum").arg(path).output();
-    assert!(output.is_ok_and(|output| output.status.success()), "sha256sum is there");
+    assert!(output.is_ok_and(|output| output.status.success()), "sha256sum succeeds");
 }

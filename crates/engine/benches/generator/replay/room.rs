@@ -1,4 +1,4 @@
-//! What memory clients take, and a filesystem on an image.
+//! Memory of clients, and a filesystem on an image.
 
 use std::{
     fs,
@@ -15,9 +15,9 @@ use tempfile::TempDir;
 
 use super::replay;
 
-/// A process that runs so many clients, as processes or threads, and tells what memory all of them
-/// took at most, in KiB; called by [`memory`] through this program.
-pub(crate) fn hold(arguments: &[String]) -> u64 {
+/// Runs this number of clients as processes or threads, and returns their peak memory in KiB;
+/// started by [`memory`] with this program.
+pub(crate) fn hold_clients(arguments: &[String]) -> u64 {
     let [clients, kind, load, directory, millis] = arguments else { panic!("five arguments") };
     let kind = if kind == "process" { WorkerKind::Process } else { WorkerKind::Thread };
     let number = |text: &String| text.parse::<u64>().expect("a number");
@@ -31,20 +31,20 @@ pub(crate) fn hold(arguments: &[String]) -> u64 {
         let most = scope.spawn(|| {
             let mut most = 0;
             while !over.load(Relaxed) {
-                most = most.max(together());
+                most = most.max(total_memory());
                 thread::sleep(Duration::from_millis(100));
             }
             most
         });
         super::run(&replay, Path::new(directory));
         over.store(true, Relaxed);
-        most.join().expect("it only reads")
+        most.join().expect("the thread only reads")
     })
 }
 
-/// Memory of this process and its children, what they share counted once: the proportional set
-/// sizes of proc_pid_smaps(5).
-fn together() -> u64 {
+/// Memory of this process and its children with shared pages counted once: proportional set sizes
+/// of proc_pid_smaps(5).
+fn total_memory() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let children: Vec<String> = tasks
         .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
@@ -61,9 +61,9 @@ fn together() -> u64 {
     own + children.iter().filter_map(|process| size(process)).sum::<u64>()
 }
 
-/// What memory so many clients take.
+/// Memory of this number of clients.
 pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration) -> String {
-    let told = |clients: u32, kind: &str| -> u64 {
+    let reported = |clients: u32, kind: &str| -> u64 {
         let mut command = Command::new("/proc/self/exe");
         command.args(["clients", &clients.to_string(), kind]).arg(load).arg(directory);
         let output = command.arg(run.as_millis().to_string()).stderr(Stdio::inherit()).output();
@@ -72,39 +72,39 @@ pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration)
         String::from_utf8_lossy(&output.stdout).trim().parse().expect("KiB")
     };
     let (one, threads, processes) =
-        (told(1, "thread"), told(clients, "thread"), told(clients, "process"));
+        (reported(1, "thread"), reported(clients, "thread"), reported(clients, "process"));
     eprintln!(" memory: 1 client {one} KiB, {clients} threads {threads}, processes {processes}");
     format!(
-        "Memory of all processes together at most, with what they share counted once (PSS): one \
+        "Peak memory of all processes with shared pages counted once (PSS): one \
          client {one} KiB, {clients} clients that are threads {threads} KiB, that are processes \
-         {processes} KiB (asked: less than 102400)."
+         {processes} KiB (required: less than 102400)."
     )
 }
 
-/// An ext4 in an image file, mounted; unmounted on drop.
+/// ext4 in an image file, unmounted on drop.
 pub(super) struct Image {
-    _folder: TempDir,
+    _directory: TempDir,
     point: PathBuf,
 }
 
 impl Image {
-    /// `None` for who is not root, or has no mkfs.ext4.
+    /// `None` without root, or without mkfs.ext4.
     pub(super) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
-        let folder = TempDir::new_in("/var/tmp").ok()?;
-        let (image, point) = (folder.path().join("image"), folder.path().join("mounted"));
+        let directory = TempDir::new_in("/var/tmp").ok()?;
+        let (image, point) = (directory.path().join("image"), directory.path().join("mounted"));
         fs::File::create(&image).ok()?.set_len(4 << 30).ok()?;
         fs::create_dir(&point).ok()?;
         let succeeds =
             |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
         let made = succeeds(Command::new("mkfs.ext4").arg("-q").arg(&image))
             && succeeds(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&point));
-        made.then_some(Self { _folder: folder, point })
+        made.then_some(Self { _directory: directory, point })
     }
 
-    /// Where it is.
+    /// Path of the mount point.
     pub(super) fn path(&self) -> &Path {
         &self.point
     }

@@ -4,15 +4,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::*;
 use crate::clock::now;
 
-/// How far a clock may be off, as the module says.
+/// Error bound of a clock, as documented in the module.
 const BOUND: Nanos = Nanos(2000);
 
-/// A moment of a counter with three ticks a nanosecond that is known exactly.
+/// Exactly known moment of a counter with three ticks per nanosecond.
 fn exact(nanos: u64) -> Moment {
     Moment { ticks: 3 * nanos, nanos: 1_000 + nanos, width: 0 }
 }
 
-/// A line that holds, from 2 ms of such a counter on.
+/// Valid line that starts at 2 ms of such a counter.
 fn drawn() -> Line {
     let mut line = Line::from(exact(0));
     assert!(line.draw(&exact(APART)) && line.draw(&exact(2_000_000)));
@@ -20,7 +20,7 @@ fn drawn() -> Line {
 }
 
 #[test]
-fn a_line_takes_two_rates_that_agree() {
+fn a_line_needs_two_rates_that_agree() {
     let mut line = Line::from(exact(0));
     assert_eq!(line.at(0), None, "nothing is known");
     assert!(!line.is_over(Nanos(1_000 + APART - 1)) && line.is_over(Nanos(1_000 + APART)));
@@ -31,7 +31,7 @@ fn a_line_takes_two_rates_that_agree() {
 }
 
 #[test]
-fn a_line_is_followed_for_a_millisecond_and_not_before_its_start() {
+fn a_line_is_valid_for_a_millisecond_from_its_start() {
     let (line, start) = (drawn(), 6_000_000);
     assert_eq!(line.at(start - 1), None);
     assert_eq!(line.at(start), Some(Nanos(2_001_000)));
@@ -39,7 +39,7 @@ fn a_line_is_followed_for_a_millisecond_and_not_before_its_start() {
     assert!((2_500_999..=2_501_000).contains(&halfway.0), "{halfway}");
     assert!(line.at(start + 3 * REACH - 3).is_some());
     assert_eq!(line.at(start + 3 * REACH + 1), None);
-    // The counter may begin anew after its largest value.
+    // The counter may wrap after its largest value.
     let late = u64::MAX - 100;
     let mut line = drawn();
     line.start.ticks = late;
@@ -47,9 +47,9 @@ fn a_line_is_followed_for_a_millisecond_and_not_before_its_start() {
 }
 
 #[test]
-fn a_line_goes_on_where_the_one_before_it_arrives() {
+fn a_line_starts_at_the_end_of_the_previous_one() {
     for late in [0, REACH / 10, REACH / 8] {
-        // The kernel's clock is 700 ns behind or before what the line arrives at.
+        // The kernel clock is 700 ns before or after the end of the line.
         for off in [-700, 700] {
             let mut line = drawn();
             let end = exact(2 * REACH + REACH + 1 + late);
@@ -58,15 +58,16 @@ fn a_line_goes_on_where_the_one_before_it_arrives() {
             let jumps = late == REACH / 8;
             assert_eq!(arrived.is_none(), jumps, "{late}");
             assert!(line.draw(&Moment { nanos, ..end }));
-            let told = line.at(end.ticks).unwrap();
-            assert_eq!(told.0, if jumps { nanos } else { end.nanos - 1 }, "{late} {off}");
-            // An operation of 1 µs is told within a nanosecond or two, wherever it lies.
+            let reading = line.at(end.ticks).unwrap();
+            assert_eq!(reading.0, if jumps { nanos } else { end.nanos - 1 }, "{late} {off}");
+            // The measured time of an operation of 1 µs is exact to a nanosecond or two at any
+            // position.
             for begin in [0, 1, REACH / 2, REACH - 2_000] {
                 let at = |nanos| line.at(end.ticks + 3 * nanos).unwrap();
                 let long = at(begin + 1_000) - at(begin);
                 assert!((998..=1002).contains(&long.0), "{long} from {begin}");
             }
-            // At its end it is where the kernel's clock leads.
+            // At the end, the line agrees with the kernel clock.
             let last = line.at(end.ticks + line.reach - 1).unwrap().0;
             assert!(last.abs_diff(nanos + REACH) <= 2, "{last}");
         }
@@ -74,9 +75,9 @@ fn a_line_goes_on_where_the_one_before_it_arrives() {
 }
 
 #[test]
-fn a_change_of_rate_is_noticed_at_the_next_moment() {
+fn a_change_of_rate_is_detected_at_the_next_moment() {
     let mut line = drawn();
-    // The machine was suspended for a second, in which the counter went on, and goes on as before.
+    // The machine was suspended for a second, during which the counter continued.
     let suspended = |nanos: u64| Moment { ticks: 3 * nanos + 3_000_000_000, ..exact(nanos) };
     for (at, holds) in [(3_000_000, false), (4_000_000, false), (5_000_000, true)] {
         let moment = suspended(at);
@@ -85,14 +86,14 @@ fn a_change_of_rate_is_noticed_at_the_next_moment() {
     }
     // The counter went back.
     assert!(!line.draw(&Moment { ticks: 0, ..exact(6_000_000) }) || line.reach == 0);
-    // Slewed within the limits of NTP, it holds.
+    // Slewing within the limits of NTP keeps the line valid.
     let mut line = drawn();
     assert!(line.draw(&Moment { nanos: 3_001_000 + 500, ..exact(3_000_000) }));
     assert!(line.reach > 0);
 }
 
 #[test]
-fn a_wide_moment_is_of_no_use() {
+fn a_wide_moment_is_not_usable() {
     let mut line = drawn();
     let start = line.start.ticks;
     let wide = Moment { width: 3 * (WIDEST + 2), ..exact(3_000_000) };
@@ -100,38 +101,38 @@ fn a_wide_moment_is_of_no_use() {
     assert_eq!((line.start.ticks, line.at(wide.ticks)), (start, None));
     assert!(line.draw(&exact(3_000_100)));
     assert_eq!(line.at(9_000_300), Some(Nanos(3_001_100)));
-    // Nor is one of a counter that stands still, or of a clock that does.
+    // Neither is one of a counter or a clock that stands still.
     assert!(!line.draw(&Moment { ticks: 9_000_300, ..exact(4_000_000) }));
     assert!(!line.draw(&Moment { nanos: line.start.nanos, ..exact(5_000_000) }));
 }
 
 #[test]
-fn a_moment_lies_amid_the_readings_of_the_counter() {
+fn a_moment_is_between_the_readings_of_the_counter() {
     let moment = Moment::between(u64::MAX - 9, 7, 10);
     assert_eq!((moment.ticks, moment.nanos, moment.width), (0, 7, 20));
 }
 
 proptest! {
-    /// A world in which NTP slews as it may, and each reading of the clock lies anywhere between
-    /// those of the counter: at no time is a line further off than the bound.
+    /// With any slewing by NTP, and any position of the clock reading between those of the counter,
+    /// the error of a line never exceeds the bound.
     #[test]
     fn lines_stay_within_the_bound(
         frequency in 500_u64..6_000,
         steps in prop::collection::vec(
             (APART..3 * REACH, -500_i32..=500, 0_u64..=WIDEST, 0_u64..=WIDEST), 3..40),
     ) {
-        // True nanoseconds of the kernel's clock, in millionths of millionths: exact.
+        // Exact nanoseconds of the kernel clock, in units of 10^-12.
         const FINE: i128 = 1_000_000_000_000;
         let (mut ticks, mut fine) = (77_000_u64, 5_000 * FINE);
         let mut line = Line::from(Moment { ticks, nanos: 5_000, width: 0 });
         for (length, slewed, width, place) in steps {
-            // At a rate that is steady from one moment to the next; `frequency` is in MHz.
+            // The rate is constant from one moment to the next; `frequency` is in MHz.
             let rate = FINE * 1_000 / i128::from(frequency) * i128::from(1_000_000 + slewed)
                 / 1_000_000;
             for part in 1..=16 {
                 let passed = length * part / 16 * frequency / 1000;
-                if let Some(told) = line.at(ticks + passed) {
-                    let off = i128::from(told.0) * FINE - (fine + i128::from(passed) * rate);
+                if let Some(reading) = line.at(ticks + passed) {
+                    let off = i128::from(reading.0) * FINE - (fine + i128::from(passed) * rate);
                     prop_assert!(off.abs() <= i128::from(BOUND.0) * FINE, "{off} after {passed}");
                 }
             }
@@ -144,40 +145,42 @@ proptest! {
         }
     }
 
-    /// Whatever is read, a line is no longer than it may be, and nothing overflows.
+    /// For any readings, a line does not exceed its reach, and nothing overflows.
     #[test]
-    fn no_reading_leads_beyond_a_line(moments in prop::collection::vec(any::<(u64, u64, u64)>(), 4)) {
+    fn lines_do_not_exceed_their_reach(
+        moments in prop::collection::vec(any::<(u64, u64, u64)>(), 4)
+    ) {
         let mut line = Line::default();
         for (ticks, nanos, width) in moments {
             let nanos = nanos / 2;
             line.draw(&Moment { ticks, nanos, width: width % 1000 });
             for after in [0, 1, line.reach.saturating_sub(1), line.reach, u64::MAX] {
-                let told = line.at(line.start.ticks.wrapping_add(after));
-                prop_assert_eq!(told.is_some(), after < line.reach);
-                prop_assert!(told.is_none_or(|told| told.0 - line.start.nanos <= REACH));
+                let reading = line.at(line.start.ticks.wrapping_add(after));
+                prop_assert_eq!(reading.is_some(), after < line.reach);
+                prop_assert!(reading.is_none_or(|reading| reading.0 - line.start.nanos <= REACH));
             }
         }
     }
 }
 
-/// Reads a clock between two readings of the kernel's: it tells a time between them, or is off by
-/// no more than a bound, and does not go back. Answers whether a line was followed.
+/// Reads a clock between two readings of the kernel clock: the result is between them, or off by at
+/// most the bound, and never goes back. Returns true if a line was used.
 fn read_between(clock: &mut Clock, bound: Nanos) -> bool {
     let (last, before) = (clock.last, now());
-    let told = clock.now();
+    let reading = clock.now();
     let after = now();
-    assert!(told >= last, "{told} after {last}");
-    assert!(told + bound >= before && told <= after + bound, "{before} {told} {after}");
+    assert!(reading >= last, "{reading} after {last}");
+    assert!(reading + bound >= before && reading <= after + bound, "{before} {reading} {after}");
     clock.line.reach > 0
 }
 
-#[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
 #[test]
-fn it_agrees_with_the_kernel_over_many_lines() {
+fn the_clock_agrees_with_the_kernel_over_many_lines() {
     let mut clock = Clock::new();
     if !clock.counts {
         let source = std::fs::read_to_string(SOURCE).unwrap_or_else(|error| error.to_string());
@@ -186,7 +189,7 @@ fn it_agrees_with_the_kernel_over_many_lines() {
     }
     let end = now() + Nanos(20 * REACH);
     let mut followed = false;
-    // Where the counter is given up, the kernel is asked.
+    // If the counter is dropped, the kernel clock is used.
     while now() < end || clock.counts && !followed {
         followed |= read_between(&mut clock, BOUND);
     }
@@ -194,7 +197,7 @@ fn it_agrees_with_the_kernel_over_many_lines() {
 }
 
 #[test]
-fn it_never_goes_back_on_a_thread_that_moves() {
+fn the_clock_is_monotonic_on_a_thread_that_changes_cpus() {
     std::thread::spawn(|| {
         let all = sched_getaffinity(None).unwrap();
         let mut clock = Clock::new();
@@ -215,20 +218,20 @@ fn it_never_goes_back_on_a_thread_that_moves() {
 }
 
 #[test]
-fn without_a_counter_it_is_the_clock_of_the_kernel() {
+fn without_a_counter_the_kernel_clock_is_used() {
     let mut clock = Clock::by(false);
     for _ in 0..1000 {
         assert!(!read_between(&mut clock, Nanos(0)));
     }
-    // So it is with one that was given up.
+    // The same holds after the counter was dropped.
     let mut clock = Clock::by(true);
     for _ in 1..PATIENCE {
-        clock.judge(false);
+        clock.assess(false);
     }
     assert!(clock.counts);
-    clock.judge(true);
+    clock.assess(true);
     assert_eq!(clock.patience, PATIENCE);
-    (0..PATIENCE).for_each(|_| clock.judge(false));
+    (0..PATIENCE).for_each(|_| clock.assess(false));
     assert!(!clock.counts);
     for _ in 0..1000 {
         assert!(!read_between(&mut clock, Nanos(0)));
@@ -236,7 +239,7 @@ fn without_a_counter_it_is_the_clock_of_the_kernel() {
 }
 
 #[test]
-fn an_instant_told_is_not_taken_back() {
+fn the_clock_never_returns_an_earlier_instant() {
     let mut clock = Clock::by(false);
     let ahead = now() + Nanos(1_000_000_000);
     clock.last = ahead;

@@ -1,9 +1,8 @@
-//! Engines that only tests have, around others: one that fails when told, and one that answers
-//! late.
+//! Test engines that wrap others: one that fails at an operation, and one with late completions.
 
 use super::*;
 
-/// Passes operations on to another engine, but refuses the one with index `at` with `errno`.
+/// Passes operations to another engine, but fails the one with index `at` with `errno`.
 pub(crate) struct FailAt<E> {
     pub(crate) inner: E,
     pub(crate) at: u64,
@@ -41,8 +40,8 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for FailAt<E> {
         self.inner.rewind()
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        self.inner.flush(call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        self.inner.make_durable(call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
@@ -50,16 +49,16 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for FailAt<E> {
     }
 }
 
-/// Does the I/O of another engine, but answers late and in reverse, up to `depth` at a time, as an
-/// asynchronous engine may.
+/// Runs the I/O of another engine, but completes it late and in reverse order, up to `depth`
+/// operations at a time, as an asynchronous engine may.
 pub(crate) struct Late<'p, E> {
     pub(crate) inner: E,
     pub(crate) depth: usize,
     pub(crate) held: Vec<Completion<'p>>,
-    /// What the last reaping found.
+    /// Completions of the last reap.
     pub(crate) ready: Vec<Completion<'p>>,
     pub(crate) deepest: usize,
-    /// The most operations between two commits, and how many there were since the last.
+    /// Maximum number of operations between two commits, and their number since the last one.
     pub(crate) batch: usize,
     pub(crate) fresh: usize,
 }
@@ -100,10 +99,10 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
     }
 
     fn reap(&mut self, wait: Wait) -> Result<bool, IoFault> {
-        assert!(!self.held.is_empty(), "asked to wait for what was never submitted");
-        assert!(self.ready.is_empty(), "asked for more before all was taken");
+        assert!(!self.held.is_empty(), "waiting without operations in flight");
+        assert!(self.ready.is_empty(), "reaping before all completions were processed");
         self.fresh = 0;
-        // Two where there are two, none unless waited for: the loop must take what it gets.
+        // Two if available, none unless waiting: the loop must accept any number.
         let count = if wait == Wait::No { 0 } else { self.held.len().min(2) };
         self.ready.extend(self.held.drain(self.held.len() - count..));
         Ok(count > 0)
@@ -117,8 +116,8 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
         self.inner.rewind()
     }
 
-    fn flush(&mut self, call: FlushCall, range: (u64, u64)) -> Result<(), Fault> {
-        self.inner.flush(call, range)
+    fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
+        self.inner.make_durable(call, range)
     }
 
     fn close(self) -> Result<(), Fault> {

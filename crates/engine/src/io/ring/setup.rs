@@ -1,4 +1,4 @@
-//! Setting up a ring: flags, sizes, the CPU of a polling thread, and what is registered.
+//! Setup of a ring: flags, sizes, CPU of a polling thread, and registration.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers to register")]
 
 use std::{
@@ -13,31 +13,31 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_getcpu},
 };
 
-use super::Area;
+use super::SlotMemory;
 use crate::error::{Fault, Operation};
 
-/// The largest buffer that can be registered, io_uring_register(2).
+/// Maximum size of a registered buffer, io_uring_register(2).
 const LARGEST: usize = 1 << 30;
 
-/// Milliseconds without work after which a polling thread goes to sleep.
+/// Milliseconds without work after which a polling thread sleeps.
 const IDLE: u32 = 1000;
 
-/// What the kernel refused of a ring.
+/// Fault of a ring operation.
 pub(crate) fn fault(operation: Operation, error: &io::Error) -> Fault {
     Fault::whole(operation, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
-/// Entries of the submission queue. Operations in flight number `depth` at most, each has at most
-/// one entry (a pair, with a linked sync) that the kernel has not taken, and the kernel takes
-/// entries before io_uring_enter(2) returns. A polling thread tells only after a batch that it took
-/// it, while completions of the batch may be out and their operations replaced.
+/// Entries of the submission queue. At most `depth` operations are in flight, each has at most one
+/// entry (a pair with a linked sync) not yet taken by the kernel, and the kernel takes entries
+/// before io_uring_enter(2) returns. A polling thread reports only after a batch that it was taken;
+/// completions of the batch may be available before, and their operations replaced.
 pub(super) fn entries(ring: model::phase::Ring) -> u32 {
-    let each = if ring.linked_sync { 2 } else { 1 };
+    let each = if ring.linked_fdatasync { 2 } else { 1 };
     let behind = if ring.sqpoll { 2 } else { 1 };
     ring.depth.saturating_mul(each * behind)
 }
 
-/// A ring for the calling thread; `worker` spreads polling threads over the CPUs.
+/// Creates a ring for the calling thread; `worker` distributes polling threads over the CPUs.
 pub(super) fn build(ring: model::phase::Ring, worker: u32) -> Result<IoUring, Fault> {
     let cpu = if ring.sqpoll { Some(polling_cpu(worker)?) } else { None };
     newest(entries(ring), ring.sqpoll, |builder| {
@@ -50,14 +50,14 @@ pub(super) fn build(ring: model::phase::Ring, worker: u32) -> Result<IoUring, Fa
     })
 }
 
-/// A ring of the newest kind that the kernel has, for the calling thread alone, with what `add` has
-/// to add; `polled` tells that this is a polling thread.
+/// Creates a ring with the newest features of the kernel, for the calling thread only. `add` adds
+/// options; `polled` is true with a polling thread.
 ///
-/// One thread submits (`SINGLE_ISSUER`, Linux 6.0), deferred work runs when that thread asks for
-/// completions and not in between (`DEFER_TASKRUN`, 6.1), and entries are taken in order, without
-/// an index (`NO_SQARRAY`, 6.6). An older kernel refuses unknown flags with EINVAL and gets fewer.
-/// The completion queue has twice the entries of the submission queue, which is the kernel's own
-/// choice and more than can be in flight.
+/// One thread submits (`SINGLE_ISSUER`, Linux 6.0); deferred work runs when that thread requests
+/// completions, not in between (`DEFER_TASKRUN`, 6.1); entries are taken in order, without an index
+/// (`NO_SQARRAY`, 6.6). An older kernel rejects unknown flags with EINVAL and gets fewer. The
+/// completion queue has twice the entries of the submission queue, which is the kernel's default
+/// and more than can be in flight.
 pub(crate) fn newest(
     entries: u32,
     polled: bool,
@@ -84,9 +84,8 @@ pub(crate) fn newest(
     answer.map_err(|error| fault(Operation::Ring, &error))
 }
 
-/// A CPU for the polling thread: one that the process may use, but not the worker's own. Without
-/// being told, the kernel would let it inherit the CPUs of the worker, and the two of them would
-/// wait for each other.
+/// CPU for the polling thread: one of the process, but not the worker's. By default the thread
+/// would inherit the CPUs of the worker, and both would wait for each other.
 fn polling_cpu(worker: u32) -> Result<u32, Fault> {
     let allowed = sched_getaffinity(Some(getpid()))
         .map_err(|errno| Fault::whole(Operation::PollThread, errno))?;
@@ -95,27 +94,27 @@ fn polling_cpu(worker: u32) -> Result<u32, Fault> {
 
 fn choose(allowed: &CpuSet, own: usize, worker: u32) -> Option<u32> {
     let others = || (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu) && *cpu != own);
-    // From the last on, as pinned workers take the CPUs from the first on.
+    // Starts with the last CPU, because pinned workers use the first ones.
     let count = others().count();
     let turn = (worker as usize).checked_rem(count)?;
     others().nth(count - 1 - turn).and_then(|cpu| u32::try_from(cpu).ok())
 }
 
-/// How the slots lie in registered buffers.
+/// Distribution of the slots over registered buffers.
 pub(super) struct Parts {
-    /// Whole slots in each buffer but the last.
+    /// Whole slots per buffer, except the last.
     pub(super) slots_in_each: usize,
 }
 
 impl Parts {
-    /// The registered buffer that a slot lies in.
+    /// Registered buffer that contains a slot.
     pub(super) fn index(&self, slot: usize) -> u16 {
         u16::try_from(slot / self.slots_in_each).expect("registered buffers are at most 16384")
     }
 }
 
-/// The buffers for an area: one, or more of at most 1 GiB each that cut no slot.
-fn parts(area: Area, largest: usize) -> Result<(Parts, Vec<libc::iovec>), Fault> {
+/// Buffers for an area: one, or several of at most 1 GiB each with whole slots.
+fn parts(area: SlotMemory, largest: usize) -> Result<(Parts, Vec<libc::iovec>), Fault> {
     let slot = area.len / area.slots.max(1);
     let slots_in_each = (largest / slot.max(1)).min(area.slots);
     if slots_in_each == 0 {
@@ -130,14 +129,18 @@ fn parts(area: Area, largest: usize) -> Result<(Parts, Vec<libc::iovec>), Fault>
 }
 
 /// Registers the file as number 0, and the slots.
-pub(super) fn register(uring: &IoUring, file: BorrowedFd<'_>, area: Area) -> Result<Parts, Fault> {
+pub(super) fn register(
+    uring: &IoUring,
+    file: BorrowedFd<'_>,
+    area: SlotMemory,
+) -> Result<Parts, Fault> {
     let (parts, buffers) = parts(area, LARGEST)?;
     let submitter = uring.submitter();
     submitter
         .register_files(&[file.as_raw_fd()])
         .map_err(|error| fault(Operation::Register, &error))?;
-    // SAFETY: the buffers are parts of the pool of the worker, which is mapped until after the ring
-    // is dropped; the kernel touches them only for the operations of `Flight::push`.
+    // SAFETY: the buffers are parts of the worker's pool, which is mapped until after the ring is
+    // dropped. The kernel accesses them only for the operations of `InFlight::push`.
     unsafe { submitter.register_buffers(&buffers) }
         .map_err(|error| fault(Operation::Register, &error))?;
     Ok(parts)
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_polling_thread_gets_a_cpu_of_its_own_or_none() {
+    fn a_polling_thread_gets_a_separate_cpu_or_fails() {
         let mut allowed = CpuSet::new();
         allowed.set(3);
         assert_eq!(choose(&allowed, 3, 0), None);
@@ -161,8 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn large_areas_are_registered_in_parts_that_cut_no_slot() {
-        let area = |slots: usize| Area { base: std::ptr::null_mut(), len: slots * 4096, slots };
+    fn large_areas_are_registered_in_parts_of_whole_slots() {
+        let area =
+            |slots: usize| SlotMemory { base: std::ptr::null_mut(), len: slots * 4096, slots };
         let lengths = |slots, largest| {
             parts(area(slots), largest).map(|(parts, buffers)| {
                 let lengths: Vec<usize> = buffers.iter().map(|part| part.iov_len / 4096).collect();

@@ -12,24 +12,26 @@ use crate::{
     io::conformance::{battery, stream, turn, uring_is_available, with},
 };
 
-const PLAIN: Settings = Settings { registered: false, ..Settings::of(8) };
-const LINKED: Settings = Settings { linked_sync: true, ..Settings::of(8) };
+const PLAIN: Settings = Settings { fixed_buffers: false, ..Settings::of(8) };
+const LINKED: Settings = Settings { linked_fdatasync: true, ..Settings::of(8) };
 
 fn plan(ring: Settings, direction: Direction, records: u64) -> Stream {
-    stream(model::phase::Interface::Ring(ring), direction, records)
+    stream(model::phase::IoEngineKind::Ring(ring), direction, records)
 }
 
 fn pipe(ring: Settings, then: impl for<'p> FnOnce(Ring<'p>, Slots<'p>, std::io::PipeWriter)) {
     let (reader, writer) = std::io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
     let mut plan = plan(ring, Direction::Read, 1);
-    plan.open.presence = model::phase::Presence::Existing;
-    with(&ring, &plan, &path, Purpose::Read, |engine, slots| then(engine.unwrap(), slots, writer));
+    plan.open.creation = model::phase::FileCreation::Existing;
+    with(&ring, &plan, &path, AccessMode::Read, |engine, slots| {
+        then(engine.unwrap(), slots, writer)
+    });
 }
 
-fn read<'p>(slots: &mut Slots<'p>, record: u64) -> Op<'p> {
+fn read<'p>(slots: &mut Slots<'p>, block: u64) -> Op<'p> {
     let (slot, buffer) = slots.take(Class::Read).unwrap();
-    Op { kind: Kind::Read, offset: record * 4096, len: 4096, slot, buffer }
+    Op { kind: Kind::Read, offset: block * 4096, len: 4096, slot, buffer }
 }
 
 fn queued(submitted: Submitted<'_>) -> bool {
@@ -44,58 +46,64 @@ fn rings_conform() {
     battery(&Settings::of(8));
     battery(&PLAIN);
     battery(&LINKED);
-    battery(&Settings { registered: false, ..LINKED });
-    battery(&Settings { batch: 1, ..PLAIN });
+    battery(&Settings { fixed_buffers: false, ..LINKED });
+    battery(&Settings { submit_batch: 1, ..PLAIN });
 }
 
-/// As many operations as the depth are in flight, and each is somewhere else.
+/// `depth` operations are in flight, each at another offset.
 #[test]
-fn the_depth_is_reached_and_completions_find_their_operations() {
+fn the_queue_depth_is_reached_and_completions_match_operations() {
     if !uring_is_available() {
         return;
     }
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("f");
-    let bytes: Vec<u8> = (0..32u8).flat_map(|record| [record; 4096]).collect();
+    let bytes: Vec<u8> = (0..32u8).flat_map(|block| [block; 4096]).collect();
     std::fs::write(&path, bytes).unwrap();
     for ring in [Settings::of(8), PLAIN] {
-        with(&ring, &plan(ring, Direction::Read, 32), &path, Purpose::Read, |engine, mut slots| {
-            let mut engine = engine.unwrap();
-            let mut seen = Vec::new();
-            for (round, expected) in (0..4).zip([8, 16, 24, 32]) {
-                for record in 0..8 {
-                    assert!(queued(engine.submit(read(&mut slots, round * 8 + record))));
-                }
-                let buffer = &mut [][..];
-                let more = Op { kind: Kind::Read, offset: 0, len: 0, slot: 0, buffer };
-                assert!(matches!(engine.submit(more), Submitted::Full(_)));
-                engine.commit().unwrap();
-                while seen.len() < expected {
-                    assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
-                    while let Some(Completion { mut op, result }) = engine.next() {
-                        assert_eq!(result, Ok(()));
-                        let record = op.offset / 4096;
-                        assert!(op.bytes().iter().all(|byte| u64::from(*byte) == record));
-                        seen.push(record);
-                        slots.give(op.slot, op.buffer);
+        with(
+            &ring,
+            &plan(ring, Direction::Read, 32),
+            &path,
+            AccessMode::Read,
+            |engine, mut slots| {
+                let mut engine = engine.unwrap();
+                let mut seen = Vec::new();
+                for (round, expected) in (0..4).zip([8, 16, 24, 32]) {
+                    for block in 0..8 {
+                        assert!(queued(engine.submit(read(&mut slots, round * 8 + block))));
+                    }
+                    let buffer = &mut [][..];
+                    let more = Op { kind: Kind::Read, offset: 0, len: 0, slot: 0, buffer };
+                    assert!(matches!(engine.submit(more), Submitted::Full(_)));
+                    engine.commit().unwrap();
+                    while seen.len() < expected {
+                        assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
+                        while let Some(Completion { mut op, result }) = engine.next() {
+                            assert_eq!(result, Ok(()));
+                            let block = op.offset / 4096;
+                            assert!(op.bytes().iter().all(|byte| u64::from(*byte) == block));
+                            seen.push(block);
+                            slots.give(op.slot, op.buffer);
+                        }
                     }
                 }
-            }
-            seen.sort_unstable();
-            assert!(seen.into_iter().eq(0..32));
-            engine.close().unwrap();
-        });
+                seen.sort_unstable();
+                assert!(seen.into_iter().eq(0..32));
+                engine.close().unwrap();
+            },
+        );
     }
 }
 
 #[test]
-fn a_full_batch_has_room_again_after_the_commit() {
+fn a_full_batch_accepts_operations_after_a_commit() {
     if !uring_is_available() {
         return;
     }
-    let ring = Settings { batch: 2, nop: true, ..Settings::of(5) };
+    let ring = Settings { submit_batch: 2, nop: true, ..Settings::of(5) };
     let plan = plan(ring, Direction::Read, 5);
-    with(&ring, &plan, Path::new("/does/not/exist"), Purpose::Read, |engine, mut slots| {
+    with(&ring, &plan, Path::new("/does/not/exist"), AccessMode::Read, |engine, mut slots| {
         let mut engine = engine.unwrap();
         let mut refused = None;
         for expected in [2, 2, 1] {
@@ -117,7 +125,7 @@ fn a_full_batch_has_room_again_after_the_commit() {
                         refused = Some(op);
                         break;
                     }
-                    Submitted::Done(_) => panic!("it has a queue"),
+                    Submitted::Done(_) => panic!("the engine has a queue"),
                 }
             }
             assert_eq!(taken, expected);
@@ -125,8 +133,8 @@ fn a_full_batch_has_room_again_after_the_commit() {
         }
         assert!(engine.reap(Wait::No).unwrap());
         let done = std::iter::from_fn(|| engine.next()).count();
-        assert_eq!(done, 5, "a NOP is over as soon as the kernel has it");
-        assert_eq!(engine.flush(FlushCall::Fsync, (0, 0)), Ok(()));
+        assert_eq!(done, 5, "a NOP completes on submission");
+        assert_eq!(engine.make_durable(SyncCall::Fsync, (0, 0)), Ok(()));
         engine.close().unwrap();
     });
 }
@@ -152,7 +160,7 @@ fn short_reads_of_the_kernel_are_resumed() {
 }
 
 #[test]
-fn waiting_ends_with_the_time_or_with_a_completion() {
+fn waiting_ends_at_the_timeout_or_with_a_completion() {
     if !uring_is_available() {
         return;
     }
@@ -170,16 +178,17 @@ fn waiting_ends_with_the_time_or_with_a_completion() {
     });
 }
 
-/// The kernel writes to a buffer until its operation is over, so the engine may not go before.
+/// The kernel writes to a buffer until its operation completes, so the engine must not be dropped
+/// before.
 #[test]
-fn dropping_waits_for_what_is_in_flight() {
+fn dropping_waits_for_operations_in_flight() {
     if !uring_is_available() {
         return;
     }
     pipe(PLAIN, |mut engine, mut slots, mut writer| {
         assert!(queued(engine.submit(read(&mut slots, 0))));
         engine.commit().unwrap();
-        assert!(queued(engine.submit(read(&mut slots, 0))), "and this one is not committed");
+        assert!(queued(engine.submit(read(&mut slots, 0))), "queued, but not committed");
         let feeder = thread::spawn(move || {
             writer.write_all(&[7; 8192]).unwrap();
             writer
@@ -197,11 +206,11 @@ fn a_linked_sync_is_part_of_its_write() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("f");
     let plan = plan(LINKED, Direction::Write, 8);
-    with(&LINKED, &plan, &path, Purpose::Write, |engine, mut slots| {
+    with(&LINKED, &plan, &path, AccessMode::Write, |engine, mut slots| {
         let mut engine = engine.unwrap();
-        for record in 0..8 {
+        for block in 0..8 {
             let (slot, buffer) = slots.take(Class::Write).unwrap();
-            let op = Op { kind: Kind::Write, offset: record * 4096, len: 4096, slot, buffer };
+            let op = Op { kind: Kind::Write, offset: block * 4096, len: 4096, slot, buffer };
             assert!(queued(engine.submit(op)), "all pairs fit into the queue");
         }
         engine.commit().unwrap();
@@ -217,17 +226,17 @@ fn a_linked_sync_is_part_of_its_write() {
     // A pipe can be written to, but not synced.
     let (reader, writer) = std::io::pipe().unwrap();
     let pipe = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
-    with(&LINKED, &plan, &pipe, Purpose::Write, |engine, mut slots| {
+    with(&LINKED, &plan, &pipe, AccessMode::Write, |engine, mut slots| {
         let mut engine = engine.unwrap();
         let (result, _) = turn(&mut engine, &mut slots, Kind::Write, (0, 4096), 1);
         let cause = Cause::Os(Errno::INVAL);
-        assert_eq!(result, Err(IoFault { operation: Operation::Flush, moved: 0, cause }));
+        assert_eq!(result, Err(IoFault { operation: Operation::Sync, moved: 0, cause }));
     });
     drop(reader);
 }
 
 #[test]
-fn a_polling_thread_does_the_same_or_is_refused_for_want_of_a_cpu() {
+fn a_polling_thread_works_or_reports_a_missing_cpu() {
     if !uring_is_available() {
         return;
     }
@@ -235,23 +244,28 @@ fn a_polling_thread_does_the_same_or_is_refused_for_want_of_a_cpu() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("f");
     let plan = plan(ring, Direction::Write, 1);
-    let refusal = with(&ring, &plan, &path, Purpose::Write, |engine, _| engine.map(drop).err());
+    let refusal = with(&ring, &plan, &path, AccessMode::Write, |engine, _| engine.map(drop).err());
     match refusal {
         None => {
             battery(&ring);
-            battery(&Settings { batch: 3, linked_sync: true, registered: false, ..ring });
+            battery(&Settings {
+                submit_batch: 3,
+                linked_fdatasync: true,
+                fixed_buffers: false,
+                ..ring
+            });
         }
         Some(fault) => {
             assert_eq!(fault, Fault::whole(Operation::PollThread, Errno::BUSY));
             let text = fault.into_error(&plan, &path).to_string();
-            assert!(text.contains("the process may use only one; "), "{text}");
+            assert!(text.contains("the process has only one; "), "{text}");
         }
     }
 }
 
-/// Never falls back to interrupts: it is done by polling, or the phase ends.
+/// There is no fallback to interrupts: completions are polled, or the phase fails.
 #[test]
-fn polling_for_completions_works_or_says_what_is_missing() {
+fn polling_for_completions_works_or_reports_the_missing_feature() {
     if !uring_is_available() {
         return;
     }
@@ -260,7 +274,7 @@ fn polling_for_completions_works_or_says_what_is_missing() {
     let path = directory.path().join("f");
     let mut plan = plan(ring, Direction::Write, 2);
     plan.open.direct = true;
-    let result = with(&ring, &plan, &path, Purpose::Write, |engine, mut slots| {
+    let result = with(&ring, &plan, &path, AccessMode::Write, |engine, mut slots| {
         let (result, _) = turn(&mut engine?, &mut slots, Kind::Write, (0, 4096), 1);
         result.map_err(|fault| fault.at(0))
     });
@@ -272,19 +286,19 @@ fn polling_for_completions_works_or_says_what_is_missing() {
 }
 
 #[test]
-fn many_slots_are_registered_and_used_from_end_to_end() {
+fn many_slots_are_registered_and_used() {
     if !uring_is_available() {
         return;
     }
     let ring = Settings::of(4);
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("f");
-    let plan = Stream { record: Bytes(1536), ..plan(ring, Direction::Write, 300) };
-    with(&ring, &plan, &path, Purpose::Write, |engine, mut slots| {
+    let plan = Stream { block_size: Bytes(1536), ..plan(ring, Direction::Write, 300) };
+    with(&ring, &plan, &path, AccessMode::Write, |engine, mut slots| {
         let mut engine = engine.unwrap();
-        for record in 0..700u16 {
-            let place = (u64::from(record) * 1536, 1536);
-            let byte = (record % 251) as u8;
+        for block in 0..700u16 {
+            let place = (u64::from(block) * 1536, 1536);
+            let byte = (block % 251) as u8;
             assert_eq!(turn(&mut engine, &mut slots, Kind::Write, place, byte).0, Ok(()));
         }
         engine.close().unwrap();
@@ -294,20 +308,20 @@ fn many_slots_are_registered_and_used_from_end_to_end() {
     assert!(last.iter().all(|byte| *byte == (699 % 251) as u8));
 }
 
-/// A flight of ten bytes to write, as if pushed.
-fn judged(data: u64, answers: &[(u64, i32)]) -> Vec<Verdict> {
+/// Results for a write of ten bytes in flight.
+fn verdicts(data: u64, answers: &[(u64, i32)]) -> Vec<Verdict> {
     let mut buffer = [0; 10];
     let op = Op { kind: Kind::Write, offset: 0, len: 10, slot: 0, buffer: &mut buffer };
     let mut flight =
-        Flight { op: Some(op), moved: 0, expected: 10, buffer: 0, awaited: 2, other: 0 };
-    let manner = Manner {
+        InFlight { op: Some(op), moved: 0, expected: 10, buffer: 0, awaited: 2, other: 0 };
+    let options = SqeOptions {
         nop: false,
         registered: false,
         linked_sync: data != 0,
         iopoll: true,
         descriptor: 0,
     };
-    answers.iter().map(|(which, answer)| flight.judge(*which, *answer, manner)).collect()
+    answers.iter().map(|(which, answer)| flight.classify(*which, *answer, options)).collect()
 }
 
 fn faulty(operation: Operation, moved: u64, errno: Errno) -> Verdict {
@@ -315,10 +329,10 @@ fn faulty(operation: Operation, moved: u64, errno: Errno) -> Verdict {
 }
 
 #[test]
-fn single_answers_are_judged() {
+fn results_are_classified() {
     let one = |answers: &[i32]| {
         let answers: Vec<(u64, i32)> = answers.iter().map(|answer| (0, *answer)).collect();
-        judged(0, &answers).pop().unwrap()
+        verdicts(0, &answers).pop().unwrap()
     };
     assert_eq!(one(&[4]), Verdict::Again);
     assert_eq!(one(&[4, 6]), Verdict::Over(Ok(())));
@@ -331,10 +345,10 @@ fn single_answers_are_judged() {
 }
 
 #[test]
-fn a_canceled_sync_does_not_hide_why() {
+fn a_canceled_sync_does_not_hide_the_cause() {
     let pair = |written, synced| {
-        let forward = judged(1, &[(LINKED_WRITE, written), (LINKED_SYNC, synced)]).pop().unwrap();
-        let mut backward = judged(1, &[(LINKED_SYNC, synced), (LINKED_WRITE, written)]);
+        let forward = verdicts(1, &[(LINKED_WRITE, written), (LINKED_SYNC, synced)]).pop().unwrap();
+        let mut backward = verdicts(1, &[(LINKED_SYNC, synced), (LINKED_WRITE, written)]);
         assert_eq!(backward.first(), Some(&Verdict::Pending));
         assert_eq!(backward.pop().unwrap(), forward, "the order does not matter");
         forward
@@ -342,6 +356,6 @@ fn a_canceled_sync_does_not_hide_why() {
     assert_eq!(pair(10, 0), Verdict::Over(Ok(())));
     assert_eq!(pair(-libc::ENOSPC, -libc::ECANCELED), faulty(Operation::Write, 0, Errno::NOSPC));
     assert_eq!(pair(6, -libc::ECANCELED), Verdict::Again);
-    assert_eq!(pair(10, -libc::EIO), faulty(Operation::Flush, 0, Errno::IO));
+    assert_eq!(pair(10, -libc::EIO), faulty(Operation::Sync, 0, Errno::IO));
     assert_eq!(pair(10, -libc::EINTR), Verdict::Again);
 }

@@ -1,21 +1,21 @@
-//! What the answers of the kernel mean for an operation.
+//! Interpretation of completion results.
 
 use rustix::io::Errno;
 
 use crate::io::IoFault;
 
-/// What a completion says about its operation.
+/// Interpretation of a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is over.
+    /// The operation has completed.
     Over(Result<(), IoFault>),
-    /// Something is left to do.
+    /// Part of the operation is left.
     Again,
-    /// The other half of a pair is to come.
+    /// The other half of a pair is outstanding.
     Pending,
 }
 
-/// Whether a refusal passes: a signal came, or the kernel lacked something for a moment.
+/// True for temporary failures: a signal, or a temporary lack of kernel resources.
 pub(super) fn again(errno: Errno) -> bool {
     matches!(errno, Errno::INTR | Errno::AGAIN | Errno::BUSY)
 }

@@ -1,16 +1,16 @@
-use model::{Bytes, phase::Files};
+use model::{Bytes, phase::FileSharing};
 
 use super::*;
 use crate::patterns::index;
 
-fn skew(access: Access, n: u64) -> Skew {
-    let (size, record) = (Bytes(n * 512), Bytes(512));
-    let plan = Stream::new(Files::One("f".into()), size, record);
-    Skew::new(&Stream { access, seed: 3, ..plan }, n).unwrap()
+fn skew(access: AccessPattern, n: u64) -> Skew {
+    let (size, block) = (Bytes(n * 512), Bytes(512));
+    let plan = Stream::new(FileSharing::One("f".into()), size, block);
+    Skew::new(&Stream { access_pattern: access, seed: 3, ..plan }, n).unwrap()
 }
 
-/// How often each rank comes in so many draws.
-fn counts(access: Access, n: u64, draws: u64) -> Vec<u64> {
+/// Frequency of each rank in `draws` draws.
+fn counts(access: AccessPattern, n: u64, draws: u64) -> Vec<u64> {
     let skew = Skew { scatter: None, ..skew(access, n) };
     let mut random = Rng::with_seed(11);
     let mut counts = vec![0; index(n)];
@@ -20,7 +20,7 @@ fn counts(access: Access, n: u64, draws: u64) -> Vec<u64> {
     counts
 }
 
-/// The probabilities of a law by rank.
+/// Probabilities of a law by rank.
 fn law(n: u64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let weights: Vec<f64> = (0..n).map(|rank| weight(rank as f64)).collect();
     let total: f64 = weights.iter().sum();
@@ -36,8 +36,8 @@ fn self_similar_law(n: u64, share: f64) -> Vec<f64> {
     law(n, |rank| below(rank + 1.0) - below(rank))
 }
 
-/// Chi-square of counts against a law, as standard deviations from its mean; neighbors are joined
-/// until 10 visits are expected of them.
+/// Chi-square of counts against a law, in standard deviations from its mean; neighbors are joined
+/// until at least 10 accesses are expected.
 fn deviation(counts: &[u64], law: &[f64]) -> f64 {
     let draws = counts.iter().sum::<u64>() as f64;
     let (mut chi, mut bins) = (0.0, 0.0);
@@ -60,7 +60,7 @@ fn zipf_is_followed() {
     for (n, theta) in
         [(2, 1.0), (100, 0.5), (1000, 0.99), (50_000, 0.99), (20_000, 1.2), (500, 0.0)]
     {
-        let counts = counts(Access::Zipf { theta }, n, 1_000_000);
+        let counts = counts(AccessPattern::Zipf { theta }, n, 1_000_000);
         let deviation = deviation(&counts, &zipf_law(n, theta));
         assert!(deviation.abs() < 5.0, "n = {n}, theta = {theta}: {deviation}");
     }
@@ -69,15 +69,15 @@ fn zipf_is_followed() {
 #[test]
 fn the_self_similar_law_is_followed() {
     for (n, share) in [(2, 0.2), (1000, 0.2), (50_000, 0.2), (20_000, 0.4), (3000, 0.05)] {
-        let counts = counts(Access::Pareto { share }, n, 1_000_000);
+        let counts = counts(AccessPattern::Pareto { share }, n, 1_000_000);
         let deviation = deviation(&counts, &self_similar_law(n, share));
         assert!(deviation.abs() < 5.0, "n = {n}, share = {share}: {deviation}");
     }
 }
 
 #[test]
-fn a_fifth_has_four_fifths_and_so_within_it() {
-    let counts = counts(Access::Pareto { share: 0.2 }, 100_000, 1_000_000);
+fn one_fifth_of_the_blocks_gets_four_fifths_of_the_accesses_recursively() {
+    let counts = counts(AccessPattern::Pareto { share: 0.2 }, 100_000, 1_000_000);
     let share = |ranks: usize| counts[..ranks].iter().sum::<u64>() as f64 / 1e6;
     assert!((share(20_000) - 0.8).abs() < 0.002, "{}", share(20_000));
     assert!((share(4000) - 0.64).abs() < 0.003, "{}", share(4000));
@@ -85,11 +85,11 @@ fn a_fifth_has_four_fifths_and_so_within_it() {
 }
 
 #[test]
-fn the_hot_zone_has_its_share_and_each_zone_is_flat() {
+fn the_hotspot_has_its_fraction_and_each_zone_is_uniform() {
     for (n, hot, space, visits) in
         [(1000, 100, 0.1, 0.9), (777, 389, 0.5, 0.25), (100, 1, 0.001, 0.5)]
     {
-        let counts = counts(Access::Hot { space, visits }, n, 1_000_000);
+        let counts = counts(AccessPattern::Hotspot { space, visits }, n, 1_000_000);
         let cold = n - hot;
         let weight = |rank: f64| {
             let (share, zone) =
@@ -102,23 +102,23 @@ fn the_hot_zone_has_its_share_and_each_zone_is_flat() {
 }
 
 #[test]
-fn zones_may_have_all_visits_or_none_and_parts_one_record() {
-    let all = counts(Access::Hot { space: 0.5, visits: 1.0 }, 10, 1000);
+fn zones_may_have_all_accesses_or_none_and_parts_one_block() {
+    let all = counts(AccessPattern::Hotspot { space: 0.5, visits: 1.0 }, 10, 1000);
     assert_eq!(all[5..], [0; 5]);
-    let none = counts(Access::Hot { space: 0.5, visits: 0.0 }, 10, 1000);
+    let none = counts(AccessPattern::Hotspot { space: 0.5, visits: 0.0 }, 10, 1000);
     assert_eq!(none[..5], [0; 5]);
     for access in [
-        Access::Hot { space: 0.5, visits: 0.0 },
-        Access::Zipf { theta: 10.0 },
-        Access::Pareto { share: 1e-9 },
+        AccessPattern::Hotspot { space: 0.5, visits: 0.0 },
+        AccessPattern::Zipf { theta: 10.0 },
+        AccessPattern::Pareto { share: 1e-9 },
     ] {
         assert_eq!(counts(access, 1, 10), [10]);
     }
-    let two = counts(Access::Hot { space: 0.999, visits: 0.5 }, 2, 1000);
+    let two = counts(AccessPattern::Hotspot { space: 0.999, visits: 0.5 }, 2, 1000);
     assert!(two[0] > 400 && two[1] > 400, "{two:?}");
 }
 
-/// The share of each range of a table.
+/// Fraction of each range of a table.
 fn shares(ranges: &[(Range, f64)]) -> Vec<f64> {
     let total: f64 = ranges.iter().map(|(_, weight)| weight).sum();
     ranges.iter().map(|(_, weight)| weight / total).collect()
@@ -145,7 +145,7 @@ fn each_rank_is_within_the_stated_error_of_its_law() {
             }
         }
     }
-    // The steepest of all: only the sum over a range is held to be exact.
+    // For the steepest law, only the sum over a range is exact.
     let (ranges, law) = (zipf(20_000, 10.0), zipf_law(20_000, 10.0));
     for ((range, _), share) in ranges.iter().zip(shares(&ranges)) {
         let exact: f64 = law[index(range.start)..][..index(range.width)].iter().sum();
@@ -169,7 +169,7 @@ fn the_largest_parts_have_small_tables_without_gaps() {
 }
 
 #[test]
-fn the_integral_has_its_digits_near_the_logarithm() {
+fn the_integral_is_accurate_near_theta_one() {
     let exact = (2f64).ln();
     assert!((integral(5.0, 5.0, 1.0) - exact).abs() < 1e-15);
     for off in [-1e-12, -1e-15, 1e-15, 1e-12] {
@@ -180,12 +180,12 @@ fn the_integral_has_its_digits_near_the_logarithm() {
 }
 
 #[test]
-fn workers_share_favorites_that_are_scattered_by_the_seed() {
+fn workers_share_popular_blocks_scattered_by_the_seed() {
     let n = 10_000;
     let skew = |seed| {
-        let plan = Stream::new(Files::Shared("f".into()), Bytes(n), Bytes(1));
-        let access = Access::Zipf { theta: 1.5 };
-        Skew::new(&Stream { access, seed, ..plan }, n).unwrap()
+        let plan = Stream::new(FileSharing::Shared("f".into()), Bytes(n), Bytes(1));
+        let access = AccessPattern::Zipf { theta: 1.5 };
+        Skew::new(&Stream { access_pattern: access, seed, ..plan }, n).unwrap()
     };
     let favorite = |skew: &Skew, worker: u64| {
         let mut random = Rng::with_seed(worker);
@@ -193,11 +193,11 @@ fn workers_share_favorites_that_are_scattered_by_the_seed() {
         for _ in 0..10_000 {
             counts[index(skew.draw(&mut random))] += 1;
         }
-        (0..n).max_by_key(|record| counts[index(*record)]).unwrap()
+        (0..n).max_by_key(|block| counts[index(*block)]).unwrap()
     };
     let favorites: Vec<u64> = (0..5).map(|seed| favorite(&skew(seed), 1)).collect();
-    for (seed, record) in (0..).zip(&favorites) {
-        assert_eq!(favorite(&skew(seed), 2), *record);
+    for (seed, block) in (0..).zip(&favorites) {
+        assert_eq!(favorite(&skew(seed), 2), *block);
     }
     let mut places = favorites.clone();
     places.sort_unstable();

@@ -1,21 +1,21 @@
-//! What each operation of a load file takes.
+//! Arguments of the operations of a loadfile.
 //!
-//! | operation | takes, before the status |
+//! | operation | arguments before the status |
 //! |---|---|
 //! | NTCreateX | name, create options, disposition, handle |
 //! | Close, Flush | handle |
-//! | ReadX, WriteX | handle, offset, bytes asked for, bytes moved |
+//! | ReadX, WriteX | handle, offset, bytes requested, bytes moved |
 //! | LockX, UnlockX | handle, offset, bytes |
 //! | Rename | old name, new name |
 //! | Unlink | name, attribute |
 //! | Mkdir, Rmdir, Deltree | name |
-//! | FIND_FIRST | pattern, level, entries at most, entries found |
+//! | FIND_FIRST | pattern, level, maximum number of entries, entries found |
 //! | QUERY_PATH_INFORMATION | name, level |
 //! | QUERY_FILE_INFORMATION, SET_FILE_INFORMATION | handle, level |
 //! | QUERY_FS_INFORMATION | level |
-//! | Sleep, SLEEP | microseconds; the status may be left out |
+//! | Sleep, SLEEP | microseconds; the status is optional |
 //!
-//! Attributes, levels, and numbers of entries found are read and forgotten.
+//! Attributes, levels, and numbers of entries found are parsed and ignored.
 
 use std::collections::HashMap;
 
@@ -28,28 +28,28 @@ use super::{
     words::{decimal, number, value},
 };
 
-/// Bytes of the largest read or write.
+/// Maximum bytes of a read or write.
 pub(crate) const LARGEST: u64 = 1 << 30;
-/// The highest offset in bytes.
+/// Maximum offset in bytes.
 pub(crate) const FARTHEST: u64 = 1 << 40;
-/// Handles open at once.
+/// Maximum number of open handles.
 pub(crate) const HANDLES: usize = 10_000;
-/// The longest sleep, an hour, in microseconds.
+/// Maximum sleep time, an hour, in microseconds.
 pub(crate) const SLEEP: u64 = 3_600_000_000;
-/// What makes a name a pattern; the quote is the fifth, and cannot be within one.
+/// Wildcard characters. The fifth one, the quote, cannot occur within a word.
 pub(crate) const WILD: &[u8] = b"<>*?";
 
-/// The numbers of an operation, by their place in the line.
+/// Numbers of an operation by position in the line.
 pub(super) type Numbers = [Option<u64>; 4];
 
-/// Operations by the names that lines begin with, and what each takes.
+/// Operations by name, and their arguments.
 const FORMS: [(&[u8], ReplayOp, usize, &str); 18] = [
     (b"ReadX", ReplayOp::ReadX, 4, "handle, offset, bytes, bytes read, status"),
     (b"NTCreateX", ReplayOp::NTCreateX, 4, "name, options, disposition, handle, status"),
     (b"QUERY_PATH_INFORMATION", ReplayOp::Qpathinfo, 2, "name, level, status"),
     (b"Close", ReplayOp::Close, 1, "handle, status"),
     (b"WriteX", ReplayOp::WriteX, 4, "handle, offset, bytes, bytes written, status"),
-    (b"FIND_FIRST", ReplayOp::Find, 4, "pattern, level, entries at most, found, status"),
+    (b"FIND_FIRST", ReplayOp::Find, 4, "pattern, level, maximum entries, found, status"),
     (b"Unlink", ReplayOp::Unlink, 2, "name, attribute, status"),
     (b"QUERY_FS_INFORMATION", ReplayOp::Qfsinfo, 1, "level, status"),
     (b"QUERY_FILE_INFORMATION", ReplayOp::Qfileinfo, 2, "handle, level, status"),
@@ -64,7 +64,7 @@ const FORMS: [(&[u8], ReplayOp, usize, &str); 18] = [
     (b"Sleep", ReplayOp::Sleep, 1, "microseconds, status"),
 ];
 
-/// The operation that the words of a line are.
+/// Parses the words of a line as an operation.
 pub(super) fn operation(words: &[&[u8]], state: &mut State) -> Result<Op, Problem> {
     let (first, rest) = words.split_first().expect("at least one word");
     let Some((_, kind, takes, form)) = FORMS.iter().find(|(name, ..)| name == first) else {
@@ -73,9 +73,9 @@ pub(super) fn operation(words: &[&[u8]], state: &mut State) -> Result<Op, Proble
         }
         return Err(Problem::word(
             first,
-            "operation",
-            "a line is an operation such as NTCreateX, or a comment after #; names with blanks are \
-             in double quotes",
+            "an operation",
+            "a line is an operation such as NTCreateX, or a comment after #; quote names \
+             with blanks",
         ));
     };
     let bare = *kind == ReplayOp::Sleep && rest.len() == *takes;
@@ -86,8 +86,8 @@ pub(super) fn operation(words: &[&[u8]], state: &mut State) -> Result<Op, Proble
             let (first, takes) = (String::from_utf8_lossy(first), takes + 1);
             let found = rest.len();
             return Err(Problem::new(
-                format!("{first} takes {takes} words ({form}), and has {found}"),
-                "check that the line is whole; names with blanks are in double quotes",
+                format!("{first} takes {takes} arguments ({form}), found {found}"),
+                "check that the line is complete; quote names with blanks",
             ));
         }
     };
@@ -98,7 +98,7 @@ pub(super) fn operation(words: &[&[u8]], state: &mut State) -> Result<Op, Proble
     Ok(op)
 }
 
-/// What the last word of a line says.
+/// Parses the status, the last word of a line.
 fn expected(status: &[u8]) -> Result<Expected, Problem> {
     match status {
         b"NT_STATUS_OK" | b"SUCCESS" => return Ok(Expected::Success),
@@ -115,14 +115,14 @@ fn expected(status: &[u8]) -> Result<Expected, Problem> {
         Some(_) => Ok(Expected::Failure),
         None => Err(Problem::word(
             status,
-            "status",
-            "end the line by NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version \
-             5 also has SUCCESS, ERROR, and * for either",
+            "a status",
+            "end the line with NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); \
+             version 5 also has SUCCESS, ERROR, and * for either",
         )),
     }
 }
 
-/// A line whose operation is known.
+/// Line with a known operation.
 struct Line<'a> {
     arguments: &'a [&'a [u8]],
     state: &'a mut State,
@@ -185,14 +185,14 @@ impl Line<'_> {
         }
         if self.state.handles.contains_key(&handle) {
             return Err(Problem::new(
-                format!("the handle {handle} is open already"),
-                "close it before, or open with another handle",
+                format!("the handle {handle} is already open"),
+                "close it first, or use another handle",
             ));
         }
         if self.state.handles.len() >= HANDLES {
             return Err(Problem::new(
                 format!("more than {HANDLES} handles are open"),
-                "close handles that are no longer used",
+                "close unused handles",
             ));
         }
         let slot = self.state.builder.take_slot().expect("there are more slots than handles");
@@ -212,7 +212,7 @@ impl Line<'_> {
         Ok(Op { second, size, ..op })
     }
 
-    /// An operation on a range of an open file, whose first three arguments are alike.
+    /// Operation on a range of an open file; the first three arguments are the same for all.
     fn range(&mut self, op: Op) -> Result<Op, Problem> {
         let handle = self.number(0)?;
         let offset = self.number(1)?;
@@ -226,8 +226,8 @@ impl Line<'_> {
             Some((slot, name)) => Ok(Op { slot: *slot, name: *name, ..op }),
             None => Err(Problem::new(
                 format!("the handle {handle} is not open"),
-                "open it before by NTCreateX with a status that lets it succeed; a handle is closed \
-                 once",
+                "open it with NTCreateX and a status of success; a handle can be closed \
+                 only once",
             )),
         }
     }
@@ -236,7 +236,7 @@ impl Line<'_> {
         Ok(Op { name: self.name(0)?, ..op })
     }
 
-    /// The name in this place, in which `$n` stands for a random text once there is one.
+    /// Parses the name at this position, in which `$n` is replaced by a random text.
     fn name(&mut self, place: usize) -> Result<u32, Problem> {
         let State { builder, texts, .. } = &mut *self.state;
         let word = self.arguments[place];
@@ -257,7 +257,7 @@ impl Line<'_> {
 
     fn small(&mut self, place: usize, what: &str) -> Result<u32, Problem> {
         let number = self.number(place)?;
-        u32::try_from(number).map_err(|_| Problem::large(what, number, "fits into 32 bits"))
+        u32::try_from(number).map_err(|_| Problem::large(what, number, "4294967295"))
     }
 
     fn check(&self, what: &str, found: u64, limit: u64, shown: &str) -> Result<(), Problem> {
@@ -265,7 +265,7 @@ impl Line<'_> {
     }
 }
 
-/// A name with the random texts that it asks for.
+/// Replaces the references to random texts in a name.
 fn substitute(word: &[u8], texts: &HashMap<u64, Vec<u8>>) -> Result<Vec<u8>, Problem> {
     let mut parts = word.split(|byte| *byte == b'$');
     let mut name = parts.next().unwrap_or_default().to_vec();
@@ -275,8 +275,8 @@ fn substitute(word: &[u8], texts: &HashMap<u64, Vec<u8>>) -> Result<Vec<u8>, Pro
         let text = decimal(index).and_then(|index| texts.get(&index)).ok_or_else(|| {
             Problem::word(
                 word,
-                "name of which every $n is a text that was drawn",
-                "draw it before by RANDOMSTRING n \"text[characters]\"",
+                "a name in which every $n is a defined text",
+                "define it first with RANDOMSTRING n \"text[characters]\"",
             )
         })?;
         name.extend_from_slice(text);

@@ -1,72 +1,74 @@
-//! What can be wrong with a line of a load file, and what to do about it.
+//! Errors in a line of a loadfile, with hints.
 
 use super::super::program::NameProblem;
 
-/// How much of what was found a message shows, in characters.
+/// Maximum number of characters of the offending text in a message.
 const SHOWN: usize = 48;
 
-/// Why a line is refused.
+/// Problem of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// What is wrong, with what was found.
+    /// Problem, with the offending text.
     pub(crate) what: String,
-    /// What to do.
-    pub(crate) cure: &'static str,
+    /// Hint.
+    pub(crate) hint: &'static str,
 }
 
 impl Problem {
-    /// A problem with what was found in the line.
-    pub(super) fn new(what: impl Into<String>, cure: &'static str) -> Self {
-        Self { what: what.into(), cure }
+    /// Creates a problem.
+    pub(super) fn new(what: impl Into<String>, hint: &'static str) -> Self {
+        Self { what: what.into(), hint }
     }
 
-    /// A word that is not what belongs there.
-    pub(super) fn word(word: &[u8], not: &str, cure: &'static str) -> Self {
-        Self::new(format!("`{}` is no {not}", shown(word)), cure)
+    /// Problem of a word that is not `expected`, which includes the article.
+    pub(super) fn word(word: &[u8], expected: &str, hint: &'static str) -> Self {
+        Self::new(format!("`{}` is not {expected}", shown(word)), hint)
     }
 
-    /// A number above its limit, which is told in a form of its own.
+    /// Problem of a number above its limit.
     pub(super) fn large(what: &str, found: u64, limit: &str) -> Self {
         Self::new(
-            format!("{what} is {found}, more than {limit}"),
-            "check that the line was not damaged; a random number is kept small by %, as in *%4096",
+            format!("{what} is {found}, above the limit of {limit}"),
+            "check that the line is not damaged; limit a random number with %, as in *%4096",
         )
     }
 
-    /// A name that must not or cannot be used.
+    /// Problem of an invalid name.
     pub(super) fn name(name: &[u8], problem: NameProblem) -> Self {
         let name = shown(name);
-        let below = "load files name everything below the directory of a client, as in \
-                     \"\\clients\\client1\\file\"; write it so";
+        let below = "use names below the directory of a client, such as \
+                     \"\\clients\\client1\\file\"";
         match problem {
             NameProblem::Absolute => {
                 Self::new(format!("the name `{name}` begins with two slashes"), below)
             }
-            NameProblem::Escapes => Self::new(format!("a part of the name `{name}` is .."), below),
+            NameProblem::Escapes => {
+                Self::new(format!("the name `{name}` contains the part .."), below)
+            }
             NameProblem::Nul => Self::new(
-                format!("the name `{name}` has a NUL byte"),
-                "check that it is a load file, and not damaged",
+                format!("the name `{name}` contains a NUL byte"),
+                "check that the file is a loadfile and not damaged",
             ),
             NameProblem::Long => Self::new(
                 format!(
-                    "the name `{name}` is longer than 4095 bytes, or a part of it than 255, with \
-                     the longest number of a client in it"
+                    "the name `{name}` is longer than 4095 bytes, or a part of it longer than 255, \
+                     with the longest client number"
                 ),
-                "shorten it; Linux has no longer names",
+                "use a shorter name",
             ),
             NameProblem::Many { most } => Self::new(
-                format!("the load file comes to more than {most} names"),
-                "use fewer names; a replay that gets to the end begins anew",
+                format!("the loadfile has more than {most} names"),
+                "use fewer names; a replay repeats a loadfile that ends",
             ),
             NameProblem::Large { most } => Self::new(
-                format!("the names of one client come to more than {most}"),
-                "use fewer or shorter names; each client has all of them in memory",
+                format!("the names of one client take more than {most}"),
+                "use fewer or shorter names; each client keeps all of them in memory",
             ),
         }
     }
 }
 
-/// A word as messages show it: its beginning, with what is no printable text escaped.
+/// Start of a word for messages, with nonprintable characters escaped.
 pub(super) fn shown(word: &[u8]) -> String {
     let text = String::from_utf8_lossy(word);
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();

@@ -1,9 +1,9 @@
-//! The reader: text of a load file → operations.
+//! Parser of loadfiles.
 //!
-//! One operation a line, by what `grammar` says of it, and the control lines of version 5, which
-//! are carried out here: loops are unrolled, and what is random is drawn from a fixed seed, so that
-//! one text is one sequence of operations. Each line is either an operation, a control line, or
-//! nothing (blank, a comment, or a single word); anything else is refused.
+//! Each line is one operation, parsed according to `grammar`, or a control line of version 5, which
+//! is executed here: loops are unrolled, and random values are drawn from a fixed seed, so that a
+//! text always yields the same operations. Blank lines, comments, and single words are ignored; all
+//! other lines are rejected.
 
 use std::{collections::HashMap, io::BufRead};
 
@@ -13,48 +13,48 @@ use super::{
     super::program::{Builder, NameLimits, Op},
     grammar,
     problem::{Problem, shown},
-    words::{Words, number, stamp},
+    words::{Words, number, timestamp},
 };
 
-/// What random numbers and texts of version 5 are drawn from.
+/// Seed of random numbers and texts of version 5.
 const SEED: u64 = 5;
-/// Loops within loops.
+/// Maximum nesting depth of loops.
 const DEPTH: usize = 16;
-/// Bytes of the longest line.
+/// Maximum bytes of a line.
 const LINE: usize = 64 << 10;
-/// Numbered texts.
+/// Maximum number of texts.
 const TEXTS: u64 = 100;
 
-/// How much a load file may ask for.
+/// Limits of a loadfile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Operations after loops are unrolled.
     pub(crate) ops: usize,
-    /// Bytes of lines looked at, each counted as often as it is, and 64 more for each: what an
-    /// empty loop comes to in the end.
+    /// Bytes of parsed lines, each counted once per repetition, plus 64 per line, which limits
+    /// empty loops.
     pub(crate) work: u64,
     /// Names.
     pub(crate) names: NameLimits,
 }
 
 impl Limits {
-    /// Fifty million operations, which take 1.8 GB.
+    /// 50 million operations, which take 1.8 GB.
     pub(crate) const FULL: Self = Self { ops: 50_000_000, work: 16 << 30, names: NameLimits::FULL };
 }
 
-/// Why a load file is refused.
+/// Error of a loadfile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// Number of the line, from 1; none if it is about the file as a whole.
+    /// Line number, from 1; `None` for the file as a whole.
     pub(crate) line: Option<u64>,
-    /// What is wrong.
+    /// Problem.
     pub(crate) problem: Problem,
 }
 
-/// Reads a load file: its operations, and the number of its lines.
+/// Parses a loadfile: its operations, and the number of its lines.
 ///
 /// # Errors
-/// [`Refusal`] of the first line that cannot be replayed.
+/// [`Refusal`] of the first invalid line.
 pub(crate) fn read(text: &[u8], limits: Limits) -> Result<(Builder, u64), Refusal> {
     let mut reader = Reader {
         text,
@@ -80,21 +80,21 @@ pub(crate) fn read(text: &[u8], limits: Limits) -> Result<(Builder, u64), Refusa
     }
 }
 
-/// What operations before left behind.
+/// State that depends on earlier operations.
 pub(super) struct State {
     pub(super) builder: Builder,
-    /// By the number that the load file chose: slot, and name of the file.
+    /// Slot and name of the file by the handle of the loadfile.
     pub(super) handles: HashMap<u64, (u16, u32)>,
-    /// Random texts by their numbers.
+    /// Random texts by number.
     pub(super) texts: HashMap<u64, Vec<u8>>,
     pub(super) random: Rng,
-    /// The numbers of the operation before.
+    /// Numbers of the previous operation.
     pub(super) before: grammar::Numbers,
 }
 
-/// A loop that is not at its end.
+/// Open loop.
 struct Loop {
-    // Where its first line begins, and the number of the line before.
+    // Start of its first line, and number of the line before.
     next: usize,
     line: u64,
     left: u64,
@@ -105,16 +105,16 @@ struct Reader<'a> {
     limits: Limits,
     state: State,
     loops: Vec<Loop>,
-    /// How often the next operation is done, and the line that says so.
+    /// Number of repetitions of the next operation, and the line of the REPEAT.
     repeat: Option<(u64, u64)>,
-    /// Where the next line begins.
+    /// Start of the next line.
     next: usize,
-    /// Number of the line that was read last.
+    /// Number of the last parsed line.
     line: u64,
-    /// The highest number of a line.
+    /// Highest line number.
     lines: u64,
     work: u64,
-    /// The line as its words are taken from it.
+    /// Buffer of the line from which words are taken.
     words: Vec<u8>,
 }
 
@@ -125,29 +125,29 @@ impl Reader<'_> {
         }
         if let Some(begun) = self.loops.last() {
             self.line = begun.line;
-            return Err(Problem::new("its loop does not end", "end it by a line ENDLOOP"));
+            return Err(Problem::new("the loop is not closed", "add a line ENDLOOP"));
         }
         if let Some((_, line)) = self.repeat {
             self.line = line;
             return Err(Problem::new(
-                "nothing follows that could be repeated",
+                "REPEAT has no operation",
                 "put the operation on the next line",
             ));
         }
         if self.state.builder.ops().is_empty() {
             self.line = 0;
             return Err(Problem::new(
-                "it has no operation",
-                "check that it is a load file; each of its lines is an operation",
+                "no operation found",
+                "check that the file is a loadfile with one operation per line",
             ));
         }
         Ok(())
     }
 
-    /// Reads one line.
+    /// Parses one line.
     fn one(&mut self) -> Result<(), Problem> {
         let rest = &self.text[self.next..];
-        // Finds the end by the fast search that the standard library has for readers only.
+        // Finds the end of the line by the fast search that std provides for readers only.
         let taken = (&*rest).skip_until(b'\n').expect("memory is read without errors");
         let end = taken - usize::from(rest[..taken].last() == Some(&b'\n'));
         self.line += 1;
@@ -155,12 +155,12 @@ impl Reader<'_> {
         self.next += taken;
         self.work += end as u64 + 64;
         if self.work > self.limits.work {
-            return Err(Problem::new("the loops take too long to read", "loop less often"));
+            return Err(Problem::new("the loops have too many lines", "use fewer iterations"));
         }
         if end > LINE {
             return Err(Problem::new(
-                format!("it is longer than {LINE} bytes"),
-                "check that it is a load file, and not damaged",
+                format!("the line is longer than {LINE} bytes"),
+                "check that the file is a loadfile and not damaged",
             ));
         }
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
@@ -169,12 +169,12 @@ impl Reader<'_> {
         }
         if line.starts_with(b"SMB") {
             return Err(Problem::new(
-                "it is a load file of version 1",
-                "use one of version 3 or later, such as client.txt of the package dbench, or our \
-                 own load (load = \"office\")",
+                "loadfiles of version 1 are not supported",
+                "use version 3 or later, such as client.txt of the package dbench, or the \
+                 built-in one (loadfile = \"office\")",
             ));
         }
-        // The line is kept in a buffer that is used again; it is put back in every case.
+        // The line is in a buffer that is reused; it is returned in every case.
         let mut buffer = std::mem::take(&mut self.words);
         normalize(line, &mut buffer);
         let result = Words::of(&buffer).and_then(|words| self.words(words.all()));
@@ -191,8 +191,8 @@ impl Reader<'_> {
         }
         let (due, words) = match words[0].first() {
             Some(b'0'..=b'9') => {
-                let due = stamp(words[0]).ok_or_else(|| {
-                    Problem::word(words[0], "time", "begin the line by seconds, such as 12.345")
+                let due = timestamp(words[0]).ok_or_else(|| {
+                    Problem::word(words[0], "a time", "begin the line with seconds, such as 12.345")
                 })?;
                 (Some(due), &words[1..])
             }
@@ -213,8 +213,8 @@ impl Reader<'_> {
         let most = self.limits.ops;
         if self.state.builder.ops().len() >= most {
             return Err(Problem::new(
-                format!("the load file comes to more than {most} operations"),
-                "loop less often; a replay that gets to the end begins anew",
+                format!("the loadfile has more than {most} operations"),
+                "use fewer iterations; a replay repeats a loadfile that ends",
             ));
         }
         let line = u32::try_from(self.line).expect("a text of 96MiB has fewer lines");
@@ -222,7 +222,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Carries out a control line; whether it was one.
+    /// Executes a control line. Returns false for other lines.
     fn control(&mut self, words: &[&[u8]]) -> Result<bool, Problem> {
         let (word, rest) = words.split_first().expect("at least one word");
         if !matches!(
@@ -234,7 +234,7 @@ impl Reader<'_> {
         if self.repeat.is_some() {
             return Err(Problem::new(
                 format!("{} cannot be repeated", shown(word)),
-                "put the operation that is repeated right after REPEAT",
+                "put an operation right after REPEAT",
             ));
         }
         match *word {
@@ -243,14 +243,14 @@ impl Reader<'_> {
             b"RANDOMSTRING" => self.random_text(rest)?,
             b"WRITEPATTERN" => {
                 return Err(Problem::new(
-                    "WRITEPATTERN gives the content of writes, and replays write zeros",
-                    "take the line out; where something compresses or deduplicates, that makes a difference",
+                    "WRITEPATTERN is not supported: replays write zeros",
+                    "remove the line; compression or deduplication may change the results",
                 ));
             }
             _ => {
                 return Err(Problem::new(
-                    format!("{} makes clients wait for one another", shown(word)),
-                    "take the line out: clients of a replay do not wait for others",
+                    format!("{} synchronizes clients, which is not supported", shown(word)),
+                    "remove the line",
                 ));
             }
         }
@@ -261,8 +261,8 @@ impl Reader<'_> {
         let left = count(rest, "LOOP")?;
         if self.loops.len() >= DEPTH {
             return Err(Problem::new(
-                format!("there are more than {DEPTH} loops in one another"),
-                "end loops by ENDLOOP",
+                format!("more than {DEPTH} nested loops"),
+                "close loops with ENDLOOP",
             ));
         }
         self.loops.push(Loop { next: self.next, line: self.line, left });
@@ -273,11 +273,11 @@ impl Reader<'_> {
         if self.repeat.is_some() {
             return Err(Problem::new(
                 "ENDLOOP cannot be repeated",
-                "put the operation that is repeated right after REPEAT",
+                "put an operation right after REPEAT",
             ));
         }
         let Some(begun) = self.loops.last_mut() else {
-            return Err(Problem::new("no loop begins before", "begin it by a line LOOP n"));
+            return Err(Problem::new("ENDLOOP without a loop", "add a line LOOP n"));
         };
         begun.left -= 1;
         if begun.left == 0 {
@@ -288,15 +288,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Draws a text: from each pair of brackets one of the characters in it.
+    /// Draws a text: one character of each pair of brackets.
     fn random_text(&mut self, rest: &[&[u8]]) -> Result<(), Problem> {
-        let cure = "write RANDOMSTRING n \"text\" with a number below 100, and characters to \
+        let hint = "use RANDOMSTRING n \"text\" with a number below 100, and characters to \
                     choose from in brackets, as in \"file[0123456789]\"";
         let [index, pattern] = rest else {
-            return Err(Problem::new("RANDOMSTRING takes a number and a text", cure));
+            return Err(Problem::new("RANDOMSTRING takes a number and a text", hint));
         };
         let index = number(index).filter(|index| *index < TEXTS);
-        let index = index.ok_or_else(|| Problem::word(rest[0], "number of a text", cure))?;
+        let index = index.ok_or_else(|| Problem::word(rest[0], "a text number", hint))?;
         let mut text = Vec::with_capacity(pattern.len());
         let mut left = *pattern;
         while let Some((byte, after)) = left.split_first() {
@@ -306,7 +306,7 @@ impl Reader<'_> {
                 continue;
             }
             let end = after.iter().position(|byte| *byte == b']').filter(|end| *end > 0);
-            let end = end.ok_or_else(|| Problem::word(pattern, "text with brackets", cure))?;
+            let end = end.ok_or_else(|| Problem::word(pattern, "a text with brackets", hint))?;
             text.push(after[self.state.random.usize(..end)]);
             left = &after[end + 1..];
         }
@@ -315,22 +315,22 @@ impl Reader<'_> {
     }
 }
 
-/// The one number after LOOP or REPEAT.
+/// Number after LOOP or REPEAT.
 fn count(rest: &[&[u8]], word: &str) -> Result<u64, Problem> {
-    let cure = "give one number, at least 1: how often";
+    let hint = "use one number of at least 1";
     match rest {
         [times] => number(times)
             .filter(|times| *times > 0)
-            .ok_or_else(|| Problem::word(times, "number of times", cure)),
-        _ => Err(Problem::new(format!("{word} takes one number"), cure)),
+            .ok_or_else(|| Problem::word(times, "a repeat count", hint)),
+        _ => Err(Problem::new(format!("{word} takes one number"), hint)),
     }
 }
 
-/// The line with slashes for backslashes, and without a slash that follows a blank.
+/// Converts backslashes to slashes, and removes a slash that follows a blank.
 fn normalize(line: &[u8], into: &mut Vec<u8>) {
     into.clear();
     into.extend(line.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }));
-    // Without a way out in between, so that it becomes a loop over vectors.
+    // Without an early exit, so that it is vectorized.
     let drop = into.windows(2).fold(false, |found, pair| found | (pair == b" /"));
     if drop {
         let mut before = 0;

@@ -17,7 +17,7 @@ fn program(text: &str) -> Program {
     finish(builder, lines, Environment::default()).unwrap()
 }
 
-/// Operations one a line: line of the text, kind, expectation, slot, names, numbers, stamp.
+/// Operations, one per line: line of the text, type, expectation, slot, names, numbers, timestamp.
 fn shown(text: &str) -> String {
     let program = program(text);
     let names = program.names();
@@ -46,7 +46,7 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// All operations of version 4, in all the ways of writing names, numbers, and statuses.
+/// All operations of version 4, in all forms of names, numbers, and statuses.
 const ALL: &str = r#"# comment
 Deltree "\clients\client1" NT_STATUS_OK
 Mkdir "\clients" 0x0
@@ -76,7 +76,7 @@ SLEEP 7
 "#;
 
 #[test]
-fn every_operation_is_read() {
+fn every_operation_is_parsed() {
     expect![[r#"
         2 Deltree Success clients/client9 size 0 offset 0
         3 Mkdir Success clients size 0 offset 0
@@ -105,11 +105,11 @@ fn every_operation_is_read() {
     .assert_eq(&shown(ALL));
     let windows = ALL.replace('\n', "\r\n");
     assert_eq!(shown(&windows), shown(ALL));
-    assert_eq!(shown(ALL.trim_end()), shown(ALL), "the last line need not end");
+    assert_eq!(shown(ALL.trim_end()), shown(ALL), "the last line needs no newline");
 }
 
 #[test]
-fn control_lines_of_version_5_are_carried_out() {
+fn control_lines_of_version_5_are_executed() {
     expect![[r#"
         3 NTCreateX Success slot 0 clients/client9/ax.doc second 64 size 2 offset 0
         4 WriteX Success slot 0 clients/client9/ax.doc second 4096 size 4096 offset 0
@@ -143,17 +143,17 @@ ENDLOOP
 Mkdir "C" SUCCESS
 "#,
     ));
-    // Without random texts a dollar is a letter.
+    // Without random texts, a dollar sign is an ordinary character.
     assert!(shown("Mkdir \"C$1\" SUCCESS").contains(" C$1 "));
     let random = "REPEAT 100\nSleep *%1000 SUCCESS";
-    assert_eq!(shown(random), shown(random), "one text is one program");
+    assert_eq!(shown(random), shown(random), "a text always yields the same program");
     let different: std::collections::BTreeSet<_> =
         program(random).ops().iter().map(|op| op.offset).collect();
     assert!(different.len() > 50, "{different:?}");
 }
 
 #[test]
-fn handles_become_small_numbers_that_are_used_again() {
+fn handles_are_mapped_to_small_reused_numbers() {
     let mut text = String::new();
     for handle in [70_000_u64, 3, 18_446_744_073_709_551_615] {
         writeln!(text, "NTCreateX \"\\f{handle}\" 0 2 {handle} NT_STATUS_OK").unwrap();
@@ -166,7 +166,7 @@ fn handles_become_small_numbers_that_are_used_again() {
     assert_eq!(program.slots(), 4);
 }
 
-/// Whether two programs do the same; their names may have other numbers.
+/// Checks that two programs have the same effect; their names may have other numbers.
 fn assert_same(one: (&[Op], Names<'_>), other: (&[Op], Names<'_>)) {
     assert_eq!(one.0.len(), other.0.len());
     for (index, (left, right)) in one.0.iter().zip(other.0).enumerate() {
@@ -187,8 +187,8 @@ fn message(text: &[u8]) -> String {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a list of cases, and of what is said to each")]
-fn hostile_and_damaged_lines_are_refused_with_their_number_and_a_cure() {
+#[expect(clippy::too_many_lines, reason = "a list of cases and their messages")]
+fn invalid_lines_are_rejected_with_their_number_and_a_hint() {
     let open = "NTCreateX \"\\a\" 0 2 7 NT_STATUS_OK\n";
     let long = format!("Mkdir \"\\{}\" NT_STATUS_OK", "x".repeat(256));
     let path = format!("Mkdir \"{}\" NT_STATUS_OK", "\\abcdefg".repeat(520));
@@ -261,72 +261,73 @@ fn hostile_and_damaged_lines_are_refused_with_their_number_and_a_cure() {
     }
     writeln!(messages, "{}", message("LOOP 2\n".repeat(17).as_bytes())).unwrap();
     expect![[r#"
-        the load file -: it has no operation; check that it is a load file; each of its lines is an operation
-        the load file -: it has no operation; check that it is a load file; each of its lines is an operation
-        line 1 of the load file -: a part of the name `..` is ..; load files name everything below the directory of a client, as in "\clients\client1\file"; write it so
-        line 1 of the load file -: a part of the name `/clients/../../etc` is ..; load files name everything below the directory of a client, as in "\clients\client1\file"; write it so
-        line 1 of the load file -: a part of the name `/b/..` is ..; load files name everything below the directory of a client, as in "\clients\client1\file"; write it so
-        line 1 of the load file -: the name `//server/share` begins with two slashes; load files name everything below the directory of a client, as in "\clients\client1\file"; write it so
-        line 1 of the load file -: the name `/a\0b` has a NUL byte; check that it is a load file, and not damaged
-        line 1 of the load file -: the name `/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is longer than 4095 bytes, or a part of it than 255, with the longest number of a client in it; shorten it; Linux has no longer names
-        line 1 of the load file -: the name `/abcdefg/abcdefg/abcdefg/abcdefg/abcdefg/abcdefg…` is longer than 4095 bytes, or a part of it than 255, with the longest number of a client in it; shorten it; Linux has no longer names
-        line 1 of the load file -: it is longer than 65536 bytes; check that it is a load file, and not damaged
-        line 1 of the load file -: it has more than 19 words; put names with blanks into double quotes
-        line 1 of the load file -: it is a load file of version 1; use one of version 3 or later, such as client.txt of the package dbench, or our own load (load = "office")
-        line 1 of the load file -: `\u{7f}ELF\0\0\0` is no operation; a line is an operation such as NTCreateX, or a comment after #; names with blanks are in double quotes
-        line 1 of the load file -: `Frobnicate` is no operation; a line is an operation such as NTCreateX, or a comment after #; names with blanks are in double quotes
-        the load file -: it has no operation; check that it is a load file; each of its lines is an operation
-        line 1 of the load file -: Close takes 2 words (handle, status), and has 1; check that the line is whole; names with blanks are in double quotes
-        line 1 of the load file -: Close takes 2 words (handle, status), and has 3; check that the line is whole; names with blanks are in double quotes
-        line 1 of the load file -: Close takes 2 words (handle, status), and has 1; check that the line is whole; names with blanks are in double quotes
-        line 1 of the load file -: the handle 7 is not open; open it before by NTCreateX with a status that lets it succeed; a handle is closed once
-        line 1 of the load file -: `NT_STATUS_` is no status; end the line by NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
-        line 1 of the load file -: `FINE` is no status; end the line by NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
-        line 1 of the load file -: `0xZZ` is no status; end the line by NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
-        line 1 of the load file -: a quote does not end; put whole words into double quotes, and end each quote
-        line 1 of the load file -: a quote ends within a word; put whole words into double quotes, and end each quote
-        line 1 of the load file -: a quote begins within a word; put whole words into double quotes, and end each quote
-        line 2 of the load file -: the number of bytes is 1073741825, more than 1GiB; check that the line was not damaged; a random number is kept small by %, as in *%4096
-        line 2 of the load file -: the number of bytes is 4294967296, more than fits into 32 bits; check that the line was not damaged; a random number is kept small by %, as in *%4096
-        line 2 of the load file -: the offset is 1099511627777, more than 1TiB; check that the line was not damaged; a random number is kept small by %, as in *%4096
-        line 2 of the load file -: `18446744073709551616` is no number; numbers are decimal or hexadecimal (0x); version 5 also has * with %n, /n, and +n for random ones, and a leading + for the next one
-        line 2 of the load file -: `-1` is no number; numbers are decimal or hexadecimal (0x); version 5 also has * with %n, /n, and +n for random ones, and a leading + for the next one
-        line 2 of the load file -: the handle 8 is not open; open it before by NTCreateX with a status that lets it succeed; a handle is closed once
-        line 2 of the load file -: the offset is 3199580926914791666, more than 1TiB; check that the line was not damaged; a random number is kept small by %, as in *%4096
-        line 2 of the load file -: `*%0` is no number; numbers are decimal or hexadecimal (0x); version 5 also has * with %n, /n, and +n for random ones, and a leading + for the next one
-        line 2 of the load file -: the handle 7 is open already; close it before, or open with another handle
-        line 1 of the load file -: the time to sleep in microseconds is 99999999999, more than an hour; check that the line was not damaged; a random number is kept small by %, as in *%4096
-        line 1 of the load file -: `1.2.3` is no time; begin the line by seconds, such as 12.345
-        line 1 of the load file -: `9999999999` is no time; begin the line by seconds, such as 12.345
-        line 1 of the load file -: it adds to a number of the operation before, which has none in that place; numbers are decimal or hexadecimal (0x); version 5 also has * with %n, /n, and +n for random ones, and a leading + for the next one
-        line 1 of the load file -: `+child` differs between clients; all clients share one sequence of operations here; put client1 into names instead, which each client replaces
-        line 1 of the load file -: SETSP makes clients wait for one another; take the line out: clients of a replay do not wait for others
-        line 1 of the load file -: WAITSP makes clients wait for one another; take the line out: clients of a replay do not wait for others
-        line 1 of the load file -: WRITEPATTERN gives the content of writes, and replays write zeros; take the line out; where something compresses or deduplicates, that makes a difference
-        line 1 of the load file -: `0` is no number of times; give one number, at least 1: how often
-        line 1 of the load file -: its loop does not end; end it by a line ENDLOOP
-        line 2 of the load file -: no loop begins before; begin it by a line LOOP n
-        line 2 of the load file -: nothing follows that could be repeated; put the operation on the next line
-        line 2 of the load file -: the loops take too long to read; loop less often
-        line 1 of the load file -: `100` is no number of a text; write RANDOMSTRING n "text" with a number below 100, and characters to choose from in brackets, as in "file[0123456789]"
-        line 1 of the load file -: `a[` is no text with brackets; write RANDOMSTRING n "text" with a number below 100, and characters to choose from in brackets, as in "file[0123456789]"
-        line 2 of the load file -: `$2` is no name of which every $n is a text that was drawn; draw it before by RANDOMSTRING n "text[characters]"
-        line 2 of the load file -: a part of the name `$1/x` is ..; load files name everything below the directory of a client, as in "\clients\client1\file"; write it so
-        line 2 of the load file -: the load file comes to more than 100000 operations; loop less often; a replay that gets to the end begins anew
-        line 2 of the load file -: LOOP cannot be repeated; put the operation that is repeated right after REPEAT
-        line 3 of the load file -: ENDLOOP cannot be repeated; put the operation that is repeated right after REPEAT
-        line 17 of the load file -: there are more than 16 loops in one another; end loops by ENDLOOP
+        the loadfile -: no operation found; check that the file is a loadfile with one operation per line
+        the loadfile -: no operation found; check that the file is a loadfile with one operation per line
+        line 1 of the loadfile -: the name `..` contains the part ..; use names below the directory of a client, such as "\clients\client1\file"
+        line 1 of the loadfile -: the name `/clients/../../etc` contains the part ..; use names below the directory of a client, such as "\clients\client1\file"
+        line 1 of the loadfile -: the name `/b/..` contains the part ..; use names below the directory of a client, such as "\clients\client1\file"
+        line 1 of the loadfile -: the name `//server/share` begins with two slashes; use names below the directory of a client, such as "\clients\client1\file"
+        line 1 of the loadfile -: the name `/a\0b` contains a NUL byte; check that the file is a loadfile and not damaged
+        line 1 of the loadfile -: the name `/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is longer than 4095 bytes, or a part of it longer than 255, with the longest client number; use a shorter name
+        line 1 of the loadfile -: the name `/abcdefg/abcdefg/abcdefg/abcdefg/abcdefg/abcdefg…` is longer than 4095 bytes, or a part of it longer than 255, with the longest client number; use a shorter name
+        line 1 of the loadfile -: the line is longer than 65536 bytes; check that the file is a loadfile and not damaged
+        line 1 of the loadfile -: the line has more than 19 words; quote names with blanks
+        line 1 of the loadfile -: loadfiles of version 1 are not supported; use version 3 or later, such as client.txt of the package dbench, or the built-in one (loadfile = "office")
+        line 1 of the loadfile -: `\u{7f}ELF\0\0\0` is not an operation; a line is an operation such as NTCreateX, or a comment after #; quote names with blanks
+        line 1 of the loadfile -: `Frobnicate` is not an operation; a line is an operation such as NTCreateX, or a comment after #; quote names with blanks
+        the loadfile -: no operation found; check that the file is a loadfile with one operation per line
+        line 1 of the loadfile -: Close takes 2 arguments (handle, status), found 1; check that the line is complete; quote names with blanks
+        line 1 of the loadfile -: Close takes 2 arguments (handle, status), found 3; check that the line is complete; quote names with blanks
+        line 1 of the loadfile -: Close takes 2 arguments (handle, status), found 1; check that the line is complete; quote names with blanks
+        line 1 of the loadfile -: the handle 7 is not open; open it with NTCreateX and a status of success; a handle can be closed only once
+        line 1 of the loadfile -: `NT_STATUS_` is not a status; end the line with NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
+        line 1 of the loadfile -: `FINE` is not a status; end the line with NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
+        line 1 of the loadfile -: `0xZZ` is not a status; end the line with NT_STATUS_OK, another NT_STATUS_ name, or its number (0x...); version 5 also has SUCCESS, ERROR, and * for either
+        line 1 of the loadfile -: a quote is not closed; quote whole words, and close each quote
+        line 1 of the loadfile -: a quote ends within a word; quote whole words, and close each quote
+        line 1 of the loadfile -: a quote begins within a word; quote whole words, and close each quote
+        line 2 of the loadfile -: the number of bytes is 1073741825, above the limit of 1GiB; check that the line is not damaged; limit a random number with %, as in *%4096
+        line 2 of the loadfile -: the number of bytes is 4294967296, above the limit of 4294967295; check that the line is not damaged; limit a random number with %, as in *%4096
+        line 2 of the loadfile -: the offset is 1099511627777, above the limit of 1TiB; check that the line is not damaged; limit a random number with %, as in *%4096
+        line 2 of the loadfile -: `18446744073709551616` is not a number; use decimal or hexadecimal (0x) numbers; version 5 also has * with %n, /n, and +n for random numbers, and a leading + for increments
+        line 2 of the loadfile -: `-1` is not a number; use decimal or hexadecimal (0x) numbers; version 5 also has * with %n, /n, and +n for random numbers, and a leading + for increments
+        line 2 of the loadfile -: the handle 8 is not open; open it with NTCreateX and a status of success; a handle can be closed only once
+        line 2 of the loadfile -: the offset is 3199580926914791666, above the limit of 1TiB; check that the line is not damaged; limit a random number with %, as in *%4096
+        line 2 of the loadfile -: `*%0` is not a number; use decimal or hexadecimal (0x) numbers; version 5 also has * with %n, /n, and +n for random numbers, and a leading + for increments
+        line 2 of the loadfile -: the handle 7 is already open; close it first, or use another handle
+        line 1 of the loadfile -: the time to sleep in microseconds is 99999999999, above the limit of an hour; check that the line is not damaged; limit a random number with %, as in *%4096
+        line 1 of the loadfile -: `1.2.3` is not a time; begin the line with seconds, such as 12.345
+        line 1 of the loadfile -: `9999999999` is not a time; begin the line with seconds, such as 12.345
+        line 1 of the loadfile -: `+n` has no number at this position of the previous operation; use decimal or hexadecimal (0x) numbers; version 5 also has * with %n, /n, and +n for random numbers, and a leading + for increments
+        line 1 of the loadfile -: `+child` differs between clients; all clients share one sequence of operations; use client1 in names instead, which is replaced per client
+        line 1 of the loadfile -: SETSP synchronizes clients, which is not supported; remove the line
+        line 1 of the loadfile -: WAITSP synchronizes clients, which is not supported; remove the line
+        line 1 of the loadfile -: WRITEPATTERN is not supported: replays write zeros; remove the line; compression or deduplication may change the results
+        line 1 of the loadfile -: `0` is not a repeat count; use one number of at least 1
+        line 1 of the loadfile -: the loop is not closed; add a line ENDLOOP
+        line 2 of the loadfile -: ENDLOOP without a loop; add a line LOOP n
+        line 2 of the loadfile -: REPEAT has no operation; put the operation on the next line
+        line 2 of the loadfile -: the loops have too many lines; use fewer iterations
+        line 1 of the loadfile -: `100` is not a text number; use RANDOMSTRING n "text" with a number below 100, and characters to choose from in brackets, as in "file[0123456789]"
+        line 1 of the loadfile -: `a[` is not a text with brackets; use RANDOMSTRING n "text" with a number below 100, and characters to choose from in brackets, as in "file[0123456789]"
+        line 2 of the loadfile -: `$2` is not a name in which every $n is a defined text; define it first with RANDOMSTRING n "text[characters]"
+        line 2 of the loadfile -: the name `$1/x` contains the part ..; use names below the directory of a client, such as "\clients\client1\file"
+        line 2 of the loadfile -: the loadfile has more than 100000 operations; use fewer iterations; a replay repeats a loadfile that ends
+        line 2 of the loadfile -: LOOP cannot be repeated; put an operation right after REPEAT
+        line 3 of the loadfile -: ENDLOOP cannot be repeated; put an operation right after REPEAT
+        line 17 of the loadfile -: more than 16 nested loops; close loops with ENDLOOP
     "#]].assert_eq(&messages);
 }
 
 #[test]
-fn so_many_handles_are_no_recording() {
+fn too_many_open_handles_are_rejected() {
     let opens = |count: usize| -> String {
         (1..=count).map(|handle| format!("NTCreateX \"\\f\" 0 2 {handle} SUCCESS\n")).collect()
     };
     assert_eq!(program(&opens(10_000)).slots(), 10_000);
     let text = opens(10_001);
-    expect!["line 10001 of the load file -: more than 10000 handles are open; close handles that are no longer used"].assert_eq(&message(text.as_bytes()));
+    expect!["line 10001 of the loadfile -: more than 10000 handles are open; close unused handles"]
+        .assert_eq(&message(text.as_bytes()));
 }
 
 fn file(content: &[u8]) -> NamedTempFile {
@@ -352,52 +353,55 @@ fn refusal(file: &NamedTempFile) -> String {
 }
 
 #[test]
-fn a_compressed_load_file_is_the_same_load() {
+fn a_compressed_loadfile_yields_the_same_operations() {
     let (plain, zip) = (file(ALL.as_bytes()), file(&zipped(ALL.as_bytes())));
     let (plain, zip) = (of(&plain).unwrap(), of(&zip).unwrap());
     assert_eq!(plain.ops(), zip.ops());
     let mut facts = [plain.facts().clone(), zip.facts().clone()];
     for facts in &mut facts {
-        assert!(facts.0.remove("load.path").unwrap().starts_with("/var/tmp/"));
+        assert!(facts.0.remove("loadfile.path").unwrap().starts_with("/var/tmp/"));
     }
     assert_eq!(facts[0], facts[1]);
     let shown: String = facts[0].0.iter().map(|(name, fact)| format!("{name} {fact}\n")).collect();
     expect![[r#"
-        load.label dbench-compatible (user's load file, sha256 e6cfc6036d4f)
-        load.lines 26
-        load.mix NTCreateX 13.04 %, Close 8.70 %, Find 8.70 %, Sleep 8.70 %, Rename 4.35 %, Unlink 4.35 %, Deltree 4.35 %, Rmdir 4.35 %, Mkdir 4.35 %, Qpathinfo 4.35 %, Qfileinfo 4.35 %, Qfsinfo 4.35 %, Sfileinfo 4.35 %, WriteX 4.35 %, ReadX 4.35 %, LockX 4.35 %, UnlockX 4.35 %, Flush 4.35 %
-        load.operations 23
-        load.sha256 e6cfc6036d4f2a15273efea6b80d88108ddebc99e93ff027ceff710c5b90ff39
+        loadfile.label dbench-compatible (user's loadfile, sha256 e6cfc6036d4f)
+        loadfile.lines 26
+        loadfile.mix NTCreateX 13.04 %, Close 8.70 %, Find 8.70 %, Sleep 8.70 %, Rename 4.35 %, Unlink 4.35 %, Deltree 4.35 %, Rmdir 4.35 %, Mkdir 4.35 %, Qpathinfo 4.35 %, Qfileinfo 4.35 %, Qfsinfo 4.35 %, Sfileinfo 4.35 %, WriteX 4.35 %, ReadX 4.35 %, LockX 4.35 %, UnlockX 4.35 %, Flush 4.35 %
+        loadfile.operations 23
+        loadfile.sha256 e6cfc6036d4f2a15273efea6b80d88108ddebc99e93ff027ceff710c5b90ff39
     "#]].assert_eq(&shown);
 }
 
 #[test]
-fn files_that_are_no_load_files_are_refused() {
+fn files_that_are_not_loadfiles_are_rejected() {
     let whole = zipped(ALL.as_bytes());
-    expect!["the load file FILE: it cannot be uncompressed: incomplete deflate stream; check it by gzip -t"].assert_eq(&refusal(&file(&whole[..whole.len() / 2])));
+    expect![
+        "the loadfile FILE: cannot uncompress: incomplete deflate stream; check it with gzip -t"
+    ]
+    .assert_eq(&refusal(&file(&whole[..whole.len() / 2])));
     let mut damaged = whole;
     let last = damaged.len() - 1;
     damaged[last - 6] ^= 1;
-    expect!["the load file FILE: it cannot be uncompressed: corrupt gzip stream does not have a matching checksum; check it by gzip -t"].assert_eq(&refusal(&file(&damaged)));
+    expect!["the loadfile FILE: cannot uncompress: corrupt gzip stream does not have a matching checksum; check it with gzip -t"].assert_eq(&refusal(&file(&damaged)));
     let path = |path: &str| {
         let error = load(&Load::File { path: Some(path.to_owned()) }).unwrap_err();
         format!("{error}: {}", std::error::Error::source(&error).unwrap())
     };
-    expect!["the load file /dev/zero; check that it is a file that this user may read or write: it is a device, not a regular file"].assert_eq(&path("/dev/zero"));
-    expect!["the load file /nowhere/client.txt; check that it is a file that this user may read or write: No such file or directory (os error 2)"].assert_eq(&path("/nowhere/client.txt"));
-    expect!["line 1 of the load file FILE: the handle 1 is not open; open it before by NTCreateX with a status that lets it succeed; a handle is closed once"].assert_eq(&refusal(&file(b"Close 1 NT_STATUS_OK\n")));
+    expect!["the loadfile /dev/zero; check that it is a file readable or writable by this user: it is a device, not a regular file"].assert_eq(&path("/dev/zero"));
+    expect!["the loadfile /nowhere/client.txt; check that it is a file readable or writable by this user: No such file or directory (os error 2)"].assert_eq(&path("/nowhere/client.txt"));
+    expect!["line 1 of the loadfile FILE: the handle 1 is not open; open it with NTCreateX and a status of success; a handle can be closed only once"].assert_eq(&refusal(&file(b"Close 1 NT_STATUS_OK\n")));
 }
 
 #[test]
-fn a_bomb_of_gzip_is_stopped() {
-    // A gzip file may have many members: these come to a little more than 96 MiB of line ends.
+fn a_gzip_bomb_is_rejected() {
+    // A gzip file may have many members: these contain slightly more than 96 MiB of newlines.
     let bomb = zipped(&vec![b'\n'; 1 << 20]).repeat(97);
-    expect!["the load file FILE: its text is longer than 96MiB; split it"]
+    expect!["the loadfile FILE: the text is longer than 96MiB; split it"]
         .assert_eq(&refusal(&file(&bomb)));
 }
 
 #[test]
-fn what_is_written_as_text_is_read_as_the_same_operations() {
+fn written_loadfiles_are_parsed_to_the_same_operations() {
     let office = Load::Office { iterations: 2, seed: 3 };
     let mut text = Vec::new();
     write_load(&office, &mut text, Path::new("-")).unwrap();
@@ -406,10 +410,10 @@ fn what_is_written_as_text_is_read_as_the_same_operations() {
     assert_same((made.ops(), made.names()), (read.ops(), read.names()));
     assert_eq!(made.slots(), read.slots());
     let facts = [&made, &read].map(|program| program.facts().clone());
-    for name in ["load.sha256", "load.mix", "load.lines", "load.operations"] {
+    for name in ["loadfile.sha256", "loadfile.mix", "loadfile.lines", "loadfile.operations"] {
         assert_eq!(facts[0].get(name), facts[1].get(name), "{name}");
     }
-    assert_eq!(facts[0].get("load.label"), Some("fslab-office v1 seed 3, 2 iterations"));
+    assert_eq!(facts[0].get("loadfile.label"), Some("fslab-office v1 seed 3, 2 iterations"));
     assert_eq!(inspect_load(&office).unwrap(), facts[0]);
     let head = String::from_utf8(text).unwrap();
     let head: String = head.lines().take(8).map(|line| format!("{line}\n")).collect();
@@ -427,11 +431,11 @@ fn what_is_written_as_text_is_read_as_the_same_operations() {
 }
 
 #[test]
-fn the_load_file_of_the_classic_tool_is_read_where_it_is_installed() {
+fn the_installed_loadfile_of_dbench_is_parsed() {
     let found = INSTALLED.iter().any(|path| Path::new(path).is_file());
     match load(&Load::File { path: None }) {
         Ok(program) => {
-            assert!(found && !program.stamped());
+            assert!(found && !program.timestamped());
             assert!(program.ops().iter().all(|op| op.expected() != Expected::Any));
             assert_eq!(program.ops().last().map(Op::kind), Some(ReplayOp::Deltree));
         }
@@ -443,7 +447,7 @@ fn the_load_file_of_the_classic_tool_is_read_where_it_is_installed() {
 }
 
 #[test]
-fn what_the_classic_tool_would_not_replay_is_not_written() {
+fn operations_that_dbench_would_not_replay_are_not_written() {
     let written = |text: &str| {
         let file = NamedTempFile::new().unwrap();
         file.as_file().write_all(text.as_bytes()).unwrap();
@@ -460,7 +464,7 @@ fn what_the_classic_tool_would_not_replay_is_not_written() {
     let (line, problem) =
         written("# any\nMkdir \"\\d\" SUCCESS\nQUERY_FS_INFORMATION 1 *\n").unwrap_err();
     assert_eq!(line, Some(3));
-    assert!(problem.contains("(*)"), "{problem}");
+    assert!(problem.contains("status is *"), "{problem}");
     let open = |count: usize| -> String {
         let line = |n| format!("NTCreateX \"\\f{n}\" 0 2 {n} NT_STATUS_OK\n");
         (1..=count).map(line).collect()
@@ -483,17 +487,17 @@ fn names_are_limited_in_number_and_length() {
     };
     let drawn = "LOOP 1000\nRANDOMSTRING 1 \"[0123456789][0123456789][0123456789][0123456789]\"\n\
                  Unlink \"$1\" 0 SUCCESS\nENDLOOP\n";
-    let many = "the load file comes to more than 100 names".to_owned();
+    let many = "the loadfile has more than 100 names".to_owned();
     assert_eq!(refusal(drawn, 100, 1 << 20), Err((Some(3), many)));
-    let long = "the names of one client come to more than 2KiB".to_owned();
+    let long = "the names of one client take more than 2KiB".to_owned();
     assert_eq!(refusal(drawn, 1 << 20, 2048), Err((Some(3), long.clone())));
     assert!(refusal(drawn, 1001, 5002).is_ok());
-    // What a client makes of it is long.
+    // The expansion for a client is long.
     let short =
         "Mkdir \"client1\" SUCCESS\n".repeat(5) + "Mkdir \"client1client1client1\" SUCCESS\n";
     assert!(refusal(&short, 10, 2048).is_ok());
     assert!(matches!(refusal(&short, 10, 60), Err((Some(6), _))));
-    // Of a path, nobody needs more than its directory.
+    // Only the parent directory of a path is needed.
     let deep = |leaf| format!("Mkdir \"{}{leaf}\" SUCCESS\n", "d/".repeat(2000));
     let text: String = (0..10).map(deep).collect();
     assert_eq!(refusal(&text, 100, 1 << 20), Ok(12));

@@ -1,5 +1,5 @@
-//! Operations as the text of a load file of version 4: what the reader reads back as the same
-//! operations, and what the classic tool replays.
+//! Operations as the text of a version 4 loadfile, which the parser reads back as the same
+//! operations, and which dbench replays.
 
 use std::io::{self, Write};
 
@@ -10,24 +10,24 @@ use super::{
     problem::Problem,
 };
 
-/// Added to slots for the handles of the text: recordings have large ones, and the classic tool
-/// takes zero for none.
+/// Added to slots for the handles of the text: recordings have large handles, and dbench treats
+/// zero as none.
 const HANDLE: u32 = 1000;
 
-/// Files that the classic tool of version 4 can have open at once: the size of its table.
+/// Maximum number of open files in dbench 4: the size of its table.
 pub(super) const HANDLES: usize = 200;
 
-/// Whether the classic tool of version 4 would replay these operations as they are.
+/// Checks that dbench 4 would replay these operations unchanged.
 ///
 /// # Errors
-/// The index of the first that it would not, and why.
+/// The index of the first operation that it would not, and the problem.
 pub(super) fn check(ops: &[Op]) -> Result<(), (usize, Problem)> {
     let mut open: usize = 0;
     for (index, op) in ops.iter().enumerate() {
         if op.expected() == Expected::Any {
             let problem = Problem::new(
-                "its status may be any (*), and version 4 of the classic tool skips such lines",
-                "give the status that the line has on a filesystem",
+                "the status is * (any), and dbench 4 skips such lines",
+                "use the status that the operation has on a filesystem",
             );
             return Err((index, problem));
         }
@@ -39,10 +39,10 @@ pub(super) fn check(ops: &[Op]) -> Result<(), (usize, Problem)> {
         if open > HANDLES {
             let problem = Problem::new(
                 format!(
-                    "more than {HANDLES} handles are open, for which version 4 of the classic \
-                     tool has no room"
+                    "more than {HANDLES} handles are open, which is the limit of \
+                     dbench 4"
                 ),
-                "close handles that are no longer used",
+                "close unused handles",
             );
             return Err((index, problem));
         }
@@ -50,7 +50,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), (usize, Problem)> {
     Ok(())
 }
 
-/// Writes one line for each operation.
+/// Writes one line per operation.
 ///
 /// # Errors
 /// Those of `out`.
@@ -75,7 +75,7 @@ fn line(op: &Op, names: Names<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     match op.kind() {
         ReplayOp::NTCreateX => {
             named("NTCreateX", op.name, names, out);
-            // What fails leaves no handle; its number says nothing.
+            // A failed operation leaves no handle, so the number is arbitrary.
             let handle = if op.expected() == Expected::Failure { HANDLE } else { handle };
             write!(out, " {second:#x} {size:#x} {handle}")?;
         }
@@ -112,7 +112,7 @@ fn line(op: &Op, names: Names<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     writeln!(out, " {}", status(op))
 }
 
-/// The status of what is expected: for a failure, that of a name which is not there.
+/// Status of an expected result; for failures, that of a missing name.
 fn status(op: &Op) -> &'static str {
     match (op.expected(), op.kind()) {
         (Expected::Success, _) => "NT_STATUS_OK",
@@ -127,15 +127,15 @@ fn named(word: &str, index: u32, names: Names<'_>, out: &mut Vec<u8>) {
     name(index, names, out);
 }
 
-/// A blank, and a name in double quotes with backslashes, below the root.
+/// Blank, and a name below the root in double quotes with backslashes.
 fn name(index: u32, names: Names<'_>, out: &mut Vec<u8>) {
     let template = names.get(index).template;
     out.extend_from_slice(b" \"\\");
-    // The root is nothing but this backslash.
+    // The root is only this backslash.
     for byte in template.iter().filter(|_| template != b".") {
         match *byte {
             MARK => out.extend_from_slice(b"client1"),
-            // Of slashes that follow a blank, the reader drops the first.
+            // The parser drops the first of several slashes after a blank.
             b'/' if out.last() == Some(&b' ') => out.extend_from_slice(b"\\\\"),
             b'/' => out.push(b'\\'),
             byte => out.push(byte),

@@ -4,10 +4,10 @@ use fastrand::Rng;
 
 use super::problem::Problem;
 
-/// Words that a line has at most.
+/// Maximum number of words in a line.
 const WORDS: usize = 19;
 
-/// The words of one line.
+/// Words of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'a> {
     words: [&'a [u8]; WORDS],
@@ -15,7 +15,7 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Splits a line at blanks. Double quotes make what is between them one word.
+    /// Splits a line at blanks. Text in double quotes is one word.
     pub(super) fn of(line: &'a [u8]) -> Result<Self, Problem> {
         let mut words = Self { words: [b""; WORDS], count: 0 };
         let mut rest = line;
@@ -28,8 +28,8 @@ impl<'a> Words<'a> {
             let (word, after) = word(rest)?;
             let slot = words.words.get_mut(words.count).ok_or_else(|| {
                 Problem::new(
-                    format!("it has more than {WORDS} words"),
-                    "put names with blanks into double quotes",
+                    format!("the line has more than {WORDS} words"),
+                    "quote names with blanks",
                 )
             })?;
             *slot = word;
@@ -38,7 +38,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// All of them.
+    /// All words.
     pub(super) fn all(&self) -> &[&'a [u8]] {
         &self.words[..self.count]
     }
@@ -48,12 +48,12 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// The first word of a text that does not begin with a blank, and what follows it.
+/// First word of a text that does not begin with a blank, and the rest.
 fn word(text: &[u8]) -> Result<(&[u8], &[u8]), Problem> {
-    let quotes = "put whole words into double quotes, and end each quote";
+    let quotes = "quote whole words, and close each quote";
     if let Some(quoted) = text.strip_prefix(b"\"") {
         let Some(end) = quoted.iter().position(|byte| *byte == b'"') else {
-            return Err(Problem::new("a quote does not end", quotes));
+            return Err(Problem::new("a quote is not closed", quotes));
         };
         let after = &quoted[end + 1..];
         if after.first().is_some_and(|byte| !is_blank(*byte)) {
@@ -69,8 +69,8 @@ fn word(text: &[u8]) -> Result<(&[u8], &[u8]), Problem> {
     Ok((word, after))
 }
 
-/// A number as strtoull(3) reads it with base 0: `0x` for hexadecimal, `0` for octal, decimal
-/// otherwise.
+/// Parses a number as strtoull(3) with base 0: `0x` for hexadecimal, `0` for octal, otherwise
+/// decimal.
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     let (digits, base) = match word {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
@@ -83,7 +83,7 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     digits_of(digits, base)
 }
 
-/// A decimal number, whatever it begins with; none without digits.
+/// Parses a decimal number regardless of leading zeros; `None` without digits.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() { None } else { digits_of(digits, 10) }
 }
@@ -95,9 +95,9 @@ fn digits_of(digits: &[u8], base: u32) -> Option<u64> {
     })
 }
 
-/// A number, or what version 5 computes one from: `*` is random, and is followed by any of `%n`
-/// (modulo), `/n` (rounded down to a multiple), and `+n` (added), from left to right; a leading
-/// `+n` adds to the number in the same place of the operation before.
+/// Parses a number or an expression of version 5: `*` is random, followed by any of `%n` (modulo),
+/// `/n` (rounded down to a multiple), and `+n` (added), from left to right. A leading `+n` adds to
+/// the number at the same position of the previous operation.
 pub(super) fn value(word: &[u8], before: Option<u64>, random: &mut Rng) -> Result<u64, Problem> {
     if let Some(number) = number(word) {
         return Ok(number);
@@ -106,21 +106,21 @@ pub(super) fn value(word: &[u8], before: Option<u64>, random: &mut Rng) -> Resul
         if more == b"child" || more == b"num_children" {
             return Err(Problem::new(
                 format!("`{}` differs between clients", super::problem::shown(word)),
-                "all clients share one sequence of operations here; put client1 into names \
-                 instead, which each client replaces",
+                "all clients share one sequence of operations; use client1 in names \
+                 instead, which is replaced per client",
             ));
         }
-        let wrong = || Problem::word(word, "number", EXPRESSION);
+        let wrong = || Problem::word(word, "a number", EXPRESSION);
         let more = number(more).ok_or_else(wrong)?;
         let before = before.ok_or_else(|| {
             Problem::new(
-                "it adds to a number of the operation before, which has none in that place",
+                "`+n` has no number at this position of the previous operation",
                 EXPRESSION,
             )
         })?;
         return before.checked_add(more).ok_or_else(wrong);
     }
-    let wrong = || Problem::word(word, "number", EXPRESSION);
+    let wrong = || Problem::word(word, "a number", EXPRESSION);
     let mut steps = word.strip_prefix(b"*").ok_or_else(wrong)?;
     let mut value = random.u64(..);
     while let Some((step, rest)) = steps.split_first() {
@@ -138,12 +138,12 @@ pub(super) fn value(word: &[u8], before: Option<u64>, random: &mut Rng) -> Resul
     Ok(value)
 }
 
-const EXPRESSION: &str = "numbers are decimal or hexadecimal (0x); version 5 also has * with %n, \
-                          /n, and +n for random ones, and a leading + for the next one";
+const EXPRESSION: &str = "use decimal or hexadecimal (0x) numbers; version 5 also has * with %n, \
+                          /n, and +n for random numbers, and a leading + for increments";
 
-/// Microseconds of a stamp in seconds, such as `12.345`; digits beyond the microsecond do not
-/// count. `None` if it is no such number, or more than 31 years.
-pub(super) fn stamp(word: &[u8]) -> Option<u64> {
+/// Parses a timestamp in seconds, such as `12.345`, to microseconds; further digits are ignored.
+/// `None` if it is invalid or more than 31 years.
+pub(super) fn timestamp(word: &[u8]) -> Option<u64> {
     let mut parts = word.splitn(2, |byte| *byte == b'.');
     let seconds = decimal(parts.next()?).filter(|seconds| *seconds < 1_000_000_000)?;
     let mut fraction = *b"000000";

@@ -1,19 +1,18 @@
-//! What one iteration comes to.
+//! Operations and bytes of one iteration.
 //!
-//! The totals are those of the classic load file, as published: per iteration 962 reads, 613 opens
-//! (163 of names that are not there, 124 of new ones), 557 looks at names (a third of which are not
-//! there), 450 closes, 303 writes, 215 searches (52 % in vain), 124 removals, 102 looks at the
-//! filesystem, 97 at files, 50 times set, 43 flushes, 26 renames, two locks, and two unlocks;
-//! 11.4 MB read and 7.7 MB written. Of the reads 67 % are of 4096 bytes, 13 % of 61440, 3.7 % of
-//! 2048 and of 8192 each, and 1.6 % of 16384; of the writes 32 % are of 65536 bytes, 25 % of 4096,
-//! 19 % of one, 4.2 % of 2048, and 2.9 % of 8192. How they are shared out among activities is our
-//! own.
+//! The totals are the published ones of dbench's loadfile. Per iteration: 962 reads, 613 opens (163
+//! of missing names, 124 of new ones), 557 lookups of names (a third of which are missing), 450
+//! closes, 303 writes, 215 searches (52 % not found), 124 removals, 102 queries of the filesystem,
+//! 97 of files, 50 times set, 43 flushes, 26 renames, two locks, and two unlocks; 11.4 MB read and
+//! 7.7 MB written. Of the reads 67 % are of 4096 bytes, 13 % of 61440, 3.7 % of 2048 and of 8192
+//! each, and 1.6 % of 16384; of the writes 32 % are of 65536 bytes, 25 % of 4096, 19 % of one, 4.2
+//! % of 2048, and 2.9 % of 8192. Their distribution over activities is original.
 
 use fastrand::Rng;
 
 use super::draw::{mirrored, parts, spread};
 
-/// Letters edited: each comes to two renames.
+/// Documents edited, with two renames each.
 pub(super) const EDITS: u32 = 13;
 /// Prints spooled.
 pub(super) const PRINTS: u32 = 12;
@@ -24,50 +23,50 @@ pub(super) const SCRATCH_JOBS: usize = 22;
 pub(super) const SESSIONS: usize = 3;
 /// Slides and sheets loaded.
 pub(super) const LOADS: u32 = 10;
-/// Folders browsed.
+/// Directories browsed.
 pub(super) const BROWSES: usize = 18;
-/// Files opened in passing, and how many of these are read from.
+/// Files opened briefly, and how many of these are read from.
 pub(super) const BRIEF: usize = 266;
 pub(super) const BRIEF_READ: usize = 155;
 
-/// Bytes of the reads that load slides and sheets.
+/// Bytes of the reads of slides and sheets.
 pub(super) const CHUNK: u32 = 61_440;
 /// Bytes of the writes that fill files.
 pub(super) const BLOCK: u32 = 65_536;
 /// Bytes of the most frequent reads.
 pub(super) const PAGE: u32 = 4096;
 
-/// A look at something on the way.
+/// Lookup or query between other operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Glance {
-    /// At a name that is there.
+pub(super) enum LookupKind {
+    /// Existing name.
     Name,
-    /// At one that is not.
+    /// Missing name.
     NoName,
-    /// For files, of which there are some.
+    /// Search that finds files.
     Search,
-    /// For files, in vain.
+    /// Search that finds nothing.
     NoSearch,
-    /// An open of a name that is not there.
+    /// Open of a missing name.
     NoOpen,
-    /// At the filesystem.
+    /// Query of the filesystem.
     Space,
 }
 
-/// What the activities of an iteration share out among themselves.
+/// Operations and bytes that the activities of an iteration divide.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// In the order in which they are taken.
-    pub(super) glances: Vec<Glance>,
-    /// Blocks of 64 KiB in each letter and each print, and what they have beyond.
-    pub(super) letter_blocks: Vec<u32>,
+    /// In the order in which they are used.
+    pub(super) lookups: Vec<LookupKind>,
+    /// Blocks of 64 KiB of each document and each print, and their remaining bytes.
+    pub(super) document_blocks: Vec<u32>,
     pub(super) print_blocks: Vec<u32>,
     pub(super) tails: Vec<u32>,
-    /// Bytes of the notes that say who edits a letter.
+    /// Bytes of the lock notes of documents.
     pub(super) notes: Vec<u32>,
-    /// Reads of 61440 bytes of each load.
+    /// Number of 61440-byte reads of each load.
     pub(super) chunks: Vec<u32>,
-    /// Bytes of reads in passing, and how many of them each of the files has.
+    /// Bytes of brief reads, and the number of them per file.
     pub(super) brief_reads: Vec<u32>,
     pub(super) brief_runs: Vec<u32>,
     /// Bytes of the writes of each scratch file; most have one, some have none.
@@ -80,8 +79,8 @@ impl Budget {
         let runs = u32::try_from(BRIEF_READ).expect("a small number");
         let all = u32::try_from(brief_reads.len()).expect("a small number");
         Self {
-            glances: glances(random),
-            letter_blocks: parts(EDITS, 3, 5, 52, random),
+            lookups: lookups(random),
+            document_blocks: parts(EDITS, 3, 5, 52, random),
             print_blocks: parts(PRINTS, 3, 5, 45, random),
             tails: mirrored((EDITS + PRINTS) as usize, 8_000, 64_500, random),
             notes: mirrored(EDITS as usize, 100, 200, random),
@@ -93,36 +92,36 @@ impl Budget {
     }
 }
 
-/// All looks, without the 13 opens in vain that editing letters comes to.
-fn glances(random: &mut Rng) -> Vec<Glance> {
+/// All lookups, without the 13 opens of missing names by document edits.
+fn lookups(random: &mut Rng) -> Vec<LookupKind> {
     let counts = [
-        (Glance::Name, 371),
-        (Glance::NoName, 186),
-        (Glance::Search, 103),
-        (Glance::NoSearch, 112),
-        (Glance::NoOpen, 150),
-        (Glance::Space, 102),
+        (LookupKind::Name, 371),
+        (LookupKind::NoName, 186),
+        (LookupKind::Search, 103),
+        (LookupKind::NoSearch, 112),
+        (LookupKind::NoOpen, 150),
+        (LookupKind::Space, 102),
     ];
-    let mut glances: Vec<_> =
-        counts.into_iter().flat_map(|(glance, count)| vec![glance; count]).collect();
-    random.shuffle(&mut glances);
-    glances
+    let mut lookups: Vec<_> =
+        counts.into_iter().flat_map(|(lookup, count)| vec![lookup; count]).collect();
+    random.shuffle(&mut lookups);
+    lookups
 }
 
-/// Bytes of the 417 reads in passing: 645 of 4096 bytes come to the 67 % together with those of
-/// letters and tables, and so on.
+/// Bytes of the 417 brief reads: 645 of 4096 bytes are the 67 % together with those of documents
+/// and tables, and so on.
 fn brief_reads(iteration: u64, random: &mut Rng) -> Vec<u32> {
     let middle = spread(15_400, iteration);
     let mut reads =
         [vec![PAGE; 249], vec![2048; 24], vec![8192; 24], vec![16_384; middle]].concat();
-    // Odd sizes: tiny ones, and so many larger ones that all reads come to 11.4 MB.
+    // Odd sizes: small ones, and as many larger ones as give 11.4 MB in total.
     reads.extend(mirrored(30, 1_000, 28_200, random));
     reads.extend(mirrored(417 - reads.len(), 9, 501, random));
     random.shuffle(&mut reads);
     reads
 }
 
-/// Bytes of the 80 writes to scratch files, not counting those of one byte, by file.
+/// Bytes of the 80 writes to scratch files by file, without those of one byte.
 fn scratch(iteration: u64, random: &mut Rng) -> Vec<Vec<u32>> {
     let (small, large) = (spread(9_700, iteration), spread(5_800, iteration));
     let mut writes = [vec![PAGE; 52], vec![2048; small], vec![8192; large]].concat();
@@ -130,15 +129,15 @@ fn scratch(iteration: u64, random: &mut Rng) -> Vec<Vec<u32>> {
     random.shuffle(&mut writes);
     let mut files = vec![Vec::new(); SCRATCH];
     for (index, write) in writes.into_iter().enumerate() {
-        // Each of the first sixty has one, the others go to any of these.
+        // Each of the first sixty has one, the others are distributed over these.
         let file = if index < WRITTEN { index } else { random.usize(..WRITTEN) };
         files[file].push(write);
     }
     files
 }
 
-/// Scratch files that are written to; those before [`EXTENDED`] get their length first, and those
-/// before [`FLUSHED`] are flushed.
+/// Scratch files that are written; those before [`EXTENDED`] are extended first, and those before
+/// [`FLUSHED`] are flushed.
 const WRITTEN: usize = 60;
 pub(super) const EXTENDED: usize = 33;
 pub(super) const FLUSHED: usize = 18;

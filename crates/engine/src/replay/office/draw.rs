@@ -1,11 +1,11 @@
-//! Draws whose sums do not depend on the seed.
+//! Random draws with a fixed sum.
 
 use fastrand::Rng;
 
-/// So many odd numbers from `low` to `high` whose mean is that of the two: each is followed by its
+/// `count` odd numbers from `low` to `high` with the mean of these two: each is followed by its
 /// mirror image.
 ///
-/// Odd, so that none of them is one of the sizes that are counted on their own.
+/// Odd, so that none equals one of the sizes that are counted separately.
 pub(super) fn mirrored(count: usize, low: u32, high: u32, random: &mut Rng) -> Vec<u32> {
     let mut drawn = Vec::with_capacity(count + 1);
     while drawn.len() + 1 < count {
@@ -19,7 +19,7 @@ pub(super) fn mirrored(count: usize, low: u32, high: u32, random: &mut Rng) -> V
     drawn
 }
 
-/// So many numbers from `low` to `high` that come to `total`.
+/// `count` numbers from `low` to `high` with sum `total`.
 ///
 /// # Panics
 /// If there are none.
@@ -37,8 +37,8 @@ pub(super) fn parts(count: u32, low: u32, high: u32, total: u32, random: &mut Rn
     parts
 }
 
-/// How many of a thing that comes `thousandths` / 1000 times an iteration are in this one, so that
-/// the sum over iterations is never off by more than one.
+/// Number of occurrences in this iteration of an item with `thousandths` / 1000 occurrences per
+/// iteration. The sum over iterations is never off by more than one.
 #[expect(clippy::cast_possible_truncation, reason = "a difference of at most thousandths")]
 pub(super) fn spread(thousandths: u64, iteration: u64) -> usize {
     ((iteration + 1) * thousandths / 1000 - iteration * thousandths / 1000) as usize

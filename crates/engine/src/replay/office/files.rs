@@ -1,4 +1,4 @@
-//! The files of the office: names of our own, and sizes that come to about 21.2 MB.
+//! Files of the office: original names, and a total size of about 21.2 MB.
 
 use fastrand::Rng;
 
@@ -23,50 +23,50 @@ const DIRECTORIES: [&str; 12] = [
     "/clients/client1/office/spool",
     "/clients/client1/office/scratch",
 ];
-/// Where things are looked for: all but the first two, and those where files come and go.
+/// Directories that are searched: all but the first two, and those with temporary files.
 const BROWSED: std::ops::Range<usize> = 2..10;
 
-/// A file, as it is before the first iteration.
+/// File, as it is before the first iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File {
     pub(super) name: u32,
     pub(super) size: u32,
 }
 
-/// A letter, and the names of what editing it needs.
+/// Document, and the names that editing it needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Letter {
+pub(super) struct Document {
     pub(super) file: File,
-    /// The new text, until it takes the place of the old one.
+    /// New text, until it replaces the old one.
     pub(super) draft: u32,
-    /// The old text, until it is removed.
+    /// Old text, until it is removed.
     pub(super) backup: u32,
-    /// Says who edits the letter, while someone does.
+    /// Note that shows who edits the document, during the edit.
     pub(super) note: u32,
 }
 
-/// What there is, and what is looked for in vain.
+/// Existing files, and missing names.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The directory of the client.
+    /// Directory of the client.
     pub(super) root: u32,
-    /// A directory comes before what is in it.
+    /// Each directory precedes its contents.
     pub(super) directories: Vec<u32>,
     /// Edited.
-    pub(super) letters: Vec<Letter>,
-    /// Read and written here and there.
+    pub(super) documents: Vec<Document>,
+    /// Read and written at random.
     pub(super) tables: Vec<File>,
-    /// Slides and sheets: large, and only read.
+    /// Slides and sheets: large, read only.
     pub(super) large: Vec<File>,
-    /// Forms: small, and only read.
+    /// Forms: small, read only.
     pub(super) small: Vec<File>,
-    /// Prints that come and go.
+    /// Temporary prints.
     pub(super) prints: Vec<u32>,
-    /// Scratch files that come and go.
+    /// Temporary scratch files.
     pub(super) scratch: Vec<u32>,
-    /// Names that are never there.
+    /// Names that never exist.
     pub(super) missing: Vec<u32>,
-    /// Patterns that always find something, and that never do; each with its directory.
+    /// Patterns that always match, and patterns that never match; each with its directory.
     pub(super) found: Vec<(u32, u32)>,
     pub(super) in_vain: Vec<(u32, u32)>,
 }
@@ -80,10 +80,10 @@ impl Files {
         };
         let [drafts, backups, notes] =
             ["new", "bak", "own"].map(|ending| numbered(16, 3, "letter", ending));
-        let letters = files(numbered(16, 3, "letter", "ltr"), 232_000, 358_000, random);
-        let letters = letters.into_iter().zip(drafts).zip(backups).zip(notes);
-        let letters = letters
-            .map(|(((file, draft), backup), note)| Letter { file, draft, backup, note })
+        let documents = files(numbered(16, 3, "letter", "ltr"), 232_000, 358_000, random);
+        let documents = documents.into_iter().zip(drafts).zip(backups).zip(notes);
+        let documents = documents
+            .map(|(((file, draft), backup), note)| Document { file, draft, backup, note })
             .collect();
         let tables = files(numbered(8, 5, "table", "tab"), 380_000, 420_000, random);
         let mut large = files(numbered(6, 6, "slides", "sld"), 862_000, 890_000, random);
@@ -129,7 +129,7 @@ impl Files {
         Self {
             root,
             directories,
-            letters,
+            documents,
             tables,
             large,
             small,
@@ -141,19 +141,19 @@ impl Files {
         }
     }
 
-    /// All files that there are before the first iteration.
+    /// All files that exist before the first iteration.
     pub(super) fn all(&self) -> impl Iterator<Item = File> {
-        let letters = self.letters.iter().map(|letter| &letter.file);
-        letters.chain(&self.tables).chain(&self.large).chain(&self.small).copied()
+        let documents = self.documents.iter().map(|document| &document.file);
+        documents.chain(&self.tables).chain(&self.large).chain(&self.small).copied()
     }
 
-    /// One that is only read.
+    /// File that is only read.
     pub(super) fn readable(&self, random: &mut Rng) -> File {
         let kind = if random.u8(..4) == 0 { &self.large } else { &self.small };
         *random.choice(kind).expect("there are files")
     }
 
-    /// The name of a file or directory that is always there.
+    /// Name of a file or directory that always exists.
     pub(super) fn present(&self, random: &mut Rng) -> u32 {
         if random.u8(..3) == 0 {
             let browsed = &self.directories[BROWSED];
@@ -163,11 +163,11 @@ impl Files {
     }
 }
 
-/// Files with sizes around the mean of these two.
+/// Files whose mean size is the mean of these two.
 fn files(names: Vec<u32>, low: u32, high: u32, random: &mut Rng) -> Vec<File> {
     let sizes = mirrored(names.len(), low, high, random);
     names.into_iter().zip(sizes).map(|(name, size)| File { name, size }).collect()
 }
 
-/// A letter is edited page after page, so it has some at any time.
+/// A document is edited page by page, so it always has several.
 const _: () = assert!(232_000 > 3 * BLOCK);

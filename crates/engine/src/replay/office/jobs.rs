@@ -1,4 +1,4 @@
-//! The activities of an iteration, each a sequence of steps.
+//! Activities of an iteration, each a sequence of steps.
 
 use fastrand::Rng;
 use model::phase::ReplayOp;
@@ -6,27 +6,26 @@ use model::phase::ReplayOp;
 use super::{
     super::program::{Expected, Op},
     budget::{
-        BLOCK, BRIEF, BROWSES, Budget, CHUNK, EXTENDED, FLUSHED, Glance, PAGE, SCRATCH,
+        BLOCK, BRIEF, BROWSES, Budget, CHUNK, EXTENDED, FLUSHED, LookupKind, PAGE, SCRATCH,
         SCRATCH_JOBS, SESSIONS,
     },
-    files::{File, Files, Letter},
+    files::{Document, File, Files},
 };
 
-/// Dispositions of opens: what is there, and what is new.
+/// Create dispositions: existing files, and new files.
 const OPEN: u32 = 1;
 const CREATE: u32 = 2;
 /// Create options of a directory, and of a file.
 const DIRECTORY: u32 = 0x1;
 const FILE: u32 = 0x40;
-/// Entries that a search asks for.
+/// Maximum number of entries of a search.
 const ENTRIES: u32 = 512;
-/// Where tables are locked: beyond their end, as database programs do to lock without forbidding
-/// anything to those that only read.
+/// Offset of table locks: beyond the end, as in database programs, so that readers are not blocked.
 const LOCKED: u64 = 0x7000_0000;
-/// Pages read of a letter before it is edited.
+/// Pages read of a document before it is edited.
 const PAGES: u32 = 12;
 
-/// Steps whose slots are numbers of the handles of this job.
+/// Steps whose slots are handle numbers of this job.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) steps: Vec<Op>,
@@ -71,12 +70,12 @@ impl Job {
         self.on(ReplayOp::Close, handle);
     }
 
-    /// A step on a handle as a whole.
+    /// Step on a handle.
     fn on(&mut self, kind: ReplayOp, Handle { slot, name }: Handle) {
         self.step(kind, |op| Op { slot, name, ..op });
     }
 
-    /// A step on a range of a file.
+    /// Step on a range of a file.
     fn range(&mut self, kind: ReplayOp, handle: Handle, offset: u64, size: u32) {
         let Handle { slot, name } = handle;
         let moves = matches!(kind, ReplayOp::ReadX | ReplayOp::WriteX);
@@ -86,13 +85,13 @@ impl Job {
         });
     }
 
-    /// Gives a new file its length, by writing the last byte, and looks at it.
+    /// Extends a new file by writing its last byte, and queries it.
     pub(super) fn extend(&mut self, handle: Handle, size: u32) {
         self.range(ReplayOp::WriteX, handle, u64::from(size) - 1, 1);
         self.on(ReplayOp::Qfileinfo, handle);
     }
 
-    /// Writes a file from its beginning to this size.
+    /// Writes a file from the start to this size.
     pub(super) fn write_all(&mut self, handle: Handle, size: u32) {
         let mut offset = 0;
         while offset < size {
@@ -102,7 +101,7 @@ impl Job {
         }
     }
 
-    /// A new file of this size: extended, written, flushed, and its times set.
+    /// Creates a file of this size: extends it, writes it, flushes it, and sets its times.
     fn written(&mut self, name: u32, size: u32) {
         let handle = self.create(name);
         self.extend(handle, size);
@@ -120,31 +119,33 @@ impl Job {
         self.step(ReplayOp::Rename, |op| Op { name, second, ..op });
     }
 
-    fn open_in_vain(&mut self, name: u32) {
+    fn open_missing(&mut self, name: u32) {
         self.in_vain(ReplayOp::NTCreateX, |op| Op { name, second: FILE, size: OPEN, ..op });
     }
 
-    fn glance(&mut self, glance: Glance, files: &Files, random: &mut Rng) {
+    fn lookup(&mut self, lookup: LookupKind, files: &Files, random: &mut Rng) {
         let missing = *random.choice(&files.missing).expect("there are names");
         let pattern = |patterns: &[(u32, u32)], random: &mut Rng| {
             let (name, second) = *random.choice(patterns).expect("there are patterns");
             move |op| Op { name, second, size: ENTRIES, ..op }
         };
-        match glance {
-            Glance::Name => {
+        match lookup {
+            LookupKind::Name => {
                 let name = files.present(random);
                 self.step(ReplayOp::Qpathinfo, |op| Op { name, ..op });
             }
-            Glance::NoName => self.in_vain(ReplayOp::Qpathinfo, |op| Op { name: missing, ..op }),
-            Glance::Search => self.step(ReplayOp::Find, pattern(&files.found, random)),
-            Glance::NoSearch => self.in_vain(ReplayOp::Find, pattern(&files.in_vain, random)),
-            Glance::NoOpen => self.open_in_vain(missing),
-            Glance::Space => self.step(ReplayOp::Qfsinfo, |op| op),
+            LookupKind::NoName => {
+                self.in_vain(ReplayOp::Qpathinfo, |op| Op { name: missing, ..op })
+            }
+            LookupKind::Search => self.step(ReplayOp::Find, pattern(&files.found, random)),
+            LookupKind::NoSearch => self.in_vain(ReplayOp::Find, pattern(&files.in_vain, random)),
+            LookupKind::NoOpen => self.open_missing(missing),
+            LookupKind::Space => self.step(ReplayOp::Qfsinfo, |op| op),
         }
     }
 }
 
-/// A handle of a job.
+/// Handle of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handle {
     slot: u16,
@@ -153,54 +154,54 @@ pub(super) struct Handle {
 
 /// All activities of an iteration.
 pub(super) fn jobs(budget: Budget, files: &mut Files, random: &mut Rng) -> Vec<Job> {
-    let mut desk = Desk { budget, files, random, jobs: Vec::new() };
-    desk.edits();
-    desk.prints();
-    desk.scratch();
-    desk.sessions();
-    desk.loads();
-    desk.browses();
-    desk.jobs
+    let mut planner = JobPlanner { budget, files, random, jobs: Vec::new() };
+    planner.edits();
+    planner.prints();
+    planner.scratch();
+    planner.sessions();
+    planner.loads();
+    planner.browses();
+    planner.jobs
 }
 
-/// Where activities are planned.
-struct Desk<'a> {
+/// Planner of activities.
+struct JobPlanner<'a> {
     budget: Budget,
     files: &'a mut Files,
     random: &'a mut Rng,
     jobs: Vec<Job>,
 }
 
-impl Desk<'_> {
-    fn look_around(&mut self, job: &mut Job, glances: usize) {
-        let from = self.budget.glances.len().saturating_sub(glances);
-        for glance in self.budget.glances.split_off(from) {
-            job.glance(glance, self.files, self.random);
+impl JobPlanner<'_> {
+    fn browse(&mut self, job: &mut Job, lookups: usize) {
+        let from = self.budget.lookups.len().saturating_sub(lookups);
+        for lookup in self.budget.lookups.split_off(from) {
+            job.lookup(lookup, self.files, self.random);
         }
     }
 
-    /// Letters: a note says who edits it, some pages are read, a draft is written, and the draft
-    /// takes the place of the letter.
+    /// Documents: a note is written, some pages are read, a draft is written, and the draft
+    /// replaces the document.
     fn edits(&mut self) {
-        let mut letters: Vec<_> = (0..self.files.letters.len()).collect();
-        self.random.shuffle(&mut letters);
-        for (blocks, note) in std::mem::take(&mut self.budget.letter_blocks)
+        let mut documents: Vec<_> = (0..self.files.documents.len()).collect();
+        self.random.shuffle(&mut documents);
+        for (blocks, note) in std::mem::take(&mut self.budget.document_blocks)
             .into_iter()
             .zip(self.budget.notes.clone())
         {
-            let letter = letters.pop().expect("there are more letters than edits");
+            let document = documents.pop().expect("there are more letters than edits");
             let tail = self.budget.tails.pop().expect("one for each edit and print");
             let size = blocks * BLOCK + tail;
-            let job = self.edit(self.files.letters[letter], size, note);
-            self.files.letters[letter].file.size = size;
+            let job = self.edit(self.files.documents[document], size, note);
+            self.files.documents[document].file.size = size;
             self.jobs.push(job);
         }
     }
 
-    fn edit(&mut self, letter: Letter, size: u32, note_size: u32) -> Job {
+    fn edit(&mut self, document: Document, size: u32, note_size: u32) -> Job {
         let mut job = Job::default();
-        let Letter { file, draft, backup, note } = letter;
-        self.look_around(&mut job, 8);
+        let Document { file, draft, backup, note } = document;
+        self.browse(&mut job, 8);
         let noted = job.create(note);
         job.range(ReplayOp::WriteX, noted, 0, note_size);
         let old = job.open(file.name);
@@ -209,11 +210,11 @@ impl Desk<'_> {
         for page in first..first + PAGES {
             job.range(ReplayOp::ReadX, old, u64::from(page) * u64::from(PAGE), PAGE);
         }
-        self.look_around(&mut job, 2);
+        self.browse(&mut job, 2);
         job.written(draft, size);
         job.close(old);
         job.rename(file.name, backup);
-        job.open_in_vain(file.name);
+        job.open_missing(file.name);
         job.rename(draft, file.name);
         let new = job.open(file.name);
         job.close(new);
@@ -228,7 +229,7 @@ impl Desk<'_> {
         let blocks = std::mem::take(&mut self.budget.print_blocks);
         for (index, blocks) in blocks.into_iter().enumerate() {
             let mut job = Job::default();
-            self.look_around(&mut job, 4);
+            self.browse(&mut job, 4);
             let tail = self.budget.tails.pop().expect("one for each edit and print");
             let name = self.files.prints[index];
             job.written(name, blocks * BLOCK + tail);
@@ -237,7 +238,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Scratch files: made, some written and a few of these flushed, and removed.
+    /// Scratch files: created, some written and a few of these flushed, and removed.
     fn scratch(&mut self) {
         let mut files: Vec<_> =
             std::mem::take(&mut self.budget.scratch).into_iter().enumerate().collect();
@@ -247,7 +248,7 @@ impl Desk<'_> {
             let mut job = Job::default();
             let share = SCRATCH.div_ceil(SCRATCH_JOBS).min(files.len());
             for (number, writes) in files.split_off(files.len() - share) {
-                self.look_around(&mut job, 2);
+                self.browse(&mut job, 2);
                 let handle = job.create(name);
                 if number < EXTENDED {
                     job.extend(handle, writes.iter().sum());
@@ -268,12 +269,12 @@ impl Desk<'_> {
         }
     }
 
-    /// Sessions: all tables are open, pages are read here and there, and few are written. Two of
-    /// them lock a table once.
+    /// Sessions: all tables are open, pages are read at random, and few are written. Two of the
+    /// sessions lock a table once.
     fn sessions(&mut self) {
         for session in 0..SESSIONS {
             let mut job = Job::default();
-            self.look_around(&mut job, 6);
+            self.browse(&mut job, 6);
             let open: Vec<_> = self.files.tables.clone();
             let open: Vec<_> = open.into_iter().map(|file| (job.open(file.name), file)).collect();
             let reads = [vec![PAGE; 80], vec![2048; 4], vec![8192; 4]].concat();
@@ -303,11 +304,11 @@ impl Desk<'_> {
         }
     }
 
-    /// Slides and sheets: read from the beginning in large pieces.
+    /// Slides and sheets: read from the start in large blocks.
     fn loads(&mut self) {
         for chunks in std::mem::take(&mut self.budget.chunks) {
             let mut job = Job::default();
-            self.look_around(&mut job, 5);
+            self.browse(&mut job, 5);
             let file = *self.random.choice(&self.files.large).expect("there are files");
             let handle = job.open(file.name);
             for chunk in 0..chunks {
@@ -318,7 +319,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Folders: all other looks, and files that are opened in passing.
+    /// Directories: all other lookups, and files that are opened briefly.
     fn browses(&mut self) {
         let mut runs = std::mem::take(&mut self.budget.brief_runs);
         runs.resize(BRIEF, 0);
@@ -328,28 +329,28 @@ impl Desk<'_> {
             let mut job = Job::default();
             let share = |all: usize| all.div_ceil(left);
             let opens = brief.split_off(brief.len() - share(brief.len()));
-            let glances = share(self.budget.glances.len());
+            let lookups = share(self.budget.lookups.len());
             let mut items: Vec<_> = opens.into_iter().map(Some).collect();
-            items.resize(items.len() + glances, None);
+            items.resize(items.len() + lookups, None);
             self.random.shuffle(&mut items);
             for item in items {
                 match item {
                     Some((number, reads)) => self.pass(&mut job, number, reads),
-                    None => self.look_around(&mut job, 1),
+                    None => self.browse(&mut job, 1),
                 }
             }
             self.jobs.push(job);
         }
     }
 
-    /// A file that is opened in passing; some are looked at, others get their times set.
+    /// File that is opened briefly; some are queried, others get their times set.
     fn pass(&mut self, job: &mut Job, number: usize, reads: u32) {
         let from = self.budget.brief_reads.len() - reads as usize;
         let reads = self.budget.brief_reads.split_off(from);
         let file = self.files.readable(self.random);
         let handle = job.open(file.name);
         self.run(job, handle, file, reads);
-        // Half of these are read from before, as the numbers of such files come first.
+        // Half of these are read first, because the numbers of such files come first.
         match number % 10 {
             0 if number < 260 => job.on(ReplayOp::Qfileinfo, handle),
             5 if number < 250 => job.on(ReplayOp::Sfileinfo, handle),
@@ -358,9 +359,9 @@ impl Desk<'_> {
         job.close(handle);
     }
 
-    /// Reads of one file, most of them where the one before ended.
+    /// Reads of one file, most of them sequential.
     fn run(&mut self, job: &mut Job, handle: Handle, file: File, reads: Vec<u32>) {
-        // Begins where all of them fit, if they do anywhere.
+        // Starts at an offset where all of them fit, if there is one.
         let all: u32 = reads.iter().sum();
         let mut next = self.random.u32(..=file.size.saturating_sub(all) / 512) * 512;
         for size in reads {

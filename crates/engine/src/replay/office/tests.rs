@@ -15,7 +15,7 @@ fn ops(iterations: u64, seed: u64) -> Vec<Op> {
     office(iterations, seed).unwrap().ops().to_vec()
 }
 
-/// The operations before the first iteration, those of each, and the last one.
+/// Operations before the first iteration, those of each iteration, and the last one.
 fn split(seed: u64) -> (Vec<Op>, Vec<Vec<Op>>) {
     let mut all = ops(ITERATIONS.into(), seed);
     let one = ops(1, seed).len();
@@ -26,7 +26,7 @@ fn split(seed: u64) -> (Vec<Op>, Vec<Vec<Op>>) {
     (all, rest.chunks(len).map(<[Op]>::to_vec).collect())
 }
 
-/// What a group of operations comes to, by names for what is counted.
+/// Totals of a group of operations by name.
 fn tally(ops: &[Op]) -> BTreeMap<String, u64> {
     let mut tally = BTreeMap::new();
     let mut ends: BTreeMap<u16, u64> = BTreeMap::new();
@@ -37,7 +37,7 @@ fn tally(ops: &[Op]) -> BTreeMap<String, u64> {
         let kind = op.kind().name();
         add(kind, 1);
         if op.expected() == Expected::Failure {
-            add(&format!("{kind} in vain"), 1);
+            add(&format!("{kind} missing"), 1);
         } else if op.kind() == ReplayOp::NTCreateX && op.size == 2 {
             add("created", 1);
         }
@@ -60,18 +60,18 @@ fn within(found: u64, target: f64, what: &str) {
     assert!(off.abs() <= 0.02, "{what}: {found} instead of {target}, off by {:.1} %", off * 100.0);
 }
 
-/// The published column: operations of an iteration, what it moves, and what is in vain.
+/// Published column: operations per iteration, bytes, and missing names.
 const PUBLISHED: [(&str, f64); 19] = [
     ("ReadX", 962.0),
     ("NTCreateX", 613.0),
-    ("NTCreateX in vain", 163.0),
+    ("NTCreateX missing", 163.0),
     ("created", 124.0),
     ("Qpathinfo", 556.7),
-    ("Qpathinfo in vain", 556.7 / 3.0),
+    ("Qpathinfo missing", 556.7 / 3.0),
     ("Close", 450.0),
     ("WriteX", 303.0),
     ("Find", 215.0),
-    ("Find in vain", 215.0 * 0.52),
+    ("Find missing", 215.0 * 0.52),
     ("Unlink", 124.0),
     ("Qfsinfo", 102.0),
     ("Qfileinfo", 97.0),
@@ -83,7 +83,7 @@ const PUBLISHED: [(&str, f64); 19] = [
     ("ReadX bytes", 11.4e6),
 ];
 
-/// Shares of sizes: operation, bytes, percent.
+/// Percentages of sizes: operation, bytes, percent.
 const SIZES: [(&str, u32, f64); 10] = [
     ("ReadX", 4096, 67.0),
     ("ReadX", 61_440, 13.0),
@@ -98,7 +98,7 @@ const SIZES: [(&str, u32, f64); 10] = [
 ];
 
 #[test]
-fn every_iteration_comes_to_what_was_published() {
+fn every_iteration_has_the_published_totals() {
     for seed in SEEDS {
         let (_, iterations) = split(seed);
         for iteration in &iterations {
@@ -110,14 +110,14 @@ fn every_iteration_comes_to_what_was_published() {
                 let what = format!("{kind} of {size}");
                 within(tally[&what], tally[kind] as f64 * percent / 100.0, &what);
             }
-            assert_eq!(tally["created"], tally["Unlink"], "as many files come as go");
-            assert_eq!(tally["NTCreateX"] - tally["NTCreateX in vain"], tally["Close"]);
+            assert_eq!(tally["created"], tally["Unlink"], "as many files are created as removed");
+            assert_eq!(tally["NTCreateX"] - tally["NTCreateX missing"], tally["Close"]);
         }
     }
 }
 
 #[test]
-fn the_whole_comes_to_what_was_published() {
+fn the_whole_loadfile_has_the_published_totals() {
     for seed in SEEDS {
         let (prologue, iterations) = split(seed);
         let tally_of_begin = tally(&prologue);
@@ -128,15 +128,15 @@ fn the_whole_comes_to_what_was_published() {
             let what = format!("{kind} of {size}");
             within(all[&what], all[kind] as f64 * percent / 100.0, &what);
         }
-        // Half of the reads, and 29 % of the writes, begin where the one before ended; as nobody
-        // planned that exactly, it is only near.
+        // Half of the reads, and 29 % of the writes, are sequential. This is not planned exactly,
+        // so it is approximate.
         let next = |kind: &str| all[&format!("{kind} next")] as f64 / all[kind] as f64;
         assert!((0.47..0.53).contains(&next("ReadX")), "{}", next("ReadX"));
         assert!((0.26..0.36).contains(&next("WriteX")), "{}", next("WriteX"));
     }
 }
 
-/// A filesystem that knows names and sizes.
+/// Model of a filesystem with names and sizes.
 #[derive(Default)]
 struct Model {
     files: BTreeMap<String, u64>,
@@ -153,7 +153,7 @@ impl Model {
         name.rsplit_once('/').map_or(".", |(parent, _)| parent)
     }
 
-    /// Whether the operation succeeds.
+    /// Returns true if the operation succeeds.
     fn does(&mut self, op: &Op, name: &str, second: &str) -> bool {
         match op.kind() {
             ReplayOp::Deltree => self.files.retain(|file, _| !file.starts_with(name)),
@@ -200,7 +200,7 @@ impl Model {
             self.directories.insert(name.to_owned());
         } else if op.size == 2 {
             assert!(self.directories.contains(parent), "{name}");
-            assert!(self.files.insert(name.to_owned(), 0).is_none(), "{name} is there");
+            assert!(self.files.insert(name.to_owned(), 0).is_none(), "{name} exists");
         } else if !self.is(name) {
             assert_eq!(op.slot, NO_SLOT);
             return false;
@@ -218,7 +218,7 @@ impl Model {
     }
 }
 
-/// `?` is any character, `*` any number of them.
+/// `?` matches any character, `*` any number of them.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match pattern {
         [] => name.is_empty(),
@@ -231,7 +231,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 #[test]
-fn everything_goes_as_it_says_even_when_it_begins_anew() {
+fn every_operation_has_its_expected_status_also_when_repeated() {
     for seed in SEEDS {
         let builder = office(4, seed).unwrap();
         let names = builder.names();
@@ -260,26 +260,26 @@ fn everything_goes_as_it_says_even_when_it_begins_anew() {
 }
 
 #[test]
-fn a_seed_is_one_load_and_another_seed_another() {
+fn the_operations_depend_on_the_seed() {
     let facts =
         |iterations, seed| load(&Load::Office { iterations, seed }).unwrap().facts().clone();
     assert_eq!(facts(2, 7), facts(2, 7));
-    assert_ne!(facts(2, 7).get("load.sha256"), facts(2, 8).get("load.sha256"));
-    // A load that changes gets another version, as results with it do not compare.
+    assert_ne!(facts(2, 7).get("loadfile.sha256"), facts(2, 8).get("loadfile.sha256"));
+    // Changed operations need another version, because results would not be comparable.
     expect![[r#"
-        load.label fslab-office v1 seed 7, 2 iterations
-        load.lines 7798
-        load.mix ReadX 24.67 %, NTCreateX 16.89 %, Qpathinfo 14.29 %, WriteX 13.43 %, Close 12.71 %, Find 5.51 %, Qfileinfo 3.51 %, Unlink 3.18 %, Qfsinfo 2.62 %, Sfileinfo 1.28 %, Flush 1.10 %, Rename 0.67 %, LockX 0.05 %, UnlockX 0.05 %, Deltree 0.03 %, Mkdir 0.01 %
-        load.operations 7798
-        load.sha256 b60e09030f6095f7b4b3beda6def1d8bcd289b564f4f71bfc07d78565aecbf45
+        loadfile.label fslab-office v1 seed 7, 2 iterations
+        loadfile.lines 7798
+        loadfile.mix ReadX 24.67 %, NTCreateX 16.89 %, Qpathinfo 14.29 %, WriteX 13.43 %, Close 12.71 %, Find 5.51 %, Qfileinfo 3.51 %, Unlink 3.18 %, Qfsinfo 2.62 %, Sfileinfo 1.28 %, Flush 1.10 %, Rename 0.67 %, LockX 0.05 %, UnlockX 0.05 %, Deltree 0.03 %, Mkdir 0.01 %
+        loadfile.operations 7798
+        loadfile.sha256 b60e09030f6095f7b4b3beda6def1d8bcd289b564f4f71bfc07d78565aecbf45
     "#]].assert_eq(
         &facts(2, 7).0.iter().map(|(name, fact)| format!("{name} {fact}\n")).collect::<String>(),
     );
 }
 
 #[test]
-fn no_iteration_and_too_many_are_refused() {
+fn zero_or_too_many_iterations_are_rejected() {
     let message = |iterations| load(&Load::Office { iterations, seed: 0 }).unwrap_err().to_string();
-    expect!["the load file office: 0 iterations are none, or more than 14000; choose 129, as many as the classic load has; a replay that gets to the end begins anew"].assert_eq(&message(0));
-    assert!(message(MOST + 1).contains("14001 iterations are none, or more than 14000"));
+    expect!["the loadfile office: iterations is 0, not 1 to 14000; use 129, as in the dbench loadfile; a replay repeats a loadfile that ends"].assert_eq(&message(0));
+    assert!(message(MOST + 1).contains("iterations is 14001, not 1 to 14000"));
 }

@@ -1,4 +1,4 @@
-//! Making a program: operations are collected, then sealed.
+//! Construction of a program: operations are collected, then sealed.
 
 use std::{cmp::Reverse, collections::BinaryHeap, mem::size_of};
 
@@ -13,26 +13,26 @@ use super::{
     names::Interner,
 };
 
-/// A program while it is collected.
+/// Program that is being collected.
 #[derive(Debug)]
 pub(crate) struct Builder {
     ops: Vec<Op>,
     lines: Vec<u32>,
     names: Interner,
-    // Slots below the highest that are free, the smallest on top.
+    // Free slots below the highest one, the smallest on top.
     free: BinaryHeap<Reverse<u16>>,
     slots: u16,
     largest: u32,
-    stamped: bool,
+    timestamped: bool,
 }
 
 impl Builder {
-    /// Without operations, for as many names as a replay allows.
+    /// Empty program with the limits of a replay.
     pub(crate) fn new() -> Self {
         Self::limited(NameLimits::FULL)
     }
 
-    /// The same with limits of its own.
+    /// Empty program with other limits.
     pub(crate) fn limited(limits: NameLimits) -> Self {
         Self {
             ops: Vec::new(),
@@ -41,26 +41,26 @@ impl Builder {
             free: BinaryHeap::new(),
             slots: 0,
             largest: 0,
-            stamped: false,
+            timestamped: false,
         }
     }
 
-    /// The index of a name as load files have it, with slashes: below the root of the client,
-    /// whether it begins with a slash or not.
+    /// Index of a name of a loadfile, with slashes: relative to the root of the client, with or
+    /// without a leading slash.
     ///
     /// # Errors
-    /// [`NameProblem`] for a name that leads out of the root, is longer than Linux allows, or is
-    /// one too many.
+    /// [`NameProblem`] for a name that leads out of the root, is longer than Linux allows, or
+    /// exceeds the number of names.
     pub(crate) fn name(&mut self, name: &[u8]) -> Result<u32, NameProblem> {
         self.names.index(name)
     }
 
-    /// The directory of a name.
+    /// Directory of a name.
     pub(crate) fn parent(&self, name: u32) -> u32 {
         self.names.entries[name as usize].parent
     }
 
-    /// The smallest slot that is free; it is taken until it is given back. `None` if all are.
+    /// Takes the smallest free slot until it is returned. `None` if all are in use.
     pub(crate) fn take_slot(&mut self) -> Option<u16> {
         if let Some(Reverse(slot)) = self.free.pop() {
             return Some(slot);
@@ -73,39 +73,39 @@ impl Builder {
         Some(slot)
     }
 
-    /// Gives a slot back, which its last operation has used.
+    /// Returns a slot after its last operation.
     pub(crate) fn give_slot(&mut self, slot: u16) {
         self.free.push(Reverse(slot));
     }
 
-    /// Adds an operation, from this line of the load file.
+    /// Adds an operation of this line of the loadfile.
     pub(crate) fn push(&mut self, op: Op, line: u32) {
         if matches!(op.kind(), ReplayOp::ReadX | ReplayOp::WriteX) {
             self.largest = self.largest.max(op.size);
         }
-        self.stamped |= op.due().is_some();
+        self.timestamped |= op.due().is_some();
         self.ops.push(op);
         self.lines.push(line);
     }
 
-    /// The operations so far.
+    /// Operations so far.
     pub(crate) fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// The names so far.
+    /// Names so far.
     pub(crate) fn names(&self) -> Names<'_> {
         Names::new(&self.names.entries, &self.names.text)
     }
 
-    /// How long the memory of the program will be, about.
+    /// Approximate length of the memory of the program.
     pub(crate) fn bytes(&self) -> Bytes {
         let ops = self.ops.len() * (size_of::<Op>() + size_of::<u32>());
         let names = size_of_val(&*self.names.entries) + self.names.text.len();
         Bytes((ops + names) as u64)
     }
 
-    /// What operations there are: `load.operations` and `load.mix`, the most frequent first.
+    /// Adds the facts `loadfile.operations` and `loadfile.mix`, the most frequent first.
     fn mix(&self, facts: &mut Environment) {
         let mut counts = ReplayOp::ALL.map(|kind| (0_u64, kind));
         for op in &self.ops {
@@ -114,22 +114,22 @@ impl Builder {
         counts.sort_by_key(|(count, _)| Reverse(*count));
         let total = self.ops.len() as u64;
         let share = |(count, kind): &(u64, ReplayOp)| {
-            // In hundredths of a percent, so that rare ones are more than zero.
+            // In hundredths of a percent, so that rare operations are not zero.
             let share = (count * 10_000 + total / 2) / total.max(1);
             format!("{} {}.{:02} %", kind.name(), share / 100, share % 100)
         };
         let mix: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).map(share).collect();
-        facts.set("load.operations", total.to_string());
-        facts.set("load.mix", mix.join(", "));
+        facts.set("loadfile.operations", total.to_string());
+        facts.set("loadfile.mix", mix.join(", "));
     }
 
-    /// The program, of a load file with so many lines. The facts tell what it is; those on its
-    /// operations are added here.
+    /// Creates the program of a loadfile with this number of lines. `facts` describes the loadfile;
+    /// facts on its operations are added here.
     ///
     /// # Errors
-    /// The kernel's answer if the memory cannot be had.
+    /// The errno of the kernel if the memory is not available.
     pub(crate) fn finish(self, lines: u64, mut facts: Environment) -> Result<Program, Errno> {
-        facts.set("load.lines", lines.to_string());
+        facts.set("loadfile.lines", lines.to_string());
         self.mix(&mut facts);
         let header = [Header {
             magic: MAGIC,
@@ -138,7 +138,7 @@ impl Builder {
             text: self.names.text.len() as u64,
             slots: u64::from(self.slots),
             largest: u64::from(self.largest),
-            stamped: u64::from(self.stamped),
+            timestamped: u64::from(self.timestamped),
         }];
         let file = memfd_create("fslab-program", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let names = bytes_of(&self.names.entries);

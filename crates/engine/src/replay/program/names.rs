@@ -1,7 +1,7 @@
 //! Names of a program: paths below the root of a client, each with its directory.
 //!
-//! A name enters as a load file has it and leaves as the path of one client. What would lead out of
-//! the root is refused here, once for all.
+//! The input is a name of a loadfile, the output the path of one client. Names that would lead out
+//! of the root are rejected here.
 
 use std::{collections::HashMap, mem::size_of};
 
@@ -9,62 +9,62 @@ use model::Bytes;
 
 use super::NO_NAME;
 
-/// Index of the root of the client, which is always there.
+/// Index of the root of the client, which always exists.
 pub(crate) const ROOT: u32 = 0;
-/// Stands in a template for `client` and the number of the client.
+/// Placeholder in a template for `client` and the number of the client.
 pub(crate) const MARK: u8 = 0;
-/// What load files have where each client gets a name of its own.
+/// Text in loadfiles that is replaced per client.
 const CLIENT: &[u8] = b"client1";
-/// The longest text for [`MARK`]: `client4294967295`.
+/// Longest text for [`MARK`]: `client4294967295`.
 const LONGEST_CLIENT: usize = 16;
-/// Bytes of the longest name of one file: `NAME_MAX` of linux/limits.h.
+/// Maximum bytes of a file name: `NAME_MAX` of linux/limits.h.
 const LONGEST_NAME: usize = 255;
-/// Bytes of the longest path: `PATH_MAX` of linux/limits.h without its NUL.
+/// Maximum bytes of a path: `PATH_MAX` of linux/limits.h without its NUL.
 const LONGEST_PATH: usize = 4095;
 
-/// Bytes of names in their many spellings that are kept to find them faster.
+/// Bytes of names in all spellings that are cached for lookups.
 const SPELLINGS: usize = 64 << 20;
 
-/// How many names a program has at most. Each client makes its own paths of all of them.
+/// Limits of the names of a program. Each client creates paths for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameLimits {
-    /// Names, the root and directories of others among them.
+    /// Number of names, including the root and directories of others.
     pub(crate) count: u32,
     /// Bytes of the paths of the client with the longest number.
     pub(crate) bytes: u64,
 }
 
 impl NameLimits {
-    /// Far more than recordings have, which is hundreds; two hundred clients with all of it would
+    /// Far more than recordings have, which is hundreds. Two hundred clients with all of it would
     /// still start on a large server.
     pub(crate) const FULL: Self = Self { count: 1_000_000, bytes: 256 << 20 };
 }
 
-/// Why a name cannot be used.
+/// Problem of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameProblem {
     /// It begins with a second slash or backslash.
     Absolute,
-    /// A part of it is `..`.
+    /// It contains the part `..`.
     Escapes,
-    /// It has a NUL byte.
+    /// It contains a NUL byte.
     Nul,
-    /// A part of it, or all of it, is longer than Linux allows, with the longest number of a client
-    /// for `client1`.
+    /// It, or a part of it, is longer than Linux allows, with the longest client number for
+    /// `client1`.
     Long,
-    /// It is one more than this.
+    /// It exceeds this number of names.
     Many {
         /// [`NameLimits::count`].
         most: u32,
     },
-    /// With it, the paths of a client take more memory than this.
+    /// With it, the paths of a client exceed this size.
     Large {
         /// [`NameLimits::bytes`].
         most: Bytes,
     },
 }
 
-/// Where a name is: part of the memory of a program.
+/// Location of a name in the memory of a program.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Entry {
@@ -87,18 +87,18 @@ impl<'a> Names<'a> {
         Self { entries, text }
     }
 
-    /// How many there are; their indices are `0..len`.
+    /// Number of names; their indices are `0..len`.
     pub(crate) fn len(self) -> usize {
         self.entries.len()
     }
 
-    /// A name by its index.
+    /// Name by its index.
     pub(crate) fn get(self, index: u32) -> Name<'a> {
         let Entry { begin, len, parent } = self.entries[index as usize];
         Name { template: &self.text[begin as usize..][..len as usize], parent }
     }
 
-    /// All of them in the order of their indices.
+    /// All names in the order of their indices.
     pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = Name<'a>> {
         let len = u32::try_from(self.entries.len()).expect("counted in u32 when interned");
         (0..len).map(move |index| self.get(index))
@@ -108,17 +108,16 @@ impl<'a> Names<'a> {
 /// One name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name<'a> {
-    /// The path below the root of the client, `.` for the root itself, with [`MARK`] for every
+    /// Path below the root of the client, `.` for the root itself, with [`MARK`] for every
     /// `client1`.
     pub(crate) template: &'a [u8],
-    /// Index of the directory that it is in; that of the root is [`ROOT`]. [`NO_NAME`] for a name
-    /// that is only the directory of others: nobody asks for more, and a long path would be there
-    /// once for each of its parts.
+    /// Index of its directory; that of the root is [`ROOT`]. [`NO_NAME`] for a name that is only
+    /// the directory of others: it is never needed, and a long path would be stored once per part.
     pub(crate) parent: u32,
 }
 
 impl Name<'_> {
-    /// The path for the client with this number, relative to its root.
+    /// Path for the client with this number, relative to its root.
     #[cfg(test)]
     pub(crate) fn path(self, client: u32) -> std::ffi::CString {
         let mut path = Vec::with_capacity(self.room());
@@ -126,7 +125,7 @@ impl Name<'_> {
         std::ffi::CString::new(path).expect("NUL bytes were marks, and are replaced")
     }
 
-    /// Adds the path for this client, without a NUL at its end.
+    /// Appends the path for this client, without a trailing NUL.
     pub(crate) fn append(self, client: u32, path: &mut Vec<u8>) {
         let client = format!("client{client}");
         for (index, part) in self.template.split(|byte| *byte == MARK).enumerate() {
@@ -137,7 +136,7 @@ impl Name<'_> {
         }
     }
 
-    /// Bytes that the path takes at most, whatever the client, with a NUL at its end.
+    /// Maximum bytes of the path for any client, including the NUL.
     pub(crate) fn room(self) -> usize {
         room(self.template)
     }
@@ -147,23 +146,23 @@ fn room(template: &[u8]) -> usize {
     expanded(template) + 1
 }
 
-/// Bytes of a template with the longest number of a client.
+/// Bytes of a template with the longest client number.
 fn expanded(template: &[u8]) -> usize {
     template.iter().map(|byte| if *byte == MARK { LONGEST_CLIENT } else { 1 }).sum()
 }
 
-/// Names while they are collected.
+/// Names that are being collected.
 #[derive(Debug)]
 pub(super) struct Interner {
     pub(super) entries: Vec<Entry>,
     pub(super) text: Vec<u8>,
     // By template.
     known: HashMap<Box<[u8]>, u32>,
-    // By what the load file has, so that a known name costs one look, and the bytes of that.
+    // By spelling in the loadfile, so that a known name takes one lookup; and the bytes of these.
     written: HashMap<Box<[u8]>, u32>,
     spelled: usize,
     limits: NameLimits,
-    // Of [`NameLimits::bytes`].
+    // Counted for [`NameLimits::bytes`].
     bytes: u64,
 }
 
@@ -180,8 +179,8 @@ impl Interner {
         }
     }
 
-    /// The index of a name as load files have it: a first slash does not count, nor do empty parts
-    /// and parts that are `.`.
+    /// Index of a name of a loadfile: a leading slash, empty parts, and parts that are `.` are
+    /// ignored.
     pub(super) fn index(&mut self, name: &[u8]) -> Result<u32, NameProblem> {
         if let Some(index) = self.written.get(name) {
             return Ok(*index);
@@ -197,7 +196,7 @@ impl Interner {
         Ok(index)
     }
 
-    /// The index of a template whose parts were checked.
+    /// Index of a template whose parts were checked.
     fn intern(&mut self, template: &[u8]) -> Result<u32, NameProblem> {
         if template.is_empty() {
             return Ok(ROOT);
@@ -216,7 +215,7 @@ impl Interner {
             },
         };
         let Some(index) = index else { return self.add(template, parent) };
-        // It was the directory of others only.
+        // It was only the directory of others.
         self.entries[index as usize].parent = parent;
         Ok(index)
     }
@@ -243,7 +242,7 @@ impl Interner {
     }
 }
 
-/// What a name is below the root, with [`MARK`] for `client1`; empty for the root.
+/// Name below the root, with [`MARK`] for `client1`; empty for the root.
 fn template(name: &[u8]) -> Result<Vec<u8>, NameProblem> {
     if name.contains(&0) {
         return Err(NameProblem::Nul);
@@ -273,7 +272,7 @@ fn template(name: &[u8]) -> Result<Vec<u8>, NameProblem> {
     Ok(path)
 }
 
-/// Adds a part to a path, with [`MARK`] for every `client1`.
+/// Appends a part to a path, with [`MARK`] for every `client1`.
 fn mark(mut part: &[u8], path: &mut Vec<u8>) {
     while let Some((first, rest)) = part.split_first() {
         if let Some(rest) = part.strip_prefix(CLIENT) {

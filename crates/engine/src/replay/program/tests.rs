@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-/// Two files, one after the other in the same slot, and a third beside it.
+/// Two files, one after the other in the same slot, and a third file open at the same time.
 fn builder() -> Builder {
     let mut builder = Builder::new();
     let mut open = |name: &[u8], line| {
@@ -31,18 +31,18 @@ fn builder() -> Builder {
 }
 
 #[test]
-fn a_program_is_what_was_collected_in_every_process() {
+fn an_attached_program_equals_the_collected_one() {
     let made = builder();
     let ops = made.ops().to_vec();
     let mut facts = Environment::default();
-    facts.set("load.label", "test");
+    facts.set("loadfile.label", "test");
     let program = made.finish(7, facts).unwrap();
-    let adopted = Program::adopt(program.file().try_clone_to_owned().unwrap()).unwrap();
+    let adopted = Program::attach(program.file().try_clone_to_owned().unwrap()).unwrap();
     for program in [&program, &adopted] {
         assert_eq!(program.ops(), ops);
         assert_eq!((0..4).map(|op| program.line(op)).collect::<Vec<_>>(), [2, 3, 4, 6]);
         assert_eq!((program.slots(), program.largest()), (2, 70_000));
-        assert!(program.stamped());
+        assert!(program.timestamped());
         assert_eq!(program.ops()[2].due(), Some(1_500_000));
         assert_eq!(program.ops()[1].due(), None);
         let name = program.names().get(program.ops()[0].name);
@@ -51,13 +51,16 @@ fn a_program_is_what_was_collected_in_every_process() {
         assert_eq!(directory.path(0).to_bytes(), b"clients/client0");
     }
     let facts = program.facts();
-    assert_eq!(facts.get("load.mix"), Some("NTCreateX 50.00 %, Close 25.00 %, WriteX 25.00 %"));
-    assert_eq!((facts.get("load.operations"), facts.get("load.lines")), (Some("4"), Some("7")));
+    assert_eq!(facts.get("loadfile.mix"), Some("NTCreateX 50.00 %, Close 25.00 %, WriteX 25.00 %"));
+    assert_eq!(
+        (facts.get("loadfile.operations"), facts.get("loadfile.lines")),
+        (Some("4"), Some("7"))
+    );
     assert!(adopted.facts().0.is_empty());
 }
 
 #[test]
-fn kinds_and_expectations_are_kept() {
+fn types_and_expected_results_are_preserved() {
     for kind in ReplayOp::ALL {
         for expected in [Expected::Success, Expected::Failure, Expected::Any] {
             let op = Op::new(kind, expected);
@@ -70,7 +73,7 @@ fn kinds_and_expectations_are_kept() {
 }
 
 #[test]
-fn nobody_can_change_a_program() {
+fn a_program_is_immutable() {
     let program = builder().finish(4, Environment::default()).unwrap();
     let file = program.file();
     assert_eq!(rustix::io::write(file, b"x"), Err(Errno::PERM));
@@ -78,13 +81,13 @@ fn nobody_can_change_a_program() {
 }
 
 #[test]
-fn what_is_no_program_is_not_adopted() {
+fn invalid_programs_are_not_attached() {
     let errno = |file: &File| {
-        let fault = Program::adopt(file.as_fd().try_clone_to_owned().unwrap()).unwrap_err();
+        let fault = Program::attach(file.as_fd().try_clone_to_owned().unwrap()).unwrap_err();
         let Fault::Memory { what: Memory::Program, errno, .. } = fault else { panic!("{fault:?}") };
         errno
     };
-    // A file on a disk has no seals at all, one in memory may lack them.
+    // A file on a disk has no seals, one in memory may lack them.
     assert_eq!(errno(&tempfile::tempfile_in("/var/tmp").unwrap()), libc::EINVAL);
     let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
     for content in [&b""[..], b"short", &[7; 4096]] {
@@ -101,13 +104,13 @@ fn what_is_no_program_is_not_adopted() {
         let file = File::from(rustix::fs::memfd_create("test", flags).unwrap());
         rustix::io::write(&file, bytes_of(&[header])).unwrap();
         rustix::fs::fcntl_add_seals(&file, SEALS).unwrap();
-        assert_eq!(errno(&file), libc::EINVAL, "its counts are not those of its length");
+        assert_eq!(errno(&file), libc::EINVAL, "the counts do not match the length");
         header.ops = 1;
     }
 }
 
 #[test]
-fn names_that_lead_out_or_are_too_long_are_refused() {
+fn names_that_lead_out_or_are_too_long_are_rejected() {
     let problem = |name: &[u8]| Builder::new().name(name).unwrap_err();
     assert_eq!(problem(b"//server/share"), NameProblem::Absolute);
     for name in [&b".."[..], b"/..", b"a/../b", b"a/.."] {
@@ -116,7 +119,7 @@ fn names_that_lead_out_or_are_too_long_are_refused() {
     assert_eq!(problem(b"a\0b"), NameProblem::Nul);
     assert_eq!(problem(&[b'x'; 256]), NameProblem::Long);
     assert_eq!(problem(&b"0123456/".repeat(513)), NameProblem::Long);
-    // With the number of a client in it, a name may become longer.
+    // With the number of a client, a name may become longer.
     let near = [&[b'x'; 240][..], b"client1"].concat();
     assert_eq!(problem(&near), NameProblem::Long);
     for name in [&b"..."[..], b"a..b", b"/a/./b//c/", &[b'x'; 255], &near[1..]] {
@@ -125,7 +128,7 @@ fn names_that_lead_out_or_are_too_long_are_refused() {
 }
 
 #[test]
-fn the_root_has_many_names_and_every_client_its_own_paths() {
+fn the_root_has_many_spellings_and_each_client_separate_paths() {
     let mut builder = Builder::new();
     for name in [&b""[..], b"/", b".", b"/./"] {
         assert_eq!(builder.name(name), Ok(ROOT));
@@ -140,7 +143,7 @@ fn the_root_has_many_names_and_every_client_its_own_paths() {
 }
 
 #[test]
-fn a_directory_that_becomes_a_name_of_its_own_gets_its_directory() {
+fn a_directory_that_is_also_a_name_gets_its_parent() {
     let mut builder = Builder::new();
     let file = builder.name(b"a/b/c").unwrap();
     let directory = builder.parent(file);

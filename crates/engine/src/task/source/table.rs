@@ -1,15 +1,15 @@
-//! What a source tree is like: counted in the tree of Debian's package linux-source-6.1, version
-//! 6.1.192-2 (Linux 6.1.192): 78,579 files of together 1,298,681,992 bytes in 5,096 directories
-//! with 56 symbolic links. Only counts were taken, no names and no contents.
+//! Shape of a source tree, counted in Debian's package linux-source-6.1, version 6.1.192-2 (Linux
+//! 6.1.192): 78,579 files with 1,298,681,992 bytes in 5,096 directories with 56 symbolic links.
+//! Only counts were taken, no names or contents.
 
 /// Files of the tree.
 pub(in crate::task) const FILES: u64 = 78_579;
-/// Directories of the tree, its root included.
+/// Directories of the tree, including its root.
 pub(in crate::task) const DIRECTORIES: u64 = 5_096;
 /// Symbolic links of the tree.
 pub(in crate::task) const LINKS: u64 = 56;
 
-/// For each depth below the root, from 0: directories, and files in them.
+/// Directories, and files in them, for each depth below the root, from 0.
 pub(in crate::task) const DEPTHS: [(u64, u64); 10] = [
     (1, 14),
     (24, 1_101),
@@ -23,8 +23,8 @@ pub(in crate::task) const DEPTHS: [(u64, u64); 10] = [
     (56, 231),
 ];
 
-/// Quantiles of the sizes of files, in bytes: parts of 100,000 of the files, and a size that so
-/// many are below.
+/// Quantiles of the sizes of files in bytes: parts per 100,000 of the files, and the size below
+/// which they are.
 pub(in crate::task) const SIZES: [(u32, u64); 35] = [
     (0, 0),
     (100, 14),
@@ -63,7 +63,7 @@ pub(in crate::task) const SIZES: [(u32, u64); 35] = [
     (100_000, 23_944_620),
 ];
 
-/// Quantiles of the number of files in a directory, likewise.
+/// Quantiles of the number of files per directory, likewise.
 pub(in crate::task) const PER_DIRECTORY: [(u32, u64); 17] = [
     (0, 0),
     (5_000, 0),
@@ -84,18 +84,18 @@ pub(in crate::task) const PER_DIRECTORY: [(u32, u64); 17] = [
     (100_000, 2_541),
 ];
 
-/// Quantiles of the length of the names of files, in bytes, likewise.
+/// Quantiles of the length of file names in bytes, likewise.
 pub(in crate::task) const NAMES: [(u32, u64); 7] =
     [(0, 2), (5_000, 5), (25_000, 8), (50_000, 12), (75_000, 16), (95_000, 24), (100_000, 32)];
 
-/// The value at a part of 0..=1, between two quantiles on a straight line through the logarithms of
-/// the values plus 1. What lies between is drawn out by that: the sizes of a whole tree add up to
-/// 1 % more than those that were counted.
+/// Value of a quantile from 0 to 1, interpolated linearly in the logarithm of the value plus 1. The
+/// interpolation inflates the values: the sizes of a whole tree add up to 1 % more than the counted
+/// ones.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "values lie below 2^25, and between the two that they were made of"
+    reason = "values are below 2^25, and between the two interpolated ones"
 )]
 pub(in crate::task) fn quantile(table: &[(u32, u64)], part: f64) -> u64 {
     let place = part * 100_000.0;
@@ -111,8 +111,8 @@ pub(in crate::task) fn quantile(table: &[(u32, u64)], part: f64) -> u64 {
     table.last().map_or(0, |(_, value)| *value)
 }
 
-/// Parts `(i + ½) / count` of a whole: drawn once each, they follow a distribution exactly.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+/// Quantiles `(i + ½) / count`: drawn once each, they follow a distribution exactly.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(in crate::task) fn part(index: u64, count: u64) -> f64 {
     (index as f64 + 0.5) / count as f64
 }

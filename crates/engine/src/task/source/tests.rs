@@ -2,28 +2,28 @@ use std::{collections::BTreeMap, fs, io::Read};
 
 use model::{
     Bytes,
-    phase::{At, Deed},
+    phase::{TaskOperation, TaskRoot},
 };
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    barrier::Board,
-    task::tests::{Bench, NATIVE, spot},
+    barrier::ControlBlock,
+    task::tests::{Bench, NATIVE, task_path},
 };
 
-/// An archive in memory.
+/// Archive in memory.
 pub(crate) fn archive(files: u64, seed: u64, compression: Compression) -> Vec<u8> {
     let directory = TempDir::new().unwrap();
-    let place = Place { at: At::Elsewhere, path: directory.path().join("t") };
-    let board = Board::new(1).unwrap();
-    let mut hand = Hand::new(Bytes::kib(128), &board).unwrap();
-    write(&place, files, compression, seed, &mut hand).unwrap();
-    assert_eq!(hand.written, 0, "what is written elsewhere is not counted");
+    let place = ResolvedPath { at: TaskRoot::External, path: directory.path().join("t") };
+    let control = ControlBlock::new(1).unwrap();
+    let mut context = TaskContext::new(Bytes::kib(128), &control).unwrap();
+    write(&place, files, compression, seed, &mut context).unwrap();
+    assert_eq!(context.written, 0, "writes to the external directory are not counted");
     fs::read(place.path).unwrap()
 }
 
-/// Of a tree: sizes of files, files by directory, directories and files by depth, links.
+/// Shape of a tree: sizes of files, files per directory, directories and files by depth, links.
 #[derive(Default)]
 struct Seen {
     sizes: Vec<u64>,
@@ -64,7 +64,7 @@ fn look(archive: &[u8]) -> Seen {
 }
 
 #[test]
-fn a_whole_tree_has_the_shape_that_was_counted() {
+fn a_whole_tree_has_the_counted_shape() {
     let (directories, files) = levels(FILES);
     assert_eq!(directories.iter().sum::<u64>(), DIRECTORIES);
     assert_eq!(files.iter().sum::<u64>(), FILES);
@@ -78,9 +78,9 @@ fn a_whole_tree_has_the_shape_that_was_counted() {
     assert!((1_280_000_000..1_320_000_000).contains(&sum), "{sum}");
     let mut shape = Shape::new(FILES, &mut fastrand::Rng::with_seed(1));
     shape.sizes.sort_unstable();
-    assert!(shape.sizes == sizes, "each part of the distribution once, whatever the seed");
+    assert!(shape.sizes == sizes, "each quantile once, for any seed");
 
-    // What a plan reserves on the filesystem, for each file: `suites` counts with these.
+    // Space per file that a plan reserves on the filesystem, as used by `suites`.
     let blocks: u64 = sizes.iter().map(|size| size.next_multiple_of(4096)).sum();
     let tree = (blocks + 4096 * DIRECTORIES) / FILES;
     let records: u64 = sizes.iter().map(|size| 512 + size.next_multiple_of(512)).sum();
@@ -90,7 +90,7 @@ fn a_whole_tree_has_the_shape_that_was_counted() {
 }
 
 #[test]
-fn a_small_tree_is_like_a_large_one() {
+fn a_small_tree_has_the_shape_of_a_large_one() {
     let files = 5_000;
     let seen = look(&archive(files, 3, Compression::None));
     let (directories, in_depth) = levels(files);
@@ -107,7 +107,7 @@ fn a_small_tree_is_like_a_large_one() {
     let mut per_directory: Vec<_> = seen.per_directory.into_values().collect();
     per_directory.sort_unstable();
     let median = per_directory[per_directory.len() / 2];
-    // Rounding to whole files within each depth moves it a little from the 6 that were counted.
+    // Rounding to whole files within each depth shifts it slightly from the counted 6.
     assert!((4..=8).contains(&median), "{median}");
     assert!(per_directory[per_directory.len() - 1] > 150, "few directories have many files");
     let mean = seen.names as u64 / files;
@@ -115,7 +115,7 @@ fn a_small_tree_is_like_a_large_one() {
 }
 
 #[test]
-fn trees_of_any_size_are_sound() {
+fn trees_of_any_size_are_valid() {
     for files in (1..40).chain([100, 333, 1000]) {
         let seen = look(&archive(files, files, Compression::None));
         assert_eq!(seen.sizes.len() as u64, files);
@@ -125,11 +125,11 @@ fn trees_of_any_size_are_sound() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn the_content_depends_on_the_seed() {
     let one = archive(300, 1, Compression::None);
     assert!(one == archive(300, 1, Compression::None));
     let other = archive(300, 2, Compression::None);
-    assert_eq!(one.len(), other.len(), "sizes are the same for all seeds");
+    assert_eq!(one.len(), other.len(), "sizes are independent of the seed");
     assert!(one != other);
     let mut unpacked = Vec::new();
     let packed = archive(300, 1, Compression::Gzip);
@@ -138,7 +138,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn it_compresses_as_source_code_does() {
+fn the_tree_compresses_like_source_code() {
     let [plain, packed] =
         [Compression::None, Compression::Gzip].map(|how| archive(2_000, 5, how).len());
     let ratio = plain as f64 / packed as f64;
@@ -146,19 +146,21 @@ fn it_compresses_as_source_code_does() {
 }
 
 #[test]
-fn it_can_be_unpacked_and_packed_again() {
+fn the_archive_can_be_unpacked_and_packed_again() {
     let bench = Bench::new();
     let compression = Compression::None;
-    let made = bench.run(NATIVE, Deed::Archive { archive: spot("t"), files: 200, compression });
-    let unpacked = bench.run(NATIVE, Deed::Unpack { archive: spot("t"), into: spot("d") });
+    let made = bench
+        .run(NATIVE, TaskOperation::Archive { archive: task_path("t"), files: 200, compression });
+    let unpacked =
+        bench.run(NATIVE, TaskOperation::Unpack { archive: task_path("t"), into: task_path("d") });
     let length = fs::metadata(bench.path("t")).unwrap().len();
     assert_eq!(made.written.bytes.0, length);
-    // Beside the root: files, directories, and no link in so small a tree. The root itself is an
+    // Besides the root: files and directories, but no link in a tree this small. The root is an
     // entry of the archive.
     let directories: u64 = levels(200).0.iter().sum();
     assert_eq!(made.written.ops.0 + 1, 200 + directories);
     assert_eq!(unpacked.written.ops.0, 200 + directories);
     assert_eq!(unpacked.read.bytes.0, length);
     assert!(bench.path("d/source").is_dir());
-    assert_eq!(length % 10_240, 0, "whole records, as tar has them");
+    assert_eq!(length % 10_240, 0, "whole records, as in tar");
 }

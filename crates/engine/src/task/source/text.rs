@@ -1,23 +1,23 @@
-//! Text that compresses as source code does.
+//! Text that compresses like source code.
 //!
-//! Words are drawn from a small vocabulary, the first ones most often, and made into indented
-//! lines; some runs of lines come again that were there shortly before. The numbers below were
-//! chosen so that gzip, level 6, makes a generated tree about six times smaller (5.9 times with
-//! 2,000 files), as it does with the tree of [`super::table`] (6.15).
+//! Words are drawn from a small vocabulary, the first ones most frequently, and arranged in
+//! indented lines; some runs of recent lines are repeated. The constants below are chosen so that
+//! gzip, level 6, reduces a generated tree by a factor of about six (5.9 with 2,000 files), as it
+//! does with the tree of [`super::table`] (6.15).
 
-/// Bytes of the text; files are cut out of it anywhere. Larger than the windows of the compressors
-/// of filesystems, so that they see each part as new.
+/// Bytes of the text, from which files are cut at random offsets. Larger than the windows of the
+/// compressors of filesystems, so that they find no repetition.
 pub(super) const LENGTH: usize = 4 << 20;
 
 const VOCABULARY: usize = 2_000;
-/// How many lines back a line may be repeated from.
+/// Maximum distance in lines of a repeated line.
 const RECENT: usize = 200;
-/// How often a line is followed by a run of repeated ones, in percent.
+/// Probability of a run of repeated lines after a line, in percent.
 const REPEATED: u8 = 57;
-/// The longest such run, in lines.
+/// Maximum length of such a run, in lines.
 const RUN: usize = 4;
 
-/// A text of [`LENGTH`] bytes; the same for the same seed.
+/// Text of [`LENGTH`] bytes, determined by the seed.
 pub(super) fn text(random: &mut fastrand::Rng) -> Vec<u8> {
     let vocabulary: Vec<Vec<u8>> = (0..VOCABULARY)
         .map(|_| {
@@ -53,14 +53,14 @@ fn write_line(text: &mut Vec<u8>, vocabulary: &[Vec<u8>], random: &mut fastrand:
         if word > 0 {
             text.extend_from_slice(BETWEEN[random.usize(0..BETWEEN.len())]);
         }
-        // The cube favors the first words, as languages do.
+        // The cube favors the first words, as in natural languages.
         let draw = random.f64();
         text.extend_from_slice(&vocabulary[place(draw * draw * draw, vocabulary.len())]);
     }
     text.extend_from_slice(b";\n");
 }
 
-/// The index at a part of 0..1.
+/// Index for a fraction below 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

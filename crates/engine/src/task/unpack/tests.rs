@@ -1,18 +1,18 @@
 use std::{fs, os::unix::fs::symlink};
 
-use model::phase::{Compression, Deed, Method};
+use model::phase::{Compression, Method, TaskOperation};
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    barrier::Board,
+    barrier::ControlBlock,
     task::{
         archive::{Output, fetch},
-        pack::{Facts, Tape},
+        pack::{Facts, TarWriter},
     },
 };
 
-/// An entry: type, path, link, data.
+/// Entry: type, path, link, data.
 type Planted<'a> = (EntryType, &'a str, Option<&'a str>, &'a [u8]);
 
 const FILE: EntryType = EntryType::Regular;
@@ -29,21 +29,21 @@ impl Bench {
         self.0.path().join(name)
     }
 
-    fn place(&self, name: &str) -> Place {
-        Place { at: model::phase::At::Target, path: self.path(name) }
+    fn place(&self, name: &str) -> ResolvedPath {
+        ResolvedPath { at: model::phase::TaskRoot::Target, path: self.path(name) }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Hand<'_>) -> T) -> T {
-        let board = Board::new(1).unwrap();
-        work(&mut Hand::new(model::Bytes(4096), &board).unwrap())
+    fn with<T>(&self, work: impl FnOnce(&mut TaskContext<'_>) -> T) -> T {
+        let control = ControlBlock::new(1).unwrap();
+        work(&mut TaskContext::new(model::Bytes(4096), &control).unwrap())
     }
 
-    /// Writes an archive as it stands here, sense or not.
-    fn archive(&self, compression: Compression, entries: &[Planted<'_>]) -> Place {
+    /// Writes an archive with these entries, valid or not.
+    fn archive(&self, compression: Compression, entries: &[Planted<'_>]) -> ResolvedPath {
         let place = self.place("t");
         let _ = fs::remove_file(&place.path);
-        self.with(|hand| {
-            let mut tape = Tape::new(Output::create(&place, compression, hand).unwrap());
+        self.with(|context| {
+            let mut tape = TarWriter::new(Output::create(&place, compression, context).unwrap());
             for (kind, path, link, data) in entries {
                 let facts = Facts {
                     kind: *kind,
@@ -54,26 +54,26 @@ impl Bench {
                     mtime: 1,
                     size: data.len() as u64,
                 };
-                tape.header(&facts, hand).unwrap();
-                tape.put(data, hand).unwrap();
-                tape.pad(hand).unwrap();
+                tape.header(&facts, context).unwrap();
+                tape.put(data, context).unwrap();
+                tape.pad(context).unwrap();
             }
-            tape.finish(hand).unwrap();
+            tape.finish(context).unwrap();
         });
         place
     }
 
     fn unpack(&self, into: &str, entries: &[Planted<'_>]) -> Result<u64, String> {
         let archive = self.archive(Compression::None, entries);
-        self.with(|hand| {
-            unpack(&archive, &self.place(into), hand).map_err(|error| error.to_string())?;
-            Ok(hand.ops())
+        self.with(|context| {
+            unpack(&archive, &self.place(into), context).map_err(|error| error.to_string())?;
+            Ok(context.ops())
         })
     }
 }
 
 #[test]
-fn nothing_is_written_outside() {
+fn no_entry_is_written_outside_the_directory() {
     let bench = Bench::new();
     let outside = bench.path("outside");
     fs::create_dir(&outside).unwrap();
@@ -88,19 +88,19 @@ fn nothing_is_written_outside() {
         ("leads out of the directory", &[(EntryType::Directory, "../new", None, b"")]),
         ("leads out of the directory", &[(LINK, "../new", Some("x"), b"")]),
         (
-            "leads through what is no directory",
+            "has a parent that is not a directory",
             &[(LINK, "l", Some(&there), b""), (FILE, "l/x", None, b"!")],
         ),
         (
-            "leads through what is no directory",
+            "has a parent that is not a directory",
             &[(LINK, "l", Some("../outside"), b""), (EntryType::Directory, "l/x", None, b"")],
         ),
         (
-            "leads through what is no directory",
+            "has a parent that is not a directory",
             &[(LINK, "l", Some(&there), b""), (EntryType::Directory, "l", None, b"")],
         ),
         (
-            "leads through what is no directory",
+            "has a parent that is not a directory",
             &[(LINK, "l", Some(&there), b""), (EntryType::Link, "h", Some("l/mine"), b"")],
         ),
         ("leads out of the directory", &[(EntryType::Link, "h", Some(&to_mine), b"")]),
@@ -111,7 +111,7 @@ fn nothing_is_written_outside() {
     for (index, (why, entries)) in cases.iter().enumerate() {
         let text = bench.unpack(&format!("into{index}"), entries).unwrap_err();
         assert!(text.contains(why), "{entries:?}: {text}");
-        assert!(text.contains("/t: its entry `") && text.contains("tar -tvf"), "{text}");
+        assert!(text.contains("/t: the entry `") && text.contains("tar -tvf"), "{text}");
         let left: Vec<_> = fs::read_dir(&outside).unwrap().map(|e| e.unwrap().path()).collect();
         assert_eq!(left, [outside.join("mine")], "{entries:?}");
         assert!(!bench.path("new").exists(), "{entries:?}");
@@ -120,7 +120,7 @@ fn nothing_is_written_outside() {
 }
 
 #[test]
-fn the_last_entry_of_a_name_counts_and_replaces_a_link_instead_of_following_it() {
+fn the_last_entry_of_a_name_replaces_earlier_ones_and_links_are_not_followed() {
     let bench = Bench::new();
     fs::write(bench.path("mine"), b"mine").unwrap();
     let mine = bench.path("mine").display().to_string();
@@ -137,7 +137,7 @@ fn the_last_entry_of_a_name_counts_and_replaces_a_link_instead_of_following_it()
 }
 
 #[test]
-fn links_are_made_as_they_are_and_modes_without_special_bits() {
+fn links_are_unchanged_and_modes_have_no_special_bits() {
     use std::os::unix::fs::MetadataExt;
     let bench = Bench::new();
     let entries = [
@@ -155,11 +155,11 @@ fn links_are_made_as_they_are_and_modes_without_special_bits() {
 }
 
 #[test]
-fn archives_of_the_user_are_checked_and_copied() {
+fn given_archives_are_checked_and_copied() {
     let bench = Bench::new();
     let fetched = |given: &str, to: &str| {
         let given = bench.path(given);
-        let answer = bench.with(|hand| fetch(&given, &bench.place(to), hand));
+        let answer = bench.with(|context| fetch(&given, &bench.place(to), context));
         answer.map_err(|error| error.to_string())
     };
     for (number, compression) in [Compression::None, Compression::Gzip].into_iter().enumerate() {
@@ -176,25 +176,25 @@ fn archives_of_the_user_are_checked_and_copied() {
         fs::write(bench.path("given"), bytes).unwrap();
         fetched("given", "never").unwrap_err()
     };
-    for (magic, cure) in [
+    for (magic, hint) in [
         (&b"\xFD7zXZ\0\0\0"[..], "`xz -d -k "),
         (b"\x28\xB5\x2F\xFD....", "`zstd -d -k "),
         (b"BZh91AY", "`bzip2 -d -k "),
         (b"PK\x03\x04", "`tar -cf "),
     ] {
         let text = refused(magic);
-        assert!(text.contains("which fslab does not read; ") && text.contains(cure), "{text}");
+        assert!(text.contains("is not supported; ") && text.contains(hint), "{text}");
     }
-    assert!(refused(&[b'x'; 2000]).contains("no tar archive"), "noise");
-    assert!(refused(b"short").contains("no tar archive"), "too short");
-    assert!(refused(b"").contains("there is nothing in it"), "empty");
-    assert!(fetched("nowhere", "never").unwrap_err().contains("there is no such file; give"));
-    assert!(fetched("", "never").unwrap_err().contains("it is no file; give"), "a directory");
+    assert!(refused(&[b'x'; 2000]).contains("not a tar archive"), "noise");
+    assert!(refused(b"short").contains("not a tar archive"), "too short");
+    assert!(refused(b"").contains("the file is empty"), "empty");
+    assert!(fetched("nowhere", "never").unwrap_err().contains("no such file; use"));
+    assert!(fetched("", "never").unwrap_err().contains("not a regular file; use"), "a directory");
     assert!(!bench.path("never").exists());
 }
 
 #[test]
-fn an_archive_that_ends_too_soon_is_an_error() {
+fn a_truncated_archive_is_an_error() {
     let bench = Bench::new();
     for compression in [Compression::None, Compression::Gzip] {
         let archive = bench.archive(compression, &[(FILE, "a", None, &[1; 5000])]);
@@ -202,19 +202,19 @@ fn an_archive_that_ends_too_soon_is_an_error() {
         let end = if compression == Compression::None { 2000 } else { bytes.len() - 20 };
         fs::write(&archive.path, &bytes[..end]).unwrap();
         let into = format!("{compression:?}");
-        let answer = bench.with(|hand| unpack(&archive, &bench.place(&into), hand));
+        let answer = bench.with(|context| unpack(&archive, &bench.place(&into), context));
         let text = answer.unwrap_err().to_string();
-        assert!(text.contains("it is damaged"), "{text}");
+        assert!(text.contains("damaged, or not a tar archive"), "{text}");
     }
 }
 
 #[test]
-fn method_and_deed_travel_as_text() {
-    let deed = Deed::Unpack {
-        archive: crate::task::tests::spot("t"),
-        into: crate::task::tests::spot("into"),
+fn method_and_operation_are_serialized_as_text() {
+    let operation = TaskOperation::Unpack {
+        archive: crate::task::tests::task_path("t"),
+        into: crate::task::tests::task_path("into"),
     };
-    let text = serde_json::to_string(&(Method::Programs { each: true }, &deed)).unwrap();
-    let back: (Method, Deed) = serde_json::from_str(&text).unwrap();
-    assert_eq!(back, (Method::Programs { each: true }, deed));
+    let text = serde_json::to_string(&(Method::Programs { per_file: true }, &operation)).unwrap();
+    let back: (Method, TaskOperation) = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, (Method::Programs { per_file: true }, operation));
 }

@@ -1,4 +1,4 @@
-//! What each step is in a ring: which request, on which names, and what answer is a good one.
+//! Steps as io_uring requests: request, names, and expected result.
 
 use io_uring::{opcode, squeue, types};
 use model::phase::TreeStep;
@@ -10,28 +10,28 @@ use super::{
 use crate::{
     error::Operation,
     tree::{
-        hand::{DIRECTORY, FILE},
+        context::{DIRECTORY, FILE},
         named::{ATTRIBUTE, TARGET, VALUE},
     },
 };
 
-/// A step that a ring can make.
+/// Step that io_uring supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     /// With these flags of open(2), as the direct descriptor of the slot.
     Open(i32),
     Close,
     Fsync,
-    /// One record, with this mode of fallocate(2).
+    /// One block, with this mode of fallocate(2).
     Allocate(i32),
     Write,
     Read,
     Stat,
-    /// That it is not there is the answer looked for.
+    /// The expected result is that the name does not exist.
     StatMissing,
     Unlink(Text),
     Rmdir,
-    /// From the one to the other.
+    /// From the first name to the second.
     Rename(Text, Text),
     Link,
     Symlink,
@@ -41,9 +41,9 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// What a step is; `None` if the kernel has no request for it, or none that goes by name.
+    /// Call of a step; `None` if the kernel has no request for it, or none with a name.
     pub(super) fn of(step: TreeStep) -> Option<Self> {
-        // Direct descriptors are not inherited, and O_CLOEXEC is refused for them (EINVAL,
+        // Direct descriptors are not inherited, and O_CLOEXEC is rejected for them (EINVAL,
         // io_uring/openclose.c).
         Some(match step {
             TreeStep::Create => Self::Open(libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL),
@@ -85,7 +85,7 @@ impl Call {
         })
     }
 
-    /// The names it uses beside that of the entry.
+    /// Names used in addition to that of the entry.
     pub(super) fn others(self) -> impl Iterator<Item = Text> {
         let texts = match self {
             Self::Unlink(text) => [Some(text), None],
@@ -108,9 +108,9 @@ impl Call {
         texts.into_iter().flatten()
     }
 
-    /// Number of the request, and what a kernel lacks without it: Linux has those of names since
-    /// 5.11 (rename, unlink), 5.15 (mkdir, symlink, link), and 5.19 (attributes), all others since
-    /// 5.6 (io_uring_enter(2)).
+    /// Request number, and the feature that is missing without it: Linux supports requests on names
+    /// since 5.11 (rename, unlink), 5.15 (mkdir, symlink, link), and 5.19 (attributes), all others
+    /// since 5.6 (io_uring_enter(2)).
     pub(super) fn opcode(self) -> (u8, &'static str) {
         match self {
             Self::Open(_) => (opcode::OpenAt::CODE, "io_uring openat (Linux 5.6)"),
@@ -132,12 +132,12 @@ impl Call {
         }
     }
 
-    /// What it is called in an error.
+    /// Operation in an error.
     pub(super) fn operation(self) -> Operation {
         match self {
             Self::Open(_) => Operation::Open,
             Self::Close => Operation::Close,
-            Self::Fsync => Operation::Flush,
+            Self::Fsync => Operation::Sync,
             Self::Allocate(0) => Operation::Allocate,
             Self::Allocate(_) => Operation::PunchHole,
             Self::Write => Operation::Write,
@@ -154,12 +154,12 @@ impl Call {
         }
     }
 
-    /// Whether it moves the bytes of the file.
+    /// True if the call transfers file data.
     pub(super) fn transfers(self) -> bool {
         matches!(self, Self::Write | Self::Read)
     }
 
-    /// Whether an answer is the one looked for, where `rest` bytes are left to be moved.
+    /// True if a result is the expected one with `rest` bytes left to move.
     #[inline]
     pub(super) fn succeeds(self, answer: i32, rest: u32) -> bool {
         match self {
@@ -181,8 +181,8 @@ impl Call {
         }
     }
 
-    /// How it is linked to what follows: an error that is the answer looked for must not cancel
-    /// that (io_uring_enter(2), `IOSQE_IO_HARDLINK`).
+    /// Link to the following request: an expected error must not cancel it (io_uring_enter(2),
+    /// `IOSQE_IO_HARDLINK`).
     pub(super) fn link(self) -> squeue::Flags {
         match self {
             Self::StatMissing => squeue::Flags::IO_HARDLINK,
@@ -204,15 +204,15 @@ impl Call {
         }
     }
 
-    /// The request for the entry in slot `number`, at step `index`, in the directory `at`; one
-    /// record has `record` bytes.
+    /// Request for the entry in slot `number`, at step `index`, in the directory `at`; a block has
+    /// `block_size` bytes.
     #[inline]
     pub(super) fn request(
         self,
         at: types::Fd,
         (number, index): (u32, u32),
         (memory, slot): (&Memory, &mut Slot),
-        record: u64,
+        block_size: u64,
     ) -> squeue::Entry {
         let file = types::Fixed(number);
         let text = |text| memory.text(number, text);
@@ -228,7 +228,7 @@ impl Call {
             }
             Self::Close => opcode::Close::new(file).build(),
             Self::Fsync => opcode::Fsync::new(file).build(),
-            Self::Allocate(mode) => opcode::Fallocate::new(file, record).mode(mode).build(),
+            Self::Allocate(mode) => opcode::Fallocate::new(file, block_size).mode(mode).build(),
             Self::Write => opcode::Write::new(file, slot.source(index), rest).offset(moved).build(),
             Self::Read => opcode::Read::new(file, slot.target(index), rest).offset(moved).build(),
             Self::Stat => status(at, text(Text::Entry), memory, number),
@@ -255,7 +255,7 @@ impl Call {
     }
 }
 
-/// What stat(2) asks for.
+/// Arguments of stat(2).
 fn status(at: types::Fd, name: *const libc::c_char, memory: &Memory, number: u32) -> squeue::Entry {
     opcode::Statx::new(at, name, memory.status(number)).mask(libc::STATX_BASIC_STATS).build()
 }

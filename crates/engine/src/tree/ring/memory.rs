@@ -1,6 +1,6 @@
-//! The memory that the kernel reads names from, and writes answers to, while entries are in flight:
-//! a block for each slot, at an address that stays, made before the clock starts.
-#![expect(unsafe_code, reason = "names are put where the kernel is told that they are")]
+//! Memory from which the kernel reads names, and to which it writes results, while entries are in
+//! flight: a block per slot at a fixed address, allocated before the clock starts.
+#![expect(unsafe_code, reason = "names are written to memory shared with the kernel")]
 
 use std::{ffi::CStr, num::NonZeroUsize};
 
@@ -13,42 +13,42 @@ use crate::{
     set::{Names, ROOM},
 };
 
-/// A name of an entry.
+/// Name of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Text {
-    /// Its own, in the directory of the set.
+    /// Name of the entry, relative to the directory of the set.
     Entry,
-    /// The same with the path of that directory.
+    /// Name of the entry with the path of that directory.
     Path,
-    /// With `.new` behind it.
+    /// Name with the suffix `.new`.
     New,
-    /// With `.link` behind it.
+    /// Name with the suffix `.link`.
     Link,
-    /// With `.none` behind it.
+    /// Name with the suffix `.none`.
     Missing,
-    /// In the directory that entries are renamed into.
+    /// Name in the target directory of renames.
     Across,
 }
 
-/// Those that are made of the name of the entry.
+/// Names derived from the name of the entry.
 const OTHERS: [Text; 4] = [Text::New, Text::Link, Text::Missing, Text::Across];
 
-/// Bytes for the value of an attribute.
+/// Buffer size for the value of an attribute.
 pub(super) const VALUE_ROOM: u32 = 64;
 
-/// Blocks begin on a cache line, and so does what the kernel writes.
+/// Alignment of blocks, and of data written by the kernel: a cache line.
 const LINE: usize = 64;
 
-/// See the module. A block has the path, other names, the answer of statx(2), and a value.
+/// See the module. A block contains the path, other names, the result of statx(2), and a value.
 pub(super) struct Memory {
     base: *mut u8,
-    // The mapping that `base` points to; not looked at.
+    // Mapping that `base` points to; keeps it alive.
     _pages: Pages,
     slots: usize,
     // Bytes of a block, and of a path.
     block: usize,
     room: usize,
-    // Where the name begins in a path.
+    // Start of the name in a path.
     before: usize,
     others: [Option<usize>; 4],
     status: usize,
@@ -56,7 +56,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// For so many slots, whose entries are called as `names` tells and get these calls.
+    /// Allocates memory for `slots` slots, whose entries have names by `names` and these calls.
     pub(super) fn new(calls: &[Call], names: &Names, slots: u32) -> Result<Self, Fault> {
         let before = names.path().count_bytes() - names.entry_name().count_bytes();
         let room = (before + ROOM).next_multiple_of(LINE);
@@ -82,26 +82,25 @@ impl Memory {
         Ok(Self { base, _pages: pages, slots, block, room, before, others, status, value })
     }
 
-    /// The byte `offset` of the block of a slot.
+    /// Address of byte `offset` of the block of a slot.
     fn at(&self, slot: u32, offset: usize) -> *mut u8 {
         let slot = slot as usize;
-        assert!(slot < self.slots && offset < self.block, "a block exists for each slot");
+        assert!(slot < self.slots && offset < self.block, "slot or offset out of range");
         self.base.wrapping_add(slot * self.block + offset)
     }
 
     fn put(&self, slot: u32, offset: usize, room: usize, text: &CStr) {
         let bytes = text.to_bytes_with_nul();
-        assert!(bytes.len() <= room, "a name fits into its room");
+        assert!(bytes.len() <= room, "a name fits in its buffer");
         let to = self.at(slot, offset);
-        // SAFETY: the block has `room` bytes from `offset` on (`new`) and lies in the mapping,
-        // which nothing in this program has a reference to; a name lies in memory of its own. What
-        // the kernel still reads of a block is not overwritten, as `Chains` loads a slot only when
-        // nothing of it is in flight.
+        // SAFETY: the block has `room` bytes starting at `offset` (`new`) and is inside the
+        // mapping, to which nothing in this program has a reference. A name is in separate memory.
+        // Data that the kernel still reads is not overwritten, because `Chains` loads a slot only
+        // when nothing of it is in flight.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Puts the names of the entry that `names` is turned to into the block of a slot that has
-    /// nothing in flight.
+    /// Writes the names of the selected entry to the block of a slot that has nothing in flight.
     #[inline]
     pub(super) fn write(&self, slot: u32, names: &mut Names) {
         self.put(slot, 0, self.room, names.path());
@@ -118,10 +117,10 @@ impl Memory {
         }
     }
 
-    /// Where a name is.
+    /// Address of a name.
     #[inline]
     pub(super) fn text(&self, slot: u32, text: Text) -> *const libc::c_char {
-        let other = |index: usize| self.others[index].expect("room was made for every call");
+        let other = |index: usize| self.others[index].expect("allocated for every call");
         let offset = match text {
             Text::Path => 0,
             Text::Entry => self.before,
@@ -133,12 +132,12 @@ impl Memory {
         self.at(slot, offset).cast_const().cast()
     }
 
-    /// Where statx(2) puts its answer.
+    /// Address of the result of statx(2).
     pub(super) fn status(&self, slot: u32) -> *mut types::statx {
         self.at(slot, self.status).cast()
     }
 
-    /// Where the value of an attribute goes, of [`VALUE_ROOM`] bytes.
+    /// Address of the value of an attribute, of [`VALUE_ROOM`] bytes.
     pub(super) fn value(&self, slot: u32) -> *mut libc::c_void {
         self.at(slot, self.value).cast()
     }

@@ -1,10 +1,10 @@
-//! Filesystems with a limit or a lack, which only root may mount.
+//! Filesystems with limits or missing features, which only root can mount.
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use super::*;
 
-/// A filesystem on a directory; unmounted on drop.
+/// Mounted filesystem, unmounted on drop.
 pub(super) struct Mounted {
     image: Option<TempDir>,
     bench: Option<Bench>,
@@ -12,7 +12,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Mounted with these arguments of mount(8) before the directory; `None` if that cannot be.
+    /// Mounts with these arguments of mount(8) before the directory; `None` if that fails.
     fn new(arguments: &[&str], image: Option<TempDir>) -> Option<Self> {
         let directory = TempDir::new().unwrap();
         let point = directory.path().to_path_buf();
@@ -24,18 +24,18 @@ impl Mounted {
         Some(Self { image, bench: Some(Bench::at(directory)), point })
     }
 
-    /// Of memory, with these options.
+    /// tmpfs with these options.
     pub(super) fn memory(options: &str) -> Option<Self> {
         root().then(|| Self::new(&["-t", "tmpfs", "-o", options, "tmpfs"], None)).flatten()
     }
 
-    /// In an image file that `mkfs` makes a filesystem in.
+    /// Filesystem created by `mkfs` in an image file.
     fn image(mkfs: &[&str], kind: &str) -> Option<Self> {
         if !root() {
             return None;
         }
-        let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
-        let image = folder.path().join("image");
+        let directory = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let image = directory.path().join("image");
         fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
         let made = Command::new(mkfs[0]).args(&mkfs[1..]).arg(&image).output();
         if !made.is_ok_and(|output| output.status.success()) {
@@ -43,7 +43,7 @@ impl Mounted {
             return None;
         }
         let image = image.display().to_string();
-        Self::new(&["-t", kind, "-o", "loop", &image], Some(folder))
+        Self::new(&["-t", kind, "-o", "loop", &image], Some(directory))
     }
 
     pub(super) fn bench(&self) -> &Bench {
@@ -51,7 +51,7 @@ impl Mounted {
     }
 }
 
-/// Attempts to unmount, each after a pause that is longer than the one before.
+/// Maximum number of attempts to unmount, with increasing pauses.
 const UNMOUNTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -79,13 +79,13 @@ fn root() -> bool {
     root
 }
 
-#[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
 #[test]
-fn a_full_filesystem_names_what_did_not_fit_and_can_be_cleaned_up() {
+fn a_full_filesystem_is_reported_and_can_be_cleaned_up() {
     let Some(mounted) = Mounted::memory("size=1m,nr_inodes=40") else { return };
     let bench = mounted.bench();
     for step in [TreeStep::Mknod, TreeStep::Mkdir, TreeStep::Symlink] {
@@ -105,28 +105,28 @@ fn a_full_filesystem_names_what_did_not_fit_and_can_be_cleaned_up() {
 }
 
 #[test]
-fn more_links_than_a_filesystem_has_are_refused_with_the_entry() {
+fn too_many_links_are_reported_with_the_entry() {
     let Some(mounted) = Mounted::image(&["mkfs.ext4", "-q", "-F"], "ext4") else { return };
     let bench = mounted.bench();
     let many = with(&[TreeStep::LinkFirst], |tree| {
         (tree.set.spread, tree.set.files) = (Spread::Flat, 70_000);
     });
     let refusal = bench.refusal(&many);
-    // ext4 counts up to 65000 (EXT4_LINK_MAX in fs/ext4/ext4.h).
+    // ext4 supports up to 65000 links (EXT4_LINK_MAX in fs/ext4/ext4.h).
     assert!(refusal.starts_with("linking ") && refusal.contains("t.0/65000: "), "{refusal}");
-    assert!(refusal.contains("so many links to one file"), "{refusal}");
+    assert!(refusal.contains("number of links to one file"), "{refusal}");
     fs::remove_dir_all(bench.path("")).unwrap();
 }
 
 #[test]
-fn what_a_filesystem_lacks_is_told_before_anything_is_touched() {
+fn missing_filesystem_features_are_reported_before_any_change() {
     let Some(mounted) = Mounted::image(&["mkfs.vfat"], "vfat") else { return };
     let bench = mounted.bench();
     for (step, lack) in [
         (TreeStep::LinkFirst, "hard links"),
         (TreeStep::Symlink, "symbolic links"),
-        (TreeStep::SetXattr, "extended attributes of users"),
-        (TreeStep::Chmod, "modes of files"),
+        (TreeStep::SetXattr, "user extended attributes"),
+        (TreeStep::Chmod, "file modes"),
     ] {
         let refusal = bench.run(&tree(&[step])).unwrap_err();
         let EngineError::Unsupported { what, .. } = &refusal else { panic!("{refusal}") };

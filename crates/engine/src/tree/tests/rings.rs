@@ -1,4 +1,4 @@
-//! Trees whose calls go through io_uring leave what plain calls leave.
+//! Trees by io_uring have the same effect as by synchronous calls.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use TreeStep::{
 use super::{mounted::Mounted, *};
 use crate::io::conformance::uring_is_available;
 
-/// Files of one record each, through a ring of this depth.
+/// Files of one block each, by io_uring with this queue depth.
 fn ring(depth: u32, steps: &[TreeStep]) -> Tree {
     with(steps, |tree| {
         tree.calls = Calls::Ring { depth };
-        tree.set.record = Bytes(10_000);
+        tree.set.block_size = Bytes(10_000);
     })
 }
 
-/// What lies below a directory: path, kind and mode, length, links, content, attribute.
+/// Entries below a directory: path, type and mode, length, links, content, attribute.
 fn found(root: &Path, at: &Path, into: &mut Vec<String>) {
     let mut names: Vec<PathBuf> =
         fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -49,7 +49,7 @@ fn left(bench: &Bench) -> Vec<String> {
     all
 }
 
-/// Phases that lead from nothing over all there is back to nothing but directories.
+/// Phases from an empty directory to all kinds of entries, and back to only directories.
 const PHASES: [&[TreeStep]; 12] = [
     &[Create, Write, Fsync, Close],
     &[OpenRead, Read, Close, Stat],
@@ -65,15 +65,15 @@ const PHASES: [&[TreeStep]; 12] = [
     &[Unlink, Mkdir],
 ];
 
-/// The same phases by both ways.
+/// Runs the same phases by both kinds of calls and compares the results.
 fn same(depth: u32, change: impl Fn(&mut Tree)) {
     let (plain, ringed) = (Bench::new(), Bench::new());
     for steps in PHASES.iter().chain([&&[Rmdir][..]]) {
         let mut through = ring(depth, steps);
-        // What is written must not depend on what else is.
-        through.set.fill = Fill::PagePattern;
+        // Written data must not depend on other operations.
+        through.set.data = DataPattern::PagePattern;
         change(&mut through);
-        let one_by_one = Tree { calls: Calls::Plain, ..through.clone() };
+        let one_by_one = Tree { calls: Calls::Syscall, ..through.clone() };
         let (ours, theirs) = (ringed.run(&through), plain.run(&one_by_one));
         if let Err(EngineError::Unsupported { what, .. }) = &theirs {
             assert!(ours.unwrap_err().to_string().starts_with(what));
@@ -92,7 +92,7 @@ fn same(depth: u32, change: impl Fn(&mut Tree)) {
 }
 
 #[test]
-fn what_is_left_is_what_plain_calls_leave() {
+fn the_final_state_is_that_of_synchronous_calls() {
     if !uring_is_available() {
         return;
     }
@@ -109,23 +109,23 @@ fn what_is_left_is_what_plain_calls_leave() {
                 });
             }
         }
-        same(depth, |tree| (tree.order, tree.set.files) = (TreeOrder::Shuffled, 100));
+        same(depth, |tree| (tree.order, tree.set.files) = (TreeOrder::Random, 100));
     }
 }
 
 #[test]
-fn passes_follow_each_other_and_what_follows_the_last_entry_follows_all() {
+fn passes_are_sequential_and_the_final_work_follows_all_entries() {
     if !uring_is_available() {
         return;
     }
     let bench = Bench::new();
-    for (depth, order) in [(1, TreeOrder::Created), (64, TreeOrder::Shuffled)] {
+    for (depth, order) in [(1, TreeOrder::Creation), (64, TreeOrder::Random)] {
         let mut again = Tree { passes: 5, order, ..ring(depth, &[Create, Write, Close, Unlink]) };
         again.end = TreeEnd { remove_directories: true, sync: false };
         let result = bench.run(&again).unwrap();
         let worker = &result.workers[0];
         assert_eq!((result.ops(), worker.latencies.write.count()), (Ops(50), 50));
-        assert!(worker.flush_time > model::Nanos(0));
+        assert!(worker.end_sync_time > model::Nanos(0));
         assert_eq!(left(&bench), [""; 0], "all were removed before their directories");
         let snapshot = bench.progress.snapshot();
         assert_eq!((snapshot.done, snapshot.total), (Bytes(500_000), Bytes(500_000)));
@@ -133,7 +133,7 @@ fn passes_follow_each_other_and_what_follows_the_last_entry_follows_all() {
 }
 
 #[test]
-fn no_two_blocks_are_equal_though_several_are_in_flight() {
+fn blocks_in_flight_are_unique() {
     if !uring_is_available() {
         return;
     }
@@ -144,14 +144,14 @@ fn no_two_blocks_are_equal_though_several_are_in_flight() {
     let mut blocks = BTreeSet::new();
     for file in 0..300 {
         for block in fs::read(bench.path(&format!("{}/{file}", file / 4))).unwrap().chunks(4096) {
-            assert!(block.iter().filter(|byte| **byte == 0).count() < 64, "random all over");
-            assert!(blocks.insert(block.to_vec()), "a block came twice");
+            assert!(block.iter().filter(|byte| **byte == 0).count() < 64, "random data");
+            assert!(blocks.insert(block.to_vec()), "a block occurred twice");
         }
     }
 }
 
 #[test]
-fn the_link_that_failed_is_the_one_told() {
+fn the_failed_link_is_reported() {
     if !uring_is_available() {
         return;
     }
@@ -170,30 +170,36 @@ fn the_link_that_failed_is_the_one_told() {
         assert!(short.contains("the file ends at offset 100") && short.contains(&path("1/6")));
         fs::write(bench.path("2/9.none"), "").unwrap();
         let there = refusal(&[Stat, StatMissing, Stat]);
-        let expected = format!("examining {}: something of that name", path("2/9.none"));
+        let expected = format!("examining {}: the name already exists", path("2/9.none"));
         assert!(there.starts_with(&expected), "{there}");
         fs::create_dir(bench.path("0/2.link")).unwrap();
         let there = refusal(&[Stat, Link]);
-        assert!(there.starts_with(&format!("linking {}: something", path("0/2"))), "{there}");
+        assert!(
+            there.starts_with(&format!("linking {}: the name already exists", path("0/2"))),
+            "{there}"
+        );
         let there = refusal(&[Create, Close, Unlink]);
-        assert!(there.starts_with(&format!("opening {}: something", path("0/0"))), "{there}");
-        assert_eq!(bench.length("0/0"), Some(10_000), "what is behind it was not done");
+        assert!(
+            there.starts_with(&format!("opening {}: the name already exists", path("0/0"))),
+            "{there}"
+        );
+        assert_eq!(bench.length("0/0"), Some(10_000), "later steps were not executed");
         let renamed = refusal(&[RenameBack]);
         assert!(renamed.starts_with("renaming ") && renamed.contains(".new: "), "{renamed}");
-        // Nothing is in flight any more that would put something there.
+        // Nothing in flight would create an entry any more.
         fs::remove_dir_all(bench.path("")).unwrap();
     }
 }
 
 #[test]
-fn a_write_that_does_not_fit_ends_with_the_cause() {
+fn a_write_to_a_full_filesystem_is_reported_with_its_cause() {
     let Some(mounted) = Mounted::memory("size=1m") else { return };
     if !uring_is_available() {
         return;
     }
     let bench = mounted.bench();
     let mut large = ring(3, &[Create, Write, Close]);
-    (large.set.sizes, large.set.record) = (Sizes::Fixed(Bytes(300_000)), Bytes(300_000));
+    (large.set.sizes, large.set.block_size) = (Sizes::Fixed(Bytes(300_000)), Bytes(300_000));
     let refusal = bench.refusal(&large);
     assert!(refusal.starts_with("writing ") && refusal.contains("the filesystem is full"));
     assert!(refusal.contains(" at offset "), "{refusal}");
@@ -201,13 +207,13 @@ fn a_write_that_does_not_fit_ends_with_the_cause() {
 }
 
 #[test]
-fn an_interruption_is_obeyed_and_waits_for_what_is_in_flight() {
+fn an_interruption_waits_for_operations_in_flight() {
     if !uring_is_available() {
         return;
     }
     let bench = Bench::new();
     let mut endless = endless(vec![Create, Write, Close, Unlink]);
-    (endless.calls, endless.set.record) = (Calls::Ring { depth: 32 }, Bytes(10_000));
+    (endless.calls, endless.set.block_size) = (Calls::Ring { depth: 32 }, Bytes(10_000));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while bench.progress.snapshot().done == Bytes(0) {
@@ -217,7 +223,7 @@ fn an_interruption_is_obeyed_and_waits_for_what_is_in_flight() {
         });
         assert!(matches!(bench.run(&endless), Err(EngineError::Interrupted)));
     });
-    assert_eq!(fs::read_dir(bench.path("0")).unwrap().count(), 0, "all chains came to their end");
+    assert_eq!(fs::read_dir(bench.path("0")).unwrap().count(), 0, "all chains completed");
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn a_stonewall_and_a_failure_reach_all_workers() {
 }
 
 #[test]
-fn what_a_ring_cannot_do_is_refused_before_anything_is_touched() {
+fn trees_unsupported_by_io_uring_are_rejected_before_any_change() {
     use TreeStep::{
         Append, Chmod, Chown, Fetch, FsyncDirectory, LinkFirst, List, MakeParent, Mknod, SetTimes,
         SymlinkFirst, Truncate,
@@ -284,14 +290,14 @@ fn what_a_ring_cannot_do_is_refused_before_anything_is_touched() {
     for tree in trees {
         let refusal = bench.run(&tree).unwrap_err();
         assert!(matches!(refusal, EngineError::Tree { .. }), "{refusal}");
-        let cures = ["calls = plain", "a depth within"];
-        assert!(cures.iter().any(|cure| refusal.to_string().contains(cure)), "{refusal}");
+        let hints = ["io_engine syscall", "a number from 1 to 4096"];
+        assert!(hints.iter().any(|hint| refusal.to_string().contains(hint)), "{refusal}");
         assert_eq!(fs::read_dir(bench.directory.path()).unwrap().count(), 0, "{refusal}");
     }
 }
 
 #[test]
-fn files_that_are_not_moved_may_be_of_any_size() {
+fn files_without_transfers_may_have_any_size() {
     if !uring_is_available() {
         return;
     }

@@ -1,5 +1,4 @@
-//! Sizes of the demo's workload: large enough for phases of about half a second on this machine,
-//! small enough for a demo of minutes.
+//! Workload sizes of the demo: phases of about half a second on this machine, a demo of minutes.
 
 use std::{
     fs::File,
@@ -11,42 +10,41 @@ use std::{
 use model::Bytes;
 use rustix::fs::{Mode, OFlags};
 
-/// Time that each phase is to last at least.
+/// Target duration of each phase, in seconds.
 const PHASE: f64 = 0.5;
 
-/// Sizes of the file, in MiB. The largest image has room for it on most machines; below the
-/// smallest, half of it is less memory than a run needs.
+/// Minimum and maximum file size in MiB. An image with the maximum fits most machines; half of the
+/// minimum is the smallest memory limit of a run.
 const FILE_MIB: (u64, u64) = (128, 1024);
 
-/// Messages delivered. A message takes three syncs: of the file, and two commits of the journal for
-/// the rename and the directory on most filesystems.
+/// Minimum and maximum number of messages. Each needs three syncs on most filesystems: the file,
+/// and two journal commits for the rename and the directory.
 const MESSAGES: (u64, u64) = (40, 4000);
 const SYNCS_PER_MESSAGE: f64 = 3.0;
 
-/// Bytes that the probe writes to measure throughput, and the size and number of its small writes.
+/// Bytes written to measure the throughput, and the size and number of the small writes.
 const WRITTEN: u64 = 64 << 20;
 const CALL: usize = 1 << 20;
 const SMALL: usize = 16 << 10;
 const SYNCS: u32 = 32;
 
-/// The probe ends after this time with what it has.
+/// Time limit of each measurement.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Speed of the storage below a directory.
+/// Speed of the storage of a directory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Speed {
-    /// Bytes per second that are written and synced, in large calls.
+    /// Throughput of large writes including the sync, in bytes per second.
     bytes: f64,
     /// Small writes per second, each synced.
     syncs: f64,
 }
 
 impl Speed {
-    /// Measures by a file without a name (open(2), O_TMPFILE), which a killed process does not
-    /// leave behind.
+    /// Measures with an unnamed file (open(2), O_TMPFILE), which does not remain after a kill.
     ///
     /// # Errors
-    /// When the filesystem has no such files, or the write fails.
+    /// If the filesystem does not support such files, or the write fails.
     pub(super) fn measure(directory: &Path) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?);
@@ -72,9 +70,9 @@ impl Speed {
         Ok(Self { bytes, syncs: f64::from(syncs) / start.elapsed().as_secs_f64() })
     }
 
-    /// Settings of the demo's plan. Sizes are powers of two, and numbers of messages have one digit
-    /// that is not zero, so that two demos of one machine mostly have the same.
-    /// Those of an image only for the plan with one.
+    /// Overrides for the plan of the demo. Sizes are powers of two and numbers of messages have one
+    /// nonzero digit, so that two demos on one machine usually have equal sizes. `image` adds those
+    /// of an image.
     pub(super) fn settings(self, image: bool) -> Vec<(String, String)> {
         let wanted = whole(self.bytes * PHASE / f64::from(1 << 20));
         let nearest = (wanted * 3 / 4).max(1).next_power_of_two();
@@ -85,12 +83,11 @@ impl Speed {
         let memory = Bytes::mib((file / 2).min(128));
         // The log and the small files take less than 512 MiB.
         let size = Bytes::mib(file + 512);
-        let mut settings = vec![
-            ("file_size", Bytes::mib(file).to_string()),
-            ("messages", messages.to_string()),
-        ];
+        let mut settings =
+            vec![("file_size", Bytes::mib(file).to_string()), ("messages", messages.to_string())];
         if image {
-            settings.extend([("image", size.to_string()), ("memory", memory.to_string())]);
+            settings
+                .extend([("image_size", size.to_string()), ("memory_limit", memory.to_string())]);
         }
         settings.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
@@ -118,15 +115,15 @@ mod tests {
     fn sizes_follow_the_speed_of_the_storage_within_bounds() {
         assert_eq!(
             settings(1.0e9, 2_000.0),
-            "file_size=512MiB messages=400 image=1GiB memory=128MiB "
+            "file_size=512MiB messages=400 image_size=1GiB memory_limit=128MiB "
         );
         assert_eq!(
             settings(100.0e6, 80.0),
-            "file_size=128MiB messages=40 image=640MiB memory=64MiB "
+            "file_size=128MiB messages=40 image_size=640MiB memory_limit=64MiB "
         );
         assert_eq!(
             settings(20.0e9, 1.0e6),
-            "file_size=1GiB messages=4000 image=1536MiB memory=128MiB "
+            "file_size=1GiB messages=4000 image_size=1536MiB memory_limit=128MiB "
         );
         let directory = Speed { bytes: 1.0e9, syncs: 80.0 }.settings(false);
         assert_eq!(directory.len(), 2, "a directory has no image and no memory limit");

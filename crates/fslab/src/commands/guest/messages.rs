@@ -1,66 +1,66 @@
-//! What this binary on the host and this binary in a guest say to each other.
+//! Messages between this program on the host and in a guest.
 //!
-//! Both are the same program, so there are no versions of it: JSON of their own types.
+//! Both sides are the same binary, so the protocol has no versions: JSON of internal types.
 
 use model::{
-    Cell, Environment, Place, RunRecord, Warning,
+    Cell, Environment, RunRecord, StorageKind, Warning,
     record::{CellRecord, RunInfo, TrialRecord},
 };
 use serde::{Deserialize, Serialize};
 
-/// From the host.
+/// Message from the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Make ready.
-    Begin(Box<Begin>),
-    /// Make one trial.
+    /// Start of the run.
+    StartRun(Box<StartRun>),
+    /// Request for one trial.
     Trial {
-        /// Its cell, as the guest knows it: without the kernel.
+        /// Its cell without the kernel.
         cell: Box<Cell>,
-        /// The index of the cell in the run.
+        /// Index of the cell in the run.
         index: usize,
-        /// Which repeat.
-        repeat: u32,
+        /// Index of the repetition.
+        repetition: u32,
     },
 }
 
-/// What a guest has to know of a run.
+/// Run parameters for a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Begin {
-    /// The run: its plan, amendments, and scale.
+pub(super) struct StartRun {
+    /// Metadata of the run: plan, overrides, and scale.
     pub(super) info: RunInfo,
-    /// The user's own catalogue of filesystems.
+    /// Additional filesystem definitions.
     pub(super) filesystems: Option<String>,
-    /// The disks, as the guest has them.
-    pub(super) place: Place,
-    /// What is known of the run already; empty in its first guest.
+    /// Disks as seen inside the guest.
+    pub(super) place: StorageKind,
+    /// Environment facts known so far; empty in the first guest.
     pub(super) environment: Environment,
 }
 
-/// From the guest.
+/// Message from the guest.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// It is ready.
-    Begun(Box<Begun>),
-    /// A trial.
+    /// The guest is ready.
+    RunStarted(Box<RunStarted>),
+    /// Result of a trial.
     Trial(Box<TrialRecord>),
-    /// It cannot be done.
+    /// The request failed.
     Failed(String),
 }
 
-/// What a guest finds.
+/// Result of the start of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Begun {
-    /// The cells of the plan, each open or skipped, without kernels, twins, and repetition.
+pub(super) struct RunStarted {
+    /// Cells of the plan, each open or skipped, without kernels, A/A duplicates, and equal cells.
     pub(super) cells: Vec<CellRecord>,
-    /// What it is.
+    /// Environment facts of the guest.
     pub(super) environment: Environment,
-    /// What is wrong with its storage.
+    /// Warnings about its storage.
     pub(super) warnings: Vec<Warning>,
 }
 
-impl Begin {
-    /// A run without trials, as whoever makes them wants it.
+impl StartRun {
+    /// Run record without trials.
     pub(super) fn record(&self, environment: Environment) -> RunRecord {
         RunRecord {
             info: self.info.clone(),

@@ -1,44 +1,44 @@
-//! Runs in a throw-away guest: the same session as on this machine, but its trials come from a
-//! kernel that was booted for them. And `fslab guest`, which says what guests there can be.
+//! Runs in a temporary guest: a session whose trials run on a kernel booted for them. Also `fslab
+//! guest`.
 
 mod build;
 mod check;
-mod lanes;
-mod machines;
+mod factory;
 mod messages;
+mod pool;
+mod requirements;
 mod trials;
-mod wants;
 mod worker;
 
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use guest::Engine;
 use model::{
-    Cell, Environment, Factor, GuestKind, Nanos, RunRecord, Warning,
+    Cell, Environment, GuestKind, Nanos, RunRecord, SystemSetting, Warning,
     record::{CellState, RunInfo},
 };
 use store::Store;
 
-use self::{machines::Machines, messages::Begin};
+use self::{factory::GuestFactory, messages::StartRun};
 pub(crate) use self::{
     trials::{Guests, InGuest},
     worker::work,
 };
 use super::{
-    keeping::{self, Keeping},
-    session::{self, Ground, Prepared, Surroundings},
+    run_file::{self, RunFilePath},
+    run_setup::{self, Backend, Prepared, RunEnvironment},
 };
 use crate::{
     cells,
     cli::{Guest, GuestCommand, KernelCommand},
     exit::{Exit, Failure},
-    plans::Chosen,
+    plans::ResolvedPlan,
 };
 
-/// Does what was asked of `fslab guest`.
+/// Runs `fslab guest`.
 ///
 /// # Errors
-/// When a kernel cannot be built, or nothing be printed.
+/// If a kernel cannot be built, or the output cannot be printed.
 pub(super) fn run(guest: &Guest) -> Result<Exit, Failure> {
     match &guest.command {
         GuestCommand::Check => check::run(),
@@ -49,112 +49,112 @@ pub(super) fn run(guest: &Guest) -> Result<Exit, Failure> {
     }
 }
 
-/// The kinds of guests that run here, for `fslab doctor`.
+/// Supported kinds of guests, for `fslab doctor`.
 pub(super) fn summary() -> Vec<String> {
     check::summary()
 }
 
-/// The kernel that a cell names.
+/// Kernel of a cell.
 fn kernel_of(cell: &Cell) -> Option<String> {
-    cell.factors.get(&Factor::Kernel).map(ToString::to_string)
+    cell.settings.get(&SystemSetting::Kernel).map(ToString::to_string)
 }
 
-/// The kind of guest that a plan is measured in. One that names kernels is, without being told.
-pub(super) fn kind(chosen: &Chosen) -> Option<GuestKind> {
+/// Kind of guest of a plan. A plan with kernels runs in guests by default.
+pub(super) fn kind(chosen: &ResolvedPlan) -> Option<GuestKind> {
     let kernels = chosen.cells.iter().any(|labelled| kernel_of(&labelled.cell).is_some());
     chosen.plan.guest.or(kernels.then_some(GuestKind::Auto))
 }
 
-/// Checks that a guest of a kind can run here with the kernel that is named, or with the newest.
+/// Checks that a kind of guest can run here with this kernel, or with the newest.
 ///
 /// # Errors
-/// What is missing, and how to get it.
-pub(super) fn possible(
+/// The missing component, with a hint.
+pub(super) fn check_available(
     kind: GuestKind,
     kernel: Option<&str>,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
-    machines::possible(kind, kernel, interrupt)
+    factory::check_available(kind, kernel, interrupt)
 }
 
-/// Makes a new run in guests ready: each kernel is booted once, to see what it can measure.
+/// Prepares a new run in guests. Each kernel is booted once to detect what it can measure.
 ///
 /// # Errors
-/// When something that a guest takes is missing, one does not come up, or nothing can be measured.
+/// If a requirement of a guest is missing, one does not boot, or nothing can be measured.
 pub(super) fn begin(
-    chosen: &Chosen,
+    chosen: &ResolvedPlan,
     kind: GuestKind,
     path: &Path,
     mut warnings: Vec<Warning>,
     filesystems: Option<String>,
-    surroundings: &Surroundings<'_>,
+    env: &RunEnvironment<'_>,
 ) -> Result<Prepared, Failure> {
-    keeping::writable(path)?;
-    cells::roomy(chosen, surroundings.catalogue)?;
-    let mut keeping = Keeping::choose(path, &chosen.storage.place)?;
+    run_file::writable(path)?;
+    cells::check_space(chosen, env.catalog)?;
+    let mut keeping = RunFilePath::choose(path, &chosen.storage.kind)?;
     keeping.free()?;
     let seed = chosen.plan.seed.unwrap_or_else(|| fastrand::u64(..));
-    let id = session::run_id(seed);
-    let catalogue = surroundings.catalogue;
-    let machines = Machines::new(chosen, kind, catalogue, &id, surroundings.interrupt)?;
-    let info = session::info(chosen, id, seed, machines.describe());
-    let mut guests = guests(machines, info.clone(), filesystems, chosen);
+    let id = run_setup::run_id(seed);
+    let catalog = env.catalog;
+    let factory = GuestFactory::new(chosen, kind, catalog, &id, env.interrupt)?;
+    let info = run_setup::info(chosen, id, seed, factory.describe());
+    let mut guests = guests(factory, info.clone(), filesystems, chosen);
     let (mut found, mut environment) = (Vec::new(), Environment::default());
     for (kernel, begun) in guests.begin()? {
         if environment.0.is_empty() {
             environment = begun.environment;
-            environment.merge(host(surroundings));
-            guests.know(environment.clone());
+            environment.merge(host(env));
+            guests.set_facts(environment.clone());
             warnings.extend(begun.warnings.into_iter().filter(trials::about_storage));
         }
         found.push((kernel, begun.cells));
     }
-    let mut cells = trials::cells(&chosen.cells, guests.machines(), &found);
-    let twins = cells::twins(&cells, chosen.plan.twins(), seed);
-    cells.extend(twins);
+    let mut cells = trials::cells(&chosen.cells, guests.factory(), &found);
+    let aa_duplicates = cells::aa_duplicates(&cells, chosen.plan.aa_control(), seed);
+    cells.extend(aa_duplicates);
     if cells.iter().all(|cell| cell.state != CellState::Open) {
-        return Err(session::nothing_to_measure(&cells));
+        return Err(run_setup::nothing_to_measure(&cells));
     }
     keeping.begin()?;
     let store = Store::create(&keeping.working, &info, &cells, &environment, &warnings)?;
     let record = RunRecord { info, environment, cells, trials: Vec::new(), warnings };
-    Ok(Prepared::new(Ground::Guests(Box::new(guests)), store, record, keeping, chosen))
+    Ok(Prepared::new(Backend::Guests(Box::new(guests)), store, record, keeping, chosen))
 }
 
-/// Makes the guests of a run that goes on ready.
+/// Prepares the guests of a resumed run.
 ///
 /// # Errors
 /// As [`begin`].
-pub(super) fn again(
-    chosen: &Chosen,
+pub(super) fn resume(
+    chosen: &ResolvedPlan,
     kind: GuestKind,
     record: &RunRecord,
     now: &str,
     filesystems: Option<String>,
-    surroundings: &Surroundings<'_>,
+    env: &RunEnvironment<'_>,
 ) -> Result<Guests, Failure> {
-    let catalogue = surroundings.catalogue;
-    let machines = Machines::new(chosen, kind, catalogue, now, surroundings.interrupt)?;
-    let mut guests = guests(machines, record.info.clone(), filesystems, chosen);
-    guests.know(record.environment.clone());
+    let catalog = env.catalog;
+    let factory = GuestFactory::new(chosen, kind, catalog, now, env.interrupt)?;
+    let mut guests = guests(factory, record.info.clone(), filesystems, chosen);
+    guests.set_facts(record.environment.clone());
     Ok(guests)
 }
 
 fn guests(
-    machines: Machines,
+    factory: GuestFactory,
     info: RunInfo,
     filesystems: Option<String>,
-    chosen: &Chosen,
+    chosen: &ResolvedPlan,
 ) -> Guests {
-    let place = machines.place();
-    let begin = Begin { info, filesystems, place, environment: Environment::default() };
-    Guests::new(machines, begin, chosen.plan.isolation)
+    let place = factory.place();
+    let begin = StartRun { info, filesystems, place, environment: Environment::default() };
+    Guests::new(factory, begin, chosen.plan.isolation)
 }
 
-/// What the host is, as far as it matters to a guest.
-fn host(surroundings: &Surroundings<'_>) -> Environment {
+/// Environment facts of the host that affect a guest.
+fn host(env: &RunEnvironment<'_>) -> Environment {
     let mut facts = Environment::default();
-    for (name, value) in rig::probe::machine(surroundings.host.as_ref()).0 {
+    for (name, value) in rig::probe::machine(env.host.as_ref()).0 {
         if ["kernel.release", "cpu.model", "memory.total_bytes"].contains(&name.as_str()) {
             facts.set(format!("host.{name}"), value);
         }
@@ -162,7 +162,7 @@ fn host(surroundings: &Surroundings<'_>) -> Environment {
     facts
 }
 
-/// What is to be said of whatever such a guest measures.
+/// Warnings about all results of a kind of guest.
 fn warnings(
     engine: Engine,
     latency: Option<Nanos>,
@@ -170,13 +170,13 @@ fn warnings(
 ) -> Vec<(Option<String>, Warning)> {
     let kind = match engine {
         Engine::Kvm => GuestKind::Kvm,
-        Engine::Counted => GuestKind::Counted,
+        Engine::Icount => GuestKind::Icount,
         Engine::Uml => GuestKind::Uml,
         Engine::Tcg => GuestKind::Tcg,
     };
-    let mut warnings = vec![(None, Warning::InGuest { kind, latency })];
+    let mut warnings = vec![(None, Warning::MeasuredInGuest { kind, latency })];
     if engine == Engine::Uml && !phases.is_empty() {
-        warnings.push((None, Warning::HostNotFlushed));
+        warnings.push((None, Warning::FlushNotPassed));
     }
     warnings
 }

@@ -1,123 +1,127 @@
-//! Trials that come from guests.
+//! Trials that run in guests.
 //!
-//! A run conducts them as it does trials on this machine. A guest is booted when the next trial
-//! wants another kernel, when the plan wants a boot before each, and when the last one has died:
-//! what kills a guest is the failure of the trial that it had, with what its console said.
+//! A new guest is booted if the next trial uses another kernel, if the plan requests a reboot
+//! before each trial, or if the previous guest died. If a guest dies, its trial fails, and the end
+//! of the console is stored.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use model::{
-    Cell, Environment, Factor, Isolation, Warning,
-    matrix::Labelled,
+    Cell, Environment, Isolation, SystemSetting, Warning,
+    matrix::LabeledCell,
     record::{CellRecord, TrialRecord},
 };
 
 use super::{
+    factory::GuestFactory,
     kernel_of,
-    lanes::{Common, Job, Lanes},
-    machines::Machines,
-    messages::{Begin, Begun},
+    messages::{RunStarted, StartRun},
+    pool::{GuestPool, Job, PoolConfig},
 };
-use crate::conductor::{Ahead, Trials, Watch, events::Event};
+use crate::runner::{RunObserver, Trials, UpcomingTrial, events::Event};
 
-/// The guests of a run.
+/// Guests of a run.
 #[derive(Debug)]
 pub(crate) struct Guests {
-    lanes: Lanes,
+    pool: GuestPool,
 }
 
 impl Guests {
-    /// Guests for a run; none is booted yet.
-    pub(super) fn new(machines: Machines, begin: Begin, isolation: Isolation) -> Self {
-        let (machines, begin) = (Arc::new(machines), Arc::new(begin));
-        Self { lanes: Lanes::new(Common { machines, begin, isolation }) }
+    /// Guests of a run; none is booted yet.
+    pub(super) fn new(factory: GuestFactory, begin: StartRun, isolation: Isolation) -> Self {
+        let (factory, begin) = (Arc::new(factory), Arc::new(begin));
+        Self { pool: GuestPool::new(PoolConfig { factory, begin, isolation }) }
     }
 
-    /// What runs them.
-    pub(super) fn machines(&self) -> &Machines {
-        self.lanes.machines()
+    /// Factory of the guests.
+    pub(super) fn factory(&self) -> &GuestFactory {
+        self.pool.factory()
     }
 
-    /// What the run knows of itself.
-    pub(super) fn know(&mut self, environment: Environment) {
-        self.lanes.know(environment);
+    /// Sets the environment facts of the run.
+    pub(super) fn set_facts(&mut self, environment: Environment) {
+        self.pool.set_facts(environment);
     }
 
-    /// Boots a guest with each kernel and has it look at what it can measure.
-    pub(super) fn begin(&mut self) -> anyhow::Result<Vec<(String, Begun)>> {
-        let kernels = self.machines().kernels();
-        self.lanes.begin(&kernels)
+    /// Boots a guest with each kernel and detects what it can measure.
+    pub(super) fn begin(&mut self) -> anyhow::Result<Vec<(String, RunStarted)>> {
+        let kernels = self.factory().kernels();
+        self.pool.begin(&kernels)
     }
 }
 
-/// The guests of a run, watched.
+/// Guests of a run, with its observer.
 pub(crate) struct InGuest<'a> {
     pub(crate) guests: Guests,
-    pub(crate) watch: Watch<'a>,
+    pub(crate) observer: RunObserver<'a>,
 }
 
 impl Trials for InGuest<'_> {
     fn describe(&self) -> String {
-        let count = self.side_by_side();
-        let machines = self.guests.machines().describe();
-        if count > 1 { format!("{machines}, {count} side by side") } else { machines }
+        let count = self.concurrency();
+        let factory = self.guests.factory().describe();
+        if count > 1 { format!("{factory}, {count} concurrent") } else { factory }
     }
 
-    fn side_by_side(&self) -> usize {
-        self.guests.lanes.count()
+    fn concurrency(&self) -> usize {
+        self.guests.pool.count()
     }
 
-    fn ahead(&mut self, next: &mut dyn Iterator<Item = Ahead<'_>>) {
-        let count = self.side_by_side();
+    fn ahead(&mut self, next: &mut dyn Iterator<Item = UpcomingTrial<'_>>) {
+        let count = self.concurrency();
         if count > 1 {
-            let job =
-                |Ahead { cell, index, repeat }| Job { cell: Cell::clone(cell), index, repeat };
-            // As far as guests can get while one of them makes its trial.
-            self.guests.lanes.want(next.take(2 * count).map(job));
+            let job = |UpcomingTrial { cell, index, repetition }| Job {
+                cell: Cell::clone(cell),
+                index,
+                repetition,
+            };
+            // As many trials as the other guests can finish during one trial.
+            self.guests.pool.enqueue(next.take(2 * count).map(job));
         }
     }
 
-    fn measure(&mut self, cell: &Cell, index: usize, repeat: u32) -> Option<TrialRecord> {
-        let observer = self.watch.observer;
+    fn measure(&mut self, cell: &Cell, index: usize, repetition: u32) -> Option<TrialRecord> {
+        let observer = self.observer.notify;
         observer(&Event::PhaseStarted { name: "boot", time: None });
         let mut heard = |text: &str| observer(&Event::PhaseStarted { name: text, time: None });
-        let trial = self.guests.lanes.take(Job { cell: cell.clone(), index, repeat }, &mut heard);
-        (!self.watch.interrupt.load(Ordering::Relaxed)).then_some(trial)
+        let trial =
+            self.guests.pool.wait_for(Job { cell: cell.clone(), index, repetition }, &mut heard);
+        (!self.observer.interrupt.load(Ordering::Relaxed)).then_some(trial)
     }
 
-    fn awaits_boot(&self) -> bool {
+    fn reboot_required(&self) -> bool {
         false
     }
 
     fn close(mut self) -> anyhow::Result<()> {
-        self.guests.lanes.end();
+        self.guests.pool.end();
         Ok(())
     }
 }
 
-/// The cells of a run, as guests found them under each kernel. Without kernels as an axis there is
-/// one, which its cells do not name.
+/// Cells of a run, with the results of the guest of each kernel. If kernels are not an axis, there
+/// is one, which the cells do not name.
 pub(super) fn cells(
-    all: &[Labelled],
-    machines: &Machines,
+    all: &[LabeledCell],
+    factory: &GuestFactory,
     found: &[(String, Vec<CellRecord>)],
 ) -> Vec<CellRecord> {
-    let of = |labelled: &Labelled| {
+    let of = |labelled: &LabeledCell| {
         let mut labelled = labelled.clone();
-        machines.call(&mut labelled);
-        let Labelled { cell, label, .. } = labelled;
+        factory.rename_kernel(&mut labelled);
+        let LabeledCell { cell, label, .. } = labelled;
         let kernel = kernel_of(&cell);
         let fits = |name: &String| kernel.as_ref().is_none_or(|kernel| kernel == name);
         let (_, known) = found.iter().find(|(name, _)| fits(name))?;
         let mut plain = cell.clone();
-        plain.factors.remove(&Factor::Kernel);
+        plain.settings.remove(&SystemSetting::Kernel);
         let known = known.iter().find(|known| known.cell == plain)?;
         Some(CellRecord { id: cell.id(), label, cell, ..known.clone() })
     };
     all.iter().filter_map(of).collect()
 }
 
-/// Whether a warning of a guest holds for the run: what its disks are made of is known.
+/// Reports whether a warning of a guest applies to the run: the storage behind its disks is known.
 pub(super) fn about_storage(warning: &Warning) -> bool {
-    !matches!(warning, Warning::Backing { .. })
+    !matches!(warning, Warning::SharedStorage { .. })
 }

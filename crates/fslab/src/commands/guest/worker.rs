@@ -1,4 +1,4 @@
-//! Inside a guest: the same trials on the same rig as anywhere, asked for one by one.
+//! Worker inside a guest: runs single trials on request, on the same rig as on a host.
 
 use std::{
     cell::RefCell,
@@ -10,30 +10,30 @@ use std::{
 
 use anyhow::Context;
 use engine::Progress;
-use guest::inside::Door;
-use model::{Factor, record::CellRecord};
-use rig::{Catalogue, Host, RealHost, Rig};
+use guest::in_guest::GuestChannel;
+use model::{SystemSetting, record::CellRecord};
+use rig::{Catalog, Host, RealHost, Rig};
 
 use super::{
-    messages::{Answer, Begin, Begun, Request},
-    wants::Wants,
+    messages::{Answer, Request, RunStarted, StartRun},
+    requirements::GuestRequirements,
 };
 use crate::{
     cells,
-    commands::session::{self, Surroundings},
-    conductor::{Conditions, OnRig, Reboots, Trials, Watch, events::Event},
+    commands::run_setup::{self, RunEnvironment},
     exit::{Failure, chain},
-    plans::Chosen,
+    plans::ResolvedPlan,
+    runner::{Conditions, LocalTrials, Reboots, RunObserver, Trials, events::Event},
 };
 
-/// Where journals are kept; everything here is gone with the guest.
+/// Directory of the undo journals, deleted with the guest.
 const STATE: &str = "/run/fslab";
-/// Where the user's catalogue is put.
-const CATALOGUE: &str = "/run/fslab-filesystems.toml";
+/// Path of the additional filesystem definitions.
+const CATALOG_FILE: &str = "/run/fslab-filesystems.toml";
 
-/// Serves requests until the host has no more.
-pub(crate) fn work(door: Door) -> ExitCode {
-    match serve(&RefCell::new(door)) {
+/// Serves requests until the host closes the channel.
+pub(crate) fn work(channel: GuestChannel) -> ExitCode {
+    match serve(&RefCell::new(channel)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             crate::output::message(&format!("fslab: {}", chain(error.as_ref())));
@@ -42,119 +42,127 @@ pub(crate) fn work(door: Door) -> ExitCode {
     }
 }
 
-fn serve(door: &RefCell<Door>) -> anyhow::Result<()> {
-    let Some(request) = next(door)? else { return Ok(()) };
-    let Request::Begin(begin) = request else { anyhow::bail!("a trial was asked for too early") };
-    let catalogue = match catalogue(&begin) {
-        Ok(catalogue) => catalogue,
-        Err(failure) => return refuse(door, failure),
+fn serve(channel: &RefCell<GuestChannel>) -> anyhow::Result<()> {
+    let Some(request) = next(channel)? else { return Ok(()) };
+    let Request::StartRun(begin) = request else {
+        anyhow::bail!(
+            "a trial was requested before the \
+                                                                 start of the run"
+        )
+    };
+    let catalog = match catalog(&begin) {
+        Ok(catalog) => catalog,
+        Err(failure) => return refuse(channel, failure),
     };
     let host: Arc<dyn Host> = Arc::new(RealHost);
     let interrupt = Arc::new(AtomicBool::new(false));
-    let surroundings = Surroundings {
-        catalogue: &catalogue,
+    let env = RunEnvironment {
+        catalog: &catalog,
         host: &host,
         state: Path::new(STATE),
         destroy: &[],
         interrupt: &interrupt,
     };
-    let (rig, chosen, begun) = match ready(&begin, &surroundings) {
+    let (rig, chosen, begun) = match ready(&begin, &env) {
         Ok(ready) => ready,
-        Err(failure) => return refuse(door, failure),
+        Err(failure) => return refuse(channel, failure),
     };
     let known = match begin.environment.0.is_empty() {
         true => begun.environment.clone(),
         false => begin.environment.clone(),
     };
-    answer(door, &Answer::Begun(Box::new(begun)))?;
+    answer(channel, &Answer::RunStarted(Box::new(begun)))?;
     let progress = Progress::default();
-    let observer = |event: &Event<'_>| {
+    let notify = |event: &Event<'_>| {
         if let Event::PhaseStarted { name, .. } = event {
-            door.borrow().doing(name);
+            channel.borrow().set_step(name);
         }
     };
-    let watch = Watch { observer: &observer, progress: &progress, interrupt: &interrupt };
+    let observer = RunObserver { notify: &notify, progress: &progress, interrupt: &interrupt };
     let conditions = Conditions {
         seed: begin.info.seed,
         clock: chosen.plan.clock(),
         fsck: chosen.plan.fsck,
-        // The guest has no more memory than the workload may use.
+        // The memory of the guest is that of the workload.
         memory_limited: true,
-        // The host boots.
+        // The host handles reboots.
         reboots: Reboots::No,
         isolation: model::Isolation::Remount,
         crash_state: None,
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
     };
     let record = begin.record(known);
-    let mut trials = OnRig::new(rig, &record, &catalogue, conditions, watch);
-    while let Some(request) = next(door)? {
-        let Request::Trial { cell, index, repeat } = request else {
-            anyhow::bail!("the run was begun twice")
+    let mut trials = LocalTrials::new(rig, &record, &catalog, conditions, observer);
+    while let Some(request) = next(channel)? {
+        let Request::Trial { cell, index, repetition } = request else {
+            anyhow::bail!("the run was started twice")
         };
-        // A mount that is timed is not to wait for them.
-        let modules = Wants::of_level(&cell.filesystem, &catalogue).modules;
-        guest::inside::load(&modules.into_iter().collect::<Vec<_>>());
-        let trial = trials.measure(&cell, index, repeat);
-        let trial = trial.context("a trial was interrupted, and nothing interrupts here")?;
-        answer(door, &Answer::Trial(Box::new(trial)))?;
+        // Loads modules first, so that the time of mount does not include it.
+        let modules = GuestRequirements::of_level(&cell.filesystem, &catalog).modules;
+        guest::in_guest::load(&modules.into_iter().collect::<Vec<_>>());
+        let trial = trials.measure(&cell, index, repetition);
+        let trial = trial.context("a trial was interrupted without a signal")?;
+        answer(channel, &Answer::Trial(Box::new(trial)))?;
     }
     trials.close()
 }
 
-/// Claims the disks and looks at what can be measured on them.
-fn ready(begin: &Begin, surroundings: &Surroundings<'_>) -> Result<(Rig, Chosen, Begun), Failure> {
+/// Claims the disks and detects what can be measured on them.
+fn ready(
+    begin: &StartRun,
+    env: &RunEnvironment<'_>,
+) -> Result<(Rig, ResolvedPlan, RunStarted), Failure> {
     let info = &begin.info;
-    let mut chosen = Chosen::read(
+    let mut chosen = ResolvedPlan::read(
         info.plan_name.clone(),
         "the plan of the run",
         info.plan_text.clone(),
-        info.amendments.clone(),
+        info.overrides.clone(),
         info.scale,
-        surroundings.catalogue,
+        env.catalog,
     )?;
-    // What boots the guest settles its kernel, and how much memory there is.
+    // The kernel and the memory size are properties of the guest.
     for labelled in &mut chosen.cells {
-        labelled.cell.factors.remove(&Factor::Kernel);
+        labelled.cell.settings.remove(&SystemSetting::Kernel);
     }
-    let cells = cells::of(&chosen, surroundings.catalogue, surroundings.host.as_ref(), info.seed);
-    chosen.storage.place = begin.place.clone();
-    chosen.storage.memory = None;
-    let mut rig = surroundings.rig(&chosen, &info.id, Path::new("/run/not-here"))?;
-    session::elsewhere(&mut rig, &cells, info.seed)?;
-    let environment = surroundings.facts(&rig, &chosen);
+    let cells = cells::of(&chosen, env.catalog, env.host.as_ref(), info.seed);
+    chosen.storage.kind = begin.place.clone();
+    chosen.storage.memory_limit = None;
+    let mut rig = env.rig(&chosen, &info.id, Path::new("/run/not-here"))?;
+    run_setup::external_directory(&mut rig, &cells, info.seed)?;
+    let environment = env.facts(&rig, &chosen);
     let mut distinct: Vec<CellRecord> = Vec::new();
-    for cell in cells.into_iter().filter(|cell| !cell.cell.twin) {
+    for cell in cells.into_iter().filter(|cell| !cell.cell.aa_duplicate) {
         if !distinct.iter().any(|known| known.id == cell.id) {
             distinct.push(cell);
         }
     }
-    let begun = Begun { cells: distinct, environment, warnings: rig.warnings() };
+    let begun = RunStarted { cells: distinct, environment, warnings: rig.warnings() };
     Ok((rig, chosen, begun))
 }
 
-fn catalogue(begin: &Begin) -> Result<Catalogue, Failure> {
+fn catalog(begin: &StartRun) -> Result<Catalog, Failure> {
     match &begin.filesystems {
-        None => Ok(Catalogue::embedded()),
+        None => Ok(Catalog::embedded()),
         Some(text) => {
-            fs::write(CATALOGUE, text).context("keeping the catalogue of filesystems")?;
-            crate::commands::catalogue(Some(Path::new(CATALOGUE)))
+            fs::write(CATALOG_FILE, text).context("writing the filesystem catalog")?;
+            crate::commands::catalog(Some(Path::new(CATALOG_FILE)))
         }
     }
 }
 
-/// Says that it cannot be done, and waits to be switched off.
-fn refuse(door: &RefCell<Door>, failure: Failure) -> anyhow::Result<()> {
-    answer(door, &Answer::Failed(failure.text()))?;
-    next(door).map(drop)
+/// Reports a failure and waits for the shutdown.
+fn refuse(channel: &RefCell<GuestChannel>, failure: Failure) -> anyhow::Result<()> {
+    answer(channel, &Answer::Failed(failure.message()))?;
+    next(channel).map(drop)
 }
 
-fn next(door: &RefCell<Door>) -> anyhow::Result<Option<Request>> {
-    let Some(payload) = door.borrow_mut().wait()? else { return Ok(None) };
+fn next(channel: &RefCell<GuestChannel>) -> anyhow::Result<Option<Request>> {
+    let Some(payload) = channel.borrow_mut().wait()? else { return Ok(None) };
     serde_json::from_slice(&payload).map(Some).context("reading a request")
 }
 
-fn answer(door: &RefCell<Door>, answer: &Answer) -> anyhow::Result<()> {
-    let payload = serde_json::to_vec(answer).context("writing an answer")?;
-    Ok(door.borrow_mut().answer(&payload)?)
+fn answer(channel: &RefCell<GuestChannel>, answer: &Answer) -> anyhow::Result<()> {
+    let payload = serde_json::to_vec(answer).context("writing a reply")?;
+    Ok(channel.borrow_mut().reply(&payload)?)
 }

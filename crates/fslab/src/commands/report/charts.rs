@@ -1,9 +1,10 @@
-//! `fslab report --charts`: every figure of a report as SVG and PNG in one directory, with a list.
+//! `fslab report --charts`: exports all charts of a report as SVG and PNG to a directory, with a
+//! list.
 //!
-//! The list, `charts.md`, says by its first line whose charts the directory holds. A directory
-//! without such a line must be empty, one with the charts of another run is left alone, and in one
-//! of the same run only what the list names is replaced. Each file is written beside its place and
-//! then renamed, so that whoever looks sees the old one or the new one whole.
+//! The first line of the list, `charts.md`, identifies the run of the charts. A directory without
+//! such a line must be empty. A directory with charts of another run is rejected; in one of the
+//! same run only listed files are replaced. Each file is written under a temporary name and
+//! renamed, so readers see complete files only.
 
 use std::{
     collections::BTreeSet,
@@ -21,39 +22,39 @@ use sys::whole::Fresh;
 
 use crate::{exit::Failure, output};
 
-/// The list of the charts, in their directory.
+/// List of the charts, in their directory.
 const LIST: &str = "charts.md";
 
-/// Bytes of the longest list.
+/// Maximum size of the list.
 const LONGEST: u64 = 16 << 20;
 
-/// The first line of a list, before the run's id.
+/// First line of a list, before the run ID.
 const MARK: &str = "<!-- charts of fslab run ";
 
-/// Charts that are drawn at the same time; a picture takes up to some hundred megabytes.
+/// Charts drawn concurrently; a PNG takes up to several hundred megabytes of memory.
 const TOGETHER: usize = 2;
 
-/// The second line of a list as long as charts are being written.
+/// Second line of a list while charts are being written.
 const UNFINISHED: &str = "<!-- unfinished -->";
 
-/// Writes all charts of a run, by its id, or of published results, by their name, into a directory,
-/// which is made if it is not there.
+/// Writes all charts of a run (`of`: its ID) or of published results (`of`: their name) to a
+/// directory, which is created if necessary.
 ///
 /// # Errors
-/// When the directory holds other files than charts of this run, or cannot be written.
+/// If the directory contains other files than charts of this run, or cannot be written.
 pub(in crate::commands) fn write(
     of: &str,
     charts: impl Iterator<Item = Chart>,
     directory: &Path,
 ) -> Result<(), Failure> {
     let shown = directory.display();
-    fs::create_dir_all(directory).with_context(|| format!("making the directory {shown}"))?;
+    fs::create_dir_all(directory).with_context(|| format!("creating the directory {shown}"))?;
     let mark = format!("{MARK}{of} -->");
     let old = ours(directory, &mark)?;
-    // From here on a directory that is left half written is known as ours.
+    // From here on an incomplete directory is recognized as one of this run.
     place(directory, LIST, format!("{mark}\n{UNFINISHED}\n").as_bytes())?;
     let mut list = format!("{mark}\n\n# Charts of {}\n\n", plain(of));
-    list.push_str("| shows | kind | file | picture |\n|---|---|---|---|\n");
+    list.push_str("| title | kind | file | picture |\n|---|---|---|---|\n");
     let mut new = BTreeSet::new();
     let charts: Vec<Chart> = charts.collect();
     output::message(&format!("drawing {} charts into {shown}", charts.len()));
@@ -67,7 +68,7 @@ pub(in crate::commands) fn write(
         remove(&directory.join(stale))?;
     }
     if new.is_empty() {
-        list.push_str("\nThis run has nothing to draw.\n");
+        list.push_str("\nThis run has no charts.\n");
     }
     place(directory, LIST, list.as_bytes())?;
     let charts = new.iter().filter(|name| name.ends_with(".svg")).count();
@@ -75,7 +76,7 @@ pub(in crate::commands) fn write(
     Ok(())
 }
 
-/// Draws a few charts, each in a thread of its own.
+/// Draws several charts, each in its own thread.
 fn drawn(charts: &[Chart]) -> Vec<Result<Vec<u8>, PngError>> {
     thread::scope(|scope| {
         let draw = |chart| scope.spawn(move || Chart::png(chart, PIXELS_PER_UNIT));
@@ -87,12 +88,12 @@ fn drawn(charts: &[Chart]) -> Vec<Result<Vec<u8>, PngError>> {
     })
 }
 
-/// Writes one chart twice, and gives its row of the list.
+/// Writes one chart as SVG and PNG, and returns its row of the list.
 fn one(
     chart: &Chart,
     picture: Result<Vec<u8>, PngError>,
     directory: &Path,
-    old: &Ours,
+    old: &ExistingCharts,
     new: &mut BTreeSet<String>,
 ) -> Result<String, Failure> {
     let files = [format!("{}.svg", chart.name), format!("{}.png", chart.name)];
@@ -100,8 +101,8 @@ fn one(
         let path = directory.join(name);
         if !old.may_replace(name) && path.symlink_metadata().is_ok() {
             return Err(Failure::usage(anyhow::anyhow!(
-                "{} is none of the charts that {LIST} lists and would be overwritten; move it \
-                 away, or name another directory with --charts",
+                "{} is not a chart listed in {LIST} and would be overwritten; move it, or use \
+                 another directory with --charts",
                 path.display()
             )));
         }
@@ -133,25 +134,25 @@ fn one(
     Ok(row)
 }
 
-/// What a directory holds of an earlier time.
-struct Ours {
-    /// Files that the list names.
+/// Charts of an earlier export in a directory.
+struct ExistingCharts {
+    /// Listed files.
     names: BTreeSet<String>,
-    /// The list was never finished, so that every chart in the directory may be one of it.
+    /// True if the list is incomplete: every chart in the directory may be part of it.
     unfinished: bool,
 }
 
-impl Ours {
+impl ExistingCharts {
     fn may_replace(&self, name: &str) -> bool {
         self.unfinished || self.names.contains(name)
     }
 }
 
-/// Looks whose files a directory holds.
+/// Reads the list of a directory.
 ///
 /// # Errors
-/// When they are somebody else's, or of another run.
-fn ours(directory: &Path, mark: &str) -> Result<Ours, Failure> {
+/// If its files are not charts of fslab, or are of another run.
+fn ours(directory: &Path, mark: &str) -> Result<ExistingCharts, Failure> {
     let shown = directory.display();
     let reading = || format!("reading the directory {shown}");
     let list = match sys::input::bytes(&directory.join(LIST), LONGEST) {
@@ -161,36 +162,36 @@ fn ours(directory: &Path, mark: &str) -> Result<Ours, Failure> {
     };
     let Some(list) = list.filter(|list| list.starts_with(MARK)) else {
         if fs::read_dir(directory).with_context(reading)?.next().is_none() {
-            return Ok(Ours { names: BTreeSet::new(), unfinished: false });
+            return Ok(ExistingCharts { names: BTreeSet::new(), unfinished: false });
         }
         return Err(Failure::usage(anyhow::anyhow!(
-            "{shown} holds files that are no charts of fslab; name a new or an empty directory \
+            "{shown} contains files that are not charts of fslab; use a new or empty directory \
              with --charts"
         )));
     };
     if list.lines().next() != Some(mark) {
         return Err(Failure::usage(anyhow::anyhow!(
-            "{shown} holds the charts of another run; name another directory with --charts, or \
+            "{shown} contains the charts of another run; use another directory with --charts, or \
              remove it first"
         )));
     }
     let links = list.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    // A list can be edited; what it names must be a name of ours.
+    // A list can be edited, so its names are validated.
     let names = links.filter(|name| is_ours(name)).map(str::to_owned).collect();
-    Ok(Ours { names, unfinished: list.lines().nth(1) == Some(UNFINISHED) })
+    Ok(ExistingCharts { names, unfinished: list.lines().nth(1) == Some(UNFINISHED) })
 }
 
-/// Whether a name has the form of those we give, which leads out of no directory.
+/// Reports whether a name has the format of chart files, which contains no path separator.
 fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".svg").or_else(|| name.strip_suffix(".png"));
     let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     stem.is_some_and(|stem| !stem.is_empty() && stem.chars().all(letter))
 }
 
-/// Replaces a file of the directory, whole; a link under its name is replaced and not followed.
+/// Replaces a file of the directory atomically; a link of its name is replaced, not followed.
 ///
 /// # Errors
-/// When it cannot be written or renamed.
+/// If it cannot be written or renamed.
 fn place(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let path = directory.join(name);
     let fresh = Fresh::beside(&path, 0o666);
@@ -202,10 +203,10 @@ fn place(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes a chart that the run has no more.
+/// Removes a chart that the run no longer has.
 ///
 /// # Errors
-/// When it is there and cannot be removed.
+/// If it exists and cannot be removed.
 fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -215,7 +216,7 @@ fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Text that stays text in a table of Markdown.
+/// Text escaped for a Markdown table.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,7 @@
-//! Which outputs a call of `fslab report` asks for, and where each goes.
+//! Outputs of one call of `fslab report`, and their targets.
 //!
-//! Arguments enter; a list leaves, or what is wrong with them, before anything is read or written.
+//! Input: arguments. Output: the list of outputs, or a usage error before anything is read or
+//! written.
 
 use std::{
     io::{self, IsTerminal},
@@ -15,32 +16,32 @@ use crate::{
     exit::Failure,
 };
 
-/// Where a text or a file goes.
+/// Target of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) enum To {
-    /// To whoever called.
+    /// stdout.
     Stdout,
-    /// Into a file.
+    /// A file.
     File(PathBuf),
 }
 
 /// All outputs of one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) struct Outputs {
-    /// A format, or tables for the terminal; `None` if only what follows is wanted.
+    /// Format, or tables for the terminal; `None` if only files are requested.
     pub(in crate::commands) text: Option<(Option<Format>, To)>,
-    /// Files of HTML.
+    /// HTML files.
     pub(in crate::commands) html: Vec<PathBuf>,
-    /// The directory of charts.
+    /// Directory of charts.
     pub(in crate::commands) charts: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// What the arguments ask for: tables on the terminal if nothing else.
+    /// Outputs requested by the arguments: tables on the terminal by default.
     ///
     /// # Errors
-    /// When a file's ending tells no format and none is named, when a binary format would go to a
-    /// terminal, or when two outputs are one file.
+    /// If the format is unknown, a binary format would be written to a terminal, or two outputs
+    /// have the same file.
     pub(in crate::commands) fn of(arguments: &Report) -> Result<Self, Failure> {
         let mut html: Vec<PathBuf> = arguments.html.iter().cloned().collect();
         let charts = arguments.charts.clone();
@@ -62,7 +63,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Every file that is to be written.
+    /// All files to write.
     fn files(&self) -> impl Iterator<Item = &Path> {
         let text = self.text.iter().filter_map(|(_, to)| match to {
             To::File(path) => Some(path.as_path()),
@@ -71,13 +72,13 @@ impl Outputs {
         text.chain(self.html.iter().map(PathBuf::as_path))
     }
 
-    /// Refuses two outputs in one file.
+    /// Rejects two outputs in one file.
     fn once(&self) -> Result<(), Failure> {
         let files: Vec<&Path> = self.files().collect();
         for (index, file) in files.iter().enumerate() {
             if files[..index].iter().any(|other| same(file, other)) {
                 return Err(Failure::usage(anyhow::anyhow!(
-                    "{} would be written twice; name one file for each output",
+                    "{} would be written twice; use one file per output",
                     file.display()
                 )));
             }
@@ -85,23 +86,23 @@ impl Outputs {
         Ok(())
     }
 
-    /// Refuses to write what no terminal can show on one.
+    /// Rejects binary output on a terminal.
     fn binary(&self, terminal: bool) -> Result<(), Failure> {
         match &self.text {
             Some((Some(format @ (Format::Xlsx | Format::Parquet)), To::Stdout)) if terminal => {
                 let name = name(*format);
                 Err(Failure::usage(anyhow::anyhow!(
-                    "{name} is no text for a terminal; name a file: -o FILE.{name}"
+                    "{name} is a binary format; write it to a file: -o FILE.{name}"
                 )))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Refuses to write over the run that is read.
+    /// Rejects overwriting the run file.
     ///
     /// # Errors
-    /// When an output is the run file.
+    /// If an output is the run file.
     pub(super) fn apart_from(&self, run_file: &Path) -> Result<(), Failure> {
         self.files().try_for_each(|file| apart(file, run_file))
     }
@@ -119,7 +120,7 @@ fn is_html(path: &Path) -> bool {
     matches!(ending(path).as_deref(), Some("html" | "htm"))
 }
 
-/// The format that the ending of a file's name tells.
+/// Format of a file name extension.
 fn by_ending(path: &Path) -> Result<Format, Failure> {
     match ending(path).as_deref() {
         Some("csv") => Ok(Format::Csv),
@@ -132,25 +133,24 @@ fn by_ending(path: &Path) -> Result<Format, Failure> {
     }
 }
 
-/// No format is known for a file.
+/// Error about an unknown format.
 fn unnamed(path: &Path) -> Failure {
     let all: Vec<String> = Format::value_variants().iter().copied().map(name).collect();
     if path == Path::new("-") {
         return Failure::usage(anyhow::anyhow!(
-            "nothing tells what to print on stdout; leave -o away for tables, or name a format \
-             with --format: {}",
+            "unknown output format of stdout; remove -o for tables, or use --format {}",
             all.join(", ")
         ));
     }
     Failure::usage(anyhow::anyhow!(
-        "nothing tells in which format to write {}; name it with --format: {}; or end its name in \
-         .csv, .json, .md, .xlsx, .parquet, .prom, or .html",
+        "unknown output format of {}; use --format {}, or the extension .csv, .json, .md, .xlsx, \
+         .parquet, .prom, or .html",
         path.display(),
         all.join(", ")
     ))
 }
 
-/// The word of a format on the command line.
+/// Name of a format on the command line.
 fn name(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_of_a_file_tells_its_format() {
+    fn the_extension_determines_the_format() {
         for (file, format) in [
             ("a.csv", Format::Csv),
             ("a.b.JSON", Format::Json),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_format_every_one_is_named() {
+    fn an_unknown_format_lists_all_formats() {
         for file in ["a", "a.txt", "-", "csv", ".csv"] {
             let refused = Outputs::of(&report(Some(file), None)).unwrap_err();
             let text = format!("{refused:?}");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_stand_beside_each_other_but_not_in_one_file() {
+    fn several_outputs_need_different_files() {
         let mut all = report(Some("a.csv"), None);
         all.html = Some("b.html".into());
         all.charts = Some("c".into());

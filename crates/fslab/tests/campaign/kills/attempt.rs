@@ -1,4 +1,4 @@
-//! One try: the command, the instant, and the checks afterwards.
+//! One try: the command, the time of the kill, and the checks afterwards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::support::said;
 /// Cell, repetition, and attempt of a stored trial.
 type Trial = (usize, u32, u32);
 
-/// A command that was left alone.
+/// Results of a command that was not killed.
 pub(super) struct Reference {
     pub(super) length: Duration,
     /// All trials of its run.
@@ -31,24 +31,24 @@ pub(super) struct Reference {
     output: BTreeMap<String, Vec<u8>>,
 }
 
-/// How a try ended.
+/// Result of a try.
 pub(super) struct Ended {
     pub(super) hit: bool,
-    /// The instant, as a part of the length; of the full filesystem, the part that is free.
+    /// The time, as a fraction of the duration; for a full filesystem, the free fraction.
     pub(super) fraction: f64,
     pub(super) status: String,
     pub(super) problems: Vec<String>,
 }
 
-/// Longest wait for the trials of a run.
+/// Maximum time to wait for the trials of a run.
 const GIVEN_UP: Duration = Duration::from_secs(60);
-/// A demo takes minutes: its first seconds are hit.
+/// A demo takes minutes; its first seconds are tested.
 const DEMO: Duration = Duration::from_secs(4);
-/// How long processes of a killed command may stay.
+/// Maximum time that processes of a killed command may remain.
 const SWEEP: Duration = Duration::from_secs(20);
 
 impl Ended {
-    /// A try that could not be made or judged.
+    /// Try that could not be run or checked.
     pub(super) fn broken() -> Self {
         let problems = vec!["the test panicked, see above".to_owned()];
         Self { hit: false, fraction: 0.0, status: "no status".to_owned(), problems }
@@ -82,7 +82,7 @@ impl Reference {
     }
 }
 
-/// A run file for reports.
+/// Run file for reports.
 fn sample(range: &Range) {
     let place = range.path("sample.fslab");
     if place.exists() {
@@ -94,7 +94,7 @@ fn sample(range: &Range) {
     fs::copy(ground.run_file(), place).unwrap();
 }
 
-/// Files of a path, or of the directory that it is.
+/// Files of a path or directory.
 fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
     if path.is_file() {
         return BTreeMap::from([(String::new(), fs::read(path).unwrap())]);
@@ -110,9 +110,9 @@ pub(super) struct Attempt<'a> {
     settings: Settings,
     stacked: BTreeSet<String>,
     problems: Vec<String>,
-    /// A signal has ended the command.
+    /// A signal ended the command.
     killed: bool,
-    /// Ids of the runs of this try, and names made from its process.
+    /// IDs of the runs of this try, and names derived from its process.
     words: BTreeSet<String>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn run(mut self) -> Ended {
         self.before();
         let (subject, blow) = (self.ground.subject, self.ground.blow);
-        // Few tries are to hit a running program, on a machine that runs other tests, too.
+        // Other tests run at the same time, so only few of the short tries hit a running program.
         let mut fraction = self.random.f64() * if whole() { 1.0 } else { 0.5 };
         let mut before = Vec::new();
         if blow == Blow::Full {
@@ -169,7 +169,7 @@ impl<'a> Attempt<'a> {
         Ended { hit, fraction, status: status.to_string(), problems }
     }
 
-    /// What comes before the command that is hit.
+    /// Setup before the command that is killed.
     fn before(&self) {
         let ground = &self.ground;
         if matches!(ground.subject, Subject::Resume | Subject::Clean) {
@@ -188,7 +188,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Kills a run that has stored two trials and makes the next.
+    /// Kills a run that has stored two trials and runs the next.
     fn killed_run(&self) {
         let mut child = self.quiet(&self.ground.begin());
         let start = Instant::now();
@@ -215,7 +215,7 @@ impl<'a> Attempt<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The boot in which a run goes on that wants one for each trial.
+    /// Boot ID of a resumed run that requires a reboot before each trial.
     fn boot(&self) -> Option<String> {
         let going_on = self.ground.subject == Subject::Reboot && self.ground.working().exists();
         going_on.then(|| format!("boot-{}", self.kept().unwrap_or_default().len()))
@@ -232,7 +232,7 @@ impl<'a> Attempt<'a> {
         command.spawn().unwrap()
     }
 
-    /// Runs a command to its end; its status and what it wrote to stderr.
+    /// Runs a command to its end; returns its status and its stderr.
     fn to_end(&self, arguments: &[String]) -> (ExitStatus, String) {
         let mut command = self.ground.command(arguments, self.boot().as_deref());
         let output = command.output().unwrap();
@@ -252,14 +252,14 @@ impl<'a> Attempt<'a> {
         child.wait().unwrap()
     }
 
-    /// Notes the ids of runs that have a journal.
+    /// Records the IDs of runs that have a journal.
     fn journals(&mut self) {
         let journals = tree(&self.ground.bench.state().join("journal"));
         let ids = journals.iter().filter_map(|name| name.strip_suffix(".jsonl"));
         self.words.extend(ids.map(str::to_owned));
     }
 
-    /// The trials of the run file; `None` if there is none. A file that cannot be read is an error.
+    /// Trials of the run file; `None` if there is none. A file that cannot be read is an error.
     fn kept(&self) -> Option<Vec<Trial>> {
         let path = self.ground.working();
         if !path.exists() {
@@ -268,9 +268,9 @@ impl<'a> Attempt<'a> {
         match store::read(&path) {
             Ok(record) => {
                 let trials = record.trials.iter();
-                Some(trials.map(|trial| (trial.cell, trial.repeat, trial.attempt)).collect())
+                Some(trials.map(|trial| (trial.cell, trial.repetition, trial.attempt)).collect())
             }
-            // Moved in between.
+            // Moved between the two checks.
             Err(store::StoreError::Open { .. }) if !path.exists() => self.kept(),
             Err(error) => panic!("the run file cannot be read: {error}"),
         }
@@ -318,7 +318,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Checks that nothing of fslab's is on the machine.
+    /// Checks that nothing of fslab remains on the machine.
     fn judge_left(&mut self, when: &str, ended: bool) {
         let ground = &self.ground;
         let mut left = ground.bench.left_behind();
@@ -342,7 +342,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Checks that the run file has the trials that it had, each once.
+    /// Checks that the run file still has its trials, each once.
     fn judge_kept(&mut self, before: &[Trial]) -> Vec<Trial> {
         let now = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kept())) {
             Ok(now) => now.unwrap_or_default(),
@@ -374,14 +374,14 @@ impl<'a> Attempt<'a> {
         }
         let page = fs::read_to_string(self.ground.run_file().with_extension("html"));
         if page.is_ok_and(|page| !page.trim_end().ends_with("</html>")) {
-            self.problems.push("the report is there in part".into());
+            self.problems.push("the report is incomplete".into());
         }
         self.judge_left("after completion", true);
     }
 
-    /// Goes on with the run until it has ended.
+    /// Resumes the run until it ends.
     fn complete(&self) -> Result<(), String> {
-        // A part of a guest that was killed has failed its cell, and so has a full target.
+        // A killed guest process fails its cell, and so does a full target.
         let failed = matches!(self.ground.blow, Blow::Part(_) | Blow::Full);
         for _ in 0..4 {
             let (status, errors) = self.to_end(&self.ground.resume());
@@ -395,20 +395,21 @@ impl<'a> Attempt<'a> {
         Err("the run does not end".into())
     }
 
-    /// Judges the files while they are there: what was durable is there.
+    /// Verifies the files while they exist: synced data must be intact.
     fn judge_crash_state(&mut self) {
         let state = self.ground.crash_state();
         if !state.exists() {
             return;
         }
         let (status, errors) = self.to_end(&["verify".into(), state.display().to_string()]);
-        // 2: the state was not written whole; 4: nothing was durable yet. 1 is a loss.
+        // 2: the state file is incomplete; 4: no data was synced yet. 1 is a loss.
         if !matches!(status.code(), Some(0 | 2 | 4)) {
             self.problems.push(format!("verify ended with {status}: {errors}"));
         }
     }
 
-    /// Checks that an output is the old one, or none, or the new one; and that it can be made.
+    /// Checks that an output is the old one, or missing, or the new one, and that it can be written
+    /// again.
     fn judge_output(&mut self) {
         let output = self.ground.output();
         let whole = |problems: &mut Vec<String>, found: &BTreeMap<String, Vec<u8>>| {
@@ -419,7 +420,7 @@ impl<'a> Attempt<'a> {
                         .is_ok_and(|run| run.trials.len() == 120 && run.info.ended_unix.is_some())
                 };
                 let import = self.ground.subject == Subject::Import;
-                // The list of charts says itself whether it is finished.
+                // The list of charts contains a mark while it is incomplete.
                 let list = self.ground.subject == Subject::Charts && name.ends_with(".md");
                 let equal = list || expected == Some(bytes) || bytes == OLD;
                 let whole = if import { imported() } else { equal };
@@ -451,7 +452,7 @@ impl<'a> Attempt<'a> {
 /// Content of a file that a report replaces.
 const OLD: &[u8] = b"old";
 
-/// Settings that the command may change: other commands run at the same time.
+/// Settings that the command may change; other commands run at the same time.
 fn settings(ground: &Ground<'_>) -> Settings {
     let device = ground.disk.as_ref().map(|disk| disk.path());
     Settings::read(device, ground.subject == Subject::Settings)

@@ -1,4 +1,4 @@
-//! Ways to end a command before its own end.
+//! Ways to end a command early.
 
 use std::{
     fs,
@@ -13,32 +13,32 @@ use super::ground::{Process, processes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blow {
     Kill,
-    /// To the process alone, as kill(1) and systemd do.
+    /// To the process alone, like kill(1) and systemd.
     Terminate,
-    /// To its process group, as a terminal does.
+    /// To its process group, like a terminal.
     Interrupt,
     HangUp,
     /// SIGTERM, and within a second another one.
     Twice,
-    /// The readers of stdout and stderr end.
+    /// The readers of stdout and stderr exit.
     Closed,
-    /// The filesystem of the run file or the report gets full.
+    /// The filesystem of the run file or the report becomes full.
     Full,
     /// SIGKILL to one process of a guest.
     Part(Part),
 }
 
-/// A process of a guest.
+/// Process of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Supervisor,
-    /// Process 1 of the supervisor's pid namespace.
+    /// Process 1 of the PID namespace of the supervisor.
     First,
     /// User-mode Linux or QEMU.
     Machine,
 }
 
-/// Longest wait for a process of a guest to start.
+/// Maximum time to wait for a process of a guest to start.
 const START: Duration = Duration::from_secs(60);
 
 impl Blow {
@@ -52,12 +52,12 @@ impl Blow {
             Self::Closed => "stdout, stderr closed",
             Self::Full => "filesystem full",
             Self::Part(Part::Supervisor) => "SIGKILL to the supervisor",
-            Self::Part(Part::First) => "SIGKILL to its first process",
-            Self::Part(Part::Machine) => "SIGKILL to the machine",
+            Self::Part(Part::First) => "SIGKILL to its init process",
+            Self::Part(Part::Machine) => "SIGKILL to the virtual machine",
         }
     }
 
-    /// The signal that may end the process, if the program does not handle it.
+    /// Signal that may end the process, if the program does not handle it.
     pub(super) fn signal(self) -> Option<i32> {
         let signal = match self {
             Self::Kill => Signal::KILL,
@@ -69,7 +69,7 @@ impl Blow {
         Some(signal.as_raw())
     }
 
-    /// Hits the child, which may have ended; whether it was still running.
+    /// Ends the child, which may have exited; returns whether it was running.
     pub(super) fn strike(self, child: &mut Child, random: &mut fastrand::Rng) -> bool {
         let running = child.try_wait().unwrap().is_none();
         let pid = Pid::from_child(child);
@@ -91,13 +91,13 @@ impl Blow {
     }
 }
 
-/// A process that has ended since cannot be signaled.
+/// A process that has exited in the meantime cannot be signaled.
 fn signaled(sent: rustix::io::Result<()>) {
     assert!(matches!(sent, Ok(()) | Err(rustix::io::Errno::SRCH)), "{sent:?}");
 }
 
 impl Part {
-    /// Waits for the process to start, and kills it; `false` if the command ended before.
+    /// Waits for the process to start and kills it; `false` if the command ended before.
     fn kill(self, child: &mut Child) -> bool {
         let start = Instant::now();
         while child.try_wait().unwrap().is_none() && start.elapsed() < START {
@@ -113,10 +113,10 @@ impl Part {
 
     fn is(self, process: &Process) -> bool {
         let word = |at: usize| process.arguments.get(at).map_or("", String::as_str);
-        let cage = word(1) == guest::cage::COMMAND;
+        let cage = word(1) == guest::supervisor::COMMAND;
         match self {
-            Self::Supervisor => cage && word(2) != "--first",
-            Self::First => cage && word(2) == "--first",
+            Self::Supervisor => cage && word(2) != "--init",
+            Self::First => cage && word(2) == "--init",
             Self::Machine => {
                 let program = fs::read_link(format!("/proc/{}/exe", process.id));
                 let program = program.unwrap_or_default().display().to_string();

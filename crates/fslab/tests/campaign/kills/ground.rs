@@ -1,4 +1,4 @@
-//! Surroundings of a try: a state directory, filesystems, and what a command left there.
+//! Environment of a try: a state directory, filesystems, and the files that a command left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::{Bench, Disk};
 
-/// Filesystems for all tries of one test, apart from the directories that fslab is given.
+/// Filesystems for all tries of one test, separate from the directories passed to fslab.
 pub(super) struct Range {
     place: TempDir,
     mounted: Vec<PathBuf>,
@@ -31,7 +31,7 @@ impl Range {
         let disk = range._disk.path().to_owned();
         range.mount("target", &["-t", "ext4", &disk]);
         range.mount("small", &["-t", "tmpfs", "-o", "size=64m", "tmpfs"]);
-        // In memory, so that a try takes its own time and not that of the machine's disk.
+        // In memory, so that the duration of a try does not depend on the disk of the machine.
         range.mount("scratch", &["-t", "tmpfs", "-o", "size=1g", "tmpfs"]);
         range
     }
@@ -43,12 +43,12 @@ impl Range {
         self.mounted.push(at);
     }
 
-    /// `target` is the ext4, `small` the tmpfs; other names are files of no try.
+    /// `target` is the ext4, `small` the tmpfs; other names do not belong to a try.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    /// Leaves so many bytes free on one of the filesystems.
+    /// Leaves this many bytes free on one of the filesystems.
     pub(super) fn fill(&self, name: &str, free: u64) {
         let at = self.path(name);
         let space = rustix::fs::statvfs(&at).unwrap();
@@ -89,21 +89,20 @@ fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A process of a command.
+/// Process of a command.
 pub(super) struct Process {
     pub(super) id: i32,
     pub(super) arguments: Vec<String>,
 }
 
-/// All processes of a session (setsid(2)), and those that name a state directory in their
-/// environment.
+/// All processes of a session (setsid(2)), and those with a state directory in their environment.
 pub(super) fn processes(session: u32, state: &str) -> Vec<Process> {
     let ids = fs::read_dir("/proc").unwrap().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut found: Vec<Process> = ids
         .filter_map(|id| {
             let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-            // The name in parentheses may have any character (proc(5)).
+            // The name in parentheses may contain any character (proc(5)).
             let rest: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
             let (dead, own) = (rest.first() == Some(&"Z"), rest.get(3)?.parse() == Ok(session));
             let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
@@ -118,7 +117,7 @@ pub(super) fn processes(session: u32, state: &str) -> Vec<Process> {
     found
 }
 
-/// Waits until no process of a session is left; those that are, after so long.
+/// Waits until no process of a session remains; returns the remaining ones after a timeout.
 pub(super) fn remaining(session: u32, state: &str, patience: Duration) -> Vec<String> {
     let start = Instant::now();
     loop {
@@ -133,12 +132,12 @@ pub(super) fn remaining(session: u32, state: &str, patience: Duration) -> Vec<St
     }
 }
 
-/// Contents of settings that fslab may change.
+/// Content of settings that fslab may change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings(BTreeMap<PathBuf, Vec<u8>>);
 
 impl Settings {
-    /// Those of the queue of a device, and of the machine if `machine` is set.
+    /// Settings of the queue of a device, and of the machine if `machine` is set.
     pub(super) fn read(device: Option<&str>, machine: bool) -> Self {
         let name = device.map(|device| device.trim_start_matches("/dev/"));
         let queue = name.map(|name| format!("/sys/block/{name}/queue"));
@@ -158,7 +157,7 @@ impl Settings {
         Self(files.into_iter().filter_map(read).collect())
     }
 
-    /// Files that read otherwise than before.
+    /// Settings that changed.
     pub(super) fn changed(&self, before: &Self) -> Vec<String> {
         let differs = |(path, was): (&PathBuf, &Vec<u8>)| {
             let now = self.0.get(path)?;
@@ -192,7 +191,7 @@ pub(super) fn tree(below: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Directories in which a run may make files or control groups with its id in the name.
+/// Directories in which a run may create files or control groups with its ID in the name.
 const SHARED: [&str; 8] = [
     "/dev/shm",
     "/tmp",
@@ -204,7 +203,7 @@ const SHARED: [&str; 8] = [
     "/sys/fs/cgroup/cpu",
 ];
 
-/// What bears one of these words in its name, outside of the directories of the try.
+/// Files with one of these words in their names, outside the directories of the try.
 pub(super) fn shared(words: &BTreeSet<String>) -> Vec<String> {
     let user = format!("/dev/shm/fslab-{}", rustix::process::geteuid().as_raw());
     let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! Commands ended at random instants: nothing that was stored is lost, and nothing is left.
+//! Commands killed at random times: no stored trial is lost, and no change remains.
 
 mod attempt;
 mod blow;
@@ -21,7 +21,7 @@ use self::{
 use super::{Section, tries};
 use crate::support::{Bench, needs_root};
 
-/// A command, how it is ended, and the number of tries: in `make test`, and in the campaign.
+/// Command, signal, and number of tries: in `make test`, and in the campaign.
 type Row = (Subject, Blow, usize, usize);
 
 const ROWS: [Row; 79] = [
@@ -107,16 +107,16 @@ const ROWS: [Row; 79] = [
 ];
 
 const INTRO: &str = "\
-Each try has a new state directory. The length of the command is measured once; the try is hit at
-an instant drawn uniformly from it. Then `fslab clean` runs. A try fails if a mount, loop device,
-mapped device, array, control group, image, journal, file in `/dev/shm`, or process of fslab is
-left, if a setting differs by a byte, if the run file does not open or lacks a trial that it had,
-if an output file is there in part, or if `--resume` does not end with each trial exactly once. A
-command that ends in order, after a signal that it handles, leaves nothing even before `fslab
-clean`. *hit* counts the tries in which the command was still running. A row is repeated with
-`FSLAB_CAMPAIGN_SEED=SEED`.";
+Each try has a new state directory. The duration of the command is measured once; the command is hit
+at a uniformly random time within it. Then `fslab clean` runs. A try fails if a mount, loop device,
+mapped device, array, control group, image, journal, file in `/dev/shm`, or process of fslab remains,
+if a setting differs by a byte, if the run file cannot be opened or lacks a stored trial, if an
+output file is incomplete, or if `--resume` does not complete with each trial exactly once. A command
+that ends normally after a handled signal leaves nothing, even before `fslab clean`. *hit* counts the
+tries in which the command was still running. `FSLAB_CAMPAIGN_SEED=SEED` repeats a row.";
 
-/// Seed of all instants: `FSLAB_CAMPAIGN_SEED`, or drawn in the whole form and fixed in the short.
+/// Seed of all times: `FSLAB_CAMPAIGN_SEED`, or random in the full campaign and fixed in the short
+/// one.
 fn seed() -> u64 {
     let named = std::env::var("FSLAB_CAMPAIGN_SEED").ok();
     let digits = named.map(|text| text.trim_start_matches("0x").to_owned());
@@ -128,7 +128,7 @@ fn whole() -> bool {
     tries(0, 1) == 1
 }
 
-/// Rows to run: all, or those that have a word of `FSLAB_CAMPAIGN_ONLY`, separated by `|`.
+/// Rows to run: all, or those that contain a word of `FSLAB_CAMPAIGN_ONLY`, separated by `|`.
 fn wanted(subject: Subject, blow: Blow) -> bool {
     let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
     let row = format!("{}: {}", subject.name(), blow.name());
@@ -145,7 +145,7 @@ struct Results {
     failures: Vec<String>,
 }
 
-/// Runs the rows of one lane one after the other.
+/// Runs the rows of one lane sequentially.
 fn lane(seed: u64, lane: usize) -> Results {
     let mut results = Results::default();
     let of_lane = |(_, row): &(usize, Row)| row.0.lane() == lane && wanted(row.0, row.1);
@@ -189,7 +189,7 @@ fn lane(seed: u64, lane: usize) -> Results {
     results
 }
 
-/// A try as a line, and its problems below.
+/// One line per try, followed by its problems.
 fn result(subject: Subject, blow: Blow, number: usize, of: &Reference, ended: &Ended) -> String {
     let (length, state) = (of.length.as_secs_f64(), if ended.hit { "hit" } else { "over" });
     let line = format!(
@@ -231,7 +231,7 @@ fn a_killed_command_loses_nothing_and_leaves_nothing() {
         }
     }
     if whole() {
-        section.skipped("guest kernel build (1 try)", "the source of a kernel");
+        section.skipped("guest kernel build (1 try)", "a kernel source");
     }
     let failed = all.failures.len();
     section.note(format!("Total: {tries} tries, {hits} hit a running program, {failed} failed."));
@@ -242,23 +242,23 @@ fn a_killed_command_loses_nothing_and_leaves_nothing() {
 }
 
 #[test]
-fn a_setting_that_is_changed_when_a_run_is_killed_is_restored() {
-    if !needs_root("campaign::kills::a_setting_that_is_changed_when_a_run_is_killed_is_restored") {
+fn clean_restores_settings_of_a_killed_run() {
+    if !needs_root("campaign::kills::clean_restores_settings_of_a_killed_run") {
         return;
     }
     let bench = Bench::new();
     let disk = bench.disk("disk.img", 64 << 20);
-    // Of the device alone: a scheduler would be set on the disk below, too, which is not the
-    // test's.
+    // Of the device only: a scheduler would also be set on the disk below, which does not belong to
+    // the test.
     let before = Settings::read(Some(disk.path()), false);
     let knob = format!("/sys/block/{}/queue/write_cache", disk.path().trim_start_matches("/dev/"));
     let (back, through) = ("write back", "write through");
     let now = std::fs::read_to_string(knob).unwrap();
     let other = if now.trim() == back { through } else { back };
     let plan = bench.plan(&format!(
-        "repeats = 50\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext2\"]\n\
+        "repetitions = 50\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext2\"]\n\
          write_cache = [\"{other}\"]\n\
-         workload = [{{ suite = \"iozone\", file = \"2MiB\", tests = [\"write\"] }}]\n",
+         workload = [{{ suite = \"iozone\", file_size = \"2MiB\", tests = [\"write\"] }}]\n",
         disk.path()
     ));
     let mut command = bench.command(&["run", &plan, "-o", "run.fslab", "--json"]);

@@ -1,4 +1,4 @@
-//! Commands that are killed: their arguments, and the files that they leave for the user.
+//! Commands that are killed: their arguments, and the files that they leave to the user.
 
 use std::{
     fs,
@@ -36,18 +36,18 @@ pub(super) enum Subject {
     Loadfile,
 }
 
-/// Which checks a command gets.
+/// Checks of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Its run file is resumed, and has each trial once.
+    /// Its run file is resumed and has each trial once.
     Run,
-    /// As a run that takes too long to be completed.
+    /// Like a run, but too long to be completed.
     LongRun,
-    /// No run file is kept.
+    /// No run file is stored.
     Bench,
-    /// The trials of the run that was killed before are still there.
+    /// The trials of the previous, killed run still exist.
     Clean,
-    /// Its output is there whole or not at all.
+    /// Its output is complete or missing.
     Writer,
 }
 
@@ -100,7 +100,7 @@ impl Subject {
         matches!(self, Self::Uml | Self::Tcg | Self::Icount)
     }
 
-    /// Rows of different lanes run at the same time.
+    /// Rows of different lanes run concurrently.
     pub(super) fn lane(self) -> usize {
         let apart =
             [Self::Device, Self::Settings, Self::Threads, Self::Processes, Self::CrashState];
@@ -108,7 +108,7 @@ impl Subject {
         if self.in_guest() { 2 } else { usize::from(!first) }
     }
 
-    /// What this machine lacks for it.
+    /// Requirement that is missing on this machine.
     pub(super) fn missing(self) -> Option<&'static str> {
         let here = |path: &str| Path::new(path).exists();
         let qemu = || here("/usr/bin/qemu-system-x86_64") && kernel().is_some();
@@ -120,10 +120,10 @@ impl Subject {
             return Some("user-mode Linux");
         }
         let emulated = matches!(self, Self::Tcg | Self::Icount);
-        (emulated && !qemu()).then_some("QEMU and a kernel's package")
+        (emulated && !qemu()).then_some("QEMU and a kernel package")
     }
 
-    /// The exit status of a command that is left alone.
+    /// Exit status of the command if it is not killed.
     pub(super) fn status(self) -> i32 {
         if self == Self::Reboot { 5 } else { 0 }
     }
@@ -141,17 +141,17 @@ impl Subject {
 }
 
 const IMAGE_FILESYSTEMS: &str = r#"["ext2", { name = "ext4", setup = [
-    { populate = "linux", files = 60 },
-    { unmounted = ["tune2fs", "-o", "journal_data_writeback", "{device}"] },
+    { populate = "linux", populate_files = 60 },
+    { run_unmounted = ["tune2fs", "-o", "journal_data_writeback", "{device}"] },
     { remove = "linux" },
 ] }]"#;
 
-/// Records of another program, for `fslab import`.
+/// bonnie++ records for `fslab import`.
 const RECORD: &str = "1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,\
     306.1,1,512,,,,,35092,55,520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,\
     8997us,50112us,323ms,1232ms,541us,14112ms,1189ms,41us,11701ms\n";
 
-/// A kernel for QEMU.
+/// Kernel for QEMU.
 fn kernel() -> Option<PathBuf> {
     let files = fs::read_dir(root().join("target/kernels")).ok()?.flatten();
     let mut files = files.map(|entry| entry.path());
@@ -161,16 +161,16 @@ fn kernel() -> Option<PathBuf> {
     })
 }
 
-/// Surroundings of one try.
+/// Environment of one try.
 pub(super) struct Ground<'a> {
     pub(super) subject: Subject,
     pub(super) blow: Blow,
     pub(super) range: &'a Range,
     pub(super) bench: Bench,
-    /// Begins the names of the user's files.
+    /// Prefix of the names of the user's files.
     pub(super) stem: String,
     pub(super) disk: Option<Disk>,
-    /// Settings that concern the whole machine are varied as well.
+    /// Settings of the whole machine are varied as well.
     pub(super) whole: bool,
 }
 
@@ -211,12 +211,12 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The run file is on the filesystem that is measured.
+    /// The run file is on the filesystem under test.
     fn on_target(&self) -> bool {
         matches!(self.subject, Subject::Directory | Subject::Reboot)
     }
 
-    /// The filesystem that gets full.
+    /// The filesystem that becomes full.
     pub(super) fn full(&self) -> &'static str {
         if self.on_target() { "target" } else { "small" }
     }
@@ -239,7 +239,7 @@ impl<'a> Ground<'a> {
         let images = self.path("images").display().to_string();
         let data = self.range.path("target/data").display().to_string();
         let (mut top, mut axes) = (String::new(), String::new());
-        let kinds = [(Subject::Uml, "uml"), (Subject::Tcg, "tcg"), (Subject::Icount, "counted")];
+        let kinds = [(Subject::Uml, "uml"), (Subject::Tcg, "tcg"), (Subject::Icount, "icount")];
         let kind = kinds.iter().find(|(subject, _)| *subject == self.subject);
         if let Some((_, kind)) = kind {
             top.push_str(&format!("guest = \"{kind}\"\nfsck = false\n"));
@@ -249,7 +249,7 @@ impl<'a> Ground<'a> {
         }
         if self.subject == Subject::Settings {
             axes.push_str("write_cache = [\"write through\"]\n");
-            let of_machine = self.whole.then_some("dirty_background = [\"7%\"]\n");
+            let of_machine = self.whole.then_some("dirty_background_threshold = [\"7%\"]\n");
             axes.push_str(of_machine.unwrap_or_default());
         }
         let storage = if self.on_target() {
@@ -257,28 +257,30 @@ impl<'a> Ground<'a> {
         } else if let Some(disk) = &self.disk {
             format!("device = \"{}\"", disk.path())
         } else if self.subject.in_guest() {
-            format!("image = \"64MiB\"\nimage_directory = \"{images}\"")
+            format!("image_size = \"64MiB\"\nimage_directory = \"{images}\"")
         } else {
-            format!("image = \"32MiB\"\nmemory = \"256MiB\"\nimage_directory = \"{images}\"")
+            format!(
+                "image_size = \"32MiB\"\nmemory_limit = \"256MiB\"\nimage_directory = \"{images}\""
+            )
         };
         if !self.on_target() {
             axes.push_str(&format!("filesystem = {}\n", self.subject.filesystems()));
         }
         // An icount guest takes a minute on a busy machine.
-        let repeats = match self.subject == Subject::Icount {
+        let repetitions = match self.subject == Subject::Icount {
             true => 1,
-            // One before the command that is hit, and one after it.
+            // One before the command that is killed, and one after it.
             false if self.subject == Subject::Reboot => 3,
             false => 2,
         };
         format!(
-            "repeats = {repeats}\ntwins = \"none\"\ninvalid = \"keep\"\nseed = 11\n{top}[storage]\n\
-             {storage}\n[axes]\n{axes}workload = [{{ suite = \"iozone\", file = \"512KiB\", \
-             record = \"64KiB\", tests = [\"write\", \"read\"] }}]\n"
+            "repetitions = {repetitions}\naa_control = \"none\"\ninvalid_trials = \"keep\"\nseed = 11\n{top}[storage]\n\
+             {storage}\n[axes]\n{axes}workload = [{{ suite = \"iozone\", file_size = \"512KiB\", \
+             block_size = \"64KiB\", tests = [\"write\", \"read\"] }}]\n"
         )
     }
 
-    /// Arguments that begin the run.
+    /// Arguments that start the run.
     pub(super) fn begin(&self) -> Vec<String> {
         let mut words = vec!["run".to_owned(), self.path("plan.toml").display().to_string()];
         words.extend(["-o".into(), self.run_file().display().to_string()]);
@@ -289,7 +291,7 @@ impl<'a> Ground<'a> {
         words
     }
 
-    /// Arguments that go on with the run, or begin it if there is none yet.
+    /// Arguments that resume the run, or start it if there is none yet.
     pub(super) fn resume(&self) -> Vec<String> {
         if self.working().exists() {
             return vec!["run".into(), "--resume".into(), self.run_file().display().to_string()];
@@ -308,7 +310,7 @@ impl<'a> Ground<'a> {
         copies.next().unwrap_or_else(|| self.run_file())
     }
 
-    /// Arguments of the command that is hit.
+    /// Arguments of the command that is killed.
     pub(super) fn arguments(&self) -> Vec<String> {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
         let data = self.range.path("target/data").display().to_string();
@@ -317,9 +319,11 @@ impl<'a> Ground<'a> {
         let mut arguments = match self.subject {
             Subject::Resume | Subject::Reboot => self.resume(),
             Subject::Clean => words("clean"),
-            Subject::Threads => words("bench stream DATA --set worker=thread"),
-            Subject::Processes => words("bench stream DATA --set worker=process"),
-            Subject::CrashState => words("bench fsync-4k DATA --size 1MiB --time 1s --crash-state"),
+            Subject::Threads => words("bench stream DATA --set worker_type=thread"),
+            Subject::Processes => words("bench stream DATA --set worker_type=process"),
+            Subject::CrashState => {
+                words("bench fsync-4k DATA --file-size 1MiB --runtime 1s --crash-state")
+            }
             Subject::Demo => words("demo -o RUN"),
             Subject::Html => words("report sample.fslab --html OUT"),
             Subject::Xlsx => words("report sample.fslab -o OUT"),
@@ -336,7 +340,7 @@ impl<'a> Ground<'a> {
             | Subject::Icount => self.begin(),
         };
         if matches!(self.subject, Subject::Threads | Subject::Processes) {
-            let more = "--set direction=write --set workers=2 --size 256KiB --time 1s";
+            let more = "--set direction=write --set workers=2 --file-size 256KiB --runtime 1s";
             arguments.extend(words(more));
             arguments.extend(if self.blow == Blow::Full { words("-o RUN") } else { Vec::new() });
         }
@@ -356,8 +360,8 @@ impl<'a> Ground<'a> {
         self.path("crash.state")
     }
 
-    /// A command in a session of its own, which its processes share. After a reboot the kernel
-    /// has another boot id: a file in the place of the kernel's, in a mount namespace.
+    /// Command in a separate session, which its processes share. After a reboot the kernel has
+    /// another boot ID: a mount namespace has a file in its place.
     pub(super) fn command(&self, arguments: &[String], boot: Option<&str>) -> Command {
         let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let own = self.bench.command(&plain);
@@ -380,7 +384,7 @@ impl<'a> Ground<'a> {
         command
     }
 
-    /// Makes the storage of a run as good as new: a device carries the run's filesystem now.
+    /// Restores the storage of a run: a device contains the filesystem of the run now.
     pub(super) fn wipe(&self) {
         if self.disk.is_some() {
             let image = fs::File::options().write(true).open(self.path("disk.img")).unwrap();
@@ -390,7 +394,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Files that are the user's, or that a run to be resumed needs.
+    /// Files of the user, or needed to resume a run.
     pub(super) fn may_stay(&self, name: &str, ended: bool, killed: bool) -> bool {
         let stem = &self.stem;
         let fixed =
@@ -400,7 +404,7 @@ impl<'a> Ground<'a> {
         let own = |rest: &str| match rest {
             ".fslab" | ".html" => true,
             ".fslab-wal" | ".fslab-shm" => !ended,
-            // Emptied and used by the next run that wants this name.
+            // Emptied and used by the next run of this name.
             ".fslab.partial" | ".fslab.partial-journal" => !ended,
             _ => false,
         };
@@ -415,7 +419,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Longest time in which a command that was hit ends.
+/// Maximum time in which a killed command ends.
 pub(super) fn patience(subject: Subject, blow: Blow) -> std::time::Duration {
     let part = matches!(blow, Blow::Part(Part::Supervisor | Part::First | Part::Machine));
     std::time::Duration::from_secs(if subject.in_guest() || part { 120 } else { 60 })

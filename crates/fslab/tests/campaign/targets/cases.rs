@@ -1,27 +1,27 @@
-//! The cases: what is done to the disks, and what fslab then has to do.
+//! Cases: the preparation of the disks, and the required behavior of fslab.
 //!
-//! Scripts of cases are for sh(1) with `set -e`; `$a` and `$b` are blank disks of 24 MiB.
+//! Scripts of cases run in sh(1) with `set -e`; `$a` and `$b` are blank disks of 24 MiB.
 
-/// Something to do to disks, and the device that fslab is then asked to format.
+/// Preparation of disks, and the device that fslab is then asked to format.
 #[derive(Debug)]
 pub(crate) struct Case {
     /// Unique, a few words.
     pub(crate) name: &'static str,
-    /// Whether `make test` runs it.
+    /// True if `make test` runs it.
     pub(crate) short: bool,
-    /// Programs that it takes.
+    /// Required programs.
     pub(crate) programs: &'static [&'static str],
     pub(crate) script: &'static str,
     /// The device, for the shell.
     pub(crate) target: &'static str,
-    /// The serial or model given with `--destroy`: what is in use is refused all the same.
+    /// Argument of `--overwrite-device`; a device in use is rejected nevertheless.
     pub(crate) destroy: &'static str,
     pub(crate) expected: Expected,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
-    /// Refused, with these words in the message, which are its hint.
+    /// Rejected, with this hint in the message.
     Refused(&'static str),
     /// Formatted and measured: shows that the machine and the plan work.
     Measured,
@@ -50,14 +50,14 @@ const fn long(
 
 use Expected::{Measured, Refused};
 
-/// In use: not to be had with `--destroy` either.
+/// In use: rejected even with `--overwrite-device`.
 const A: (&str, &str) = ("$a", "disk-a");
-/// With contents: only with `--destroy`, which is not given.
+/// With content: requires `--overwrite-device`, which is not given.
 const CONTENTS: (&str, &str) = ("$a", "");
 
 const UNMOUNT: Expected = Refused("unmount it");
-const TAKE_APART: Expected = Refused("take that apart first (vgchange -an");
-const SAY_SO: Expected = Refused("--destroy 'disk-a'");
+const TAKE_APART: Expected = Refused("remove that first (vgchange -an");
+const SAY_SO: Expected = Refused("--overwrite-device 'disk-a'");
 
 const EXT2: &[&str] = &["mkfs.ext2"];
 const LVM: &[&str] = &["lvm"];
@@ -308,7 +308,7 @@ pub(crate) const CASES: &[Case] = &[
         &["sfdisk"],
         "printf 'label: dos\\n,4M\\n,8M,E\\n,2M\\n' | sfdisk -q $a",
         ("${a}2", ""),
-        Refused("the storage larger"),
+        Refused("use larger storage"),
     ),
     long("loop device on top", &["losetup"], "losetup /dev/loop0 $a", A, Refused("losetup -d")),
     long(
@@ -316,16 +316,16 @@ pub(crate) const CASES: &[Case] = &[
         &[],
         "node $a; sleep 600 <>/tmp/node & sleep 0.5",
         A,
-        Refused("end that program first"),
+        Refused("stop that program first"),
     ),
     long(
         "open for writing through SCSI generic",
         &[],
         "[ -e /dev/sg0 ]; sleep 600 <>/dev/sg0 & sleep 0.5",
         ("/dev/sda", "scsi_debug"),
-        Refused("end that program first"),
+        Refused("stop that program first"),
     ),
     long("read-only", &["blockdev"], "blockdev --setro $a", A, Refused("blockdev --setrw")),
-    long("without a size", &["losetup"], "", ("/dev/loop7", ""), Refused("the storage larger")),
-    long("run file on the target", &[], "", ("$a -o $a", ""), Refused("name another file with -o")),
+    long("without a size", &["losetup"], "", ("/dev/loop7", ""), Refused("use larger storage")),
+    long("run file on the target", &[], "", ("$a -o $a", ""), Refused("use another path with -o")),
 ];

@@ -37,7 +37,7 @@ reset() {
     sync
 } >/dev/null 2>&1
 
-try() { # number, target and the option -o if it is another, name for --destroy; see prepare
+try() { # number, target and the option -o if it is another, identity for --overwrite-device; see prepare
     # Not as the condition of an if, within which errors end nothing.
     (
         set -e
@@ -56,7 +56,7 @@ try() { # number, target and the option -o if it is another, name for --destroy;
     sync
     echo "@before $number"
     read -r _
-    fslab run /tmp/plan.toml --set "device=$device" "$@" ${destroy:+--destroy "$destroy"} \
+    fslab run /tmp/plan.toml --set "device=$device" "$@" ${destroy:+--overwrite-device "$destroy"} \
         >/tmp/said 2>&1
     status=$?
     sync
@@ -69,12 +69,12 @@ try() { # number, target and the option -o if it is another, name for --destroy;
 export FSLAB_STATE=/tmp/state
 cat >/tmp/plan.toml <<END
 profile = "quick"
-repeats = 1
+repetitions = 1
 seed = 1
 fsck = false
 [storage]
 device = "/dev/vda"
 [axes]
 filesystem = ["ext2"]
-workload = [{ suite = "stream", file = "1MiB", record = "64KiB" }]
+workload = [{ suite = "stream", file_size = "1MiB", block_size = "64KiB" }]
 END

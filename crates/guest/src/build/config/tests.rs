@@ -7,35 +7,36 @@ fn known(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_fragment_asks_for_each_option_once_and_is_all_understood() {
-    let wanted = Wanted::new("-fslab");
+fn the_fragment_sets_each_option_once_in_valid_lines() {
+    let wanted = RequiredOptions::new("-fslab");
     let lines: Vec<&str> = wanted.text().lines().filter(|line| line.contains("CONFIG_")).collect();
-    let meant = |line: &&&str| {
+    let is_option = |line: &&&str| {
         line.starts_with("CONFIG_") || (line.starts_with("# CONFIG_") && line.ends_with(" not set"))
     };
-    let own: Vec<_> = lines.iter().filter(meant).collect();
-    assert_eq!(own.len(), options(wanted.text()).len(), "an option stands there twice");
+    let valid: Vec<_> = lines.iter().filter(is_option).collect();
+    assert_eq!(valid.len(), options(wanted.text()).len(), "an option is set twice");
     let options = options(wanted.text());
     assert_eq!(options["EXT4_FS"].as_deref(), Some("y"));
     assert_eq!(options["MODULES"], None);
     assert_eq!(options["LOCALVERSION"].as_deref(), Some("\"-fslab\""));
-    // Whatever is wanted is built in: there is nothing to load it from.
+    // All options are built in: the guest has no modules for them.
     assert!(options.values().all(|value| value.as_deref() != Some("m")));
 }
 
 #[test]
-fn what_did_not_take_is_named() {
-    let wanted =
-        Wanted { text: "CONFIG_A=y\nCONFIG_B=y\nCONFIG_N=3\n# CONFIG_M is not set\n".into() };
+fn options_with_other_values_are_reported() {
+    let wanted = RequiredOptions {
+        text: "CONFIG_A=y\nCONFIG_B=y\nCONFIG_N=3\n# CONFIG_M is not set\n".into(),
+    };
     let compare = |config: &str, names: &[&str]| wanted.compare(config, &known(names));
     let all = &["A", "B", "N", "M"];
-    let came = "# a comment\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_N=3\nCONFIG_OTHER=\"x=y\"\n";
-    assert_eq!(compare(came, all), Outcome::default());
+    let config = "# a comment\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_N=3\nCONFIG_OTHER=\"x=y\"\n";
+    assert_eq!(compare(config, all), ConfigCheck::default());
     let outcome = compare("CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_N=2\nCONFIG_M=y\n", all);
     expect![[r#"
-        Outcome {
+        ConfigCheck {
             unknown: [],
-            refused: [
+            rejected: [
                 "B=y (it is n)",
                 "M=n (it is y)",
                 "N=3 (it is 2)",
@@ -43,15 +44,15 @@ fn what_did_not_take_is_named() {
         }
     "#]]
     .assert_debug_eq(&outcome);
-    // What the source has not, it cannot be told to have.
+    // An option that the source does not have is unknown.
     let outcome = compare("CONFIG_A=y\nCONFIG_N=3\n", &["A", "N"]);
-    assert_eq!(outcome, Outcome { unknown: vec!["B".to_owned()], refused: vec![] });
+    assert_eq!(outcome, ConfigCheck { unknown: vec!["B".to_owned()], rejected: vec![] });
     // A module is not built in.
-    assert_eq!(compare("CONFIG_A=y\nCONFIG_B=m\nCONFIG_N=3\n", all).refused, ["B=y (it is m)"]);
+    assert_eq!(compare("CONFIG_A=y\nCONFIG_B=m\nCONFIG_N=3\n", all).rejected, ["B=y (it is m)"]);
 }
 
 #[test]
-fn options_are_looked_for_in_all_of_a_source() {
+fn options_are_read_from_all_kconfig_files() {
     let tree = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = tree.path().join(name);

@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::kernel::testing::NEVER;
 
-/// Runs a script of the shell as make would be run.
+/// Runs a shell script like make.
 fn run(script: &str, interrupt: &AtomicBool) -> (Result<(), GuestError>, Vec<u64>, String) {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
@@ -14,7 +14,7 @@ fn run(script: &str, interrupt: &AtomicBool) -> (Result<(), GuestError>, Vec<u64
 }
 
 #[test]
-fn what_is_said_is_kept_and_counted() {
+fn output_is_logged_and_compiled_files_are_counted() {
     let script = "echo '  CC      init/main.o'; echo '  LD      x'; echo '  AS      y.o' >&2; pwd";
     let (outcome, counts, log) = run(script, &NEVER);
     outcome.unwrap();
@@ -24,7 +24,7 @@ fn what_is_said_is_kept_and_counted() {
 }
 
 #[test]
-fn what_went_wrong_is_told() {
+fn a_failure_reports_the_error_lines() {
     let script = "echo '  CC a.o'; echo 'a.c:1: error: no such thing'; echo '  CC b.o'; exit 2";
     let error = run(script, &NEVER).0.unwrap_err();
     let GuestError::Build { status, last, .. } = &error else { panic!("{error}") };
@@ -33,7 +33,7 @@ fn what_went_wrong_is_told() {
 }
 
 #[test]
-fn nothing_but_what_is_known_reaches_the_build() {
+fn the_build_environment_is_fixed() {
     let (outcome, _, log) = run("env", &NEVER);
     outcome.unwrap();
     let names: Vec<&str> = log.lines().skip(1).filter_map(|line| line.split('=').next()).collect();
@@ -47,11 +47,11 @@ fn nothing_but_what_is_known_reaches_the_build() {
 }
 
 #[test]
-fn an_interrupt_ends_all_that_was_started() {
+fn an_interrupt_ends_all_processes() {
     let stop = AtomicBool::new(false);
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
-    // The one in the background holds the pipe: reading it ends with both.
+    // The background process holds the pipe, so reading ends when both have ended.
     let shell = ["-c", "echo '  CC x.o'; sleep 100000 & sleep 100000"];
     let make = Make { tree: place.path(), log: &log, interrupt: &stop };
     let outcome = make.command("sh", &shell, &mut |count| stop.store(count > 0, Relaxed));
@@ -59,18 +59,18 @@ fn an_interrupt_ends_all_that_was_started() {
 }
 
 #[test]
-fn the_lines_that_tell_are_chosen() {
+fn error_lines_are_selected() {
     let before = "$ make defconfig\nold error: not this\n$ make linux\n";
-    assert_eq!(telling(&format!("{before}a\n\nb\n")), "a\n  b");
+    assert_eq!(error_lines(&format!("{before}a\n\nb\n")), "a\n  b");
     let many: String = (0..9).map(|n| format!("x.c:{n}: error: y\x1b\n")).collect();
-    let told = telling(&format!("{before}  CC x.o\n{many}"));
-    assert_eq!(told.lines().count(), LAST);
-    assert!(told.starts_with("x.c:0: error: y?\n  x.c:1"), "{told:?}");
-    assert_eq!(telling(""), "");
+    let lines = error_lines(&format!("{before}  CC x.o\n{many}"));
+    assert_eq!(lines.lines().count(), LINES_MAX);
+    assert!(lines.starts_with("x.c:0: error: y?\n  x.c:1"), "{lines:?}");
+    assert_eq!(error_lines(""), "");
 }
 
 #[test]
-fn programs_that_are_missing_are_named_with_their_packages() {
+fn missing_programs_are_reported_with_their_packages() {
     let place = tempfile::tempdir().unwrap();
     for (name, _) in TOOLS {
         fs::write(place.path().join(name), "").unwrap();
@@ -82,7 +82,7 @@ fn programs_that_are_missing_are_named_with_their_packages() {
     let error = check_tools(place.path().as_os_str()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "a kernel is built by programs that are not on PATH: flex, ld, strip; install them \
-         (apt-get install flex binutils; others have packages of the same or like names)"
+        "programs required to build a kernel are not on PATH: flex, ld, strip; install them \
+         (apt-get install flex binutils; package names of other distributions are similar)"
     );
 }

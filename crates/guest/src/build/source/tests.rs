@@ -11,9 +11,9 @@ fn root(files: &[&str]) -> tempfile::TempDir {
     root
 }
 
-fn told(root: &tempfile::TempDir, named: Option<&str>) -> String {
-    let found = find(named.map(OsStr::new), root.path());
-    let text = match found {
+fn found(root: &tempfile::TempDir, named: Option<&str>) -> String {
+    let result = find(named.map(OsStr::new), root.path());
+    let text = match result {
         Ok(found) => format!("{found:?}"),
         Err(error) => error.to_string(),
     };
@@ -22,7 +22,7 @@ fn told(root: &tempfile::TempDir, named: Option<&str>) -> String {
 }
 
 #[test]
-fn the_newest_that_is_installed_is_taken() {
+fn the_newest_installed_source_is_the_default() {
     let root = root(&[
         "linux-source-6.1.tar.xz",
         "linux-source-6.12.tar.xz",
@@ -32,14 +32,14 @@ fn the_newest_that_is_installed_is_taken() {
         "linux-headers-8.0.tar.xz",
     ]);
     fs::create_dir(root.path().join("usr/src/linux-source-9.0.tar.xz")).unwrap();
-    assert_eq!(told(&root, None), r#"Archive("ROOT/usr/src/linux-source-6.12.tar.xz")"#);
-    assert_eq!(told(&root, Some("6.1")), r#"Archive("ROOT/usr/src/linux-source-6.1.tar.xz")"#);
-    expect!["no source of a kernel 6.2 is installed (ROOT/usr/src/linux-source-*.tar.xz); get one, which needs no rights (apt-get download linux-source-6.1), and name the file (fslab guest kernel build --source linux-source-6.1_*.deb), or install it (apt-get install linux-source); a folder with an unpacked source will do as well"]
-        .assert_eq(&told(&root, Some("6.2")));
+    assert_eq!(found(&root, None), r#"Archive("ROOT/usr/src/linux-source-6.12.tar.xz")"#);
+    assert_eq!(found(&root, Some("6.1")), r#"Archive("ROOT/usr/src/linux-source-6.1.tar.xz")"#);
+    expect!["no kernel source 6.2 is installed (ROOT/usr/src/linux-source-*.tar.xz); download one without root (apt-get download linux-source-6.1) and use the file (fslab guest kernel build --source linux-source-6.1_*.deb), install one (apt-get install linux-source), or use a directory with an unpacked source"]
+        .assert_eq(&found(&root, Some("6.2")));
 }
 
 #[test]
-fn a_path_is_an_archive_a_package_or_a_folder() {
+fn a_path_is_an_archive_a_package_or_a_directory() {
     let root = root(&["linux-source-6.1.tar.xz"]);
     let write = |name: &str, bytes: &[u8]| {
         let path = root.path().join(name);
@@ -47,19 +47,19 @@ fn a_path_is_an_archive_a_package_or_a_folder() {
         path.to_str().unwrap().to_owned()
     };
     let deb = write("linux-source-6.1_6.1.192-2_all.deb", b"!<arch>\ndebian-binary");
-    assert_eq!(told(&root, Some(&deb)), r#"Package("ROOT/linux-source-6.1_6.1.192-2_all.deb")"#);
-    assert_eq!(told(&root, Some(&write("x.tar.xz", b"\xfd7z"))), r#"Archive("ROOT/x.tar.xz")"#);
-    let folder = root.path().join("usr").to_str().unwrap().to_owned();
-    assert_eq!(told(&root, Some(&folder)), r#"Folder("ROOT/usr")"#);
+    assert_eq!(found(&root, Some(&deb)), r#"Package("ROOT/linux-source-6.1_6.1.192-2_all.deb")"#);
+    assert_eq!(found(&root, Some(&write("x.tar.xz", b"\xfd7z"))), r#"Archive("ROOT/x.tar.xz")"#);
+    let directory = root.path().join("usr").to_str().unwrap().to_owned();
+    assert_eq!(found(&root, Some(&directory)), r#"Directory("ROOT/usr")"#);
     let rpm = write("kernel.src.rpm", &[RPM, b"\0\0\0\0"].concat());
-    assert!(told(&root, Some(&rpm)).contains("rpm2cpio"));
-    let nowhere = told(&root, Some("/nowhere/linux-source-6.1.tar.xz"));
-    assert!(nowhere.starts_with("there is no /nowhere/linux-source-6.1.tar.xz; get one"));
+    assert!(found(&root, Some(&rpm)).contains("rpm2cpio"));
+    let nowhere = found(&root, Some("/nowhere/linux-source-6.1.tar.xz"));
+    assert!(nowhere.starts_with("/nowhere/linux-source-6.1.tar.xz does not exist; download one"));
     assert!(nowhere.contains("apt-get download"), "{nowhere}");
 }
 
 #[test]
-fn versions_are_read_from_names() {
+fn versions_are_parsed_from_names() {
     let of = |name: &'static str| version(Path::new(name));
     assert_eq!(of("/usr/src/linux-source-6.1.tar.xz"), Some("6.1"));
     assert_eq!(of("linux-source-6.8.0.tar.bz2"), Some("6.8.0"));

@@ -1,9 +1,9 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::kernel::testing::{By, NEVER, Place, deb, packed, tar};
+use crate::kernel::testing::{By, NEVER, TestRoot, deb, packed, tar};
 
-/// The least that is a source.
+/// Minimal source.
 const FILES: [(&str, &[u8]); 10] = [
     ("linux-6.1/Makefile", b"VERSION = 6"),
     ("linux-6.1/Kconfig", b"config A"),
@@ -26,20 +26,20 @@ const KEPT: [&str; 7] = [
     "drivers/net/loopback.c",
 ];
 
-fn unpacked(place: &Place, found: &Found) -> Result<Vec<String>, String> {
+fn unpacked(place: &TestRoot, found: &Found) -> Result<Vec<String>, String> {
     let into = place.path("into");
     let _old = fs::remove_dir_all(&into);
     fs::create_dir(&into).unwrap();
     let source = Source { path: found.path(), interrupt: &NEVER };
-    let written = unpack(found, source, &into).map_err(|error| place.told(&error))?;
+    let written = unpack(found, source, &into).map_err(|error| place.describe(&error))?;
     let list = place.list(&into);
     assert_eq!(written.files, list.len());
     Ok(list)
 }
 
 #[test]
-fn archives_packages_and_folders_give_the_same() {
-    let place = Place::new();
+fn archives_packages_and_directories_are_equivalent() {
+    let place = TestRoot::new();
     let archive = packed(&tar(&FILES), By::Xz);
     let path = place.write("linux-source-6.1.tar.xz", &archive);
     assert_eq!(unpacked(&place, &Found::Archive(path.into())).unwrap(), KEPT);
@@ -52,12 +52,12 @@ fn archives_packages_and_folders_give_the_same() {
     for (name, bytes) in FILES {
         place.write(name, bytes);
     }
-    let folder = Found::Folder(place.path("linux-6.1"));
-    assert_eq!(unpacked(&place, &folder).unwrap(), KEPT);
-    // Its hash is that of what is built from: what is left does not count, what is kept does.
+    let directory = Found::Directory(place.path("linux-6.1"));
+    assert_eq!(unpacked(&place, &directory).unwrap(), KEPT);
+    // The hash covers the files used by the build only.
     let hash = || {
         let path = place.path("linux-6.1");
-        super::hash(&folder, Source { path: &path, interrupt: &NEVER }).unwrap()
+        super::hash(&directory, Source { path: &path, interrupt: &NEVER }).unwrap()
     };
     let before = hash();
     place.write("linux-6.1/Documentation/index.rst", b"more words");
@@ -67,8 +67,8 @@ fn archives_packages_and_folders_give_the_same() {
 }
 
 #[test]
-fn programs_stay_programs() {
-    let place = Place::new();
+fn executables_stay_executable() {
+    let place = TestRoot::new();
     let mut builder = tar::Builder::new(Vec::new());
     for (name, mode) in [
         ("l/Makefile", 0o644),
@@ -95,36 +95,36 @@ fn programs_stay_programs() {
 }
 
 #[test]
-fn what_is_no_source_is_told() {
-    let place = Place::new();
-    let mut told = String::new();
-    let mut say = |found: Found| {
-        told += &unpacked(&place, &found).unwrap_err();
-        told.push('\n');
+fn files_that_are_not_a_source_are_rejected() {
+    let place = TestRoot::new();
+    let mut errors = String::new();
+    let mut check = |found: Found| {
+        errors += &unpacked(&place, &found).unwrap_err();
+        errors.push('\n');
     };
     let archive =
         |name: &str, files: &[(&str, &[u8])]| Found::Archive(place.write(name, &tar(files)).into());
-    say(archive("no.tar", &[("linux/README", b"x")]));
-    say(archive("old.tar", &[("l/Makefile", b""), ("l/Kconfig", b"")]));
-    say(Found::Package(place.write("x.deb", &deb(&packed(&tar(&[("a", b"")]), By::Xz))).into()));
-    say(Found::Archive(place.write("text", b"no archive at all").into()));
+    check(archive("no.tar", &[("linux/README", b"x")]));
+    check(archive("old.tar", &[("l/Makefile", b""), ("l/Kconfig", b"")]));
+    check(Found::Package(place.write("x.deb", &deb(&packed(&tar(&[("a", b"")]), By::Xz))).into()));
+    check(Found::Archive(place.write("text", b"no archive at all").into()));
     place.write("dirty/Makefile", b"");
     place.write("dirty/include/config/auto.conf", b"");
-    say(Found::Folder(place.path("dirty")));
+    check(Found::Directory(place.path("dirty")));
     expect_test::expect![[r#"
-        /no.tar: is no source of a kernel with user-mode Linux: it has no Makefile
-        /old.tar: is no source of a kernel with user-mode Linux: it has no arch/um/Makefile
-        /x.deb: is not the package of a kernel's source, which holds one linux-source-VERSION.tar
-        /text: is no package: what is packed in it is no tar archive
-        /dirty: was configured or built in (it has include/config); clean it (make mrproper), or name the archive that it came from
+        /no.tar: is not a kernel source with user-mode Linux: it has no Makefile
+        /old.tar: is not a kernel source with user-mode Linux: it has no arch/um/Makefile
+        /x.deb: is not a kernel source package with one linux-source-VERSION.tar
+        /text: is not a package: it does not contain a tar archive
+        /dirty: was configured or built (it has include/config); clean it (make mrproper), or use the original archive
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&errors);
 }
 
 #[test]
-fn names_that_lead_out_are_refused() {
+fn names_outside_the_directory_are_rejected() {
     for name in ["l/../../out", "/out/file", "../out"] {
-        let place = Place::new();
+        let place = TestRoot::new();
         let mut header = tar::Header::new_gnu();
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(tar::EntryType::Regular);
@@ -135,13 +135,13 @@ fn names_that_lead_out_are_refused() {
         bytes.extend([0; 1024]);
         let path = place.write("x.tar", &bytes);
         let error = unpacked(&place, &Found::Archive(path.into())).unwrap_err();
-        assert!(error.contains("leads out of it"), "{name}: {error}");
+        assert!(error.contains("has a path outside its directory"), "{name}: {error}");
     }
 }
 
 #[test]
-fn unpacking_ends_when_it_is_to() {
-    let place = Place::new();
+fn unpacking_can_be_interrupted() {
+    let place = TestRoot::new();
     let path = place.write("x.tar", &tar(&FILES));
     let stop = AtomicBool::new(true);
     let source = Source { path: Path::new(&path), interrupt: &stop };

@@ -1,4 +1,4 @@
-//! Libraries in directories made here.
+//! Tests with libraries in temporary directories.
 
 use expect_test::expect;
 
@@ -16,30 +16,30 @@ fn linkage_of(path: &Path) -> Linkage {
     library(path).unwrap()
 }
 
-/// What a program needs, in directories below `root`; paths are told from there.
+/// Libraries of a program in directories below `root`; paths are relative to it.
 fn closure(root: &Path, program: &Path, shared: &[&str]) -> Result<Vec<(String, bool)>, String> {
     let directories = shared.iter().map(|directory| root.join(directory)).collect();
     let libraries = Libraries { directories };
     let found = libraries.closure(program, &linkage_of(program))?;
-    let told = |library: Library| {
+    let relative = |library: Library| {
         let path = library.path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-        (path, library.by_itself)
+        (path, library.on_default_path)
     };
-    Ok(found.into_iter().map(told).collect())
+    Ok(found.into_iter().map(relative).collect())
 }
 
 #[test]
-fn libraries_are_found_as_the_loader_finds_them() {
+fn libraries_are_found_like_the_loader() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     let program = put(root, "bin/p", &elf(62, &["a.so", "b.so"], &[(29, "$ORIGIN/../own")]));
     put(root, "own/a.so", &elf(62, &["c.so"], &[]));
     put(root, "shared/a.so", &elf(62, &[], &[]));
     put(root, "shared/b.so", &elf(62, &["a.so", "c.so"], &[]));
-    // A RUNPATH is for the file's own libraries, not for theirs.
+    // A RUNPATH applies to the file's own libraries only.
     put(root, "own/c.so", &elf(62, &[], &[]));
     put(root, "shared/c.so", &elf(62, &[], &[]));
-    // For another machine, no ELF file, and a directory: not taken.
+    // Skipped: another machine, not an ELF file, and a directory.
     put(root, "first/b.so", &elf(183, &[], &[]));
     put(root, "first/c.so", b"INPUT(c.so.1)");
     fs::create_dir_all(root.join("second/c.so")).unwrap();
@@ -62,11 +62,11 @@ fn libraries_are_found_as_the_loader_finds_them() {
         )
     "#]]
     .assert_debug_eq(&closure(root, &program, &["first", "second", "shared"]));
-    assert_eq!(closure(root, &program, &["first"]), Err("its library b.so is not there".into()));
+    assert_eq!(closure(root, &program, &["first"]), Err("its library b.so is missing".into()));
 }
 
 #[test]
-fn an_rpath_is_for_libraries_of_libraries_too() {
+fn an_rpath_applies_to_libraries_of_libraries() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     let program = put(root, "bin/p", &elf(62, &["a.so"], &[(15, "${ORIGIN}/../$LIB")]));
@@ -77,7 +77,7 @@ fn an_rpath_is_for_libraries_of_libraries_too() {
 }
 
 #[test]
-fn configuration_is_read_with_what_it_includes() {
+fn configuration_includes_are_read() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     let main = "include conf.d/*.conf # more\n/last:/lib64,/more\n\nhwcap 0 nosegneg\nrelative\n";
@@ -87,11 +87,11 @@ fn configuration_is_read_with_what_it_includes() {
     put(root, "conf.d/.hidden.conf", b"/hidden\n");
     put(root, "conf.d/c.other", b"/other\n");
     let found = configured(&main);
-    let told: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
-    // That it includes itself ends by the depth.
-    let mut sorted = told.clone();
+    let paths: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
+    // The file includes itself; the depth limit ends the recursion.
+    let mut sorted = paths.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, ["/first", "/last", "/lib64", "/more", "/second"]);
-    assert_eq!(told[0], "/first");
+    assert_eq!(paths[0], "/first");
     assert_eq!(configured(Path::new("/nowhere/ld.so.conf")), Vec::<PathBuf>::new());
 }

@@ -1,4 +1,4 @@
-//! ELF files made here, this test's own program, scripts, and what is neither.
+//! Tests with generated ELF files, this test program, scripts, and other files.
 
 use std::process::Command;
 
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// An ELF file with a loader, a dynamic section, and behind what is mapped a table of sections; all
-/// of it mapped at its offset. System V ABI, chapters 4 and 5.
+/// ELF file with a loader, a dynamic section, and an unmapped section table at the end; all of it
+/// mapped at its offset. System V ABI, chapters 4 and 5.
 pub(in super::super) fn elf(machine: u16, needed: &[&str], paths: &[(u64, &str)]) -> Vec<u8> {
     let mut strings = vec![0];
     let mut entries: Vec<(u64, u64)> = Vec::new();
@@ -52,12 +52,12 @@ pub(in super::super) fn elf(machine: u16, needed: &[&str], paths: &[(u64, &str)]
 fn linkage_of(bytes: &[u8]) -> Linkage {
     match kind(bytes).unwrap() {
         Kind::Elf(linkage) => linkage,
-        Kind::Script(..) => panic!("no ELF file"),
+        Kind::Script(..) => panic!("not an ELF file"),
     }
 }
 
 #[test]
-fn what_an_elf_file_needs_is_read() {
+fn requirements_of_an_elf_file_are_parsed() {
     let bytes = elf(62, &["libc.so.6", "/x/liby.so"], &[(15, "/old:$ORIGIN/lib"), (15, "")]);
     let linkage = linkage_of(&bytes);
     assert_eq!(linkage.machine, 62);
@@ -69,7 +69,7 @@ fn what_an_elf_file_needs_is_read() {
 }
 
 #[test]
-fn symbols_are_left_out_and_nothing_else() {
+fn only_symbols_are_removed() {
     let bytes = elf(62, &["libc.so.6"], &[]);
     let linkage = linkage_of(&bytes);
     let stripped = without_symbols(bytes.clone(), &linkage);
@@ -78,7 +78,7 @@ fn symbols_are_left_out_and_nothing_else() {
     assert_eq!(without_symbols(stripped.clone(), &linkage), stripped);
 }
 
-/// The whole way: this test's program, which a debug build makes large, runs without its symbols.
+/// This test program, which is large in a debug build, runs without its symbols.
 #[test]
 fn a_program_without_its_symbols_runs() {
     let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -87,7 +87,7 @@ fn a_program_without_its_symbols_runs() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program");
     std::fs::write(&path, stripped).unwrap();
-    // Started through its loader, which needs no permission to execute, nor that nobody writes.
+    // Started through its loader, which does not require execute permission or exclusive access.
     let loader = linkage_of(&whole).loader.unwrap();
     let output = Command::new(loader).arg(&path).args(["--list"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -95,7 +95,7 @@ fn a_program_without_its_symbols_runs() {
 }
 
 #[test]
-fn scripts_name_their_interpreter() {
+fn interpreters_of_scripts_are_parsed() {
     let script = |text: &str| kind(text.as_bytes());
     assert_eq!(script("#!/bin/sh\nls"), Ok(Kind::Script("/bin/sh".into(), None)));
     let env = script("#! /usr/bin/env  -S python3 -u \t\n");
@@ -110,7 +110,7 @@ fn scripts_name_their_interpreter() {
 
 proptest! {
     #[test]
-    fn damaged_programs_give_errors_or_less(
+    fn damaged_programs_fail_or_have_fewer_requirements(
         changes in prop::collection::vec((0..700_usize, any::<u8>()), 0..6),
         cut in 0..800_usize,
     ) {
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_may_be_called_a_program(bytes: Vec<u8>, script: bool) {
+    fn any_bytes_are_a_program_or_an_error(bytes: Vec<u8>, script: bool) {
         let bytes = if script { [b"#!", bytes.as_slice()].concat() } else { bytes };
         let _kind = kind(&bytes);
     }

@@ -9,8 +9,8 @@ use super::{
 };
 
 fn extracted(image: &[u8]) -> Result<(String, Vec<u8>), GuestError> {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (path, to) = (folder.path().join("vmlinuz"), folder.path().join("vmlinux"));
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (path, to) = (directory.path().join("vmlinuz"), directory.path().join("vmlinux"));
     fs::write(&path, image).unwrap();
     let file = File::open(&path).unwrap();
     let source = source(Path::new("vmlinuz"));
@@ -20,7 +20,7 @@ fn extracted(image: &[u8]) -> Result<(String, Vec<u8>), GuestError> {
 }
 
 #[test]
-fn the_kernel_comes_out_as_it_went_in() {
+fn the_kernel_round_trips() {
     let kernel = vmlinux(RELEASE, true);
     for by in [By::Gzip, By::Xz, By::Zstd, By::Lz4] {
         let image = boot_image(RELEASE, &kernel, by);
@@ -32,7 +32,7 @@ fn the_kernel_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn what_does_not_add_up_is_told() {
+fn inconsistent_images_are_rejected() {
     let image = boot_image(RELEASE, &vmlinux(RELEASE, true), By::Gzip);
     let with = |at: usize, bytes: &[u8]| {
         let mut image = image.clone();
@@ -40,7 +40,7 @@ fn what_does_not_add_up_is_told() {
         image
     };
     let end = image.len();
-    let mut told = String::new();
+    let mut errors = String::new();
     for image in [
         image[..0x300].to_vec(),
         with(0x206, &0x0207_u16.to_le_bytes()),
@@ -54,27 +54,27 @@ fn what_does_not_add_up_is_told() {
         with(end - 4, &u32::MAX.to_le_bytes()),
         with(1536, &[0, 0]),
     ] {
-        told += &extracted(&image).unwrap_err().to_string();
-        told.push('\n');
+        errors += &extracted(&image).unwrap_err().to_string();
+        errors.push('\n');
     }
     expect![[r#"
-        vmlinuz: ends too early; copy it anew
-        vmlinuz: is no boot image of a kernel newer than 2.6.26
-        vmlinuz: is no boot image of a kernel newer than 2.6.26
-        vmlinuz: is a boot image that does not say which release it is
-        vmlinuz: is a boot image that does not say which release it is
-        vmlinuz: ends at 1741, though its kernel does at 4294968524; copy it anew
-        vmlinuz: ends at 1741, though its kernel does at 4294968831; copy it anew
-        vmlinuz: holds a kernel of 0 bytes
-        vmlinuz: ends at 1741, though its kernel does at 3277; copy it anew
-        vmlinuz: holds a kernel of 4294967295 bytes
-        vmlinuz: 201 of 360 bytes came out of its kernel; copy it anew
+        vmlinuz: is truncated; copy it again
+        vmlinuz: is not a boot image of Linux 2.6.26 or later
+        vmlinuz: is not a boot image of Linux 2.6.26 or later
+        vmlinuz: is a boot image without a release
+        vmlinuz: is a boot image without a release
+        vmlinuz: is truncated: it has 1741 bytes, but its kernel ends at 4294968524; copy it again
+        vmlinuz: is truncated: it has 1741 bytes, but its kernel ends at 4294968831; copy it again
+        vmlinuz: contains a kernel of 0 bytes
+        vmlinuz: is truncated: it has 1741 bytes, but its kernel ends at 3277; copy it again
+        vmlinuz: contains a kernel of 4294967295 bytes
+        vmlinuz: its kernel has 201 instead of 360 bytes; copy it again
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&errors);
 }
 
 #[test]
-fn a_length_that_lies_is_noticed() {
+fn a_wrong_length_is_detected() {
     let kernel = vmlinux(RELEASE, true);
     for by in [By::Xz, By::Zstd, By::Lz4] {
         for wrong in [kernel.len() - 1, kernel.len() + 1] {
@@ -88,7 +88,7 @@ fn a_length_that_lies_is_noticed() {
 
 proptest! {
     #[test]
-    fn any_damage_has_an_answer(
+    fn any_damage_is_handled(
         gzip: bool,
         at in 0x1f0..0x800_usize,
         values in prop::collection::vec(any::<u8>(), 1..8),

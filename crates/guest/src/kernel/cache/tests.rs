@@ -4,42 +4,46 @@ use proptest::prelude::*;
 
 use super::{super::testing::source, *};
 
-fn place() -> (tempfile::TempDir, Cache) {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let cache = Cache::new(folder.path().join("a/b"));
-    (folder, cache)
+fn test_cache() -> (tempfile::TempDir, Cache) {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let cache = Cache::new(directory.path().join("a/b"));
+    (directory, cache)
 }
 
-fn card(release: &str) -> Card {
-    Card { release: release.to_owned(), image: "vmlinux".to_owned(), ..Card::default() }
+fn manifest(release: &str) -> CacheManifest {
+    CacheManifest {
+        release: release.to_owned(),
+        image: "vmlinux".to_owned(),
+        ..CacheManifest::default()
+    }
 }
 
-fn fill(folder: &Path) -> Result<Card, GuestError> {
-    fs::write(folder.join("vmlinux"), b"x").unwrap();
-    Ok(card("6.1"))
+fn fill(directory: &Path) -> Result<CacheManifest, GuestError> {
+    fs::write(directory.join("vmlinux"), b"x").unwrap();
+    Ok(manifest("6.1"))
 }
 
 fn names(cache: &Cache) -> Vec<String> {
-    let entries = fs::read_dir(cache.directory().join(FOLDER)).unwrap();
+    let entries = fs::read_dir(cache.directory().join(DIRECTORY)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 #[test]
-fn a_folder_is_made_once() {
-    let (_folder, cache) = place();
-    let (path, first) = cache.folder("abc", fill).unwrap();
-    assert_eq!(first, card("6.1"));
+fn a_directory_is_created_once() {
+    let (_directory, cache) = test_cache();
+    let (path, first) = cache.get_or_create("abc", fill).unwrap();
+    assert_eq!(first, manifest("6.1"));
     assert_eq!(fs::read(path.join("vmlinux")).unwrap(), b"x");
-    let again = cache.folder("abc", |_| panic!("it is there")).unwrap();
+    let again = cache.get_or_create("abc", |_| panic!("it is there")).unwrap();
     assert_eq!(again, (path, first));
     assert_eq!(names(&cache), ["abc"]);
 }
 
 #[test]
-fn what_fails_leaves_nothing() {
-    let (_folder, cache) = place();
-    let made = cache.folder("abc", |folder| {
-        fs::create_dir_all(folder.join("modules/6.1")).unwrap();
+fn a_failure_leaves_no_files() {
+    let (_directory, cache) = test_cache();
+    let made = cache.get_or_create("abc", |directory| {
+        fs::create_dir_all(directory.join("modules/6.1")).unwrap();
         Err(GuestError::Interrupted)
     });
     assert!(matches!(made, Err(GuestError::Interrupted)));
@@ -47,13 +51,13 @@ fn what_fails_leaves_nothing() {
 }
 
 #[test]
-fn two_at_once_get_the_same() {
-    let (_folder, cache) = place();
+fn concurrent_callers_get_the_same_directory() {
+    let (_directory, cache) = test_cache();
     let barrier = Barrier::new(2);
     let make = || {
-        cache.folder("abc", |folder| {
+        cache.get_or_create("abc", |directory| {
             barrier.wait();
-            fill(folder)
+            fill(directory)
         })
     };
     let (one, other) = std::thread::scope(|scope| {
@@ -66,18 +70,18 @@ fn two_at_once_get_the_same() {
 }
 
 #[test]
-fn what_the_dead_left_is_removed_and_the_living_are_left_alone() {
-    let (_folder, cache) = place();
-    let kernels = cache.directory().join(FOLDER);
+fn abandoned_directories_are_removed_and_locked_ones_kept() {
+    let (_directory, cache) = test_cache();
+    let kernels = cache.directory().join(DIRECTORY);
     let dead = kernels.join(format!("{UNFINISHED}1-2-3"));
     fs::create_dir_all(dead.join("modules")).unwrap();
-    fs::write(dead.join(MADE), identity(&File::open(&dead).unwrap()).unwrap()).unwrap();
+    fs::write(dead.join(MARKER), identity(&File::open(&dead).unwrap()).unwrap()).unwrap();
     let empty = kernels.join(format!("{UNFINISHED}4-5-6"));
     fs::create_dir(&empty).unwrap();
     cache
-        .folder("abc", |outer| {
+        .get_or_create("abc", |outer| {
             assert!(!dead.exists() && !empty.exists());
-            cache.folder("def", fill).unwrap();
+            cache.get_or_create("def", fill).unwrap();
             assert!(outer.exists());
             fill(outer)
         })
@@ -88,59 +92,59 @@ fn what_the_dead_left_is_removed_and_the_living_are_left_alone() {
 }
 
 #[test]
-fn a_folder_without_the_record_of_its_making_is_kept() {
-    let (_folder, cache) = place();
-    let kernels = cache.directory().join(FOLDER);
+fn a_directory_without_a_marker_is_kept() {
+    let (_directory, cache) = test_cache();
+    let kernels = cache.directory().join(DIRECTORY);
     for (name, record) in [("a", None), ("b", Some("1:2"))] {
         let path = kernels.join(format!("{UNFINISHED}{name}"));
-        fs::create_dir_all(path.join("dear")).unwrap();
+        fs::create_dir_all(path.join("valuable")).unwrap();
         if let Some(record) = record {
-            fs::write(path.join(MADE), record).unwrap();
+            fs::write(path.join(MARKER), record).unwrap();
         }
     }
-    cache.folder("abc", fill).unwrap();
-    assert!(kernels.join(format!("{UNFINISHED}a/dear")).exists());
-    assert!(kernels.join(format!("{UNFINISHED}b/dear")).exists());
+    cache.get_or_create("abc", fill).unwrap();
+    assert!(kernels.join(format!("{UNFINISHED}a/valuable")).exists());
+    assert!(kernels.join(format!("{UNFINISHED}b/valuable")).exists());
 }
 
 #[test]
-fn a_folder_that_was_tampered_with_is_told() {
-    let (_folder, cache) = place();
-    let (path, _) = cache.folder("abc", fill).unwrap();
+fn a_modified_directory_is_reported() {
+    let (_directory, cache) = test_cache();
+    let (path, _) = cache.get_or_create("abc", fill).unwrap();
     fs::remove_file(path.join("vmlinux")).unwrap();
-    let error = cache.folder("abc", fill).unwrap_err();
+    let error = cache.get_or_create("abc", fill).unwrap_err();
     assert!(error.to_string().contains("remove it"), "{error}");
-    fs::write(path.join(CARD), vec![b'x'; 10_000]).unwrap();
-    assert!(cache.folder("abc", fill).is_err());
+    fs::write(path.join(MANIFEST), vec![b'x'; 10_000]).unwrap();
+    assert!(cache.get_or_create("abc", fill).is_err());
 }
 
 #[test]
-fn what_is_kept_is_listed() {
-    let (_folder, cache) = place();
-    assert_eq!(cache.cards(), []);
-    cache.folder("def", fill).unwrap();
-    let (path, _) = cache.folder("abc", fill).unwrap();
+fn complete_directories_are_listed() {
+    let (_directory, cache) = test_cache();
+    assert_eq!(cache.manifests(), []);
+    cache.get_or_create("def", fill).unwrap();
+    let (path, _) = cache.get_or_create("abc", fill).unwrap();
     fs::create_dir(path.with_file_name(format!("{UNFINISHED}1-2-3"))).unwrap();
-    let listed: Vec<_> = cache.cards().into_iter().map(|(_, card)| card).collect();
-    assert_eq!(listed, [card("6.1"), card("6.1")]);
+    let listed: Vec<_> = cache.manifests().into_iter().map(|(_, manifest)| manifest).collect();
+    assert_eq!(listed, [manifest("6.1"), manifest("6.1")]);
     fs::remove_file(path.join("vmlinux")).unwrap();
-    assert_eq!(cache.cards().len(), 1);
+    assert_eq!(cache.manifests().len(), 1);
 }
 
 #[test]
-fn names_of_files_do_not_break_a_card() {
-    let card = Card { origin: "a\nimage=b".to_owned(), ..card("6.1") };
-    assert_eq!(Card::of_text(&card.to_text()).unwrap().origin, "a?image=b");
+fn file_names_with_line_feeds_are_escaped() {
+    let manifest = CacheManifest { origin: "a\nimage=b".to_owned(), ..manifest("6.1") };
+    assert_eq!(CacheManifest::of_text(&manifest.to_text()).unwrap().origin, "a?image=b");
 }
 
 #[test]
-fn a_cache_that_cannot_be_made_says_what_helps() {
-    let error = Cache::new("/proc/fslab".into()).folder("abc", fill).unwrap_err();
+fn an_unusable_cache_has_a_hint() {
+    let error = Cache::new("/proc/fslab".into()).get_or_create("abc", fill).unwrap_err();
     assert!(error.to_string().contains("XDG_CACHE_HOME"), "{error}");
 }
 
 #[test]
-fn caches_are_where_they_belong() {
+fn the_default_directory_follows_xdg() {
     let of = |caches: Option<&str>, home: Option<&str>| {
         default_directory(caches.map(PathBuf::from), home.map(PathBuf::from))
     };
@@ -150,9 +154,9 @@ fn caches_are_where_they_belong() {
 }
 
 #[test]
-fn hashes_are_those_of_others() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().join("abc");
+fn hashes_are_standard_sha256() {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("abc");
     fs::write(&path, b"abc").unwrap();
     // FIPS 180-2, appendix B.1.
     assert_eq!(
@@ -163,21 +167,22 @@ fn hashes_are_those_of_others() {
 
 proptest! {
     #[test]
-    fn cards_are_read_as_they_were_written(
+    fn manifests_round_trip(
         release in "[0-9a-z.=-]{0,20}",
         image in "[a-z0-9=-]{0,20}",
         origin in "[a-z0-9=_. -]{0,20}",
         source in "[0-9a-f]{0,4}",
         config in "[0-9a-f]{0,4}",
     ) {
-        let card = Card { release, image, origin, source, config, ..Card::default() };
-        prop_assert_eq!(Card::of_text(&card.to_text()), Some(card));
+        let manifest =
+            CacheManifest { release, image, origin, source, config, ..CacheManifest::default() };
+        prop_assert_eq!(CacheManifest::of_text(&manifest.to_text()), Some(manifest));
     }
 
     #[test]
-    fn strange_cards_are_none_or_one(text in "(release=|architecture=|image=|modules=|origin=|source=|config=|\\PC|\n){0,16}") {
-        if let Some(card) = Card::of_text(&text) {
-            prop_assert_eq!(Card::of_text(&card.to_text()), Some(card));
+    fn any_text_is_a_manifest_or_none(text in "(release=|architecture=|image=|modules=|origin=|source=|config=|\\PC|\n){0,16}") {
+        if let Some(manifest) = CacheManifest::of_text(&text) {
+            prop_assert_eq!(CacheManifest::of_text(&manifest.to_text()), Some(manifest));
         }
     }
 }

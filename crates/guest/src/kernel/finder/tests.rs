@@ -5,9 +5,9 @@ use std::{
 use expect_test::expect;
 
 use super::super::{
-    Architecture, Cache, Kernel, Named,
+    Architecture, Cache, Kernel, KernelQuery,
     testing::{
-        By, NEVER, Place, RELEASE, boot_image, deb, files, packed, tar, tar_of, uml, vmlinux,
+        By, NEVER, RELEASE, TestRoot, boot_image, deb, files, packed, tar, tar_of, uml, vmlinux,
     },
 };
 use crate::{
@@ -21,8 +21,8 @@ fn package() -> Vec<u8> {
 }
 
 #[test]
-fn a_package_needs_no_installing() {
-    let place = Place::new();
+fn a_package_need_not_be_installed() {
+    let place = TestRoot::new();
     let path = place.write("linux-image.deb", &package());
     let kernel = place.pc(&path).unwrap();
     assert_eq!(kernel.release, RELEASE);
@@ -33,18 +33,18 @@ fn a_package_needs_no_installing() {
     let modules = kernel.modules.clone().unwrap();
     assert!(modules.ends_with(format!("modules/{RELEASE}")));
     assert_eq!(place.list(&modules), ["kernel/fs/xfs/xfs.ko", "modules.builtin"]);
-    // The second time nothing is written.
+    // The second call writes no files.
     let before = fs::metadata(&kernel.image).unwrap().modified().unwrap();
     assert_eq!(place.pc(&path).unwrap(), kernel);
     assert_eq!(fs::metadata(&kernel.image).unwrap().modified().unwrap(), before);
-    let folders = fs::read_dir(place.cache.directory().join("kernels-1")).unwrap();
-    assert_eq!(folders.count(), 1);
+    let directories = fs::read_dir(place.cache.directory().join("kernels-1")).unwrap();
+    assert_eq!(directories.count(), 1);
 }
 
 #[test]
-fn any_packing_of_a_package_and_of_a_kernel_is_read() {
+fn all_supported_compressions_are_read() {
     for by in [By::Gzip, By::Xz, By::Zstd, By::Lz4] {
-        let place = Place::new();
+        let place = TestRoot::new();
         let image = boot_image(RELEASE, &vmlinux(RELEASE, true), by);
         let archive = tar(&[("usr/lib/modules/6.1.0-50-amd64/vmlinuz", &image)]);
         for (name, bytes) in [
@@ -63,8 +63,8 @@ fn any_packing_of_a_package_and_of_a_kernel_is_read() {
 }
 
 #[test]
-fn the_newest_installed_kernel_is_taken() {
-    let place = Place::new();
+fn the_newest_installed_kernel_is_the_default() {
+    let place = TestRoot::new();
     for release in ["6.1.0-9-amd64", "6.1.0-50-amd64", "6.1.0-50-cloud-amd64", "5.10.0-30-amd64"] {
         let image = boot_image(release, &vmlinux(release, true), By::Gzip);
         place.write(&format!("boot/vmlinuz-{release}"), &image);
@@ -72,98 +72,98 @@ fn the_newest_installed_kernel_is_taken() {
     }
     place.write("boot/vmlinuz-6.9-broken", b"no kernel");
     let of = |named| place.find(named, Architecture::Pc).unwrap();
-    let newest = of(Named::Newest);
+    let newest = of(KernelQuery::Newest);
     assert_eq!(newest.release, "6.1.0-50-amd64");
     assert_eq!(newest.origin, place.path("boot/vmlinuz-6.1.0-50-amd64").to_str().unwrap());
     assert_eq!(newest.modules, Some(place.path("lib/modules/6.1.0-50-amd64")));
-    assert_eq!(of(Named::Text("5.10")).release, "5.10.0-30-amd64");
-    assert_eq!(of(Named::Text("6.1.0-9")).release, "6.1.0-9-amd64");
-    assert_eq!(of(Named::Text("6.1.0-50-cloud-amd64")).release, "6.1.0-50-cloud-amd64");
-    let error = place.find(Named::Text("6.12"), Architecture::Pc).unwrap_err();
-    expect!["no kernel 6.12 is installed that can be read; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root"]
-        .assert_eq(&place.told(&error));
-    // Some distributions have the image beside its modules.
+    assert_eq!(of(KernelQuery::Text("5.10")).release, "5.10.0-30-amd64");
+    assert_eq!(of(KernelQuery::Text("6.1.0-9")).release, "6.1.0-9-amd64");
+    assert_eq!(of(KernelQuery::Text("6.1.0-50-cloud-amd64")).release, "6.1.0-50-cloud-amd64");
+    let error = place.find(KernelQuery::Text("6.12"), Architecture::Pc).unwrap_err();
+    expect!["no readable kernel 6.12 is installed; use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root"]
+        .assert_eq(&place.describe(&error));
+    // Some distributions store the image next to its modules.
     let image = boot_image("6.17.1-arch1-1", &vmlinux("6.17.1-arch1-1", true), By::Zstd);
     place.write("usr/lib/modules/6.17.1-arch1-1/vmlinuz", &image);
-    let newest = of(Named::Newest);
+    let newest = of(KernelQuery::Newest);
     assert_eq!(newest.modules, Some(place.path("usr/lib/modules/6.17.1-arch1-1")));
 }
 
 #[test]
-fn a_package_that_was_unpacked_is_found_by_its_version() {
-    let place = Place::new();
+fn an_unpacked_package_is_found_by_version() {
+    let place = TestRoot::new();
     let path = place.write("linux-image.deb", &package());
-    assert!(place.find(Named::Newest, Architecture::Pc).is_err(), "not yet unpacked");
+    assert!(place.find(KernelQuery::Newest, Architecture::Pc).is_err(), "not yet unpacked");
     let named = place.pc(&path).unwrap();
-    for text in [Named::Newest, Named::Text(RELEASE), Named::Text("6.1")] {
+    for text in [KernelQuery::Newest, KernelQuery::Text(RELEASE), KernelQuery::Text("6.1")] {
         let found = place.find(text, Architecture::Pc).unwrap();
         assert_eq!((found.origin.as_str(), &found.hash), ("linux-image.deb", &named.hash));
         assert_eq!((found.image, found.modules), (named.image.clone(), named.modules.clone()));
     }
-    // The newest counts, wherever it is from.
+    // The newest kernel is used, whether installed or from a package.
     let image = boot_image("6.9.1", &vmlinux("6.9.1", true), By::Gzip);
     place.write("boot/vmlinuz-6.9.1", &image);
-    assert_eq!(place.find(Named::Newest, Architecture::Pc).unwrap().release, "6.9.1");
-    assert_eq!(place.find(Named::Text("6.1"), Architecture::Pc).unwrap().release, RELEASE);
+    assert_eq!(place.find(KernelQuery::Newest, Architecture::Pc).unwrap().release, "6.9.1");
+    assert_eq!(place.find(KernelQuery::Text("6.1"), Architecture::Pc).unwrap().release, RELEASE);
 }
 
 #[test]
-fn kernels_that_only_root_may_read_are_named() {
-    let place = Place::new();
+fn kernels_that_only_root_can_read_are_reported() {
+    let place = TestRoot::new();
     let image = boot_image(RELEASE, &vmlinux(RELEASE, true), By::Gzip);
     let path = place.write("boot/vmlinuz-6.1.0-50-amd64", &image);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        skipped("kernels_that_only_root_may_read_are_named", "a user other than root");
+        skipped("kernels_that_only_root_can_read_are_reported", "a user other than root");
         return;
     }
-    let error = place.find(Named::Newest, Architecture::Pc).unwrap_err();
-    expect!["no kernel is installed that can be read (/boot/vmlinuz-6.1.0-50-amd64: only root may); name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root; `chmod a+r` makes an installed kernel readable"]
-        .assert_eq(&place.told(&error));
+    let error = place.find(KernelQuery::Newest, Architecture::Pc).unwrap_err();
+    expect!["no readable kernel is installed (only root can read /boot/vmlinuz-6.1.0-50-amd64); use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root; `chmod a+r` makes an installed kernel readable"]
+        .assert_eq(&place.describe(&error));
 }
 
 #[test]
-fn without_any_kernel_the_cure_is_told() {
-    let place = Place::new();
-    let mut told = String::new();
+fn without_a_kernel_the_error_has_a_hint() {
+    let place = TestRoot::new();
+    let mut errors = String::new();
     for (named, architecture) in [
-        (Named::Newest, Architecture::Pc),
-        (Named::Text("/nowhere/linux.deb"), Architecture::Pc),
-        (Named::Newest, Architecture::Uml),
-        (Named::Text("/nowhere/linux.uml"), Architecture::Uml),
+        (KernelQuery::Newest, Architecture::Pc),
+        (KernelQuery::Text("/nowhere/linux.deb"), Architecture::Pc),
+        (KernelQuery::Newest, Architecture::Uml),
+        (KernelQuery::Text("/nowhere/linux.uml"), Architecture::Uml),
     ] {
         let error = place.find(named, architecture).unwrap_err();
-        told += &place.told(&error);
-        told.push('\n');
+        errors += &place.describe(&error);
+        errors.push('\n');
     }
     expect![[r#"
-        no kernel is installed that can be read; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root
-        there is no /nowhere/linux.deb; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
-        there is no linux.uml on PATH; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
-        there is no /nowhere/linux.uml; install the package user-mode-linux, build one (fslab guest kernel build), or name the path of the package or of the program linux.uml in it
+        no readable kernel is installed; use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux; `apt-get download linux-image-VERSION-amd64-unsigned` downloads a package without root
+        /nowhere/linux.deb does not exist; use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux
+        linux.uml is not on PATH; install the package user-mode-linux, build a kernel (fslab guest kernel build), or use the path of the package or of its program linux.uml
+        /nowhere/linux.uml does not exist; install the package user-mode-linux, build a kernel (fslab guest kernel build), or use the path of the package or of its program linux.uml
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&errors);
 }
 
 #[test]
-fn user_mode_linux_is_found_installed_and_packed() {
-    let place = Place::new();
+fn user_mode_linux_is_found_installed_and_in_a_package() {
+    let place = TestRoot::new();
     let program = place.write("usr/bin/linux.uml", &uml("6.1.176"));
     place.write("usr/lib/uml/modules/6.1.176/modules.builtin", b"");
-    for named in [Named::Newest, Named::Text("6.1"), Named::Text(&program)] {
+    for named in [KernelQuery::Newest, KernelQuery::Text("6.1"), KernelQuery::Text(&program)] {
         let kernel = place.find(named, Architecture::Uml).unwrap();
         assert_eq!((&kernel.release[..], kernel.architecture), ("6.1.176", Architecture::Uml));
         assert_eq!(kernel.image.to_str(), Some(&program[..]));
         assert_eq!(kernel.modules, Some(place.path("usr/lib/uml/modules/6.1.176")));
     }
-    let error = place.find(Named::Text("6.12"), Architecture::Uml).unwrap_err();
+    let error = place.find(KernelQuery::Text("6.12"), Architecture::Uml).unwrap_err();
     assert!(error.to_string().contains("is a user-mode Linux 6.1.176, not 6.12"), "{error}");
     let archive = tar(&[
         ("./usr/bin/linux.uml", &uml("6.1.176")),
         ("./usr/lib/uml/modules/6.1.176/kernel/fs/f2fs/f2fs.ko", b"f2fs"),
     ]);
     let path = place.write("user-mode-linux.deb", &deb(&packed(&archive, By::Xz)));
-    let kernel = place.find(Named::Text(&path), Architecture::Uml).unwrap();
+    let kernel = place.find(KernelQuery::Text(&path), Architecture::Uml).unwrap();
     assert_eq!(fs::read(&kernel.image).unwrap(), uml("6.1.176"));
     let mode = fs::metadata(&kernel.image).unwrap().permissions().mode();
     assert_eq!(mode & 0o100, 0o100, "it can be run");
@@ -171,15 +171,15 @@ fn user_mode_linux_is_found_installed_and_packed() {
 }
 
 #[test]
-fn modules_may_be_named_behind_a_kernel() {
-    let place = Place::new();
+fn modules_can_follow_a_kernel_path() {
+    let place = TestRoot::new();
     let image = place.write("my:vmlinux", &vmlinux("6.12.0-own", true));
     assert_eq!(place.pc(&image).unwrap().modules, None);
     place.write("tree/lib/modules/6.12.0-own/kernel/fs/x.ko", b"x");
-    for folder in ["tree", "tree/lib/modules", "tree/lib/modules/6.12.0-own"] {
-        let text = format!("{image}:{}", place.path(folder).display());
+    for directory in ["tree", "tree/lib/modules", "tree/lib/modules/6.12.0-own"] {
+        let text = format!("{image}:{}", place.path(directory).display());
         let kernel = place.pc(&text).unwrap();
-        assert_eq!(kernel.modules, Some(place.path("tree/lib/modules/6.12.0-own")), "{folder}");
+        assert_eq!(kernel.modules, Some(place.path("tree/lib/modules/6.12.0-own")), "{directory}");
         assert_eq!((kernel.release, kernel.origin), ("6.12.0-own".to_owned(), text));
         assert_eq!(kernel.image, Path::new(&image));
     }
@@ -188,13 +188,13 @@ fn modules_may_be_named_behind_a_kernel() {
     let kernel = place.pc(&format!("{image}:{modules}")).unwrap();
     assert_eq!(place.list(&kernel.modules.unwrap()), ["kernel/fs/x.ko"]);
     let error = place.pc(&format!("{image}:{}", place.path("").display())).unwrap_err();
-    expect!["/: is no folder of modules; name lib/modules/6.12.0-own"]
-        .assert_eq(&place.told(&error));
+    expect!["/: is not a directory of modules; use lib/modules/6.12.0-own"]
+        .assert_eq(&place.describe(&error));
 }
 
 #[test]
-fn a_kernel_that_no_machine_can_enter_is_left_packed() {
-    let place = Place::new();
+fn a_kernel_without_pvh_stays_compressed() {
+    let place = TestRoot::new();
     let image = boot_image(RELEASE, &vmlinux(RELEASE, false), By::Gzip);
     let path = place.write("vmlinuz", &image);
     assert_eq!(place.pc(&path).unwrap().image, Path::new(&path));
@@ -204,14 +204,14 @@ fn a_kernel_that_no_machine_can_enter_is_left_packed() {
 }
 
 #[test]
-fn what_is_no_kernel_is_refused_with_a_reason() {
-    let place = Place::new();
-    let mut told = String::new();
+fn other_files_are_rejected_with_a_reason() {
+    let place = TestRoot::new();
+    let mut errors = String::new();
     let mut refused = |name: &str, bytes: &[u8], architecture| {
         let path = place.write(name, bytes);
-        let error = place.find(Named::Text(&path), architecture).unwrap_err();
-        told += &place.told(&error);
-        told.push('\n');
+        let error = place.find(KernelQuery::Text(&path), architecture).unwrap_err();
+        errors += &place.describe(&error);
+        errors.push('\n');
     };
     let image = |by| boot_image(RELEASE, &vmlinux(RELEASE, true), by);
     let mut arm = vmlinux(RELEASE, true);
@@ -232,39 +232,40 @@ fn what_is_no_kernel_is_refused_with_a_reason() {
     refused("pc.deb", &package(), Architecture::Uml);
     refused("cut.deb", &package()[..700], Architecture::Pc);
     expect![[r#"
-        /empty: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
-        /text: is nothing that a kernel for x86-64 comes in; name a version that is installed, or the path of a kernel package (.deb), vmlinuz, or vmlinux
-        /x.rpm: is an RPM package, which is not read; unpack it (rpm2cpio PACKAGE | cpio -idm) and name the vmlinuz in it, in lib/modules/RELEASE or in boot
-        /arm: is not for x86-64; other processors are not emulated
-        /fslab: is a program, but neither a vmlinux (nothing in it is at a kernel's address) nor a user-mode Linux (it has no section .uml.setup.init)
-        /vmlinux: has no entry for virtual machines; name its bzImage, or build it with CONFIG_PVH
-        /vmlinux-2: is a kernel for a PC, and a program of user-mode Linux is needed
-        /linux.uml: is a program of user-mode Linux, and a kernel for a PC is needed
-        /vmlinuz: is packed by bzip2, which is not read; unpack it first
-        /vmlinuz-cut: ends at 1600, though its kernel does at 1752; copy it anew
-        /vmlinuz-arm: holds a kernel that is not for x86-64; other processors are not emulated
-        /meta.deb: holds no kernel; of a package that only names others, get the one it names (linux-image-VERSION), and name one of modules behind a kernel: KERNEL:MODULES
-        /arm.deb: holds a kernel that is not for x86-64; other processors are not emulated
-        /pc.deb: holds another kind of kernel than a program of user-mode Linux
-        /cut.deb: ends too early; copy it anew
-    "#]].assert_eq(&told);
+        /empty: is not a kernel or kernel package for x86-64; use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux
+        /text: is not a kernel or kernel package for x86-64; use an installed version, or the path of a kernel package (.deb), vmlinuz, or vmlinux
+        /x.rpm: is an RPM package, which is not supported; unpack it (rpm2cpio PACKAGE | cpio -idm) and use the vmlinuz in lib/modules/RELEASE or boot
+        /arm: is not for x86-64; other architectures are not supported
+        /fslab: is a program, but neither a vmlinux (no segment is at a kernel address) nor user-mode Linux (it has no section .uml.setup.init)
+        /vmlinux: has no entry for virtual machines; use its bzImage, or build it with CONFIG_PVH
+        /vmlinux-2: is a kernel for a PC, but a user-mode Linux program is required
+        /linux.uml: is a user-mode Linux program, but a kernel for a PC is required
+        /vmlinuz: is compressed by bzip2, which is not supported; decompress it first
+        /vmlinuz-cut: is truncated: it has 1600 bytes, but its kernel ends at 1756; copy it again
+        /vmlinuz-arm: contains a kernel that is not for x86-64; other architectures are not supported
+        /meta.deb: contains no kernel; for a metapackage, use the package that it depends on (linux-image-VERSION); for a package of modules, use KERNEL:MODULES
+        /arm.deb: contains a kernel that is not for x86-64; other architectures are not supported
+        /pc.deb: contains a kernel of another kind than a user-mode Linux program
+        /cut.deb: is truncated; copy it again
+    "#]].assert_eq(&errors);
 }
 
 #[test]
-fn an_interrupt_leaves_nothing() {
-    let place = Place::new();
+fn an_interrupt_leaves_no_files() {
+    let place = TestRoot::new();
     let path = place.write("linux-image.deb", &package());
-    let error =
-        place.find_until(Named::Text(&path), Architecture::Pc, &AtomicBool::new(true)).unwrap_err();
+    let error = place
+        .find_until(KernelQuery::Text(&path), Architecture::Pc, &AtomicBool::new(true))
+        .unwrap_err();
     assert!(matches!(error, GuestError::Interrupted), "{error}");
     assert!(!place.cache.directory().exists());
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "how long it took")]
+#[expect(clippy::print_stdout, reason = "duration of unpacking")]
 fn packages_of_distributions_are_unpacked() {
     let mut packages = packages();
-    // The others take up to half a minute, and the test that boots reads one of them.
+    // The others take up to half a minute, and the boot test reads one of them.
     if std::env::var_os("FSLAB_KERNELS").is_none() {
         packages.retain(|package| package.to_string_lossy().contains("user-mode-linux"));
     }
@@ -272,13 +273,13 @@ fn packages_of_distributions_are_unpacked() {
         skipped("packages_of_distributions_are_unpacked", NO_PACKAGE);
     }
     for package in packages {
-        let place = Place::new();
+        let place = TestRoot::new();
         let uml = package.to_string_lossy().contains("user-mode-linux");
         let architecture = if uml { Architecture::Uml } else { Architecture::Pc };
         let text = package.to_str().unwrap();
         let start = Instant::now();
         let find = |cache: &Cache| -> Kernel {
-            Kernel::find(Named::Text(text), architecture, cache, &NEVER).unwrap()
+            Kernel::find(KernelQuery::Text(text), architecture, cache, &NEVER).unwrap()
         };
         let kernel = find(&place.cache);
         let first = start.elapsed();
@@ -300,7 +301,7 @@ fn packages_of_distributions_are_unpacked() {
         }
         if architecture == Architecture::Pc {
             let file = fs::File::open(&kernel.image).unwrap();
-            assert_eq!(super::elf::examine(&file), Ok(super::elf::Built::Pc { pvh: true }));
+            assert_eq!(super::elf::examine(&file), Ok(super::elf::ElfKind::Pc { pvh: true }));
             let mut file = &file;
             assert_eq!(super::elf::release(&mut file).unwrap(), Some(kernel.release));
         }

@@ -4,19 +4,19 @@ use expect_test::expect;
 use proptest::prelude::*;
 
 use super::{
-    super::testing::{By, Place, RELEASE, deb, files, packed, source, tar, tar_of},
+    super::testing::{By, RELEASE, TestRoot, deb, files, packed, source, tar, tar_of},
     *,
 };
 
-/// Unpacks a package into a folder of its own; the files there, and what was said of them.
+/// Unpacks a package into its own directory. Returns the files there and the reported contents.
 fn unpacked(package: &[u8]) -> Result<(Vec<String>, Contents), String> {
-    let place = Place::new();
+    let place = TestRoot::new();
     let path = place.write("package", package);
     let into = place.path("into");
     fs::create_dir(&into).unwrap();
     let contents = unpack(source(Path::new(&path)), &mut File::open(&path).unwrap(), &into);
-    let contents = contents.map_err(|error| place.told(&error));
-    // Nothing is ever written elsewhere.
+    let contents = contents.map_err(|error| place.describe(&error));
+    // No files are written outside of it.
     let around: BTreeMap<_, _> = place
         .list(&place.path(""))
         .into_iter()
@@ -29,7 +29,7 @@ fn unpacked(package: &[u8]) -> Result<(Vec<String>, Contents), String> {
     contents.map(|contents| (place.list(&into), contents))
 }
 
-/// A tar archive of one entry of any kind, whose name is not looked at by whoever writes it.
+/// A tar archive of one entry of any type, with an unchecked name.
 fn entry(name: &[u8], kind: tar::EntryType, bytes: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name);
@@ -49,15 +49,15 @@ fn ended(mut tar: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wanted_is_kept() {
+fn selected_files_are_unpacked() {
     let (list, contents) = unpacked(&deb(&packed(&tar_of(&files()), By::Zstd))).unwrap();
-    let folder = format!("lib/modules/{RELEASE}");
+    let directory = format!("lib/modules/{RELEASE}");
     assert_eq!(
         list,
         [
             "image-0".to_owned(),
-            format!("{folder}/kernel/fs/xfs/xfs.ko"),
-            format!("{folder}/modules.builtin")
+            format!("{directory}/kernel/fs/xfs/xfs.ko"),
+            format!("{directory}/modules.builtin")
         ]
     );
     assert_eq!((contents.files, contents.releases), (3, vec![RELEASE.to_owned()]));
@@ -65,7 +65,7 @@ fn what_is_wanted_is_kept() {
 }
 
 #[test]
-fn the_packed_image_comes_first() {
+fn the_compressed_image_comes_first() {
     let files: &[(&str, &[u8])] = &[("boot/vmlinux-6.1", b"elf"), ("boot/vmlinuz-6.1", b"packed")];
     let (list, contents) = unpacked(&tar(files)).unwrap();
     assert_eq!(list, ["image-0", "image-1"]);
@@ -73,7 +73,7 @@ fn the_packed_image_comes_first() {
 }
 
 #[test]
-fn long_names_are_read_in_both_ways() {
+fn long_names_are_read_in_both_formats() {
     let name = format!("lib/modules/{RELEASE}/kernel/fs/{}.ko", "x".repeat(150));
     let (list, _) = unpacked(&tar(&[(&name, b"x")])).unwrap();
     assert_eq!(list, *std::slice::from_ref(&name));
@@ -86,7 +86,7 @@ fn long_names_are_read_in_both_ways() {
 }
 
 #[test]
-fn links_are_not_made() {
+fn links_are_not_created() {
     let mut archive = entry(b"lib/modules/6.1/kernel", tar::EntryType::Symlink, b"");
     archive.extend(entry(b"boot/vmlinuz", tar::EntryType::Symlink, b""));
     archive.extend(entry(b"lib/modules/6.1/kernel/fs/x.ko", tar::EntryType::Regular, b"x"));
@@ -96,7 +96,7 @@ fn links_are_not_made() {
 }
 
 #[test]
-fn packages_that_nobody_makes_are_refused() {
+fn malformed_packages_are_rejected() {
     use tar::EntryType as Kind;
     let one = |name: &[u8], kind| ended(entry(name, kind, b"x"));
     let size = b"13 size=9999\n";
@@ -113,7 +113,7 @@ fn packages_that_nobody_makes_are_refused() {
     let mut headless = deb(b"x");
     headless[66] = b'x';
     let nothing: &[(&str, &[u8])] = &[];
-    let mut told = String::new();
+    let mut errors = String::new();
     for package in [
         one(b"/etc/passwd", Kind::Regular),
         one(b"../../etc/passwd", Kind::Regular),
@@ -135,38 +135,38 @@ fn packages_that_nobody_makes_are_refused() {
         packed(&[b'x'; 1024], By::Gzip),
         deb(&packed(&tar(nothing), By::Bzip2)),
     ] {
-        told += &unpacked(&package).unwrap_err();
-        told.push('\n');
+        errors += &unpacked(&package).unwrap_err();
+        errors.push('\n');
     }
     expect![[r#"
-        /package: is refused: "/etc/passwd" in it is absolute
-        /package: is refused: "../../etc/passwd" in it leads upwards
-        /package: is refused: "lib/modules/6.1/../../../etc/x.ko" in it leads upwards
-        /package: is refused: "boot/vmlinuz" in it is not a regular file
-        /package: is refused: "boot/vmlinuz" in it is not a regular file
-        /package: is refused: "lib/modules/6.1/kernel/fs/x.ko" in it is not a regular file
-        /package: has a file with a name that is too long
-        /package: has a file with a name that is too long
-        /package: has a file that is far too long
-        /package: is refused: "boot/vmlinuz-4" in it is one kernel too many for a package
+        /package: is rejected: its file "/etc/passwd" has an absolute path
+        /package: is rejected: its file "../../etc/passwd" has `..` in its path
+        /package: is rejected: its file "lib/modules/6.1/../../../etc/x.ko" has `..` in its path
+        /package: is rejected: its file "boot/vmlinuz" is not a regular file
+        /package: is rejected: its file "boot/vmlinuz" is not a regular file
+        /package: is rejected: its file "lib/modules/6.1/kernel/fs/x.ko" is not a regular file
+        /package: has a file with a too long name
+        /package: has a file with a too long name
+        /package: has a file of more than 8 GiB
+        /package: is rejected: its file "boot/vmlinuz-4" exceeds the maximum number of kernels
         /package: cannot be unpacked: unexpected EOF during skip
         /package: cannot be unpacked: unexpected EOF during skip
-        /package: is refused: "lib/modules/6.1/kernel/fs/x.ko" in it is not a regular file
+        /package: is rejected: its file "lib/modules/6.1/kernel/fs/x.ko" is not a regular file
         /package: cannot be unpacked: archive header checksum mismatch
-        /package: is damaged: a part of it has no header
-        /package: ends too early; copy it anew
-        /package: is no package: what is packed in it is no tar archive
-        /package: is no package: what is packed in it is no tar archive
-        /package: is packed by bzip2, which is not read; unpack it first
+        /package: is damaged: a member has no header
+        /package: is truncated; copy it again
+        /package: is not a package: it does not contain a tar archive
+        /package: is not a package: it does not contain a tar archive
+        /package: is compressed by bzip2, which is not supported; decompress it first
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&errors);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_damage_has_an_answer(
+    fn any_damage_is_handled(
         whole: bool,
         at: prop::sample::Index,
         values in prop::collection::vec(any::<u8>(), 1..16),
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn names_of_strangers_lead_nowhere(name in "(usr/)?(lib/modules/6\\.1/kernel/fs/|boot/|/|\\.\\./){1,2}(vmlinuz|[a-z./]{1,12})(\\.ko)?") {
+    fn untrusted_names_stay_in_the_directory(name in "(usr/)?(lib/modules/6\\.1/kernel/fs/|boot/|/|\\.\\./){1,2}(vmlinuz|[a-z./]{1,12})(\\.ko)?") {
         let archive = ended(entry(name.as_bytes(), tar::EntryType::Regular, b"x"));
         let _ = unpacked(&archive);
     }

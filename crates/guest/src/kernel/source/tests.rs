@@ -10,12 +10,12 @@ use super::{
 
 const ALL: [By; 4] = [By::Gzip, By::Xz, By::Zstd, By::Lz4];
 
-fn told(result: Result<Vec<u8>, GuestError>) -> String {
+fn error_text(result: Result<Vec<u8>, GuestError>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
-fn what_was_packed_is_unpacked() {
+fn compression_round_trips() {
     let block = b"a kernel, more or less ".repeat(500_000);
     for by in ALL {
         for bytes in [&b""[..], b"short", &block] {
@@ -26,49 +26,53 @@ fn what_was_packed_is_unpacked() {
 }
 
 #[test]
-fn a_bomb_ends_at_the_limit() {
+fn a_decompression_bomb_ends_at_the_limit() {
     for by in ALL {
         let bomb = packed(&vec![0; 9 << 20], by);
         assert!(bomb.len() < 1 << 20);
-        let error = told(unpacked(&bomb, (9 << 20) - 1));
-        assert_eq!(error, "stream: cannot be unpacked: more comes out of it than a kernel can be");
+        let error = error_text(unpacked(&bomb, (9 << 20) - 1));
+        assert_eq!(error, "stream: cannot be unpacked: its decompressed size exceeds the limit");
         assert!(unpacked(&bomb, 9 << 20).is_ok());
     }
 }
 
 #[test]
-fn memory_is_not_taken_on_a_strangers_word() {
-    // An xz stream that asks for a dictionary of 1.5 GiB: its block header has the filter LZMA2
-    // (0x21), one byte of properties, and there the size (37), then padding and a CRC.
+fn claimed_memory_sizes_are_limited() {
+    // An xz stream that requires a dictionary of 1.5 GiB: its block header has the filter LZMA2
+    // (0x21), one byte of properties, the size (37), then padding and a CRC.
     let mut stream = packed(b"x", By::Xz);
     let at = 12 + stream[12..].windows(2).position(|pair| pair == [0x21, 1]).unwrap() + 2;
     stream[at] = 37;
     let length = (usize::from(stream[12]) + 1) * 4;
     let crc = crc32fast::hash(&stream[12..12 + length - 4]);
     stream[12 + length - 4..12 + length].copy_from_slice(&crc.to_le_bytes());
-    expect!["stream: wants more memory to be unpacked than a kernel can need"]
-        .assert_eq(&told(unpacked(&stream, 10)));
-    // A zstd frame with a window of 1 GiB: no flags, and 20 in the exponent.
+    expect!["stream: requires too much memory to be decompressed"]
+        .assert_eq(&error_text(unpacked(&stream, 10)));
+    // A zstd frame with a window of 1 GiB: no flags, and the exponent 20.
     let stream = [0x28, 0xb5, 0x2f, 0xfd, 0, 20 << 3, 1, 0, 0];
-    assert!(told(unpacked(&stream, 10)).contains("window"), "{}", told(unpacked(&stream, 10)));
-    // A block of lz4 of 2 GiB.
+    assert!(
+        error_text(unpacked(&stream, 10)).contains("window"),
+        "{}",
+        error_text(unpacked(&stream, 10))
+    );
+    // An lz4 block of 2 GiB.
     let stream = [0x02, 0x21, 0x4c, 0x18, 0, 0, 0, 0x80];
-    expect!["stream: cannot be unpacked: a block of lz4 is too long"]
-        .assert_eq(&told(unpacked(&stream, 10)));
+    expect!["stream: cannot be unpacked: an lz4 block is too long"]
+        .assert_eq(&error_text(unpacked(&stream, 10)));
 }
 
 #[test]
-fn other_packings_are_named() {
+fn unsupported_compressions_are_named() {
     for (first, name) in
         [(&b"BZh91AY"[..], "bzip2"), (&[0x5d, 0, 0, 0, 4], "lzma"), (b"\x89LZO\0\r\n", "lzo")]
     {
-        let told = told(unpacked(first, 10));
-        assert!(told.contains(name), "{told}");
+        let text = error_text(unpacked(first, 10));
+        assert!(text.contains(name), "{text}");
     }
 }
 
 #[test]
-fn whoever_wants_to_stop_need_not_wait() {
+fn an_interrupt_ends_reading() {
     let interrupt = AtomicBool::new(false);
     let source = Source { path: Path::new("endless"), interrupt: &interrupt };
     let mut stream = source.watched(io::repeat(1), u64::MAX);
@@ -76,14 +80,15 @@ fn whoever_wants_to_stop_need_not_wait() {
     interrupt.store(true, Ordering::Relaxed);
     let error = stream.read_exact(&mut [0; 100]).unwrap_err();
     assert!(matches!(source.failed(error), GuestError::Interrupted));
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let error = source.pour(&mut io::repeat(1), &folder.path().join("x"), 0o644).unwrap_err();
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let error =
+        source.write_to(&mut io::repeat(1), &directory.path().join("x"), 0o644).unwrap_err();
     assert!(matches!(error, GuestError::Interrupted));
 }
 
 proptest! {
     #[test]
-    fn damaged_streams_are_errors_or_end(
+    fn damaged_streams_fail_or_end(
         which in 0..4_usize,
         bytes: Vec<u8>,
         cut: prop::sample::Index,
@@ -102,9 +107,9 @@ proptest! {
     }
 
     #[test]
-    fn strangers_behind_a_magic_number_are_errors_or_end(which in 0..4_usize, bytes: Vec<u8>) {
+    fn any_bytes_after_a_magic_number_fail_or_end(which in 0..4_usize, bytes: Vec<u8>) {
         let stream = packed(b"", ALL[which]);
-        let stream = [&stream[..stream.len().min(Packing::MAGIC)], &bytes].concat();
+        let stream = [&stream[..stream.len().min(Compression::MAGIC)], &bytes].concat();
         let _ = unpacked(&stream, 1 << 16).map(|read| assert!(read.len() <= 1 << 16));
     }
 }

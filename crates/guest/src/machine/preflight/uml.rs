@@ -1,5 +1,5 @@
-//! What user-mode Linux wants: a memory file system from which programs may be mapped, the right to
-//! trace its own processes, and a processor whose registers fit into its buffers.
+//! Requirements of user-mode Linux: a memory filesystem from which programs can be mapped,
+//! permission to trace its own processes, and a CPU whose registers fit into its buffers.
 
 use std::{
     env,
@@ -13,27 +13,27 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{Memory, Ready, own_directory, words};
+use super::{Memory, Ready, output_of, unique_directory};
 use crate::{
     Engine, GuestError, build,
-    cage::{self, Cage, Isolation, Order},
     machine::files,
+    supervisor::{self, Isolation, Supervisor, SupervisorSpec},
 };
 
 const NAME: &str = "linux.uml";
-const OTHERWISE: &str = "take another kind of guest";
-/// The kind of a memory file system (`TMPFS_MAGIC` in linux/magic.h).
+const OTHER_KIND: &str = "use another kind of guest";
+/// Magic number of a memory filesystem (`TMPFS_MAGIC` in linux/magic.h).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// Bytes of registers for which kernels before [`FITTING`] have room on x86-64 (`HOST_FP_SIZE` in
-/// arch/x86/um/user-offsets.c): enough for AVX-512, not for AMX. The host takes all or nothing
-/// (`xstateregs_set` in arch/x86/kernel/fpu/regset.c), and answers EFAULT.
+/// Size of the register buffer of kernels before [`SIZED_BY_HOST`] on x86-64 (`HOST_FP_SIZE` in
+/// arch/x86/um/user-offsets.c): enough for AVX-512, not for AMX. The host transfers all registers
+/// or none (`xstateregs_set` in arch/x86/kernel/fpu/regset.c) and returns EFAULT.
 const REGISTERS: u32 = 2696;
-/// The first version that asks the host how many bytes they are (`host_fp_size` in
+/// First version that reads the size from the host (`host_fp_size` in
 /// arch/x86/um/os-Linux/registers.c).
-const FITTING: (u32, u32) = (6, 13);
-/// How long its own checks may take; 0.1 s was seen.
-const CHECKING: Duration = Duration::from_secs(5);
-/// The last of them (`check_tmpexec` in arch/um/os-Linux/mem.c).
+const SIZED_BY_HOST: (u32, u32) = (6, 13);
+/// Time limit for the checks of user-mode Linux, which take about 0.1 s.
+const CHECK_LIMIT: Duration = Duration::from_secs(5);
+/// Last of the checks (`check_tmpexec` in arch/um/os-Linux/mem.c).
 const LAST_CHECK: &str = "Checking PROT_EXEC mmap in";
 
 /// See [`Engine::preflight`].
@@ -41,63 +41,62 @@ pub(super) fn preflight(
     memory: Bytes,
     cache_directory: Option<&Path>,
 ) -> Result<Ready, GuestError> {
-    let wanted = room(memory);
-    // Its memory is a file.
-    if getrlimit(Resource::Fsize).maximum.is_some_and(|maximum| maximum < wanted.0) {
+    let size = backing_size(memory);
+    // The guest memory is a file.
+    if getrlimit(Resource::Fsize).maximum.is_some_and(|maximum| maximum < size.0) {
         return Err(unusable(
-            format!("files may not be as long as its memory of {memory}"),
+            format!("the file size limit is lower than its memory of {memory}"),
             "raise the limit (ulimit -f)",
         ));
     }
-    let place = memory_place(wanted);
-    // What is booted unless another one is named ([`crate::Named::Newest`]).
+    let backing = memory_backing(size);
+    // Default kernel ([`crate::KernelQuery::Newest`]).
     let built = cache_directory.and_then(build::newest).map(|built| built.image);
     let Some(program) = built.or_else(|| sys::program::find(NAME).ok()) else {
-        // One may be named with its path, which is seen when it boots.
+        // A kernel may be specified by path and is checked when it boots.
         let (program, version) = (PathBuf::new(), String::new());
-        return Ok(Ready { engine: Engine::Uml, program, version, memory: place });
+        return Ok(Ready { engine: Engine::Uml, program, version, memory: backing });
     };
-    let version = words(&program, &["--version"])?.trim().to_owned();
+    let version = output_of(&program, &["--version"])?.trim().to_owned();
     check_registers(Engine::Uml, &version)?;
-    try_checks(&program, &place)?;
-    Ok(Ready { engine: Engine::Uml, program, version, memory: place })
+    run_checks(&program, &backing)?;
+    Ok(Ready { engine: Engine::Uml, program, version, memory: backing })
 }
 
-/// What a file system has to have for a guest with this memory: it is filled as the guest fills its
-/// own, and a guest for which there is no room dies of SIGBUS; and a tenth for others.
-pub(super) fn room(memory: Bytes) -> Bytes {
+/// Filesystem space required for a guest with this memory: the memory plus a tenth for other users.
+/// The file grows as the guest uses its memory, and a guest without space is killed by SIGBUS.
+pub(super) fn backing_size(memory: Bytes) -> Bytes {
     Bytes(memory.0.saturating_add(memory.0 / 10))
 }
 
-/// Where its memory goes: where it costs least.
-fn memory_place(wanted: Bytes) -> Memory {
+/// Selects the least expensive backing of the guest memory.
+fn memory_backing(size: Bytes) -> Memory {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let places = [Some("/dev/shm".into()), runtime, Some("/tmp".into())];
-    match places.into_iter().flatten().find(|place| is_fit(place, wanted)) {
+    match places.into_iter().flatten().find(|place| is_suitable(place, size)) {
         Some(place) => Memory::Tmpfs(place),
-        None if cage::namespaces_allowed() => Memory::Private,
+        None if supervisor::namespaces_allowed() => Memory::Private,
         None => Memory::Disk,
     }
 }
 
-/// Whether a directory is of a memory file system with this room, and open to us; programs may be
-/// mapped from it.
-pub(in crate::machine) fn is_fit(place: &Path, wanted: Bytes) -> bool {
+/// True if a directory is on a memory filesystem with this much space, is writable, and programs
+/// can be mapped from it.
+pub(in crate::machine) fn is_suitable(place: &Path, size: Bytes) -> bool {
     let memory = statfs(place).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(TMPFS_MAGIC));
-    let fit = statvfs(place).is_ok_and(|fs| {
+    let suitable = statvfs(place).is_ok_and(|fs| {
         let programs = !fs.f_flag.contains(StatVfsMountFlags::NOEXEC);
-        // One without a limit says that it has no blocks at all (tmpfs(5)).
-        programs && (fs.f_blocks == 0 || fs.f_bavail.saturating_mul(fs.f_frsize) >= wanted.0)
+        // A filesystem without a limit reports 0 blocks (tmpfs(5)).
+        programs && (fs.f_blocks == 0 || fs.f_bavail.saturating_mul(fs.f_frsize) >= size.0)
     });
-    memory && fit && access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    memory && suitable && access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// Whether the registers of this processor fit into a kernel of that release, if it is for
-/// user-mode Linux.
+/// Checks that the registers of this CPU fit into a user-mode Linux kernel of that release; other
+/// engines pass.
 ///
 /// # Errors
-/// [`GuestError::Unusable`] if they do not: the first program in the guest would die at its first
-/// step.
+/// [`GuestError::Unusable`] if they do not: the first program in the guest would crash at once.
 pub(in crate::machine) fn check_registers(engine: Engine, release: &str) -> Result<(), GuestError> {
     let bytes = registers();
     if engine != Engine::Uml || fits(release, bytes) {
@@ -105,34 +104,34 @@ pub(in crate::machine) fn check_registers(engine: Engine, release: &str) -> Resu
     }
     Err(unusable(
         format!(
-            "this processor has {bytes} bytes of registers, and user-mode Linux {release} has \
-             room for {} (AMX is more than it knows)",
-            room_in(release)
+            "this CPU has {bytes} bytes of registers, but user-mode Linux {release} supports \
+             only {} (no AMX)",
+            register_limit(release)
         ),
-        "build one that has room (fslab guest kernel build), take a user-mode Linux of 6.13 or \
-         later, or take another kind of guest",
+        "build a kernel with larger buffers (fslab guest kernel build), use user-mode Linux 6.13 \
+         or later, or use another kind of guest",
     ))
 }
 
-/// Bytes of registers for which a kernel before [`FITTING`] has room: one that was built here says
-/// at the end of its release that it has more.
-fn room_in(release: &str) -> u32 {
-    if release.ends_with(build::ROOMY) { build::REGISTERS } else { REGISTERS }
+/// Register buffer size of a kernel before [`SIZED_BY_HOST`]. The release of a kernel that fslab
+/// built ends with a suffix if its buffers are larger.
+fn register_limit(release: &str) -> u32 {
+    if release.ends_with(build::LARGE_REGISTERS_SUFFIX) { build::REGISTERS } else { REGISTERS }
 }
 
-/// Whether so many bytes of registers fit into a kernel of that release. One whose version cannot
-/// be told is tried.
+/// True if `bytes` of registers fit into a kernel of that release. A kernel of unknown version is
+/// accepted.
 pub(in crate::machine) fn fits(release: &str, bytes: u32) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     let version = match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
         _ => return true,
     };
-    version >= FITTING || bytes <= room_in(release)
+    version >= SIZED_BY_HOST || bytes <= register_limit(release)
 }
 
-/// Bytes of this processor's registers that programs use, as the kernel has switched them on:
-/// leaf 0xD, sub-leaf 0, register EBX (Intel SDM, volume 2, CPUID).
+/// Bytes of the registers of this CPU that the kernel has enabled: leaf 0xD, sub-leaf 0, register
+/// EBX (Intel SDM, volume 2, CPUID).
 #[cfg(target_arch = "x86_64")]
 fn registers() -> u32 {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -140,18 +139,18 @@ fn registers() -> u32 {
     if __cpuid(0).eax < LEAF { 0 } else { __cpuid_count(LEAF, 0).ebx }
 }
 
-/// Other processors have no such limit.
+/// Other CPUs have no such limit.
 #[cfg(not(target_arch = "x86_64"))]
 fn registers() -> u32 {
     0
 }
 
-/// Has it do its own checks, of tracing and of its memory, which it does first and tells of, and
-/// ends it there.
-fn try_checks(program: &Path, place: &Memory) -> Result<(), GuestError> {
-    let at = match place {
-        Memory::Tmpfs(at) => own_directory(at),
-        Memory::Anonymous | Memory::Private | Memory::Disk => own_directory(&env::temp_dir()),
+/// Lets user-mode Linux run its own checks, of tracing and of its memory, which are the first and
+/// are printed, and then ends it.
+fn run_checks(program: &Path, backing: &Memory) -> Result<(), GuestError> {
+    let at = match backing {
+        Memory::Tmpfs(at) => unique_directory(at),
+        Memory::Anonymous | Memory::Private | Memory::Disk => unique_directory(&env::temp_dir()),
     };
     let mut machine = vec![program.as_os_str().to_owned()];
     let arguments = ["mem=32M", "con=null", "con0=null,fd:1", "ssl=null", "panic=-1", "noreboot"];
@@ -159,38 +158,46 @@ fn try_checks(program: &Path, place: &Memory) -> Result<(), GuestError> {
     machine.extend(["uml_dir=uml/".into(), "umid=guest".into()]);
     let temporary = Some("memory".into());
     let own = vec!["uml".into()];
-    let memory = (*place == Memory::Private).then(|| Bytes::mib(64));
+    let memory = (*backing == Memory::Private).then(|| Bytes::mib(64));
     let (directory, identity) = (at.clone(), Isolation::here().identity(None));
-    let order = Order { directory, machine, temporary, memory, own, identity, ..Order::default() };
-    let mut cage = Cage::spawn(&order)?;
-    files::directory(&at, order.identity.as_ref())?;
-    files::given(&at.join("uml"), order.identity.as_ref())?;
-    cage.start()?;
+    let spec = SupervisorSpec {
+        directory,
+        machine,
+        temporary,
+        memory,
+        own,
+        identity,
+        ..SupervisorSpec::default()
+    };
+    let mut supervisor = Supervisor::spawn(&spec)?;
+    files::directory(&at, spec.identity.as_ref())?;
+    files::owned_directory(&at.join("uml"), spec.identity.as_ref())?;
+    supervisor.start()?;
     let start = Instant::now();
     let outcome = loop {
-        let ended = cage.ended_within(Duration::from_millis(2)).is_some();
-        if let Some(outcome) = checked(&cage.console().text(), ended) {
+        let ended = supervisor.ended_within(Duration::from_millis(2)).is_some();
+        if let Some(outcome) = checked(&supervisor.console().text(), ended) {
             break outcome;
         }
-        if start.elapsed() > CHECKING {
-            break Err("it does not end its own checks".into());
+        if start.elapsed() > CHECK_LIMIT {
+            break Err("its own checks did not finish".into());
         }
     };
-    cage.end()?;
-    outcome.map_err(|why| unusable(why, OTHERWISE))
+    supervisor.end()?;
+    outcome.map_err(|why| unusable(why, OTHER_KIND))
 }
 
-/// What its checks have come to, if they have; all that it wrote enters.
+/// Result of the checks in the console output, if they have finished.
 pub(in crate::machine) fn checked(console: &str, ended: bool) -> Option<Result<(), String>> {
     let last = console.lines().rfind(|line| !line.trim().is_empty());
     let passed = console.lines().any(|l| l.starts_with(LAST_CHECK) && l.ends_with("...OK"));
     match (passed, ended) {
         (true, _) => Some(Ok(())),
-        (false, true) => Some(Err(format!("it says: {}", last.unwrap_or("nothing").trim()))),
+        (false, true) => Some(Err(format!("it reports: {}", last.unwrap_or("nothing").trim()))),
         (false, false) => None,
     }
 }
 
-fn unusable(why: String, cure: &str) -> GuestError {
-    GuestError::Unusable { engine: Engine::Uml.name(), why, cure: cure.into() }
+fn unusable(why: String, hint: &str) -> GuestError {
+    GuestError::Unusable { engine: Engine::Uml.name(), why, hint: hint.into() }
 }

@@ -1,4 +1,4 @@
-//! Modules that are what they say, and modules that are not.
+//! Tests with valid and damaged modules.
 
 use std::io::Write;
 
@@ -33,7 +33,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn modinfo_is_read() {
+fn modinfo_is_parsed() {
     let text =
         b"license=GPL\0alias=fs-ext2\0alias=pci:v*\0alias=a\tb\nc\0softdep=pre: crypto-crc32c post: b-c d\0\0\
         softdep=ignored pre: x\0depends=jbd2,crc-itu-t\0depends=\0noise\0\xff=\xff\0vermagic=6.1 ";
@@ -60,7 +60,7 @@ fn modinfo_is_read() {
 }
 
 #[test]
-fn compressed_modules_say_what_plain_ones_do() {
+fn compressed_modules_have_the_same_metadata() {
     let plain = module("alias=fs-x\0depends=a,b\0");
     let packed = [
         ("x.ko", plain.clone()),
@@ -77,15 +77,15 @@ fn compressed_modules_say_what_plain_ones_do() {
 }
 
 #[test]
-fn a_module_may_say_nothing() {
+fn a_module_may_have_no_metadata() {
     let (_directory, path) = written("x.ko", &module(""));
     assert_eq!(info(&path).unwrap(), Info::default());
 }
 
 #[test]
-fn what_is_no_module_is_told() {
+fn other_files_are_rejected() {
     for name in ["x.ko", "x.ko.xz", "x.ko.zst", "x.ko.gz"] {
-        let (_directory, path) = written(name, b"not what it says");
+        let (_directory, path) = written(name, b"not a module");
         let error = info(&path).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
     }
@@ -93,9 +93,9 @@ fn what_is_no_module_is_told() {
     expect!["cannot open the module /nowhere/x.ko"].assert_eq(&missing);
 }
 
-/// A file may say that it unpacks to any size, and take no room to say it.
+/// A small file can claim to unpack to any size.
 #[test]
-fn an_absurdly_long_module_is_not_read() {
+fn a_too_long_module_is_not_read() {
     let (_directory, path) = written("x.ko", &module(""));
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(MODULE_MAX + 1).unwrap();
@@ -106,7 +106,7 @@ fn an_absurdly_long_module_is_not_read() {
 
 proptest! {
     #[test]
-    fn damaged_modules_give_errors_or_less(
+    fn damaged_modules_fail_or_have_less_metadata(
         at in 0..600_usize,
         value: u8,
         cut in 0..700_usize,
@@ -123,18 +123,18 @@ proptest! {
         bytes[at % length] = value;
         bytes.truncate(cut.max(1));
         let (_directory, path) = written(name, &bytes);
-        // Neither panics, nor takes much memory: that it returns is what is asked.
+        // Must return without a panic and without much memory.
         let _info = info(&path);
         let _bytes = read(&path);
     }
 
     #[test]
-    fn any_section_is_read(section: Vec<u8>) {
+    fn any_section_is_parsed(section: Vec<u8>) {
         let _info = Info::of_section(&section);
     }
 
     #[test]
-    fn any_bytes_may_be_called_a_module(bytes: Vec<u8>) {
+    fn any_bytes_are_a_module_or_an_error(bytes: Vec<u8>) {
         prop_assert!(modinfo(bytes.as_slice()).is_err());
     }
 }

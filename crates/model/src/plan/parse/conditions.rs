@@ -1,258 +1,273 @@
-//! The axes that say under which conditions a workload runs.
+//! Parser of axes that define run conditions, and of the control keys of a plan.
 
 use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
-    cell::{Fullness, Isolation, Twins},
-    factor::{FACTORS, Factor},
+    cell::{AaControl, FillLevel, Isolation},
     guest::{GuestDevice, GuestDisk, GuestKind},
-    plan::{PlanError, Spoiled, WorkloadEntry},
-    storage::{Place, Storage},
+    plan::{InvalidTrials, PlanError, WorkloadEntry},
+    setting::{SETTINGS, SystemSetting},
+    storage::{Storage, StorageKind},
     study::Study,
     suggest::nearest,
     units::Nanos,
     workload::{Value, ValueError},
 };
 
-/// The I/O schedulers.
+/// Parses the I/O schedulers.
 pub(super) fn schedulers(axes: &Table<'_>, storage: &Storage) -> Result<Vec<String>> {
     match axes.get("scheduler") {
         None => Ok(Vec::new()),
-        Some(item) if matches!(storage.place, Place::Directory { .. }) => {
-            Err(PlanError::new("a directory has no device of its own to schedule", item.span())
-                .cure("take `scheduler` out, or name an image or a device"))
-        }
+        Some(item) if matches!(storage.kind, StorageKind::Directory { .. }) => Err(PlanError::new(
+            "storage is a directory: `scheduler` requires a device",
+            item.span(),
+        )
+        .hint("remove `scheduler`, or set `image_size` or `device`")),
         Some(item) => strings(item),
     }
 }
 
-/// How full the filesystem is beforehand.
-pub(super) fn fullness(axes: &Table<'_>, storage: &Storage) -> Result<Vec<Fullness>> {
-    let Some(item) = axes.get("full") else { return Ok(Vec::new()) };
-    if matches!(storage.place, Place::Directory { .. }) {
-        return Err(PlanError::new("somebody else's filesystem is not filled up", item.span())
-            .cure("take `full` out, or name an image or a device"));
+/// Parses the fill levels.
+pub(super) fn fill_levels(axes: &Table<'_>, storage: &Storage) -> Result<Vec<FillLevel>> {
+    let Some(item) = axes.get("fill_percent") else { return Ok(Vec::new()) };
+    if matches!(storage.kind, StorageKind::Directory { .. }) {
+        return Err(PlanError::new(
+            "storage is a directory: `fill_percent` requires a new filesystem",
+            item.span(),
+        )
+        .hint("remove `fill_percent`, or set `image_size` or `device`"));
     }
     let level = |item| {
-        let percent = count(item, 0, Fullness::MOST.0.into())?;
-        Ok(Fullness(u8::try_from(percent).unwrap_or(Fullness::MOST.0)))
+        let percent = count(item, 0, FillLevel::MAX.0.into())?;
+        Ok(FillLevel(u8::try_from(percent).unwrap_or(FillLevel::MAX.0)))
     };
     let levels = array(item).and_then(|items| items.iter().map(level).collect());
-    levels.map_err(|error: PlanError| error.cure("write whole percents: full = [0, 50, 90]"))
+    levels
+        .map_err(|error: PlanError| error.hint("use whole percentages: fill_percent = [0, 50, 90]"))
 }
 
-/// The settings of the machine, in the order written.
-pub(super) fn factors(axes: &Table<'_>, storage: &Storage) -> Result<Vec<(Factor, Vec<Value>)>> {
-    if matches!(storage.place, Place::Directory { .. }) {
-        let mut specs = FACTORS.iter().filter(|spec| spec.factor.of_devices());
+/// Parses the system settings, in text order.
+pub(super) fn system_settings(
+    axes: &Table<'_>,
+    storage: &Storage,
+) -> Result<Vec<(SystemSetting, Vec<Value>)>> {
+    if matches!(storage.kind, StorageKind::Directory { .. }) {
+        let mut specs = SETTINGS.iter().filter(|spec| spec.setting.of_devices());
         if let Some(item) = specs.find_map(|spec| Some((spec.name, axes.get(spec.name)?))) {
-            let (message, cure) = no_device(item.0);
-            return Err(PlanError::new(message, item.1.span()).cure(cure));
+            let (message, hint) = no_device(item.0);
+            return Err(PlanError::new(message, item.1.span()).hint(hint));
         }
     }
-    factors_of(|key| axes.get(key))
+    settings_of(|key| axes.get(key))
 }
 
-/// Why workloads cannot have conditions of their own on a storage: a directory has no device to
-/// set.
-pub(super) fn own(workloads: &[WorkloadEntry], storage: &Storage) -> Result<()> {
-    if !matches!(storage.place, Place::Directory { .. }) {
+/// Rejects device settings and schedulers of single workloads if the storage is a directory.
+pub(super) fn check_own_conditions(workloads: &[WorkloadEntry], storage: &Storage) -> Result<()> {
+    if !matches!(storage.kind, StorageKind::Directory { .. }) {
         return Ok(());
     }
-    let error = |(message, cure): (String, String), entry: &WorkloadEntry| {
-        Err(PlanError::new(message, entry.span.clone()).cure(cure))
+    let error = |(message, hint): (String, String), entry: &WorkloadEntry| {
+        Err(PlanError::new(message, entry.span.clone()).hint(hint))
     };
     for entry in workloads {
         if entry.schedulers.is_some() {
             return error(no_device("scheduler"), entry);
         }
-        if let Some((factor, _)) = entry.factors.iter().find(|(factor, _)| factor.of_devices()) {
+        if let Some((factor, _)) =
+            entry.system_settings.iter().find(|(factor, _)| factor.of_devices())
+        {
             return error(no_device(factor.spec().name), entry);
         }
     }
     Ok(())
 }
 
-/// That a directory has no device for a setting, and what to do.
+/// Error message and hint for a device setting of a plan whose storage is a directory.
 pub(in crate::plan) fn no_device(setting: &str) -> (String, String) {
-    let message = format!("a directory has no device of its own for `{setting}`");
-    (message, format!("take `{setting}` out, or name an image or a device"))
+    let message = format!("storage is a directory: `{setting}` requires a device");
+    (message, format!("remove `{setting}`, or set `image_size` or `device`"))
 }
 
-/// Those among some keys.
-pub(super) fn factors_of<'a>(
+/// Parses the system settings among the keys of a table.
+pub(super) fn settings_of<'a>(
     get: impl Fn(&'static str) -> Option<Item<'a>>,
-) -> Result<Vec<(Factor, Vec<Value>)>> {
+) -> Result<Vec<(SystemSetting, Vec<Value>)>> {
     let mut factors = Vec::new();
-    for spec in FACTORS {
+    for spec in SETTINGS {
         let Some(item) = get(spec.name) else { continue };
         let values = array(item)?;
         if values.is_empty() {
             return Err(PlanError::new("the list is empty", item.span()));
         }
         let values = values.iter().map(|item| value(spec.kind, item)).collect::<Result<_>>()?;
-        factors.push((item.span().start, spec.factor, values));
+        factors.push((item.span().start, spec.setting, values));
     }
     factors.sort_by_key(|(start, _, _)| *start);
     Ok(factors.into_iter().map(|(_, factor, values)| (factor, values)).collect())
 }
 
-/// What separates one trial from the next.
+/// Parses the isolation between trials.
 pub(super) fn isolation(top: &Table<'_>, storage: &Storage) -> Result<Isolation> {
     let Some(item) = top.get("isolation") else { return Ok(Isolation::default()) };
     let name = string(item)?;
-    let isolation = named(&name).ok_or_else(|| {
-        PlanError::new(format!("there is no isolation `{name}`"), item.span())
-            .cure(format!("use {}", list(Isolation::ALL.iter().map(|isolation| isolation.name()))))
+    let isolation = isolation_from_name(&name).ok_or_else(|| {
+        PlanError::new(format!("unknown isolation `{name}`"), item.span())
+            .hint(format!("use {}", list(Isolation::ALL.iter().map(|isolation| isolation.name()))))
     })?;
     match unfit(isolation, storage) {
         None => Ok(isolation),
-        Some((message, cure)) => Err(PlanError::new(message, item.span()).cure(cure)),
+        Some((message, hint)) => Err(PlanError::new(message, item.span()).hint(hint)),
     }
 }
 
-/// Which cells are measured twice.
-pub(super) fn twins(item: Item<'_>) -> Result<Twins> {
+/// Parses the A/A control.
+pub(super) fn aa_control(item: Item<'_>) -> Result<AaControl> {
     let name = string(item)?;
-    named_twins(&name).ok_or_else(|| {
-        PlanError::new(format!("`twins` cannot be `{name}`"), item.span())
-            .cure(format!("use {}", list(Twins::ALL.iter().map(|twins| twins.name()))))
+    aa_control_from_name(&name).ok_or_else(|| {
+        PlanError::new(format!("unknown aa_control `{name}`"), item.span()).hint(format!(
+            "use {}",
+            list(AaControl::ALL.iter().map(|aa_control| aa_control.name()))
+        ))
     })
 }
 
-/// What becomes of trials that the machine spoiled.
-pub(super) fn spoiled(item: Item<'_>) -> Result<Spoiled> {
+/// Parses the handling of invalid trials.
+pub(super) fn invalid_trials(item: Item<'_>) -> Result<InvalidTrials> {
     let name = string(item)?;
-    Spoiled::named(&name).ok_or_else(|| {
-        PlanError::new(format!("`invalid` cannot be `{name}`"), item.span())
-            .cure(format!("use {}", list(Spoiled::ALL.iter().map(|spoiled| spoiled.name()))))
+    InvalidTrials::from_name(&name).ok_or_else(|| {
+        PlanError::new(format!("unknown invalid_trials `{name}`"), item.span())
+            .hint(format!("use {}", list(InvalidTrials::ALL.iter().map(|value| value.name()))))
     })
 }
 
-/// What kind of guest the plan is measured in.
+/// Parses the guest kind.
 pub(super) fn guest(item: Item<'_>) -> Result<GuestKind> {
     let name = string(item)?;
-    GuestKind::named(&name).ok_or_else(|| {
-        PlanError::new(format!("there is no guest `{name}`"), item.span())
-            .cure(format!("use {}", list(GuestKind::ALL.iter().map(|kind| kind.name()))))
+    GuestKind::from_name(&name).ok_or_else(|| {
+        PlanError::new(format!("unknown guest `{name}`"), item.span())
+            .hint(format!("use {}", list(GuestKind::ALL.iter().map(|kind| kind.name()))))
     })
 }
 
-/// The disk of a guest that counts instructions.
+/// Parses the disk of an icount guest.
 pub(super) fn guest_disk(storage: &Table<'_>) -> Result<GuestDisk> {
     let at = |item: Item<'_>, error: ValueError| PlanError {
-        cure: error.cure,
+        hint: error.hint,
         ..PlanError::new(error.message, item.span())
     };
     let device = storage
         .get("guest_device")
-        .map(|item| named_device(&string(item)?).map_err(|error| at(item, error)));
+        .map(|item| device_from_name(&string(item)?).map_err(|error| at(item, error)));
     let latency = storage
-        .get("guest_latency")
-        .map(|item| named_latency(&string(item)?).map_err(|error| at(item, error)));
+        .get("guest_device_latency")
+        .map(|item| parse_latency(&string(item)?).map_err(|error| at(item, error)));
     Ok(GuestDisk { device: device.transpose()?, latency: latency.transpose()? })
 }
 
-/// The device of that name.
-pub(in crate::plan) fn named_device(name: &str) -> std::result::Result<GuestDevice, ValueError> {
-    GuestDevice::named(name).ok_or_else(|| {
-        ValueError::new(format!("there is no guest device `{name}`"))
-            .cure(format!("use {}", list(GuestDevice::ALL.into_iter().map(GuestDevice::name))))
+/// Guest device of this name.
+pub(in crate::plan) fn device_from_name(
+    name: &str,
+) -> std::result::Result<GuestDevice, ValueError> {
+    GuestDevice::from_name(name).ok_or_else(|| {
+        ValueError::new(format!("unknown guest_device `{name}`"))
+            .hint(format!("use {}", list(GuestDevice::ALL.into_iter().map(GuestDevice::name))))
     })
 }
 
-/// What a request is to take.
-pub(in crate::plan) fn named_latency(text: &str) -> std::result::Result<Nanos, ValueError> {
+/// Parses the latency of a guest device.
+pub(in crate::plan) fn parse_latency(text: &str) -> std::result::Result<Nanos, ValueError> {
     let time = Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
     if time > GuestDisk::LATENCY_MAX {
-        let message = format!("a guest latency of {time} is too long");
+        let message = format!("guest_device_latency is {time}");
         return Err(
-            ValueError::new(message).cure(format!("the most is {}", GuestDisk::LATENCY_MAX))
+            ValueError::new(message).hint(format!("the maximum is {}", GuestDisk::LATENCY_MAX))
         );
     }
     Ok(time)
 }
 
-/// Why a plan cannot have the guest's disk that it asks for, and what can be done.
+/// Error message and hint for an unsupported guest disk.
 pub(in crate::plan) fn unfit_disk(
     guest: Option<GuestKind>,
     disk: GuestDisk,
     storage: &Storage,
 ) -> Option<(String, &'static str)> {
-    let named =
-        [("guest_device", disk.device.is_some()), ("guest_latency", disk.latency.is_some())];
-    if guest != Some(GuestKind::Counted) {
-        let (key, _) = named.into_iter().find(|(_, named)| *named)?;
-        let message =
-            format!("`{key}` is of guests that count instructions, and the plan's is not");
-        return Some((message, "set guest to counted, or take the key out of `storage`"));
+    let given =
+        [("guest_device", disk.device.is_some()), ("guest_device_latency", disk.latency.is_some())];
+    if guest != Some(GuestKind::Icount) {
+        let (key, _) = given.into_iter().find(|(_, given)| *given)?;
+        let message = format!("`{key}` applies to icount guests only");
+        return Some((message, "set guest to icount, or take the key out of `storage`"));
     }
     if disk.device == Some(GuestDevice::Brd) && disk.latency() > Nanos(0) {
-        let message = "brd answers at once and has no `guest_latency`".to_owned();
-        return Some((message, "take null_blk for `guest_device`, or the latency out"));
+        let message = "brd does not support `guest_device_latency`".to_owned();
+        return Some((message, "set `guest_device` to null_blk, or remove `guest_device_latency`"));
     }
-    match storage.place {
-        Place::Image { count: 2.., .. } => Some((
-            "a guest that counts instructions has one disk, and the plan has several images".into(),
-            "take `images` out, or another kind of guest",
+    match storage.kind {
+        StorageKind::Image { count: 2.., .. } => Some((
+            "icount guests have one disk; image_count is greater than 1".into(),
+            "remove `image_count`, or use another guest kind",
         )),
-        Place::Image { .. } | Place::Devices { .. } | Place::Directory { .. } => None,
+        StorageKind::Image { .. } | StorageKind::Devices { .. } | StorageKind::Directory { .. } => {
+            None
+        }
     }
 }
 
-/// The study whose tables and charts the report shows first.
-pub(super) fn view(item: Item<'_>) -> Result<Study> {
+/// Parses the study of the report.
+pub(super) fn study(item: Item<'_>) -> Result<Study> {
     let name = string(item)?;
-    named_view(&name).map_err(|error| PlanError {
-        cure: error.cure,
+    study_from_name(&name).map_err(|error| PlanError {
+        hint: error.hint,
         ..PlanError::new(error.message, item.span())
     })
 }
 
-/// The study of that name, or what it may have been meant to be.
-pub(in crate::plan) fn named_view(name: &str) -> std::result::Result<Study, ValueError> {
-    Study::named(name).ok_or_else(|| {
-        let error = ValueError::new(format!("there is no view `{name}`"));
-        error.cure(match nearest(name, Study::ALL.map(Study::name)) {
+/// Study of this name.
+pub(in crate::plan) fn study_from_name(name: &str) -> std::result::Result<Study, ValueError> {
+    Study::from_name(name).ok_or_else(|| {
+        let error = ValueError::new(format!("unknown study `{name}`"));
+        error.hint(match nearest(name, Study::ALL.map(Study::name)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("use {}", list(Study::ALL.into_iter().map(Study::name))),
         })
     })
 }
 
-/// The twins of that name.
-pub(in crate::plan) fn named_twins(name: &str) -> Option<Twins> {
-    Twins::ALL.into_iter().find(|twins| twins.name() == name)
+/// The A/A duplicates of that name.
+pub(in crate::plan) fn aa_control_from_name(name: &str) -> Option<AaControl> {
+    AaControl::ALL.into_iter().find(|aa_control| aa_control.name() == name)
 }
 
-/// How long all trials may take together; more than nothing.
-pub(super) fn budget(item: Item<'_>) -> Result<Nanos> {
+/// Parses the time limit, which is greater than 0.
+pub(super) fn time_limit(item: Item<'_>) -> Result<Nanos> {
     let time = Nanos::parse(&string(item)?)
         .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
     match time {
-        Nanos(0) => Err(PlanError::new("a budget of no time measures nothing", item.span())),
+        Nanos(0) => Err(PlanError::new("time_limit is 0", item.span())),
         time => Ok(time),
     }
 }
 
-/// The isolation of that name.
-pub(in crate::plan) fn named(name: &str) -> Option<Isolation> {
+/// Isolation of this name.
+pub(in crate::plan) fn isolation_from_name(name: &str) -> Option<Isolation> {
     Isolation::ALL.into_iter().find(|isolation| isolation.name() == name)
 }
 
-/// Why trials on a storage cannot be separated like that, and what can be done.
+/// Error message and hint for an isolation that the storage does not support.
 pub(in crate::plan) fn unfit(
     isolation: Isolation,
     storage: &Storage,
 ) -> Option<(&'static str, &'static str)> {
-    match (isolation, &storage.place) {
-        (Isolation::Reattach, Place::Devices { .. }) => {
-            Some(("only images can be attached anew", "use remount or reboot, or name an image"))
-        }
-        (Isolation::Reattach, Place::Directory { .. }) => Some((
-            "a directory has no image that could be attached anew",
-            "use remount or reboot, or name an image",
+    match (isolation, &storage.kind) {
+        (Isolation::Reattach, StorageKind::Devices { .. }) => Some((
+            "isolation `reattach` requires an image",
+            "use remount or reboot, or set `image_size`",
+        )),
+        (Isolation::Reattach, StorageKind::Directory { .. }) => Some((
+            "isolation `reattach` requires an image",
+            "use remount or reboot, or set `image_size`",
         )),
         (Isolation::Remount | Isolation::Reboot, _)
-        | (Isolation::Reattach, Place::Image { .. }) => None,
+        | (Isolation::Reattach, StorageKind::Image { .. }) => None,
     }
 }

@@ -1,5 +1,4 @@
-//! The axis of filesystems: names and tables, what is done to a filesystem before the workload, and
-//! what it becomes by that.
+//! Parser of the filesystem axis: names, tables, and setup steps.
 
 use std::{ops::Range, path::Path};
 
@@ -8,26 +7,26 @@ use toml::{Spanned, de::DeValue};
 use super::{Item, Result, Table, array, count, layers, list, string, strings, wrong};
 use crate::{
     cell::{FilesystemLevel, SetupStep},
-    plan::{PlanError, Vocabulary},
-    storage::{Place, Storage},
+    plan::{KnownNames, PlanError},
+    storage::{Storage, StorageKind},
     suggest::nearest,
 };
 
-/// What a setup step is one of.
-const STEPS: [&str; 4] = ["populate", "remove", "unmounted", "mounted"];
+/// Keys of the setup steps; a step has exactly one.
+const STEPS: [&str; 4] = ["populate", "remove", "run_unmounted", "run_mounted"];
 
-/// Every level of the axis, at least one.
+/// Parses all levels of the axis, at least one.
 pub(super) fn levels(
     axes: &Table<'_>,
     storage: &Storage,
-    vocabulary: Vocabulary<'_>,
+    vocabulary: KnownNames<'_>,
 ) -> Result<Vec<FilesystemLevel>> {
-    let directory = matches!(storage.place, Place::Directory { .. });
+    let directory = matches!(storage.kind, StorageKind::Directory { .. });
     let items = match axes.get("filesystem") {
         None if directory => return Ok(vec![FilesystemLevel::plain("directory")]),
         None => {
             return Err(PlanError::new("`axes` has no `filesystem`", axes.span.clone())
-                .cure("add filesystem = [\"ext4\", \"xfs\"]"));
+                .hint("add filesystem = [\"ext4\", \"xfs\"]"));
         }
         Some(item) => (item, array(item)?),
     };
@@ -35,23 +34,27 @@ pub(super) fn levels(
     for item in items.1 {
         let level = filesystem(item, vocabulary)?;
         if levels.iter().any(|other| other.name == level.name) {
-            let message = format!("the filesystem name `{}` is there twice", level.name);
-            return Err(PlanError::new(message, item.span()).cure("give each its own name"));
+            let message = format!("duplicate filesystem name `{}`", level.name);
+            return Err(
+                PlanError::new(message, item.span()).hint("give each filesystem its own name")
+            );
         }
-        if directory != (level.base == "directory") {
+        if directory != (level.fs_type == "directory") {
             let message = match directory {
-                true => format!("`{}` cannot be made in a directory", level.base),
-                false => "`directory` needs a directory to measure".into(),
+                true => format!("`{}` cannot be created in a directory", level.fs_type),
+                false => "filesystem `directory` requires `storage.directory`".into(),
             };
-            return Err(PlanError::new(message, item.span()).cure(
-                "a plan either formats (storage.image, storage.device) or measures a directory \
+            return Err(PlanError::new(message, item.span()).hint(
+                "a plan either formats (storage.image_size, storage.device) or measures a \
+                 directory \
                  (storage.directory, without axes.filesystem)",
             ));
         }
-        if directory && (!level.setup.is_empty() || level.becomes.is_some()) {
-            let message = "nothing is done to somebody else's filesystem beforehand";
+        if directory && (!level.setup.is_empty() || level.converted_to.is_some()) {
+            let message =
+                "storage is a directory: `setup` and `converted_to` require a new filesystem";
             return Err(PlanError::new(message, item.span())
-                .cure("take `setup` and `becomes` out, or name an image or a device"));
+                .hint("remove them, or set `image_size` or `device`"));
         }
         levels.push(level);
     }
@@ -61,7 +64,7 @@ pub(super) fn levels(
     Ok(levels)
 }
 
-fn filesystem(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<FilesystemLevel> {
+fn filesystem(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<FilesystemLevel> {
     let (level, span) = match item.get_ref() {
         DeValue::String(name) => (FilesystemLevel::plain(name.as_ref()), item.span()),
         DeValue::Table(table) => {
@@ -69,23 +72,23 @@ fn filesystem(item: Item<'_>, vocabulary: Vocabulary<'_>) -> Result<FilesystemLe
             let name = table
                 .get("name")
                 .ok_or_else(|| PlanError::new("this filesystem has no `name`", item.span()))?;
-            let base = table.get("base").unwrap_or(name);
+            let base = table.get("type").unwrap_or(name);
             let setup = table.get("setup").map(setup).transpose()?.unwrap_or_default();
             let level = FilesystemLevel {
                 name: string(name)?,
-                base: string(base)?,
-                mkfs: table.get("mkfs").map(strings).transpose()?.unwrap_or_default(),
-                mount: table.get("mount").map(string).transpose()?.unwrap_or_default(),
-                devices: table.get("devices").map(devices).transpose()?,
+                fs_type: string(base)?,
+                mkfs: table.get("mkfs_options").map(strings).transpose()?.unwrap_or_default(),
+                mount: table.get("mount_options").map(string).transpose()?.unwrap_or_default(),
+                devices: table.get("device_count").map(devices).transpose()?,
                 layers: table.get("layers").map(layers::layers).transpose()?.unwrap_or_default(),
-                becomes: becomes(&table, &setup, vocabulary)?,
+                converted_to: converted_to(&table, &setup, vocabulary)?,
                 setup,
             };
             (level, base.span())
         }
         _ => return Err(wrong(item, "a name, or a table with a name")),
     };
-    check_filesystem(&level.base, span, vocabulary)?;
+    check_filesystem(&level.fs_type, span, vocabulary)?;
     Ok(level)
 }
 
@@ -93,40 +96,41 @@ fn devices(item: Item<'_>) -> Result<u32> {
     Ok(u32::try_from(count(item, 1, 16)?).unwrap_or(16))
 }
 
-/// Whether a catalogue entry has that name.
+/// Checks that the catalog has a filesystem type of this name.
 pub(in crate::plan) fn check_filesystem(
     base: &str,
     span: Range<usize>,
-    vocabulary: Vocabulary<'_>,
+    vocabulary: KnownNames<'_>,
 ) -> Result<()> {
     if vocabulary.filesystems.contains(&base) {
         return Ok(());
     }
-    let error = PlanError::new(format!("there is no filesystem `{base}`"), span);
+    let error = PlanError::new(format!("unknown filesystem type `{base}`"), span);
     Err(match nearest(base, vocabulary.filesystems.iter().copied()) {
-        Some(near) => error.cure(format!("did you mean `{near}`?")),
-        None => error.cure("`fslab list filesystems` shows those known; --filesystems adds others"),
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => {
+            error.hint("use a name of `fslab list filesystems`, or add a definition with --catalog")
+        }
     })
 }
 
-/// What it is after `setup`. Only a program that has the device to itself can make another
-/// filesystem of one.
-fn becomes(
+/// Parses the type after `setup`. Only a program run while unmounted can convert a filesystem.
+fn converted_to(
     table: &Table<'_>,
     setup: &[SetupStep],
-    vocabulary: Vocabulary<'_>,
+    vocabulary: KnownNames<'_>,
 ) -> Result<Option<String>> {
-    let Some(item) = table.get("becomes") else { return Ok(None) };
+    let Some(item) = table.get("converted_to") else { return Ok(None) };
     let name = string(item)?;
     check_filesystem(&name, item.span(), vocabulary)?;
     if name == "directory" {
-        return Err(PlanError::new("no filesystem becomes a directory", item.span())
-            .cure("name the filesystem that the device holds after `setup`"));
+        return Err(PlanError::new("a filesystem cannot be converted to `directory`", item.span())
+            .hint("use the type of the filesystem on the device after `setup`"));
     }
     if !setup.iter().any(|step| matches!(step, SetupStep::Unmounted { .. })) {
-        let message = format!("nothing in `setup` makes it `{name}`");
+        let message = format!("`setup` has no step that converts it to `{name}`");
         return Err(PlanError::new(message, item.span())
-            .cure("add the program: { unmounted = [\"btrfs-convert\", \"{device}\"] }"));
+            .hint("add the program: { run_unmounted = [\"btrfs-convert\", \"{device}\"] }"));
     }
     Ok(Some(name))
 }
@@ -138,41 +142,42 @@ fn setup(item: Item<'_>) -> Result<Vec<SetupStep>> {
 fn step(item: Item<'_>) -> Result<SetupStep> {
     let DeValue::Table(table) = item.get_ref() else {
         let error = wrong(item, "a table with one step");
-        return Err(error.cure(
-            "write one of { populate = \"linux\", files = 39000 }, \
-                               { remove = \"linux\" }, { unmounted = [\"tune2fs\", …] }, \
-                               { mounted = [\"btrfs\", …] }",
+        return Err(error.hint(
+            "write one of { populate = \"linux\", populate_files = 39000 }, \
+                               { remove = \"linux\" }, { run_unmounted = [\"tune2fs\", …] }, \
+                               { run_mounted = [\"btrfs\", …] }",
         ));
     };
     let table = Table::open("setup", table, item.span())?;
     let mut given = STEPS.into_iter().filter_map(|key| Some((key, table.get(key)?)));
     let (key, what) = given.next().ok_or_else(|| {
-        PlanError::new("this step does nothing", item.span())
-            .cure(format!("give it one of {}", list(STEPS.into_iter())))
+        PlanError::new("this step has no operation", item.span())
+            .hint(format!("set one of {}", list(STEPS.into_iter())))
     })?;
     if let Some((other, _)) = given.next() {
         let message = format!("this step has both `{key}` and `{other}`");
-        return Err(PlanError::new(message, item.span()).cure("make two steps of it"));
+        return Err(PlanError::new(message, item.span()).hint("use two steps"));
     }
-    if let (Some(files), false) = (table.get("files"), key == "populate") {
-        let message = "`files` says how many `populate` writes";
-        return Err(PlanError::new(message, files.span()).cure("take it out of this step"));
+    if let (Some(files), false) = (table.get("populate_files"), key == "populate") {
+        let message = "`populate_files` requires `populate`";
+        return Err(PlanError::new(message, files.span()).hint("remove it from this step"));
     }
     match key {
         "populate" => {
-            let files = table.get("files").ok_or_else(|| {
-                PlanError::new("`populate` does not say how many files", item.span())
-                    .cure("add files = 39000, about what the source of Linux 3.4 has")
+            let files = table.get("populate_files").ok_or_else(|| {
+                PlanError::new("`populate` requires `populate_files`", item.span())
+                    .hint("add populate_files = 39000, about the size of the source of Linux 3.4")
             })?;
             Ok(SetupStep::Populate { directory: name(what)?, files: count(files, 1, 100_000_000)? })
         }
         "remove" => Ok(SetupStep::Remove { directory: name(what)? }),
-        "unmounted" => {
+        "run_unmounted" => {
             let argv = argv(what)?;
             if argv.iter().any(|argument| argument.contains("{mount}")) {
-                let message = "`{mount}` is nowhere while the filesystem is not mounted";
-                return Err(PlanError::new(message, what.span())
-                    .cure("make it a `mounted` step, or write {device}"));
+                let message = "`{mount}` is not available while the filesystem is unmounted";
+                return Err(
+                    PlanError::new(message, what.span()).hint("use `run_mounted`, or {device}")
+                );
             }
             Ok(SetupStep::Unmounted { argv })
         }
@@ -180,27 +185,31 @@ fn step(item: Item<'_>) -> Result<SetupStep> {
     }
 }
 
-/// The name of a directory in the root of the filesystem.
+/// Parses the name of a directory in the root of the filesystem.
 fn name(item: Item<'_>) -> Result<String> {
     let name = string(item)?;
     let plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
     if plain && Path::new(&name).components().count() == 1 {
         return Ok(name);
     }
-    Err(PlanError::new(format!("`{name}` is not the name of a directory"), item.span())
-        .cure("write a plain name such as \"linux\"; it stands in the root of the filesystem"))
+    Err(PlanError::new(format!("`{name}` is not the name of a directory"), item.span()).hint(
+        "use a name without slashes, such as \"linux\"; the directory is in the root of \
+               the filesystem",
+    ))
 }
 
-/// Program and arguments.
+/// Parses a program and its arguments.
 fn argv(item: Item<'_>) -> Result<Vec<String>> {
     let words = match item.get_ref() {
         DeValue::String(_) => {
-            return Err(wrong(item, "a list of program and arguments")
-                .cure("no shell is involved; write [\"tune2fs\", \"-o\", \"…\", \"{device}\"]"));
+            return Err(wrong(item, "a list of program and arguments").hint(
+                "commands are run without a shell; write [\"tune2fs\", \"-o\", \"…\", \
+                       \"{device}\"]",
+            ));
         }
         DeValue::Array(words) if words.is_empty() => {
-            return Err(PlanError::new("the step names no program", item.span())
-                .cure("write the program and its arguments: [\"e2fsck\", \"-f\", \"{device}\"]"));
+            return Err(PlanError::new("the command is empty", item.span())
+                .hint("write the program and its arguments: [\"e2fsck\", \"-f\", \"{device}\"]"));
         }
         _ => strings(item)?,
     };
@@ -209,13 +218,13 @@ fn argv(item: Item<'_>) -> Result<Vec<String>> {
         rest.find('{').is_some_and(|at| rest[at..].contains('}'))
     };
     if let Some(word) = words.iter().find(|word| unknown(word)) {
-        return Err(PlanError::new(format!("nothing is put into `{word}`"), item.span())
-            .cure("what stands for something is {device} and {mount}"));
+        return Err(PlanError::new(format!("unknown placeholder in `{word}`"), item.span())
+            .hint("the placeholders are {device} and {mount}"));
     }
     match words.first() {
         Some(program) if program.is_empty() => {
-            Err(PlanError::new("the name of the program is empty", span_of_first(item))
-                .cure("write the program first, then its arguments"))
+            Err(PlanError::new("the program name is empty", span_of_first(item))
+                .hint("write the program first, then its arguments"))
         }
         _ => Ok(words),
     }
@@ -234,8 +243,8 @@ mod tests {
     use crate::plan::keys;
 
     #[test]
-    fn every_step_is_a_key_of_its_table() {
-        let known: Vec<_> = keys::of("setup").collect();
+    fn every_setup_step_is_a_plan_key() {
+        let known: Vec<_> = keys::of_table("setup").collect();
         assert!(STEPS.iter().all(|step| known.contains(step)), "{known:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What stands between devices and a filesystem.
+//! Parser of the layers between devices and a filesystem.
 
 use toml::{Spanned, de::DeValue};
 
@@ -9,41 +9,39 @@ use crate::{
     units::{Bytes, Nanos},
 };
 
-/// What a layer is one of.
+/// Keys of the layer types; a layer has exactly one.
 const KINDS: [&str; 8] = ["md", "crypt", "thin", "cache", "delay", "flakey", "dust", "log_writes"];
 
-/// Keys that only some kinds have.
-const FURTHER: [&str; 6] = ["chunk", "key_bits", "block", "write", "up", "down"];
+/// Keys that apply to some layer types only.
+const FURTHER: [&str; 6] = ["chunk", "key_size", "block_size", "write_delay", "up", "down"];
 
 /// Levels of md(4).
 const LEVELS: [&str; 7] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear"];
 
-/// How a cache of the device mapper treats writes (Documentation/admin-guide/device-mapper/
-/// cache.rst).
+/// Write modes of dm-cache (Documentation/admin-guide/device-mapper/cache.rst).
 const MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
 
-/// What a flakey device does with requests while it is down: the features of the kernel's target
-/// that need no further argument, and `error` for none of them
-/// (Documentation/admin-guide/device-mapper/dm-flakey.rst).
+/// Faults of dm-flakey: the features of the target without further arguments, and `error` for none
+/// of them (Documentation/admin-guide/device-mapper/dm-flakey.rst).
 const FAULTS: [&str; 3] = ["error", "drop_writes", "error_writes"];
 
-/// In what the kernel takes delays and intervals (dm-delay.rst, dm-flakey.rst), and the longest
-/// that make sense in a trial.
+/// Units of delays and intervals (dm-delay.rst, dm-flakey.rst), and the longest that are useful in
+/// a trial.
 const MILLISECOND: Nanos = Nanos(1_000_000);
 const SECOND: Nanos = Nanos(1_000_000_000);
 const LONGEST_DELAY: Nanos = Nanos(60 * SECOND.0);
 const LONGEST_INTERVAL: Nanos = Nanos(3600 * SECOND.0);
 
-/// The least block of dm-dust (`dust_ctr` in drivers/md/dm-dust.c), and the one that is taken where
-/// none is given.
+/// Minimum block size of dm-dust (`dust_ctr` in drivers/md/dm-dust.c), and the default.
 const DUST: Bytes = Bytes(512);
 const DUST_BLOCK: Bytes = Bytes::kib(4);
 
-/// The least blocks, and what they are multiples of (drivers/md/dm-thin.c, dm-cache-target.c).
+/// Minimum block sizes; block sizes are multiples of them (drivers/md/dm-thin.c,
+/// dm-cache-target.c).
 const THIN: Bytes = Bytes::kib(64);
 const CACHE: Bytes = Bytes::kib(32);
 
-/// Every layer, the lowest first.
+/// Parses layers, lowest first.
 pub(super) fn layers(item: Item<'_>) -> Result<Vec<Layer>> {
     array(item)?.iter().map(layer).collect()
 }
@@ -55,25 +53,25 @@ fn layer(item: Item<'_>) -> Result<Layer> {
     let table = Table::open("layer", table, item.span())?;
     let mut given = KINDS.into_iter().filter_map(|key| Some((key, table.get(key)?)));
     let (kind, what) = given.next().ok_or_else(|| {
-        PlanError::new("this layer is nothing", item.span())
-            .cure(format!("give it one of {}", list(KINDS.into_iter())))
+        PlanError::new("this layer has no type", item.span())
+            .hint(format!("set one of {}", list(KINDS.into_iter())))
     })?;
     if let Some((other, _)) = given.next() {
         let message = format!("this layer has both `{kind}` and `{other}`");
-        return Err(PlanError::new(message, item.span()).cure("make two layers of it"));
+        return Err(PlanError::new(message, item.span()).hint("use two layers"));
     }
     let own: &[&str] = match kind {
         "md" => &["chunk"],
-        "crypt" => &["key_bits"],
-        "cache" | "dust" => &["block"],
-        "delay" => &["write"],
+        "crypt" => &["key_size"],
+        "cache" | "dust" => &["block_size"],
+        "delay" => &["write_delay"],
         "flakey" => &["up", "down"],
         _ => &[],
     };
     for key in FURTHER {
         if let (Some(other), false) = (table.get(key), own.contains(&key)) {
-            let message = format!("`{kind}` has no `{key}`");
-            return Err(PlanError::new(message, other.span()).cure("take it out of this layer"));
+            let message = format!("`{kind}` does not have the key `{key}`");
+            return Err(PlanError::new(message, other.span()).hint("remove it from this layer"));
         }
     }
     Ok(match kind {
@@ -81,27 +79,27 @@ fn layer(item: Item<'_>) -> Result<Layer> {
         "crypt" => {
             let cipher = string(what)?;
             let bits = if cipher.contains("xts") { 512 } else { 256 };
-            let key_bits = table.get("key_bits").map(|item| count(item, 128, 512)).transpose()?;
+            let key_size = table.get("key_size").map(|item| count(item, 128, 512)).transpose()?;
             Layer::Crypt {
                 cipher,
-                key_bits: key_bits.map_or(bits, |n| u32::try_from(n).unwrap_or(bits)),
+                key_size: key_size.map_or(bits, |n| u32::try_from(n).unwrap_or(bits)),
             }
         }
         "thin" => Layer::Thin { block: block(what, THIN)? },
         "delay" => {
             let read = time(what, MILLISECOND, LONGEST_DELAY)?;
-            let write = table.get("write").map(|item| time(item, MILLISECOND, LONGEST_DELAY));
+            let write = table.get("write_delay").map(|item| time(item, MILLISECOND, LONGEST_DELAY));
             Layer::Delay { read, write: write.transpose()?.unwrap_or(read) }
         }
         "flakey" => flakey(what, &table)?,
-        "dust" => dust(what, table.get("block"))?,
+        "dust" => dust(what, table.get("block_size"))?,
         "log_writes" if flag(what)? => Layer::LogWrites,
         "log_writes" => {
-            let error = PlanError::new("this layer logs nothing", what.span());
-            return Err(error.cure("take it out, or say `log_writes = true`"));
+            let error = PlanError::new("`log_writes` is false", what.span());
+            return Err(error.hint("remove the layer, or set `log_writes = true`"));
         }
         _ => {
-            let given = table.get("block").map(|item| block(item, CACHE)).transpose()?;
+            let given = table.get("block_size").map(|item| block(item, CACHE)).transpose()?;
             Layer::Cache { mode: word(what, &MODES)?, block: given.unwrap_or(Bytes::kib(256)) }
         }
     })
@@ -112,8 +110,8 @@ fn word(item: Item<'_>, words: &[&'static str]) -> Result<String> {
     if words.contains(&word.as_str()) {
         return Ok(word);
     }
-    Err(PlanError::new(format!("there is no `{word}` here"), item.span())
-        .cure(format!("use {}", list(words.iter().copied()))))
+    Err(PlanError::new(format!("unknown value `{word}`"), item.span())
+        .hint(format!("use {}", list(words.iter().copied()))))
 }
 
 fn chunk(table: &Table<'_>) -> Result<Option<Bytes>> {
@@ -122,8 +120,8 @@ fn chunk(table: &Table<'_>) -> Result<Option<Bytes>> {
     if chunk.0.is_power_of_two() && chunk.0 >= 4096 {
         return Ok(Some(chunk));
     }
-    Err(PlanError::new(format!("a chunk of {chunk}"), item.span())
-        .cure("take a power of two from 4KiB on"))
+    Err(PlanError::new(format!("invalid chunk {chunk}"), item.span())
+        .hint("use a power of two of at least 4KiB"))
 }
 
 fn block(item: &Spanned<DeValue<'_>>, least: Bytes) -> Result<Bytes> {
@@ -131,19 +129,19 @@ fn block(item: &Spanned<DeValue<'_>>, least: Bytes) -> Result<Bytes> {
     if block.0 > 0 && block.0.is_multiple_of(least.0) {
         return Ok(block);
     }
-    Err(PlanError::new(format!("a block of {block}"), item.span())
-        .cure(format!("take a multiple of {least}")))
+    Err(PlanError::new(format!("invalid block size {block}"), item.span())
+        .hint(format!("use a multiple of {least}")))
 }
 
-/// A time of whole units, up to the longest.
+/// Parses a multiple of `unit`, at most `most`.
 fn time(item: Item<'_>, unit: Nanos, most: Nanos) -> Result<Nanos> {
     let time = Nanos::parse(&string(item)?)
         .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
     if time <= most && time.0.is_multiple_of(unit.0) {
         return Ok(time);
     }
-    Err(PlanError::new(format!("a time of {time}"), item.span())
-        .cure(format!("take a multiple of {unit}, at most {most}")))
+    Err(PlanError::new(format!("invalid duration {time}"), item.span())
+        .hint(format!("use a multiple of {unit}, at most {most}")))
 }
 
 fn flakey(what: Item<'_>, table: &Table<'_>) -> Result<Layer> {
@@ -153,8 +151,8 @@ fn flakey(what: Item<'_>, table: &Table<'_>) -> Result<Layer> {
     let (fault, up) = (word(what, &FAULTS)?, interval("up", Nanos(0))?);
     let down = interval("down", SECOND)?;
     if down == Nanos(0) {
-        return Err(PlanError::new("this layer never fails", what.span())
-            .cure("give it a `down` from 1s on, or take it out"));
+        return Err(PlanError::new("`down` is 0", what.span())
+            .hint("set `down` to at least 1s, or remove the layer"));
     }
     Ok(Layer::Flakey { fault, up, down })
 }
@@ -162,32 +160,33 @@ fn flakey(what: Item<'_>, table: &Table<'_>) -> Result<Layer> {
 fn dust(what: Item<'_>, block: Option<Item<'_>>) -> Result<Layer> {
     let size = block.map(size).transpose()?.unwrap_or(DUST_BLOCK);
     if !size.0.is_power_of_two() || size < DUST {
-        let error = PlanError::new(format!("a block of {size}"), block.unwrap_or(what).span());
-        return Err(error.cure("take a power of two from 512 on"));
+        let error =
+            PlanError::new(format!("invalid block size {size}"), block.unwrap_or(what).span());
+        return Err(error.hint("use a power of two of at least 512"));
     }
     let text = string(what)?;
     let mut bad: Vec<BlockRange> =
         text.split(',').map(|part| range(part, what)).collect::<Result<_>>()?;
     bad.sort_by_key(|range| range.first);
     if let Some(pair) = bad.windows(2).find(|pair| pair[1].first <= pair[0].last) {
-        let message = format!("{} and {} have blocks in common", pair[0], pair[1]);
-        return Err(PlanError::new(message, what.span()).cure("name each block once"));
+        let message = format!("block ranges {} and {} overlap", pair[0], pair[1]);
+        return Err(PlanError::new(message, what.span()).hint("list each block once"));
     }
     let blocks = bad.iter().fold(0_u64, |sum, range| sum.saturating_add(range.count()));
     if blocks > Layer::BAD_BLOCKS {
-        let message = format!("{blocks} bad blocks, and {} is the most", Layer::BAD_BLOCKS);
-        let cure = "make `block` larger, so that they are fewer";
-        return Err(PlanError::new(message, what.span()).cure(cure));
+        let message = format!("{blocks} bad blocks; the maximum is {}", Layer::BAD_BLOCKS);
+        let hint = "increase `block_size`, so that there are fewer blocks";
+        return Err(PlanError::new(message, what.span()).hint(hint));
     }
     Ok(Layer::Dust { bad, block: size })
 }
 
-/// `7` or `16-63`.
+/// Parses `7` or `16-63`.
 fn range(text: &str, item: Item<'_>) -> Result<BlockRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.trim().parse(), last.trim().parse()) {
         (Ok(first), Ok(last)) if first <= last => Ok(BlockRange { first, last }),
-        _ => Err(PlanError::new(format!("`{}` names no blocks", text.trim()), item.span())
-            .cure("name numbers and ranges, such as \"7, 16-63\"")),
+        _ => Err(PlanError::new(format!("invalid block numbers `{}`", text.trim()), item.span())
+            .hint("use numbers and ranges such as \"7, 16-63\"")),
     }
 }

@@ -1,4 +1,4 @@
-//! Scales with names: what `--scale NAME` sets.
+//! Named scales: sets of overrides for `--scale NAME`.
 
 use toml::{Spanned, de::DeValue};
 
@@ -8,18 +8,20 @@ use crate::{
     units::Scale,
 };
 
-/// Every table below `[scales]`.
+/// Parses all tables below `[scales]`.
 pub(super) fn scales(top: &Table<'_>) -> Result<Vec<NamedScale>> {
     let Some(item) = top.get("scales") else { return Ok(Vec::new()) };
     let DeValue::Table(table) = item.get_ref() else { return Err(wrong(item, "a table")) };
     let mut scales = Vec::new();
     for (name, settings) in table {
         if Scale::parse(name.get_ref()).is_ok() {
-            let message = format!("`{}` is a scale already", name.get_ref());
-            return Err(PlanError::new(message, name.span()).cure("take a name that is no number"));
+            let message = format!("invalid scale name `{}`: it is a number", name.get_ref());
+            return Err(
+                PlanError::new(message, name.span()).hint("use a name that is not a number")
+            );
         }
         let DeValue::Table(keys) = settings.get_ref() else {
-            return Err(wrong(settings, "a table of settings"));
+            return Err(wrong(settings, "a table of overrides"));
         };
         let mut keys: Vec<_> = keys.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
@@ -32,7 +34,7 @@ pub(super) fn scales(top: &Table<'_>) -> Result<Vec<NamedScale>> {
     Ok(scales)
 }
 
-/// A value as the command line would have it.
+/// Text of a value, as on the command line.
 fn text(item: &Spanned<DeValue<'_>>) -> Result<String> {
     Ok(match item.get_ref() {
         DeValue::String(text) => text.to_string(),
@@ -41,7 +43,7 @@ fn text(item: &Spanned<DeValue<'_>>) -> Result<String> {
         DeValue::Boolean(flag) => flag.to_string(),
         DeValue::Array(items) => items.iter().map(text).collect::<Result<Vec<_>>>()?.join(","),
         DeValue::Datetime(_) | DeValue::Table(_) => {
-            return Err(wrong(item, "a value as `--set` takes it, or a list of them"));
+            return Err(wrong(item, "a value as for `--set`, or a list of values"));
         }
     })
 }

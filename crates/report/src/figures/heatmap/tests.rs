@@ -28,23 +28,23 @@ fn only(keep: &[&str]) -> RunRecord {
 }
 
 #[test]
-fn the_map_is_as_agreed() {
+fn the_heatmap_matches_the_golden_file() {
     let map = map(&fixture::record()).unwrap();
     expect_file!["../../../golden/heatmap.svg"].assert_eq(&format!("{}\n", map.svg));
     assert!(map.title.starts_with("Iozone: xfs is in the top group of "), "{}", map.title);
     assert!(map.title.contains(" of 26 tests"), "{}", map.title);
-    assert!(map.caption.contains("Absent: jfs, skipped: "), "{}", map.caption);
-    assert!(map.caption.contains("n = 7 to 8 repeats"), "{}", map.caption);
+    assert!(map.caption.contains("Missing: jfs, skipped: "), "{}", map.caption);
+    assert!(map.caption.contains("n = 7 to 8 repetitions"), "{}", map.caption);
 }
 
 #[test]
 fn what_is_printed_is_the_reciprocal_of_the_ratio_to_the_best() {
     let view = View::new(&fixture::record());
     let test = &view.suites[0].points[0].tests[0];
-    let standings = ranked(test, test.family.as_ref().unwrap());
-    assert_eq!(standings.len(), 4, "jfs was skipped, and bcachefs lost a repeat");
-    for (entry, standing) in standings {
-        let Standing::Ranked { ratio, ends, found, .. } = standing else { panic!("ranked") };
+    let results = ranked(test, test.family.as_ref().unwrap());
+    assert_eq!(results.len(), 4, "jfs was skipped, and bcachefs lost a repetition");
+    for (entry, result) in results {
+        let TestResult::Ranked { ratio, ends, found, .. } = result else { panic!("ranked") };
         let best = test.entries[0].summary.as_ref().unwrap().median;
         let own = entry.summary.as_ref().unwrap().median;
         assert!((ratio - own / best).abs() < 0.01, "{ratio} {own} {best}");
@@ -58,8 +58,8 @@ fn times_are_turned_so_that_less_than_one_is_worse() {
     let view = View::new(&fixture::tasks::record());
     for line in view.suites[0].points.iter().flat_map(|point| &point.tests) {
         let Some(family) = &line.family else { continue };
-        for (_, standing) in ranked(line, family) {
-            if let Standing::Ranked { ratio, found: Found::Worse, .. } = standing {
+        for (_, result) in ranked(line, family) {
+            if let TestResult::Ranked { ratio, found: Found::Worse, .. } = result {
                 assert!(ratio < 1.0, "{}: {ratio}", line.name);
             }
         }
@@ -76,7 +76,7 @@ fn one_filesystem_or_one_test_has_no_map() {
         cell.state = if cell.label.ends_with("4MiB") {
             CellState::Skipped { reason: "not wanted".into() }
         } else {
-            CellState::Done { rule: "converged".into() }
+            CellState::Done { reason: "converged".into() }
         };
     }
     record.trials.retain(|trial| trial.cell < 2);
@@ -98,25 +98,25 @@ fn a_filesystem_that_failed_keeps_its_column_with_the_reason() {
     }
     let map = map(&record).unwrap();
     assert!(map.svg.contains(">failed</text>") && map.svg.contains("class=\"hx\""));
-    assert!(map.svg.contains("all 8 repeats failed: mount: &lt;wrong&gt; type"), "{}", map.svg);
-    assert!(map.caption.contains("Absent: btrfs, all 8 repeats failed"), "{}", map.caption);
+    assert!(map.svg.contains("all 8 repetitions failed: mount: &lt;wrong&gt; type"), "{}", map.svg);
+    assert!(map.caption.contains("Missing: btrfs, all 8 repetitions failed"), "{}", map.caption);
 }
 
 #[test]
-fn many_tests_are_put_together() {
+fn many_tests_are_grouped() {
     let sizes: Vec<Bytes> = (1..=8).map(Bytes::mib).collect();
     let map = map(&fixture::with_records(&sizes, "sweep")).unwrap();
     // 104 tests: 13 rows of 8 sizes, rather than 8 rows of 13 tests.
     assert_eq!(map.svg.matches("</title>").count(), 1 + 13 * 6);
-    assert!(map.caption.starts_with("Ratio of each filesystem"), "{}", map.caption);
-    assert!(map.caption.contains("104 tests are too many"), "{}", map.caption);
+    assert!(map.caption.starts_with("Ratio to the best median of each test"), "{}", map.caption);
+    assert!(map.caption.contains("104 tests are grouped"), "{}", map.caption);
     // bcachefs failed once at one size: the means are over the seven that all have.
     assert!(map.svg.contains("geometric mean over 7 of 8 tests"), "{}", map.svg);
     assert!(!map.svg.contains("over 8 of 8 tests"), "{}", map.svg);
 }
 
 #[test]
-fn no_number_of_a_map_is_absurd() {
+fn every_number_of_a_heatmap_is_finite() {
     let map = map(&fixture::record()).unwrap();
     for word in ["NaN", "inf", "-0.", "×0.000 "] {
         assert!(!map.svg.contains(word) && !map.caption.contains(word), "{word}");

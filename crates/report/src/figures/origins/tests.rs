@@ -1,16 +1,16 @@
-//! Bars of processor time over the made-up run.
+//! Chart of CPU time over the made-up run.
 
 use expect_test::expect_file;
 use model::{
-    Evidence, Nanos, RunRecord,
-    evidence::{CpuWork, HostCpu, KernelThread, Origin},
+    Nanos, RunRecord, SystemActivity,
+    activity::{CpuActivity, HostCpu, KernelThread, Origin},
     record::Outcome,
 };
 
 use super::*;
 use crate::fixture;
 
-/// The run with evidence at its first test, in a window of so many milliseconds.
+/// Run with system activity at its first test, in a window of the given milliseconds.
 fn with(millis: u64) -> RunRecord {
     let mut record = fixture::record();
     record.trials.retain(|trial| trial.cell < 6);
@@ -19,11 +19,11 @@ fn with(millis: u64) -> RunRecord {
         cell.phases.truncate(1);
     }
     for trial in &mut record.trials {
-        let (cell, repeat) = (trial.cell as u64, u64::from(trial.repeat));
+        let (cell, repetition) = (trial.cell as u64, u64::from(trial.repetition));
         let thread = |origin, micros: u64| KernelThread {
             origin,
             name: "made up".into(),
-            time: Nanos(micros * (100 + repeat) * 10),
+            time: Nanos(micros * (100 + repetition) * 10),
         };
         let mut kernel = vec![
             thread(Origin::Loop, 900),
@@ -35,14 +35,15 @@ fn with(millis: u64) -> RunRecord {
             2 => kernel.push(thread(Origin::Filesystem, 2600)),
             _ => (),
         }
-        let workload = Nanos(3_000_000 + 200_000 * cell + 10_000 * repeat);
-        let mut cpu = CpuWork { workload, watching: Nanos(90_000), kernel, ..Default::default() };
+        let workload = Nanos(3_000_000 + 200_000 * cell + 10_000 * repetition);
+        let mut cpu =
+            CpuActivity { workload, monitoring: Nanos(90_000), kernel, ..Default::default() };
         cpu.others_total = Nanos(120_000);
-        cpu.host.busy = cpu.known() + Nanos(260_000);
+        cpu.host.busy = cpu.accounted() + Nanos(260_000);
         cpu.host = HostCpu { resolution: Nanos(10_000_000), ..cpu.host };
         let window = Nanos(millis * 1_000_000);
-        let evidence = Evidence { window, cpu: Some(cpu), ..Evidence::default() };
-        trial.evidence = vec![("write".into(), evidence)];
+        let activity = SystemActivity { window, cpu: Some(cpu), ..SystemActivity::default() };
+        trial.activity = vec![("write".into(), activity)];
     }
     record
 }
@@ -52,61 +53,65 @@ fn made(record: &RunRecord) -> Option<Figure> {
 }
 
 #[test]
-fn the_bars_are_as_agreed() {
+fn the_bars_match_the_golden_file() {
     let figure = made(&with(500)).unwrap();
-    expect_file!["../../../golden/processors.svg"].assert_eq(&format!("{}\n", figure.svg));
-    assert!(figure.title.contains("CPU time for an operation from "), "{}", figure.title);
+    expect_file!["../../../golden/cpu-time.svg"].assert_eq(&format!("{}\n", figure.svg));
+    assert!(figure.title.contains("CPU time per operation from "), "{}", figure.title);
     assert!(figure.title.contains("kernel threads have up to 5"), "{}", figure.title);
     assert!(figure.title.ends_with("(btrfs)"), "{}", figure.title);
-    for words in ["n = 7 to 8 repeats", "unattributed: interrupts", "Absent: jfs, skipped"] {
+    for words in ["n = 7 to 8 repetitions", "unattributed: interrupts", "Missing: jfs, skipped"] {
         assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
     }
-    assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"));
+    let svg = figure.svg.replace("informational", "");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
 }
 
 #[test]
-fn pieces_add_up_to_what_the_machine_was_busy() {
+fn parts_add_up_to_the_busy_time_of_the_machine() {
     let view = View::new(&with(500));
     let origins = view.origins[0][0].as_ref().unwrap();
-    // The fixture has 256 operations in each repeat.
+    // The fixture has 256 operations in each repetition.
     let ext4 = &origins.lines[0];
     let busy = 3_035_000.0 + (900.0 + 300.0 + 50.0 + 700.0) * 1035.0 + 90_000.0 + 380_000.0;
     let sum: f64 = ext4.parts.iter().sum();
     assert!((sum * 256.0 / busy - 1.0).abs() < 1e-9, "{} {busy}", sum * 256.0);
-    let beside = (900.0 + 300.0 + 700.0) * 1035.0;
-    assert!((ext4.beside() - beside / (beside + 3_035_000.0)).abs() < 1e-9);
+    let kernel_threads = (900.0 + 300.0 + 700.0) * 1035.0;
+    assert!(
+        (ext4.kernel_thread_fraction() - kernel_threads / (kernel_threads + 3_035_000.0)).abs()
+            < 1e-9
+    );
 }
 
 #[test]
-fn a_short_test_does_not_tell_what_no_task_accounts_for() {
+fn a_short_test_has_no_unattributed_time() {
     let figure = made(&with(50)).unwrap();
     assert!(!figure.svg.contains(">unattributed<"));
-    assert!(figure.caption.contains("not told of tests shorter than 0.2 s"));
-    // Drawn is only what the work caused; all else is told at the end of the bar.
+    assert!(figure.caption.contains("not available for tests shorter than 0.2 s"));
+    // Only attributed CPU time is drawn; the rest is printed at the end of the bar.
     let svg = made(&with(500)).unwrap().svg;
     assert!(svg.contains("; others ") && !svg.contains(">unattributed<"));
 }
 
 #[test]
-fn without_counted_operations_it_is_the_share_of_a_processor() {
+fn without_operation_counts_it_is_cpu_utilization() {
     let mut record = with(500);
     record.trials.iter_mut().for_each(|trial| trial.histograms.clear());
     let figure = made(&record).unwrap();
-    assert!(figure.svg.contains("% of one processor"), "{}", figure.svg);
+    assert!(figure.svg.contains("% of one CPU"), "{}", figure.svg);
 }
 
 #[test]
-fn a_run_without_evidence_has_no_bars_and_failures_have_their_reasons() {
+fn a_run_without_activity_has_no_bars_and_failures_have_their_reasons() {
     assert!(made(&fixture::record()).is_none());
     let mut record = with(500);
     for trial in record.trials.iter_mut().filter(|trial| trial.cell > 0) {
         trial.outcome = Outcome::Failed { reason: "mount: <wrong> type".into() };
     }
     let figure = made(&record).unwrap();
-    assert!(figure.caption.contains("xfs, all 8 repeats failed"), "{}", figure.caption);
+    assert!(figure.caption.contains("xfs, all 8 repetitions failed"), "{}", figure.caption);
     let mut record = with(500);
     for trial in &mut record.trials {
-        trial.evidence.iter_mut().for_each(|(_, evidence)| evidence.window = Nanos(0));
+        trial.activity.iter_mut().for_each(|(_, activity)| activity.window = Nanos(0));
     }
     assert!(made(&record).is_none());
 }

@@ -10,7 +10,7 @@ use rust_xlsxwriter::{
 use super::{SHEETS_MAX, XlsxError, names::Names};
 use crate::{units::one_line, view::View};
 
-/// What begins a text that a spreadsheet would take for a formula if it were typed in.
+/// First characters of a text that a spreadsheet would treat as a formula if typed in.
 const FORMULA: [char; 4] = ['=', '+', '-', '@'];
 
 /// Letters that a cell may hold are 32 767; no text of a report comes near that.
@@ -25,21 +25,21 @@ pub(super) struct Book {
     /// Titles of tables that found no place.
     pub(super) left_out: Vec<String>,
     names: Names,
-    /// What stands under every title.
+    /// Conditions below every title.
     conditions: Vec<String>,
 }
 
 /// The name of the first sheet.
 pub(super) const FRONT: &str = "Run";
 
-/// How a cell looks.
+/// Style of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Look {
     /// The title of a sheet or a section.
     Title,
-    /// What stands below it.
+    /// Text below it.
     Caption,
-    /// A header of a column; numbers stand below.
+    /// Header of a column of numbers.
     Header,
     /// A header of a row, and text.
     Text,
@@ -67,7 +67,7 @@ impl Look {
 impl Book {
     pub(super) fn new(view: &View) -> Self {
         let mut names = Names::default();
-        // The first sheet is written last and stands first.
+        // The first sheet is written last.
         names.give(FRONT);
         let imported = view.facts.imported.iter();
         let imported =
@@ -76,7 +76,7 @@ impl Book {
         Self { sheets: Vec::new(), listed: Vec::new(), left_out: Vec::new(), names, conditions }
     }
 
-    /// A sheet with its title and what stands below it, if there is a place for one more.
+    /// Sheet with its title and caption, unless the limit of sheets is reached.
     ///
     /// # Errors
     /// As the writer.
@@ -128,7 +128,7 @@ impl Book {
         let mut workbook = Workbook::new();
         let seconds = record.info.started_unix.0 / 1_000_000_000;
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        // A clock may have been wrong by millennia; the day of the format's birth stands for that.
+        // A wrong clock may be off by millennia; the earliest date of the format is used instead.
         let created = ExcelDateTime::from_timestamp(seconds)
             .or_else(|_| ExcelDateTime::from_ymd(1980, 1, 1))
             .map_err(wrong)?;
@@ -178,8 +178,8 @@ impl Sheet {
         Ok(())
     }
 
-    /// Text, on one line, which stays text whatever it begins with: it is stored as a string, and
-    /// marked as one for whoever edits the cell.
+    /// Text, on one line, which stays text: it is stored as a string, and marked as one for later
+    /// edits.
     ///
     /// # Errors
     /// As the writer.
@@ -201,7 +201,7 @@ impl Sheet {
         self.checked(written)
     }
 
-    /// A number with so many decimal places; one that is none leaves its cell empty.
+    /// Number with this many decimal places; NaN leaves its cell empty.
     ///
     /// # Errors
     /// As the writer.
@@ -283,16 +283,16 @@ impl Sheet {
     }
 }
 
-/// How a number is shown; it is always stored in full.
+/// Display format of a number, which is always stored in full.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Digits {
     /// As the spreadsheet likes.
     All,
-    /// With so many decimal places, and bold.
+    /// This many decimal places, and bold.
     Places(usize, bool),
 }
 
-/// A format for so many decimal places.
+/// Format string for this many decimal places.
 fn places_of(places: usize) -> String {
     match places {
         0 => "0".into(),

@@ -14,7 +14,10 @@ use super::{
 const COLORS: [u32; 7] =
     [0x00_72B2, 0xD5_5E00, 0x00_9E73, 0xCC_79A7, 0x11_1111, 0xE6_9F00, 0x56_B4E9];
 
-/// Shapes and dashes tell series apart where colors do not.
+/// Characters of an alternative text without the ellipsis.
+const ALTERNATIVE_MAX: usize = 254;
+
+/// Shapes and dashes that distinguish series without colors.
 const MARKERS: [ChartMarkerType; 8] = [
     ChartMarkerType::Circle,
     ChartMarkerType::Square,
@@ -35,14 +38,14 @@ const DASHES: [ChartLineDashType; 4] = [
 /// Columns and rows that a chart covers at the usual size of cells.
 pub(super) const ROWS: u32 = 19;
 
-/// What a chart says around its lines.
+/// Texts around a chart.
 pub(super) struct Words<'a> {
     pub(super) title: &'a str,
     /// Quantity of the horizontal axis.
     pub(super) across: &'a str,
     /// Quantity, unit, and direction of the vertical axis.
     pub(super) up: &'a str,
-    /// What a screen reader says.
+    /// Description for screen readers.
     pub(super) description: &'a str,
 }
 
@@ -53,15 +56,15 @@ pub(super) struct Line {
     pub(super) levels: Range,
     pub(super) values: Range,
     pub(super) interval: Option<(Range, Range)>,
-    /// Which color, shape, and dash.
+    /// Index of color, shape, and dash.
     pub(super) series: usize,
 }
 
 /// First row, first column, last row, last column.
 pub(super) type Range = (u32, usize, u32, usize);
 
-/// Puts a chart on a sheet with its upper left corner in a cell. `most` bounds the vertical axis,
-/// where charts are to be compared.
+/// Inserts a chart on a sheet with its upper left corner in a cell. `most` bounds the vertical axis
+/// of charts that are compared.
 ///
 /// # Errors
 /// As the writer.
@@ -83,7 +86,7 @@ pub(super) fn chart(
     if let Some(most) = most.filter(|most| *most > 0.0) {
         chart.y_axis().set_max(most);
     }
-    chart.set_alt_text(plain(words.description)).set_width(640).set_height(360);
+    chart.set_alt_text(alternative(words.description)).set_width(640).set_height(360);
     for line in lines {
         let color = Color::RGB(COLORS[line.series % COLORS.len()]);
         let marker = MARKERS[line.series % MARKERS.len()];
@@ -115,7 +118,15 @@ pub(super) fn chart(
     sheet.checked(drawn)
 }
 
-/// Text that the writer does not take for a reference to cells.
+/// Alternative text, truncated at a word: the writer drops a text of more than 255 characters.
+fn alternative(text: &str) -> String {
+    let text = plain(text);
+    let Some((end, _)) = text.char_indices().nth(ALTERNATIVE_MAX) else { return text };
+    let cut = text[..end].rfind(' ').unwrap_or(end);
+    format!("{}…", &text[..cut])
+}
+
+/// Text that the writer cannot interpret as a reference to cells.
 fn shown(text: &str) -> String {
     let text = plain(text);
     if text.starts_with('=') { format!("'{text}") } else { text }

@@ -7,7 +7,7 @@ use super::{
     XlsxError,
     book::{Book, FRONT, Look, Sheet, plain},
 };
-use crate::view::{Claim, Facts, View};
+use crate::view::{Facts, Finding, View};
 
 /// The first sheet of a book whose other sheets are all there.
 ///
@@ -17,7 +17,7 @@ pub(super) fn sheet(book: &Book, view: &View) -> Result<Sheet, XlsxError> {
     let mut sheet = Sheet::new(FRONT)?;
     let facts = &view.facts;
     sheet.line(Look::Title, &facts.title)?;
-    // Where the list of sheets begins is known in the end.
+    // The row of the list of sheets is known at the end.
     let pointer = sheet.row;
     sheet.row += 1;
     about(&mut sheet, facts)?;
@@ -47,11 +47,11 @@ fn about(sheet: &mut Sheet, facts: &Facts) -> Result<(), XlsxError> {
     for (name, text) in imported.into_iter().chain(ended).chain(lines) {
         pair(sheet, name, &text)?;
     }
-    for line in &facts.regimes {
+    for line in &facts.run_conditions {
         pair(sheet, "", line)?;
     }
-    for (key, value) in &facts.amendments {
-        pair(sheet, "amended", &format!("{key} = {value}"))?;
+    for (key, value) in &facts.overrides {
+        pair(sheet, "override", &format!("{key} = {value}"))?;
     }
     pair(sheet, "not tested", facts.untested)
 }
@@ -59,23 +59,24 @@ fn about(sheet: &mut Sheet, facts: &Facts) -> Result<(), XlsxError> {
 fn findings(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
     let points = || view.findings.by_point.iter();
     section(sheet, view.findings.heading())?;
-    let said = points().flat_map(|point| point.claims.iter().map(move |claim| (point, claim)));
+    let said =
+        points().flat_map(|point| point.findings.iter().map(move |finding| (point, finding)));
     let mut any = false;
-    for (point, Claim { text, .. }) in said {
+    for (point, Finding { text, .. }) in said {
         any = true;
         pair(sheet, &point.label, text)?;
     }
     if !any {
-        pair(sheet, "", "The data support no sentence of the fixed list.")?;
+        pair(sheet, "", "The data support no findings.")?;
     }
-    section(sheet, "Not decided")?;
+    section(sheet, "Inconclusive")?;
     for point in points() {
         for open in &point.open {
             pair(sheet, &point.label, &open.text())?;
         }
     }
-    section(sheet, "Control")?;
-    for line in &view.control.lines {
+    section(sheet, "Run quality")?;
+    for line in &view.quality.lines {
         pair(sheet, "", line)?;
     }
     Ok(())
@@ -86,17 +87,17 @@ fn warnings(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
         return Ok(());
     }
     section(sheet, "Warnings")?;
-    for (column, title) in ["code", "what was seen", "times", "cure"].into_iter().enumerate() {
+    for (column, title) in ["code", "message", "count", "hint"].into_iter().enumerate() {
         sheet.text(sheet.row, column, Look::Header, title)?;
     }
     sheet.row += 1;
     for warning in &view.warnings {
         let row = sheet.row;
-        let code = format!("{} ({})", warning.code, warning.level.name());
+        let code = format!("{} ({})", warning.code, warning.severity.name());
         sheet.text(row, 0, Look::Wrapped, &code)?;
         sheet.text(row, 1, Look::Wrapped, &warning.message)?;
         sheet.number(row, 2, f64::from(warning.count), super::book::Digits::Places(0, false))?;
-        sheet.text(row, 3, Look::Wrapped, warning.cure)?;
+        sheet.text(row, 3, Look::Wrapped, warning.hint)?;
         sheet.row += 1;
     }
     Ok(())
@@ -106,7 +107,7 @@ fn missing(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
     if view.missing.is_empty() {
         return Ok(());
     }
-    section(sheet, "Missing")?;
+    section(sheet, "Missing results")?;
     for hole in &view.missing {
         let text = format!("{}: {} ({})", hole.what, hole.reason, hole.workloads.join("; "));
         pair(sheet, &hole.filesystem, &text)?;
@@ -124,13 +125,13 @@ fn sheets(sheet: &mut Sheet, book: &Book) -> Result<(), XlsxError> {
     }
     if let [first, .., last] = book.left_out.as_slice() {
         let text = format!(
-            "{} more tables have no sheet of their own, from `{first}` to `{last}`: their numbers \
+            "{} more tables have no separate sheet, from `{first}` to `{last}`: their numbers \
              are in `Results`, and the tables in fslab report RUN --html FILE",
             book.left_out.len()
         );
-        pair(sheet, "left out", &text)?;
+        pair(sheet, "omitted", &text)?;
     } else if let [one] = book.left_out.as_slice() {
-        pair(sheet, "left out", one)?;
+        pair(sheet, "omitted", one)?;
     }
     Ok(())
 }

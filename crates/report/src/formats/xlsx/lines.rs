@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     units::capital,
-    view::{Series, Sweep, SweepValue, View, words},
+    view::{Series, Sweep, SweepValue, View, metric_label},
 };
 
 /// Columns of each filesystem: median, low, high, and how far the interval goes up and down.
@@ -23,25 +23,25 @@ pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
 
 fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
     let unit = if sweep.scale.name.is_empty() { "count" } else { sweep.scale.name };
-    let better = sweep.metric.spec().better.words();
-    let quantity = format!("{}, {unit}, {better}", capital(&words(sweep.metric)));
-    let title = match sweep.claims.label.is_empty() {
-        true => format!("{} over {}", capital(&sweep.test), sweep.parameter),
-        false => sweep.claims.label.clone(),
+    let better = sweep.metric.spec().better.label();
+    let quantity = format!("{}, {unit}, {better}", capital(&metric_label(sweep.metric)));
+    let title = match sweep.findings.label.is_empty() {
+        true => format!("{} by {}", capital(&sweep.test), sweep.parameter),
+        false => sweep.findings.label.clone(),
     };
     let mut caption = vec![format!(
-        "{quantity}. n = {} repeats at each point; medians with the ends of their 95 % intervals, \
-         where there are enough repeats.",
-        sweep.repeats
+        "{quantity}. n = {} repetitions at each point; medians with the ends of their 95 % \
+         confidence intervals if there are enough repetitions.",
+        sweep.repetitions
     )];
-    caption.extend(sweep.claims.claims.iter().map(|claim| claim.text.clone()));
+    caption.extend(sweep.findings.findings.iter().map(|finding| finding.text.clone()));
     if !sweep.codes.is_empty() {
         let codes: Vec<&str> = sweep.codes.iter().copied().collect();
-        caption.push(format!("Warnings at these numbers: {}.", codes.join(", ")));
+        caption.push(format!("Warnings: {}.", codes.join(", ")));
     }
-    let absent = sweep.absent.iter().map(|(name, reason)| format!("Absent: {name}, {reason}."));
+    let absent = sweep.absent.iter().map(|(name, reason)| format!("Missing: {name}, {reason}."));
     caption.extend(absent);
-    let short = format!("{} over {}", sweep.test, sweep.parameter);
+    let short = format!("{} by {}", sweep.test, sweep.parameter);
     let Some(mut sheet) = book.sheet(&short, &title, &caption)? else {
         return Ok(());
     };

@@ -1,7 +1,6 @@
-//! Behavior over two swept parameters: for each test one sheet with a matrix for each filesystem,
-//! colored from the smallest to the largest median of the test, with its intervals and n beside it
-//! and its lines as a chart. It is what spreadsheets of benchmarks over file size and record size
-//! have always had, but the surface.
+//! Sheets for two swept parameters: per test one sheet with a matrix per filesystem, colored from
+//! the smallest to the largest median of the test, with intervals and n, and its lines as a chart.
+//! Same layout as common spreadsheets of file size and block size, without the surface chart.
 
 use analysis::Summary;
 use model::Value;
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     units::{Scale, capital, one_line},
-    view::{Entry, Suite, Test, View, WorkPoint, level, tests, words},
+    view::{Entry, Suite, Test, View, WorkPoint, level, metric_label, tests},
 };
 
 /// Levels that a parameter needs for a matrix to be more than a table of two rows or columns.
@@ -69,7 +68,7 @@ fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
     planes
 }
 
-/// Whether two points differ in nothing but these parameters.
+/// True if two points differ in these parameters only.
 fn alike(a: &WorkPoint, b: &WorkPoint, but: [&String; 2]) -> bool {
     let mut names = a.parameters.keys().chain(b.parameters.keys());
     names.all(|name| but.contains(&name) || a.parameters.get(name) == b.parameters.get(name))
@@ -100,7 +99,7 @@ impl Plane<'_> {
         point.tests.iter().find(|test| test.name == name)?.entry(filesystem)
     }
 
-    /// What is the same at all of its points: the rest of the label.
+    /// Parameters common to all of its points: the rest of the label.
     fn place(&self) -> String {
         let label = &self.points[0].label;
         let swept = |word: &&str| {
@@ -130,15 +129,16 @@ fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<
         return Ok(());
     }
     let unit = if scale.name.is_empty() { "count" } else { scale.name };
-    let better = first.metric.spec().better.words();
-    let quantity = format!("{}, {unit}, {better}", capital(&words(first.metric)));
+    let better = first.metric.spec().better.label();
+    let quantity = format!("{}, {unit}, {better}", capital(&metric_label(first.metric)));
     let over = format!("{} × {}", plane.rows.0, plane.columns.0);
-    let title = format!("{}, {} over {over}", capital(name), plane.place());
+    let title = format!("{}, {} by {over}", capital(name), plane.place());
     let caption = [format!(
         "{quantity}. Medians, from the least (white) to the most (blue) of all filesystems; to the \
-         right the ends of their 95 % intervals, where there are enough repeats, n, and warnings."
+         right the ends of their 95 % confidence intervals if there are enough repetitions, n, and \
+         warnings."
     )];
-    let Some(mut sheet) = book.sheet(&format!("{name} {over}"), &title, &caption)? else {
+    let Some(mut sheet) = book.sheet(&format!("{name} matrix"), &title, &caption)? else {
         return Ok(());
     };
     let about = About { plane, name, scale, quantity: &quantity, bounds: (least, most) };
@@ -208,7 +208,7 @@ fn block(
         title: &format!("{}: {filesystem}", capital(about.name)),
         across: about.plane.columns.0,
         up: about.quantity,
-        description: &format!("{}, one line for each {}", about.quantity, about.plane.rows.0),
+        description: &format!("{}, one line per {}", about.quantity, about.plane.rows.0),
     };
     drawn::chart(sheet, (last + 2, 0), &drawn, &lines, Some(about.bounds.1 * 1.05))?;
     sheet.row += drawn::ROWS + 1;

@@ -36,7 +36,7 @@ fn plain(title: &str) -> String {
         '[' | '{' => '(',
         ']' | '}' => ')',
         ':' | '*' | '?' | '/' | '\\' | '\'' => ' ',
-        // Neither can stand in the XML of the file.
+        // Neither is allowed in the XML of the file.
         '\u{fffe}' | '\u{ffff}' => ' ',
         other => other,
     };
@@ -48,7 +48,8 @@ fn plain(title: &str) -> String {
     }
 }
 
-/// The beginning of a text that has no more than so many UTF-16 units, without a space at its end.
+/// Truncates a text to a number of UTF-16 units, without trailing spaces and, if truncated, commas
+/// and underscores.
 fn cut(text: &str, units: usize) -> String {
     let mut left = units;
     let fits = |c: &char| {
@@ -57,7 +58,11 @@ fn cut(text: &str, units: usize) -> String {
         fits
     };
     let cut: String = text.chars().take_while(fits).collect();
-    cut.trim_end().to_owned()
+    let plain = cut.trim_end();
+    match plain.trim_end_matches([' ', ',', '_']) {
+        short if cut.len() < text.len() && !short.is_empty() => short.to_owned(),
+        _ => plain.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -68,16 +73,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_their_titles() {
+    fn names_are_truncated_titles() {
         let mut names = Names::default();
-        assert_eq!(names.give("Table 1. Writing: record=1MiB"), "Table 1. Writing record=1MiB");
+        assert_eq!(names.give("Table 1. Writing: copies=8"), "Table 1. Writing copies=8");
         assert_eq!(
-            names.give("Writing: iozone record=1MiB, file=16GiB"),
-            "Writing iozone record=1MiB, fil"
+            names.give("Writing: iozone block_size=1MiB, file_size=16GiB"),
+            "Writing iozone block_size=1MiB"
         );
         assert_eq!(
-            names.give("writing: iozone record=1MiB, file=8GiB"),
-            "writing iozone record=1MiB, f 2"
+            names.give("writing: iozone block_size=1MiB, file_size=8GiB"),
+            "writing iozone block_size=1Mi 2"
         );
         assert_eq!(names.give("History"), "History (sheet)");
         assert_eq!(names.give("'*:'"), "sheet");

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     formats::samples::{self, SampleRow},
-    view::{Entry, Status, Test, View, words},
+    view::{Entry, Status, Test, View, metric_label},
 };
 
 /// Rows of samples: what spreadsheets of this format have below a header and a title, 1 048 576
@@ -40,11 +40,10 @@ const RESULTS: [&str; 16] = [
 /// # Errors
 /// As the writer.
 pub(super) fn results(book: &mut Book, view: &View) -> Result<(), XlsxError> {
-    let caption =
-        ["One row for each filesystem at each test. Low and high are the ends of the interval of \
-         the median at the level beside; filesystems of one test that share a letter were not told \
-         apart."
-            .to_owned()];
+    let caption = ["One row for each filesystem at each test. Low and high are the ends of the \
+          confidence interval of the median at the given level; filesystems that share a letter \
+          do not differ significantly."
+        .to_owned()];
     let mut sheet = book.last("Results", "All results", &caption)?;
     header(&mut sheet, &RESULTS)?;
     let head = sheet.row - 1;
@@ -77,8 +76,8 @@ fn result(
     for (column, text) in at.into_iter().enumerate() {
         sheet.text(row, column, Look::Text, text)?;
     }
-    let better = test.metric.spec().better.words();
-    let quantity = words(test.metric);
+    let better = test.metric.spec().better.label();
+    let quantity = metric_label(test.metric);
     for (column, text) in [filesystem, &quantity, better, test.scale.name].into_iter().enumerate() {
         sheet.text(row, column + 3, Look::Text, text)?;
     }
@@ -94,7 +93,7 @@ fn result(
     }
     let reason = match &entry.status {
         Status::Nothing(reason) => reason.clone(),
-        Status::Measured => entry.failed_repeats(),
+        Status::Measured => entry.failed_repetitions(),
     };
     let top = if entry.top { "yes" } else { "" };
     let rest = [entry.letters.clone(), top.into(), entry.codes.join(", "), reason];
@@ -112,8 +111,8 @@ const SAMPLES: [&str; 14] = [
     "workload",
     "scheduler",
     "settings",
-    "twin",
-    "repeat",
+    "aa_duplicate",
+    "repetition",
     "attempt",
     "outcome",
     "phase",
@@ -129,13 +128,13 @@ const SAMPLES: [&str; 14] = [
 pub(super) fn samples(book: &mut Book, record: &RunRecord) -> Result<(), XlsxError> {
     let all: usize = record.trials.iter().map(|trial| trial.samples.len()).sum();
     let mut caption = vec![
-        "One row for each sample, in the base unit that stands beside it. Rows of failed and \
-         invalid trials, and of twins, count in no summary."
+        "One row for each sample, in the base unit of its row. Rows of failed and \
+         invalid trials, and of A/A duplicates, count in no summary."
             .to_owned(),
     ];
     if all > SAMPLES_MAX {
         caption.push(format!(
-            "Cut: the first {SAMPLES_MAX} of {all} samples; fslab report RUN -o FILE.csv or \
+            "Truncated: the first {SAMPLES_MAX} of {all} samples; fslab report RUN -o FILE.csv or \
              FILE.parquet has them all."
         ));
     }
@@ -162,7 +161,7 @@ pub(super) fn samples(book: &mut Book, record: &RunRecord) -> Result<(), XlsxErr
 }
 
 fn sample(sheet: &mut Sheet, sample: &SampleRow<'_>) -> Result<(), XlsxError> {
-    let SampleRow { cell, repeat, attempt, outcome, phase, metric, worker, value } = sample;
+    let SampleRow { cell, repetition, attempt, outcome, phase, metric, worker, value } = sample;
     let row = sheet.row;
     let before = [
         cell.cell.as_str(),
@@ -171,7 +170,7 @@ fn sample(sheet: &mut Sheet, sample: &SampleRow<'_>) -> Result<(), XlsxError> {
         &cell.workload,
         &cell.scheduler,
         &cell.settings,
-        if cell.twin { "yes" } else { "no" },
+        if cell.aa_duplicate { "yes" } else { "no" },
     ];
     let after = [*outcome, phase, metric.name(), metric.spec().unit.name()];
     let words = before.into_iter().enumerate();
@@ -179,7 +178,7 @@ fn sample(sheet: &mut Sheet, sample: &SampleRow<'_>) -> Result<(), XlsxError> {
     for (column, word) in words.filter(|(_, word)| !word.is_empty()) {
         sheet.text(row, column, Look::Text, word)?;
     }
-    let numbers = [(7, f64::from(*repeat)), (8, f64::from(*attempt)), (14, *value)];
+    let numbers = [(7, f64::from(*repetition)), (8, f64::from(*attempt)), (14, *value)];
     let worker = worker.map(|worker| (13, f64::from(worker)));
     for (column, number) in numbers.into_iter().chain(worker) {
         sheet.number(row, column, number, Digits::All)?;

@@ -1,4 +1,4 @@
-//! A table of the report on a sheet: beside every median its interval, n, and what qualifies it.
+//! Table of the report on a sheet: each median with its interval, n, and notes.
 
 use super::{
     XlsxError,
@@ -9,7 +9,7 @@ use crate::{
     view::{Body, Row, Table, TableCell, ValueCell, View},
 };
 
-/// A table on a sheet of its own, if there is a place for it.
+/// Table on a separate sheet, unless the limit of sheets is reached.
 ///
 /// # Errors
 /// As the writer.
@@ -26,22 +26,22 @@ pub(super) fn sheet(book: &mut Book, table: &Table) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// What is known of processors and devices, and of the filesystems' own records, test by test: the
-/// tables of one workload point on one sheet.
+/// CPU and device activity, and filesystem statistics, test by test: the tables of one workload
+/// point on one sheet.
 ///
 /// # Errors
 /// As the writer.
-pub(super) fn evidence(book: &mut Book, view: &View, suite: usize) -> Result<(), XlsxError> {
+pub(super) fn activity(book: &mut Book, view: &View, suite: usize) -> Result<(), XlsxError> {
     let own = &view.suites[suite];
     for (index, point) in own.points.iter().enumerate() {
         let tests = (0..point.tests.len()).map(|test| view.flat(suite, index, test));
         let tables: Vec<&Table> =
-            tests.filter_map(|flat| view.evidence[suite].get(flat)).flatten().collect();
+            tests.filter_map(|flat| view.activity[suite].get(flat)).flatten().collect();
         if tables.is_empty() {
             continue;
         }
-        let short = format!("Evidence {}", point.label);
-        let title = format!("Evidence: processors and devices, {}", point.label);
+        let short = format!("System activity {}", point.label);
+        let title = format!("System activity: CPU and devices, {}", point.label);
         let Some(mut sheet) = book.sheet(&short, &title, &[])? else {
             continue;
         };
@@ -66,7 +66,7 @@ fn sentences(table: &Table) -> Vec<String> {
     table.caption.iter().map(full).chain(top).collect()
 }
 
-/// Where the columns of a table stand on its sheet.
+/// Positions of the columns of a table on its sheet.
 struct Layout {
     /// The column of units of rows, if rows have some.
     unit: Option<usize>,
@@ -76,7 +76,7 @@ struct Layout {
     note: Option<usize>,
 }
 
-/// What a column of a table takes.
+/// Sheet columns used by a column of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// One column of text.
@@ -103,7 +103,7 @@ impl Layout {
         let mut next = 1 + unit.iter().count();
         let mut columns = Vec::new();
         for index in 0..table.columns.len() {
-            let kind = match (table.is_words(index), noted(table, index)) {
+            let kind = match (table.is_text(index), noted(table, index)) {
                 (true, _) => Kind::Words,
                 (false, true) => Kind::Noted,
                 (false, false) => Kind::Numbers,
@@ -124,7 +124,7 @@ impl Layout {
     }
 }
 
-/// Whether any number of a column has something that qualifies it, or stands beside words.
+/// True if any number of a column has a note, or if the column also has texts.
 fn noted(table: &Table, column: usize) -> bool {
     table.rows.iter().any(|row| match &row.body {
         Body::Cells(cells) => match cells.get(column) {
@@ -135,7 +135,7 @@ fn noted(table: &Table, column: usize) -> bool {
     })
 }
 
-/// What qualifies a number: its warnings, and what its cell says beside.
+/// Notes of a number: its warnings, and the note of its cell.
 fn qualified(value: &ValueCell) -> String {
     let note = (!value.note.is_empty()).then_some(value.note.as_str());
     value.codes.iter().copied().chain(note).collect::<Vec<_>>().join(", ")

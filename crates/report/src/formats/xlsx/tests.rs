@@ -1,4 +1,4 @@
-//! What spreadsheets must find in the file.
+//! Tests of the workbook's contents.
 
 use std::io::{Cursor, Read};
 
@@ -41,15 +41,15 @@ fn sheet<'p>(parts: &'p [(String, String)], name: &str) -> &'p str {
     part(parts, &format!("xl/worksheets/sheet{}.xml", index + 1))
 }
 
-/// A run over two file sizes and two record sizes.
+/// A run over two file sizes and two block sizes.
 fn plane() -> RunRecord {
     let sizes = [64, 64, 128, 128].map(Bytes::kib);
     let mut record = fixture::with_records(&sizes, "plane");
     for (index, cell) in record.cells.iter_mut().enumerate() {
         let file = Bytes::mib(if (index / 6).is_multiple_of(2) { 128 } else { 256 });
         let parameters = &mut cell.cell.workload.parameters;
-        parameters.insert("file".into(), Value::Size(file));
-        cell.label = format!("iozone file={file} record={}", parameters["record"]);
+        parameters.insert("file_size".into(), Value::Size(file));
+        cell.label = format!("iozone file_size={file} block_size={}", parameters["block_size"]);
         cell.id = cell.cell.id();
     }
     record
@@ -59,14 +59,19 @@ fn plane() -> RunRecord {
 fn the_first_sheet_leads_to_all_others() {
     let parts = of(&fixture::record());
     let sheets = sheets(&parts);
-    assert_eq!(sheets[..3], ["Run", "Results", "Writing iozone record=1MiB"]);
+    assert_eq!(sheets[..3], ["Run", "Results", "Writing iozone block_size=1MiB"]);
     assert_eq!(sheets.last().unwrap(), "Samples");
     let front = sheet(&parts, "Run");
     for name in &sheets[1..] {
         assert!(front.contains(&format!("location=\"'{name}'!A1\"")), "{name}");
     }
     let strings = part(&parts, "xl/sharedStrings.xml");
-    for words in ["kernel 6.18.2", "xfs was the fastest of 4 on write", "median, MiB/s", "W-WIDE"] {
+    for words in [
+        "kernel 6.18.2",
+        "xfs was the fastest of 4 filesystems on write",
+        "median, MiB/s",
+        "wide-interval",
+    ] {
         assert!(strings.contains(words), "{words}");
     }
 }
@@ -91,7 +96,7 @@ fn numbers_are_numbers_in_the_unit_of_their_header() {
     let test = &view.suites[0].points[0].tests[0];
     let median = test.scale.number(entry.summary.as_ref().unwrap().median);
     assert!(sheet(&parts, "Results").contains(&format!("<v>{median}</v>")), "{median}");
-    assert!(sheet(&parts, "Writing iozone record=1MiB").contains(&format!("<v>{median}</v>")));
+    assert!(sheet(&parts, "Writing iozone block_size=1MiB").contains(&format!("<v>{median}</v>")));
     let samples = sheet(&parts, "Samples");
     let first = record.trials[0].samples[0].value;
     assert!(samples.contains(&format!("<v>{first}</v>")), "{first}");
@@ -107,8 +112,8 @@ fn the_unit_of_every_number_of_every_table_is_known() {
     ];
     for record in records {
         let view = View::new(&record);
-        let evidence = view.evidence.iter().flatten().flatten();
-        for table in overview(&view).chain(further(&view)).chain(evidence) {
+        let activity = view.activity.iter().flatten().flatten();
+        for table in overview(&view).chain(further(&view)).chain(activity) {
             for row in &table.rows {
                 let Body::Cells(cells) = &row.body else { continue };
                 for (cell, column) in cells.iter().zip(&table.columns) {
@@ -136,7 +141,7 @@ fn no_text_from_outside_becomes_a_formula_or_a_broken_file() {
         "ﬁ\u{202e}\u{1f409}",
     ] {
         let mut record = fixture::with_records(&[64, 128, 256].map(Bytes::kib), hostile);
-        record.trials.retain(|trial| trial.repeat < 2);
+        record.trials.retain(|trial| trial.repetition < 2);
         record.info.title = hostile.into();
         record.info.program = hostile.into();
         for cell in &mut record.cells {
@@ -160,9 +165,9 @@ fn no_text_from_outside_becomes_a_formula_or_a_broken_file() {
 fn two_swept_parameters_make_colored_matrices_and_lines() {
     let parts = of(&plane());
     let sheets = sheets(&parts);
-    let matrix = sheets.iter().filter(|name| name.ends_with(" file × record")).count();
+    let matrix = sheets.iter().filter(|name| name.ends_with(" matrix")).count();
     assert_eq!(matrix, fixture::TESTS.len(), "{sheets:?}");
-    let write = sheet(&parts, "write file × record");
+    let write = sheet(&parts, "write matrix");
     // Five filesystems were measured.
     assert_eq!(write.matches("<colorScale>").count(), 5, "{write}");
     let scale = write.split("<colorScale>").nth(1).unwrap();
@@ -185,17 +190,17 @@ fn a_sweep_is_a_sheet_with_a_line_and_intervals_for_each_filesystem() {
     let first = &charts[0].1;
     assert_eq!(first.matches("<c:ser>").count(), 5);
     assert_eq!(first.matches("<c:errBars>").count(), 5);
-    assert!(sheet(&parts, "write over record").contains("<drawing "));
+    let drawing = part(&parts, "xl/drawings/drawing1.xml");
+    assert!(drawing.contains(" descr=\""), "{drawing}");
+    assert!(sheet(&parts, "write by block_size").contains("<drawing "));
 }
 
 #[test]
-fn more_tables_than_sheets_are_told() {
+fn more_tables_than_sheets_are_listed() {
     let sizes: Vec<Bytes> = (0..12).map(|power| Bytes::kib(1 << power)).collect();
     let mut record = fixture::with_records(&sizes, "many");
-    record.trials.retain(|trial| trial.repeat < 1);
+    record.trials.retain(|trial| trial.repetition < 1);
     let parts = of(&record);
     assert!(sheets(&parts).len() <= SHEETS_MAX + 2, "{}", sheets(&parts).len());
-    assert!(
-        part(&parts, "xl/sharedStrings.xml").contains("more tables have no sheet of their own")
-    );
+    assert!(part(&parts, "xl/sharedStrings.xml").contains("more tables have no separate sheet"));
 }

@@ -1,4 +1,4 @@
-//! Curves at their edges.
+//! Edge cases of latency curves.
 
 use super::*;
 
@@ -9,23 +9,23 @@ fn histogram(values: impl Iterator<Item = u64>) -> Histogram {
 }
 
 #[test]
-fn a_ladder_ends_where_the_operations_of_any_repeat_are_too_few() {
+fn percentiles_need_enough_operations_in_every_repetition() {
     let (long, short) = (histogram(1..10_001), histogram(1..1001));
     assert_eq!(ladder(&[&long, &long]).len(), 4);
     assert_eq!(ladder(&[&long, &short]).len(), 3);
-    let rung = ladder(&[&long])[0];
-    assert!((rung.median - 5000.0).abs() < 25.0 && rung.interval.is_none(), "{rung:?}");
-    assert_eq!(rung.range, (rung.median, rung.median));
+    let point = ladder(&[&long])[0];
+    assert!((point.median - 5000.0).abs() < 25.0 && point.interval.is_none(), "{point:?}");
+    assert_eq!(point.range, (point.median, point.median));
     assert!(ladder(&[]).is_empty());
 }
 
 #[test]
-fn times_below_what_the_clock_tells_have_no_place_on_the_axis() {
+fn times_below_the_clock_resolution_are_not_shown() {
     assert!(ladder(&[&histogram(std::iter::repeat_n(0, 5000))]).is_empty());
 }
 
 #[test]
-fn a_distribution_ascends_and_is_thinned() {
+fn a_distribution_is_ascending_and_thinned() {
     let histogram = histogram((1..200_000).map(|value| value * 37));
     let range = range(std::slice::from_ref(&histogram));
     let curve = cumulated(&histogram, range);
@@ -38,7 +38,7 @@ fn a_distribution_ascends_and_is_thinned() {
 }
 
 #[test]
-fn operations_that_all_took_equally_long_are_an_upright_line_in_the_middle() {
+fn equal_times_are_a_vertical_line_in_the_middle() {
     let histogram = histogram(std::iter::repeat_n(1000, 1000));
     let (low, high) = range(std::slice::from_ref(&histogram));
     assert!(low < 3.0 && high > 3.0 && high - low > 0.099, "{low} {high}");
@@ -47,7 +47,7 @@ fn operations_that_all_took_equally_long_are_an_upright_line_in_the_middle() {
 }
 
 #[test]
-fn the_slowest_of_all_do_not_stretch_the_axis() {
+fn single_slow_operations_do_not_extend_the_axis() {
     let histogram =
         histogram((0..100_000).map(|at| if at == 0 { u64::MAX / 2 } else { 5000 + at }));
     let (low, high) = range(std::slice::from_ref(&histogram));

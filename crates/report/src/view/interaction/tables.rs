@@ -1,12 +1,12 @@
-//! Tables of conditions: medians by condition and filesystem, and shares of the variance.
+//! Tables of conditions: medians by condition and filesystem, and variance explained.
 
 use analysis::{
-    Absent, Interval, Summary,
+    Interval, NotEstimable, Summary,
     factorial::{Dependence, Factorial, Source, Term},
 };
 use model::metric::Unit;
 
-use super::{Input, sentences, told};
+use super::{Input, findings, level_label};
 use crate::{
     units::{Scale, Shown, capital, fixed, percent},
     view::{
@@ -16,13 +16,13 @@ use crate::{
     },
 };
 
-/// Medians, then shares where they can be told.
+/// Medians, then shares of the variance if they can be estimated.
 pub(super) fn tables(input: &Input, title: &str) -> Vec<Table> {
     let shares = input.factorial.as_ref().ok().map(|factorial| shares(input, factorial));
     std::iter::once(medians(input, title)).chain(shares).collect()
 }
 
-/// Conditions × filesystems.
+/// Medians, conditions × filesystems.
 fn medians(input: &Input, title: &str) -> Table {
     let names = || input.axes.iter().map(|axis| axis.name.as_str());
     let row = |(index, point): (usize, &&WorkPoint)| {
@@ -31,14 +31,14 @@ fn medians(input: &Input, title: &str) -> Table {
             match entry {
                 Some(entry) => match value_cell(entry, entry.summary.as_ref(), input.scale, true) {
                     TableCell::Value(value) => {
-                        TableCell::Value(ValueCell { note: entry.failed_repeats(), ..value })
+                        TableCell::Value(ValueCell { note: entry.failed_repetitions(), ..value })
                     }
                     text @ TableCell::Text(_) => text,
                 },
                 None => TableCell::Text("not in the plan".into()),
             }
         };
-        let levels = names().filter_map(|name| point.conditions.get(name)).map(told);
+        let levels = names().filter_map(|name| point.conditions.get(name)).map(level_label);
         let title = levels.collect::<Vec<_>>().join(" · ");
         Row::of(title, None, Body::Cells(input.shown.iter().map(cell).collect()))
     };
@@ -61,67 +61,65 @@ fn medians(input: &Input, title: &str) -> Table {
     table.caption.extend(caches(&input.tests.iter().flatten().copied().collect::<Vec<_>>()));
     table.state_n();
     if table.has_top() {
-        table.caption.push(format!(
-            "▲ top group of its row: all pairs, Holm at 5 %, {}",
-            input.threshold.words()
-        ));
+        table
+            .caption
+            .push(format!("▲ top group of the row (Holm-adjusted, {})", input.margin.label()));
     }
-    table.caption.extend(sentences::withheld(input));
+    table.caption.extend(findings::withheld(input));
     let absent = input.absent.iter();
-    table.caption.extend(absent.map(|(name, reason)| format!("absent: {name}, {reason}")));
+    table.caption.extend(absent.map(|(name, reason)| format!("not measured: {name}, {reason}")));
     table
 }
 
-/// Shares of the variance, one row for each term.
+/// Shares of the variance, one row per term.
 fn shares(input: &Input, factorial: &Factorial) -> Table {
     let mut rows: Vec<Row> = factorial.terms.iter().map(|term| term_row(factorial, term)).collect();
     let other = |title: &str, value: f64| {
-        let share = share(value, &Err(Absent::Blocks), factorial.n);
+        let share = share(value, &Err(NotEstimable::Blocks), factorial.n);
         let cells = vec![share, TableCell::Text("-".into()), TableCell::Text("-".into())];
         Row::of(title, None, Body::Cells(cells))
     };
-    rows.extend(factorial.block_share.map(|share| other("blocks, the drift of the run", share)));
-    rows.push(other("not explained", factorial.residual_share));
-    let (least, most) = factorial.repeats;
+    rows.extend(factorial.block_share.map(|share| other("rounds", share)));
+    rows.push(other("residual", factorial.residual_share));
+    let (least, most) = factorial.repetitions;
     let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
     let mut caption = vec![
-        "Share ω² of the variance of the logarithm, evidence, no direction; estimates, which need not \
-         add up to 100 %, and are told as 0 where they come out below"
+        "Share ω² of the variance of the logarithm, informational; estimates need not add up to \
+         100 %, negative ones are shown as 0"
             .into(),
         format!(
-            "n = {} values, {each} of each combination, in {} blocks; 95 % interval by resampling \
-             blocks; p of no effect by permuting residuals within blocks (Freedman and Lane), \
-             each for itself",
+            "n = {} values, {each} per combination, in {} rounds; 95 % bootstrap interval over \
+             rounds; p by permuting residuals within rounds (Freedman and Lane), not adjusted",
             factorial.n, factorial.blocks
         ),
-        "where an interaction of the filesystem is above 10 % of what is explained, no sentence \
-         about filesystems is without its condition"
+        "if an interaction with the filesystem exceeds 10 % of the explained variance, findings \
+         about filesystems name the condition"
             .into(),
     ];
-    caption.extend(sentences::withheld(input));
+    caption.extend(findings::withheld(input));
     if let Err(absent) = &factorial.interactions {
-        caption.push(format!("no interactions: {absent}"));
+        caption.push(format!("interactions: {absent}"));
     }
     Table {
         id: format!("{}--shares", input.id),
-        title: format!("What matters: {}", input.what),
+        title: format!("Variance explained: {}", input.what),
         caption,
         corner: "factor",
         columns: vec![
             Column::new("share", unit().name),
             Column::new("p", ""),
-            Column::new("of explained", ""),
+            Column::new("of explained variance", ""),
         ],
         rows,
     }
 }
 
 fn unit() -> Scale {
-    Scale::of(Unit::Share, std::iter::once(1.0))
+    Scale::of(Unit::Fraction, std::iter::once(1.0))
 }
 
-/// An estimate below zero is one of no share.
-fn share(value: f64, interval: &Result<Interval, Absent>, n: u32) -> TableCell {
+/// Share as a cell. Negative estimates are shown as 0.
+fn share(value: f64, interval: &Result<Interval, NotEstimable>, n: u32) -> TableCell {
     let value = value.max(0.0);
     let interval = interval.as_ref().ok().map(|ends| Interval {
         low: ends.low.max(0.0),
@@ -138,7 +136,7 @@ fn share(value: f64, interval: &Result<Interval, Absent>, n: u32) -> TableCell {
     TableCell::Value(ValueCell { shown, ..ValueCell::plain(&summary, unit()) })
 }
 
-/// A share in percent: whole hundreds are in sight, so one decimal place is enough from 1 % on.
+/// A share in percent, with one decimal place from 1 % on and two below.
 fn hundredths(share: f64) -> String {
     let text = fixed(share * 100.0, if share.abs() < 0.01 { 2 } else { 1 });
     if text == "-0.00" { "0.00".into() } else { text }

@@ -1,22 +1,21 @@
-//! What a run that drifted did to all of its cells, taken out of those of one test.
+//! Alignment by round: removes the drift of a run from the values of one test.
 //!
-//! The cells of one test are compared with each other, so what a block did is told by the other
-//! cells of the run alone: each of them gives one value for a trial, the geometric mean over its
-//! measured phases. All cells of the test are cut to the blocks that all of them have and corrected
-//! by the same cells, so that the medians that order them are of the values that are compared, and
-//! what the machine did between the blocks of one cell and those of another is in none of them.
+//! The effect of a round is estimated from the cells outside the test, because those of the test
+//! are compared with each other. Each cell contributes one score per trial, the geometric mean over
+//! its measured phases. All cells of the test are reduced to common rounds and corrected by the
+//! same cells, so that medians and comparisons use the same values.
 
-use analysis::{Repeat, blocks};
+use analysis::{Repetition, blocks};
 use model::{RunRecord, metric::Better, phase::Role};
 
-use crate::view::pool::Pool;
+use crate::view::sample_index::SampleIndex;
 
-/// What each cell tells of the blocks: by cell, above the others is better.
-pub(super) struct Scores(Vec<Vec<Repeat>>);
+/// Scores of each cell per round; higher is better.
+pub(super) struct Scores(Vec<Vec<Repetition>>);
 
 impl Scores {
-    /// Of all cells of a run, twins among them.
-    pub(super) fn new(record: &RunRecord, pool: &Pool) -> Self {
+    /// Scores of all cells of a run, A/A duplicates included.
+    pub(super) fn new(record: &RunRecord, sample_index: &SampleIndex) -> Self {
         let of_cell = |cell: usize| {
             let phases: Vec<_> = record.cells[cell]
                 .phases
@@ -28,7 +27,7 @@ impl Scores {
                         Better::Lower => -1.0,
                         Better::Neither => return None,
                     };
-                    Some((sign, pool.repeats(cell, &phase.name, phase.primary)))
+                    Some((sign, sample_index.repetitions(cell, &phase.name, phase.primary)))
                 })
                 .collect();
             let Some((_, first)) = phases.first() else { return Vec::new() };
@@ -40,29 +39,29 @@ impl Scores {
                 let logs: Option<Vec<f64>> = logs.collect();
                 let logs = logs?;
                 let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-                Some(Repeat { block: Some(block), value: mean.exp() })
+                Some(Repetition { block: Some(block), value: mean.exp() })
             };
             first.iter().filter_map(|(block, _)| score(*block)).collect()
         };
         Self((0..record.cells.len()).map(of_cell).collect())
     }
 
-    /// The repeats of some cells in the blocks that all of them have, with what the others say of
-    /// these taken out; `None` where there are too few others or blocks, or one of the cells cannot
-    /// be aligned.
+    /// Aligned repetitions of some cells in their common rounds. `None` if there are too few other
+    /// cells or rounds, or if one of the cells cannot be aligned.
     pub(super) fn align(
         &self,
         cells: &[usize],
-        repeats: &[&[Repeat]],
+        repetitions: &[&[Repetition]],
         better: Better,
-    ) -> Option<Vec<Vec<Repeat>>> {
-        let turned = |repeat: &Repeat| Repeat { value: repeat.value.recip(), ..*repeat };
+    ) -> Option<Vec<Vec<Repetition>>> {
+        let turned =
+            |repetition: &Repetition| Repetition { value: repetition.value.recip(), ..*repetition };
         let others = self.0.iter().enumerate().filter(|(cell, _)| !cells.contains(cell));
         let others = others.map(|(_, scores)| match better {
             Better::Lower => scores.iter().map(turned).collect(),
             Better::Higher | Better::Neither => scores.clone(),
         });
-        let others: Vec<Vec<Repeat>> = others.collect();
-        blocks::align_family(repeats, &others)
+        let others: Vec<Vec<Repetition>> = others.collect();
+        blocks::align_family(repetitions, &others)
     }
 }

@@ -1,54 +1,53 @@
-//! What a point is under beside its filesystem: parameters of the suite, and settings that the plan
-//! varies beside the workload.
+//! Parameters and conditions of a point: suite parameters, and the scheduler, fill level, and
+//! system settings that the plan varies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Bytes, Cell, Nanos, Value};
 
 use super::CLIENT_LEVELS;
-use crate::{units::one_line, view::pool::Pool};
+use crate::{units::one_line, view::sample_index::SampleIndex};
 
-/// What stands for a condition that the plan leaves alone where it sets it elsewhere.
-pub(crate) const AS_FOUND: &str = "as found";
+/// Level of a condition at points where the plan does not set it.
+pub(crate) const AS_FOUND: &str = "unchanged";
 
-/// The key of how full the filesystem was.
+/// Key of the fill level.
 pub(super) const FULL: &str = "full";
 
-/// What tells a setting of the machine from a parameter of the same name.
-const OF_MACHINE: &str = " of the machine";
+/// Suffix of a system setting with the same name as a suite parameter.
+const OF_MACHINE: &str = " (system setting)";
 
-/// The key of the I/O scheduler.
+/// Key of the I/O scheduler.
 const SCHEDULER: &str = "scheduler";
 
-/// Names that suites have for how many clients work at the same time (`SuiteSpec::clients`, which a
-/// run file does not hold).
-const CLIENTS: [&str; 3] = ["clients", "workers", "processes"];
+/// Names of the parameter that is the number of clients (`SuiteSpec::clients`, which is not stored
+/// in run files).
+const CLIENTS: [&str; 2] = ["clients", "workers"];
 
-/// Facts about a load file, and how they are told.
+/// Facts about a loadfile, with prefix and suffix.
 const LOAD: [(&str, &str, &str); 4] = [
-    ("load.label", "load ", ""),
-    ("load.sha256", "sha256 ", ""),
-    ("load.lines", "", " lines"),
-    ("load.mix", "", ""),
+    ("loadfile.label", "load ", ""),
+    ("loadfile.sha256", "sha256 ", ""),
+    ("loadfile.lines", "", " lines"),
+    ("loadfile.mix", "", ""),
 ];
 
-/// What a cell is but for its filesystem, as a key: equal for cells that differ in nothing else.
+/// Key of a cell without its filesystem: equal for cells that differ only in the filesystem.
 pub(super) fn work(cell: &Cell) -> String {
-    format!("{:?}", (&cell.workload, &cell.scheduler, &cell.fullness, &cell.factors))
+    format!("{:?}", (&cell.workload, &cell.scheduler, &cell.fill_level, &cell.settings))
 }
 
-/// What the plan sets beside the workload. How full the filesystem was stands among it where any of
-/// the run was filled. A setting of the machine that is called as a parameter of the suite is told
-/// apart from it.
+/// Conditions of a cell. The fill level is included if any filesystem of the run was filled. A
+/// system setting with the name of a suite parameter gets a suffix.
 pub(super) fn conditions(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
     let mut conditions = BTreeMap::new();
     if let Some(scheduler) = &cell.scheduler {
         conditions.insert(SCHEDULER.into(), Value::Word(scheduler.clone()));
     }
     if filled {
-        conditions.insert(FULL.into(), Value::Word(cell.fullness.to_string()));
+        conditions.insert(FULL.into(), Value::Word(cell.fill_level.to_string()));
     }
-    for (factor, value) in &cell.factors {
+    for (factor, value) in &cell.settings {
         let taken = cell.workload.parameters.contains_key(factor.spec().name);
         let key = if taken { format!("{factor}{OF_MACHINE}") } else { factor.to_string() };
         conditions.insert(key, value.clone());
@@ -56,26 +55,27 @@ pub(super) fn conditions(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
     conditions
 }
 
-/// The parameters of the suite and the conditions.
+/// Suite parameters and conditions of a cell.
 pub(super) fn parameters(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
     let mut parameters = cell.workload.parameters.clone();
     parameters.extend(conditions(cell, filled));
     parameters
 }
 
-/// The label of a point with the conditions that it does not tell, because they are the same in the
-/// whole plan.
+/// Label of a point, with conditions that it does not contain because they are constant in the
+/// plan.
 pub(super) fn label(label: &str, conditions: &BTreeMap<String, Value>) -> String {
-    let untold = conditions.iter().filter(|(name, value)| match name.as_str() {
-        // It is told by all points or, with the conditions of the run, by none.
+    let constant = conditions.iter().filter(|(name, value)| match name.as_str() {
+        // In the label of all points, or else in the run conditions.
         FULL => false,
         _ => !label.contains(&written(name, value)),
     });
-    let untold = untold.map(|(name, value)| format!(", {name} {}", one_line(&value.to_string())));
-    std::iter::once(label.to_owned()).chain(untold).collect()
+    let constant =
+        constant.map(|(name, value)| format!(", {name} {}", one_line(&value.to_string())));
+    std::iter::once(label.to_owned()).chain(constant).collect()
 }
 
-/// A condition as labels have it, with the space before it.
+/// A condition as in labels, with a leading space.
 fn written(name: &str, value: &Value) -> String {
     let value = match name {
         FULL => value.to_string().replace(' ', ""),
@@ -84,7 +84,7 @@ fn written(name: &str, value: &Value) -> String {
     format!(" {}={value}", name.trim_end_matches(OF_MACHINE))
 }
 
-/// A label without one of its conditions, which stand at its end.
+/// A label without one of the conditions at its end.
 pub(crate) fn without(label: &str, name: &str, value: &Value) -> String {
     let written = written(name, value);
     match label.rfind(&written) {
@@ -93,7 +93,7 @@ pub(crate) fn without(label: &str, name: &str, value: &Value) -> String {
     }
 }
 
-/// Names of the parameters with more than one value; being left as it was is a value.
+/// Names of parameters with several values. Not being set counts as a value.
 pub(super) fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
     let names: BTreeSet<&String> = points.iter().flat_map(BTreeMap::keys).collect();
     let varies = |name: &&String| {
@@ -102,7 +102,7 @@ pub(super) fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
     names.into_iter().filter(varies).cloned().collect()
 }
 
-/// The parameter that says how many clients there are, where a sweep of it shows scaling.
+/// Parameter that is the number of clients, if it has enough levels.
 pub(super) fn clients(
     points: &[BTreeMap<String, Value>],
     swept: &[String],
@@ -124,28 +124,28 @@ pub(super) fn clients(
     named.filter(scales).copied().next()
 }
 
-/// What the trials of some cells replayed, each fact once.
-pub(super) fn load(pool: &Pool, cells: &[usize]) -> Vec<String> {
-    let trials = || cells.iter().flat_map(|cell| pool.measured(*cell));
-    let mut told: Vec<String> = Vec::new();
+/// Facts about the loadfile of some cells, without duplicates.
+pub(super) fn load(sample_index: &SampleIndex, cells: &[usize]) -> Vec<String> {
+    let trials = || cells.iter().flat_map(|cell| sample_index.measured(*cell));
+    let mut labels: Vec<String> = Vec::new();
     for (fact, before, after) in LOAD {
         let answers = trials().filter_map(|trial| trial.environment.get(fact)).map(one_line);
         for answer in answers.map(|answer| format!("{before}{answer}{after}")) {
-            if !told.contains(&answer) {
-                told.push(answer);
+            if !labels.contains(&answer) {
+                labels.push(answer);
             }
         }
     }
-    told
+    labels
 }
 
-/// The size of a numeric value, for sorting; words keep the order of the plan.
+/// Sort key of a numeric value. Words keep the order of the plan.
 pub(super) fn magnitude(value: &Value) -> Option<u64> {
     match value {
         Value::Size(Bytes(number)) | Value::Count(number) | Value::Time(Nanos(number)) => {
             Some(*number)
         }
-        Value::Share(_)
+        Value::Fraction(_)
         | Value::Number(_)
         | Value::Flag(_)
         | Value::Text(_)
@@ -156,67 +156,74 @@ pub(super) fn magnitude(value: &Value) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Factor, FilesystemLevel, Fullness, Point};
+    use model::{FilesystemLevel, FillLevel, SystemSetting, WorkloadParameters};
 
     use super::*;
 
-    fn cell(parameters: &[(&str, u64)], factors: &[(Factor, u64)]) -> Cell {
+    fn cell(parameters: &[(&str, u64)], factors: &[(SystemSetting, u64)]) -> Cell {
         let parameters = parameters.iter();
         let parameters =
             parameters.map(|(name, value)| ((*name).to_owned(), Value::Count(*value))).collect();
         Cell {
             filesystem: FilesystemLevel::plain("ext4"),
-            workload: Point { suite: "toy".into(), parameters },
+            workload: WorkloadParameters { suite: "toy".into(), parameters },
             scheduler: Some("none".into()),
-            fullness: Fullness(0),
-            factors: factors.iter().map(|(factor, n)| (*factor, Value::Count(*n))).collect(),
-            twin: false,
+            fill_level: FillLevel(0),
+            settings: factors.iter().map(|(factor, n)| (*factor, Value::Count(*n))).collect(),
+            aa_duplicate: false,
         }
     }
 
     #[test]
-    fn a_setting_that_is_called_as_a_parameter_hides_neither() {
-        let cell = cell(&[("queue_depth", 16)], &[(Factor::QueueDepth, 64), (Factor::Cpus, 2)]);
+    fn a_setting_with_the_name_of_a_parameter_hides_neither() {
+        let cell = cell(
+            &[("nr_requests", 16)],
+            &[(SystemSetting::NrRequests, 64), (SystemSetting::OnlineCpus, 2)],
+        );
         let parameters = parameters(&cell, false);
-        let told = parameters.iter().map(|(name, value)| format!("{name}={value}"));
-        let expected =
-            ["cpus=2", "queue_depth=16", "queue_depth of the machine=64", "scheduler=none"];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let labels = parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let expected = [
+            "nr_requests=16",
+            "nr_requests (system setting)=64",
+            "online_cpus=2",
+            "scheduler=none",
+        ];
+        assert_eq!(labels.collect::<Vec<_>>(), expected);
         let own = conditions(&cell, false);
-        let label = label("toy queue_depth=16 queue_depth=64", &own);
-        assert_eq!(label, "toy queue_depth=16 queue_depth=64, cpus 2, scheduler none");
-        let value = &own["queue_depth of the machine"];
+        let label = label("toy nr_requests=16 nr_requests=64", &own);
+        assert_eq!(label, "toy nr_requests=16 nr_requests=64, online_cpus 2, scheduler none");
+        let value = &own["nr_requests (system setting)"];
         assert_eq!(
             without(
-                "toy queue_depth=64 queue_depth=64 cpus=2",
-                "queue_depth of the machine",
+                "toy nr_requests=64 nr_requests=64 cpus=2",
+                "nr_requests (system setting)",
                 value
             ),
-            "toy queue_depth=64 cpus=2"
+            "toy nr_requests=64 cpus=2"
         );
     }
 
     #[test]
-    fn cells_with_other_settings_are_other_work() {
-        let slow = cell(&[("file", 1)], &[(Factor::Cpus, 1)]);
-        let fast = cell(&[("file", 1)], &[(Factor::Cpus, 2)]);
+    fn cells_with_different_settings_are_different_points() {
+        let slow = cell(&[("files", 1)], &[(SystemSetting::OnlineCpus, 1)]);
+        let fast = cell(&[("files", 1)], &[(SystemSetting::OnlineCpus, 2)]);
         assert_ne!(work(&slow), work(&fast));
         assert_eq!(work(&slow), work(&slow.clone()));
     }
 
     #[test]
-    fn what_only_some_points_set_is_swept() {
+    fn a_parameter_that_only_some_points_set_is_swept() {
         let all = [
             parameters(&cell(&[("clients", 1)], &[]), false),
-            parameters(&cell(&[("clients", 1)], &[(Factor::Cpus, 2)]), false),
+            parameters(&cell(&[("clients", 1)], &[(SystemSetting::OnlineCpus, 2)]), false),
         ];
-        assert_eq!(swept(&all), ["cpus"]);
+        assert_eq!(swept(&all), ["online_cpus"]);
     }
 
     #[test]
     fn clients_scale_over_three_numbers_under_one_condition() {
         let point = |clients, cpus| {
-            parameters(&cell(&[("clients", clients)], &[(Factor::Cpus, cpus)]), false)
+            parameters(&cell(&[("clients", clients)], &[(SystemSetting::OnlineCpus, cpus)]), false)
         };
         let names = ["clients".to_owned(), "cpus".to_owned()];
         let apart = [point(1, 1), point(2, 1), point(4, 2)];

@@ -1,37 +1,36 @@
-//! Ranks the filesystems of each test.
+//! Ranking of the filesystems of each test.
 //!
-//! Tests with their entries enter; their families, marks, and the order of entries leave. Tests
-//! have nothing to do with each other, so as many are ranked at the same time as there are
-//! processors; what comes out does not depend on how many those are.
+//! Sets the families, the marks, and the order of the entries. Tests are independent and ranked in
+//! parallel; the result does not depend on the number of CPUs.
 
-use analysis::{Comparer, Repeat, blocks, ranks};
+use analysis::{Comparer, Repetition, blocks, ranks};
 use model::{Ratio, Warning};
 use rayon::prelude::*;
 
 use super::{Family, Suite, Test, aligned::Scores};
-use crate::view::warnings::Register;
+use crate::view::warnings::WarningCollector;
 
-/// Tests that are at least ranked with the same tables.
+/// Minimum number of tests ranked with one comparer, which caches its tables.
 const AT_ONCE: usize = 16;
 
-/// By which rules a run compares.
+/// Rules of comparison of a run.
 pub(super) struct Rules<'a> {
-    /// The smallest difference that matters.
-    pub(super) threshold: Ratio,
-    /// What all cells tell of the blocks, where the run drifted.
+    /// Effective equivalence margin.
+    pub(super) margin: Ratio,
+    /// Scores for alignment by round, if the run drifted.
     pub(super) scores: Option<&'a Scores>,
-    /// The run may have drifted.
+    /// True if the run may have drifted.
     pub(super) suspected: bool,
 }
 
-/// Ranks all tests of the suites, and notes where ways to compare disagree.
-pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, register: &mut Register) {
+/// Ranks all tests of the suites, and collects warnings about estimates that disagree.
+pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, collector: &mut WarningCollector) {
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);
     let mut tests: Vec<&mut Test> = points.flat_map(|point| &mut point.tests).collect();
     let Some((first, others)) = tests.split_first_mut() else { return };
     let mut comparer = Comparer::new();
     first.family = first.rank(&mut comparer, rules);
-    // Most tests have as many repeats as the first, and so share its tables.
+    // Most tests have the same number of repetitions as the first and reuse its tables.
     let comparer = || comparer.clone();
     others.into_par_iter().with_min_len(AT_ONCE).for_each_init(comparer, |comparer, test| {
         test.family = test.rank(comparer, rules);
@@ -41,31 +40,31 @@ pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, register: &mut Regis
     {
         let pairs = test.family.iter().flat_map(|family| &family.ranking.pairs);
         for warning in pairs.flat_map(|pair| &pair.comparison.warnings) {
-            if matches!(warning, Warning::Disagree { .. }) {
-                register.add(warning, &format!("{} · {}", point.label, test.name));
+            if matches!(warning, Warning::EstimatesDisagree { .. }) {
+                collector.add(warning, &format!("{} · {}", point.label, test.name));
             }
         }
     }
 }
 
 impl Test {
-    /// Ranks the entries that may be ranked, marks them, and puts all entries into display order.
+    /// Ranks and marks the eligible entries, and sorts all entries into display order.
     fn rank(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) -> Option<Family> {
-        let (better, threshold) = (self.metric.spec().better, rules.threshold);
+        let (better, margin) = (self.metric.spec().better, rules.margin);
         let entries = &mut self.entries;
         let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
-        let raw: Vec<&[Repeat]> =
-            eligible.iter().map(|index| entries[*index].repeats.as_slice()).collect();
+        let raw: Vec<&[Repetition]> =
+            eligible.iter().map(|index| entries[*index].repetitions.as_slice()).collect();
         let cells: Vec<usize> = eligible.iter().map(|index| entries[*index].cell).collect();
         let aligned = rules.scores.and_then(|scores| scores.align(&cells, &raw, better));
-        let lists: Option<Vec<&[Repeat]>> =
+        let lists: Option<Vec<&[Repetition]>> =
             aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
         let shared = rules.suspected && aligned.is_none() && blocks::unequal(&raw);
         let ranking = (raw.len() >= 2)
             .then(|| match &lists {
-                Some(lists) => ranks::rank_repeats(comparer, lists, better, threshold).ok(),
-                None if shared => ranks::rank_shared(comparer, &raw, better, threshold).ok(),
-                None => ranks::rank_repeats(comparer, &raw, better, threshold).ok(),
+                Some(lists) => ranks::rank_repetitions(comparer, lists, better, margin).ok(),
+                None if shared => ranks::rank_shared(comparer, &raw, better, margin).ok(),
+                None => ranks::rank_repetitions(comparer, &raw, better, margin).ok(),
             })
             .flatten();
         let Some(ranking) = ranking else {

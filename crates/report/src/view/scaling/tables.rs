@@ -1,28 +1,29 @@
-//! Tables of scaling: medians by number of clients, efficiency, what the curves tell, and how
-//! filesystems differ.
+//! Tables of scaling: medians by number of clients, efficiency, summary, and differences between
+//! filesystems.
 
 use analysis::{
-    Absent, Interval, Summary,
+    Interval, NotEstimable, Summary,
     scaling::{Curve, Difference, Efficiency, Law, Laws, Scaling},
     trend::Trend,
 };
 use model::{Metric, metric::Unit};
 
-use super::{Analyzed, Clients, clients, sentences};
+use super::{Analyzed, Clients, clients, findings};
 use crate::{
     units::{Scale, capital, fixed, percent},
     view::{
+        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         points::{Test, WorkPoint},
         sweeps,
         tables::{
-            Body, Column, Row, Table, TableCell, ValueCell, caches, directions, value_cell, words,
+            Body, Column, Row, Table, TableCell, ValueCell, caches, directions, metric_label,
+            value_cell,
         },
-        threshold::Threshold,
     },
 };
 
-/// What sentences and tables are made from.
+/// Input of findings and tables.
 pub(super) struct Input<'a> {
     pub(super) id: String,
     pub(super) title: &'a str,
@@ -35,18 +36,17 @@ pub(super) struct Input<'a> {
     pub(super) clients: Clients,
     pub(super) metric: Metric,
     pub(super) scale: Scale,
-    /// The clients that efficiency refers to.
+    /// Smallest level, to which efficiency refers.
     pub(super) base: u32,
     pub(super) seed: u64,
-    /// The practical threshold.
-    pub(super) threshold: Threshold,
+    pub(super) margin: EquivalenceMargin,
     pub(super) filesystems: &'a [Filesystem],
-    /// Filesystems without a line, and why.
+    /// Filesystems without a line, with the reason.
     pub(super) absent: &'a [(String, String)],
 }
 
 impl Input<'_> {
-    /// The test in a sentence: `replay, dbench`.
+    /// Test and point: `replay, dbench`.
     pub(super) fn what(&self) -> String {
         let test = self.tests.iter().flatten().next().map_or("", |test| test.name.as_str());
         let place = self.points.first().map(|point| super::place(point, self.clients.0));
@@ -67,14 +67,14 @@ impl Input<'_> {
     }
 
     fn absent(&self) -> Vec<String> {
-        let words = |(name, reason): &(String, String)| format!("absent: {name}, {reason}");
-        self.absent.iter().map(words).collect()
+        let text = |(name, reason): &(String, String)| format!("not measured: {name}, {reason}");
+        self.absent.iter().map(text).collect()
     }
 }
 
-/// Medians, efficiency where the metric is a rate, what the curves tell, differences.
+/// Medians, efficiency (of rates only), summary, and differences.
 pub(super) fn tables(view: &Input) -> Vec<Table> {
-    let tables = [Some(medians(view)), efficiency(view), Some(curves(view)), differences(view)];
+    let tables = [Some(medians(view)), efficiency(view), Some(summary(view)), differences(view)];
     tables.into_iter().flatten().collect()
 }
 
@@ -84,7 +84,7 @@ fn medians(view: &Input) -> Table {
         match entry {
             Some(entry) => match value_cell(entry, entry.summary.as_ref(), view.scale, true) {
                 TableCell::Value(value) => {
-                    TableCell::Value(ValueCell { note: entry.failed_repeats(), ..value })
+                    TableCell::Value(ValueCell { note: entry.failed_repetitions(), ..value })
                 }
                 text @ TableCell::Text(_) => text,
             },
@@ -105,26 +105,25 @@ fn medians(view: &Input) -> Table {
     table.caption.extend(caches(&view.tests.iter().flatten().copied().collect::<Vec<_>>()));
     table.state_n();
     if table.has_top() {
-        table.caption.push(format!(
-            "▲ top group of its row: all pairs, Holm at 5 %, {}",
-            view.threshold.words()
-        ));
+        table
+            .caption
+            .push(format!("▲ top group of the row (Holm-adjusted, {})", view.margin.label()));
     }
-    table.caption.extend(sentences::withheld(view));
+    table.caption.extend(findings::withheld(view));
     table.caption.extend(view.absent());
     table
 }
 
-/// A share with its interval as a cell.
+/// Fraction with its confidence interval as a cell.
 fn share(value: f64, interval: Option<Interval>, n: u32) -> ValueCell {
     let warnings = Vec::new();
     let summary = Summary { n, median: value, interval, min: value, max: value, warnings };
-    ValueCell::plain(&summary, Scale::of(Unit::Share, std::iter::once(value)))
+    ValueCell::plain(&summary, Scale::of(Unit::Fraction, std::iter::once(value)))
 }
 
 fn efficiency(view: &Input) -> Option<Table> {
-    let told = |line: &Analyzed| line.scaling.points.iter().any(|point| point.efficiency.is_ok());
-    if !view.lines.iter().any(told) {
+    let known = |line: &Analyzed| line.scaling.points.iter().any(|point| point.efficiency.is_ok());
+    if !view.lines.iter().any(known) {
         return None;
     }
     let cell = |_, level: u32, line: &Analyzed| {
@@ -138,20 +137,19 @@ fn efficiency(view: &Input) -> Option<Table> {
         }
     };
     let rows = view.rows(cell);
-    let unit = Scale::of(Unit::Share, std::iter::once(1.0)).name;
+    let unit = Scale::of(Unit::Fraction, std::iter::once(1.0)).name;
     Some(Table {
         id: format!("{}--efficiency", view.id),
         title: format!("Efficiency: {}", view.what()),
         caption: vec![
             format!(
-                "Which part of N times the {} of {} is reached with N, higher is better ↑",
-                words(view.metric),
+                "Fraction of N times the {} of {} that is reached with N, higher is better ↑",
+                metric_label(view.metric),
                 view.clients.count(view.base)
             ),
             format!(
-                "n = {} repeats; estimate from medians [95 % interval by resampling \
-                blocks]",
-                repeats(view)
+                "n = {} repetitions; estimated from medians [95 % bootstrap interval over rounds]",
+                repetitions(view)
             ),
         ],
         corner: view.clients.0,
@@ -160,13 +158,13 @@ fn efficiency(view: &Input) -> Option<Table> {
     })
 }
 
-fn repeats(view: &Input) -> String {
+fn repetitions(view: &Input) -> String {
     let points = view.lines.iter().flat_map(|line| &line.scaling.points);
-    sweeps::repeats(points.map(|point| &point.summary))
+    sweeps::repetitions(points.map(|point| &point.summary))
 }
 
-/// What each curve tells, in words.
-fn curves(view: &Input) -> Table {
+/// Scaling summary: one row per filesystem.
+fn summary(view: &Input) -> Table {
     let row = |line: &Analyzed| {
         let scaling = &line.scaling;
         let best = match scaling.points.get(scaling.peak) {
@@ -176,10 +174,10 @@ fn curves(view: &Input) -> Table {
         let at = scaling.points.get(scaling.peak);
         let at = at.map_or_else(|| "no result".into(), |point| view.clients.count(point.clients));
         let cells = vec![
-            TableCell::Text(enough(view, scaling)),
+            TableCell::Text(saturation(view, scaling)),
             best,
             TableCell::Text(at),
-            TableCell::Text(scaling.fall.as_ref().map_or("is the last".into(), |fall| {
+            TableCell::Text(scaling.fall.as_ref().map_or("last is maximum".into(), |fall| {
                 let interval = fall.interval;
                 crate::units::ratio(fall.ratio.0, interval)
             })),
@@ -196,28 +194,28 @@ fn curves(view: &Input) -> Table {
     rows.extend(missing);
     let mut table = Table {
         id: format!("{}--curves", view.id),
-        title: format!("What the curves tell: {}", view.what()),
+        title: format!("Scaling summary: {}", view.what()),
         caption: vec![
             capital(&directions(std::iter::once(view.metric))),
-            "enough: the fewest that reach 95 % of the best median [95 % range by resampling \
-             blocks]"
+            "saturation: smallest level with 95 % of the maximum median [95 % bootstrap range over \
+             rounds]"
                 .into(),
-            "last against best: Hodges–Lehmann ratio with the interval of the inverted test; for \
-             each doubling: Theil–Sen, p of Jonckheere and Terpstra's test by permutation within \
-             blocks"
+            "last vs. maximum: Hodges–Lehmann ratio with the interval of the inverted test; change \
+             per doubling: Theil–Sen slope, p of the Jonckheere–Terpstra test by permutation \
+             within rounds"
                 .into(),
-            "law: linear, Amdahl's, or the universal scalability law by AICc, not shown where it \
-             misses a median by more than 10 %"
+            "fitted law: linear, Amdahl, or universal scalability law, selected by AICc; not shown \
+             if it misses a median by more than 10 %"
                 .into(),
         ],
         corner: "filesystem",
         columns: vec![
-            Column::new("enough", ""),
-            Column::new("best", view.scale.name),
-            Column::new("best at", ""),
-            Column::new("last against best", ""),
-            Column::new("for each doubling", ""),
-            Column::new("law", ""),
+            Column::new("saturation", ""),
+            Column::new("maximum", view.scale.name),
+            Column::new("maximum at", ""),
+            Column::new("last vs. maximum", ""),
+            Column::new("change per doubling", ""),
+            Column::new("fitted law", ""),
         ],
         rows,
     };
@@ -225,18 +223,18 @@ fn curves(view: &Input) -> Table {
     table
 }
 
-fn enough(view: &Input, scaling: &Scaling) -> String {
+fn saturation(view: &Input, scaling: &Scaling) -> String {
     let point = scaling.points.get(scaling.saturation);
-    match (point, &scaling.course) {
+    match (point, &scaling.shape) {
         (Some(point), Ok(_)) => {
-            format!("{}{}", view.clients.count(point.clients), sentences::range(scaling))
+            format!("{}{}", view.clients.count(point.clients), findings::range(scaling))
         }
         (Some(_), Err(absent)) => absent.to_string(),
         (None, _) => "no result".into(),
     }
 }
 
-fn trend(trend: &Result<Trend, Absent>) -> String {
+fn trend(trend: &Result<Trend, NotEstimable>) -> String {
     let trend = match trend {
         Ok(trend) => trend,
         Err(absent) => return absent.to_string(),
@@ -254,7 +252,7 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
 }
 
-fn law(laws: &Result<Laws, Absent>) -> String {
+fn law(laws: &Result<Laws, NotEstimable>) -> String {
     let laws = match laws {
         Ok(laws) => laws,
         Err(absent) => return absent.to_string(),
@@ -264,7 +262,7 @@ fn law(laws: &Result<Laws, Absent>) -> String {
     }
     let name = match laws.chosen.law {
         Law::Linear => "linear".to_owned(),
-        Law::Amdahl => format!("Amdahl's, contention {}", coefficient(laws.chosen.sigma)),
+        Law::Amdahl => format!("Amdahl, contention {}", coefficient(laws.chosen.sigma)),
         Law::Universal => format!(
             "universal, contention {}, coherency {}",
             coefficient(laws.chosen.sigma),
@@ -273,14 +271,14 @@ fn law(laws: &Result<Laws, Absent>) -> String {
     };
     let peak = match &laws.peak {
         Ok(peak) => format!(
-            "; peak at {} [{}, {}]",
+            "; maximum at {} [{}, {}]",
             fixed(peak.clients, 0),
             fixed(peak.clients_interval.low, 0),
             fixed(peak.clients_interval.high, 0)
         ),
         Err(absent) => format!("; {absent}"),
     };
-    format!("{name}{peak} (off by {} at most)", percent(laws.residual.0))
+    format!("{name}{peak} (deviation at most {})", percent(laws.residual.0))
 }
 
 /// A coefficient to two significant digits.
@@ -293,15 +291,14 @@ fn coefficient(value: f64) -> String {
     }
 }
 
-/// How much more or less efficient each filesystem is than the first, at the same number of
-/// clients.
+/// Difference in efficiency of each filesystem to the first, at the same number of clients.
 fn differences(view: &Input) -> Option<Table> {
     let (first, others) = view.lines.split_first()?;
     let of = |line: &Analyzed| Curve::efficiency_differences(&first.curve, &line.curve, view.seed);
     let all: Vec<Vec<Difference>> = others.iter().map(of).collect();
-    let told =
+    let known =
         |difference: &Difference| difference.difference.is_ok() && difference.interval.is_ok();
-    if !all.iter().flatten().any(told) {
+    if !all.iter().flatten().any(known) {
         return None;
     }
     let row = |point: &&WorkPoint| {
@@ -315,17 +312,17 @@ fn differences(view: &Input) -> Option<Table> {
     };
     Some(Table {
         id: format!("{}--differences", view.id),
-        title: format!("Efficiency beside {}: {}", first.name, view.what()),
+        title: format!("Difference in efficiency to {}: {}", first.name, view.what()),
         caption: vec![
             format!(
-                "Efficiency less that of {} at the same number, in percentage points, higher is \
+                "Efficiency minus that of {} at the same level, in percentage points, higher is \
                  better ↑",
                 first.name
             ),
             format!(
-                "n = {} repeats; 95 % interval by resampling blocks, which are the same for both; \
-                 two are told apart where it excludes 0, each for itself",
-                repeats(view)
+                "n = {} repetitions; 95 % bootstrap interval over common rounds; a difference is \
+                 significant if it excludes 0 (not adjusted)",
+                repetitions(view)
             ),
         ],
         corner: view.clients.0,

@@ -1,8 +1,7 @@
-//! The layout of bonnie++'s own tables: a row for each configuration, and of each phase the rate,
-//! CPU %, and the longest operation, side by side.
+//! Tables in the layout of bonnie++: one row per configuration; rate, CPU %, and longest operation
+//! of each phase.
 //!
-//! In two tables, as wide as a page can bear: the phases of one large file, and those of many
-//! files.
+//! Split into two tables because of the page width: phases of one large file, and of many files.
 
 use analysis::Summary;
 use model::Metric;
@@ -20,20 +19,20 @@ use crate::{
     },
 };
 
-/// How many of [`PHASES`] work on the large file; the others work on many files.
+/// Number of [`PHASES`] on the large file. The others work on many files.
 const ON_ONE_FILE: usize = 6;
 
-/// What stands beside the rate of a phase: metric, and what its column is called.
-const BESIDE: [(Metric, &str); 2] = [(Metric::CpuShare, "CPU"), (Metric::LatencyMax, "worst")];
+/// Further metrics of a phase and their column titles.
+const FURTHER: [(Metric, &str); 2] = [(Metric::CpuUtilization, "CPU"), (Metric::LatencyMax, "max")];
 
-/// Both tables of a point, as far as it has phases for them; the reasons where it has none.
+/// Tables of a point with at least one phase. Without any phase, one table with the reasons.
 pub(super) fn records(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Table> {
     let place = |test: &&Test| PHASES.iter().position(|name| *name == test.name);
     let (one, many): (Vec<&Test>, Vec<&Test>) =
         point.tests.iter().partition(|test| place(test).is_none_or(|place| place < ON_ONE_FILE));
     let halves = [("data", "One large file", one), ("files", "Many files", many)];
     let halves = halves.into_iter().filter(|(id, _, tests)| {
-        // Where nothing was measured, one table holds the reasons.
+        // Without any measurement, one table has the reasons.
         !tests.is_empty() || point.tests.is_empty() && *id == "data"
     });
     halves.map(|(id, title, tests)| table(id, title, &tests, point, filesystems)).collect()
@@ -49,7 +48,7 @@ fn table(
     let scales: Vec<[Scale; 2]> = tests
         .iter()
         .map(|test| {
-            BESIDE.map(|(metric, _)| {
+            FURTHER.map(|(metric, _)| {
                 let summaries = test.entries.iter().filter_map(|entry| of(entry, metric));
                 scale_of(metric.spec().unit, summaries)
             })
@@ -58,7 +57,7 @@ fn table(
     let mut columns = Vec::new();
     for (test, scales) in tests.iter().zip(&scales) {
         columns.push(Column::new(test.name.clone(), test.scale.name));
-        for ((_, name), scale) in BESIDE.iter().zip(scales) {
+        for ((_, name), scale) in FURTHER.iter().zip(scales) {
             columns.push(Column::new(format!("{} {name}", test.name), scale.name));
         }
     }
@@ -75,22 +74,22 @@ fn table(
         };
         let first = tests.first().and_then(|test| test.entry(index));
         let mut row = Row::of(filesystem.name.clone(), Some(index), body);
-        row.note = first.map(Entry::failed_repeats).unwrap_or_default();
+        row.note = first.map(Entry::failed_repetitions).unwrap_or_default();
         rows.push(row);
     }
     let metrics = tests.iter().map(|test| test.metric);
-    let metrics = metrics.chain(BESIDE.iter().map(|(metric, _)| *metric));
+    let metrics = metrics.chain(FURTHER.iter().map(|(metric, _)| *metric));
     let mut caption = vec![capital(&directions(metrics))];
     caption.push(
-        "CPU: time of the workers over elapsed time, 100 % is one processor; worst: the longest \
-         operation of a whole repeat, which is not compared"
+        "CPU: CPU time of the workers over elapsed time, 100 % is one CPU; max: longest operation \
+         of a repetition, not compared"
             .into(),
     );
     caption.extend(Some(point.sizes()).filter(|sizes| !sizes.is_empty()));
     caption.extend(caches(tests));
     let mut table = Table {
         id: format!("record-{}--{id}", point.id),
-        title: format!("{title}, phase by phase: {}", point.label),
+        title: format!("{title}, by phase: {}", point.label),
         caption,
         corner: "configuration",
         columns,
@@ -98,7 +97,7 @@ fn table(
     };
     table.state_n();
     if table.has_top() {
-        table.caption.push("▲ top group of its phase, as ranked below".into());
+        table.caption.push("▲ top group of the phase (see its ranking)".into());
     }
     table
 }
@@ -108,21 +107,21 @@ fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
     found.map(|(_, summary)| summary)
 }
 
-/// Rate, CPU, and worst of one phase; a phase that a configuration lacks says so once.
+/// Rate, CPU %, and longest operation of one phase. A missing phase has one text.
 fn cells(test: &Test, filesystem: usize, scales: &[Scale; 2]) -> Vec<TableCell> {
     let Some(entry) = test.entry(filesystem) else {
-        return [TableCell::Text("not part of this cell".into())]
+        return [TableCell::Text("not in this cell".into())]
             .into_iter()
-            .chain(BESIDE.map(|_| TableCell::Text(String::new())))
+            .chain(FURTHER.map(|_| TableCell::Text(String::new())))
             .collect();
     };
     let rate = value_cell(entry, entry.summary.as_ref(), test.scale, true);
-    let beside = BESIDE.iter().zip(scales).map(|((metric, _), scale)| {
-        // The codes stand once, at the rate.
+    let further = FURTHER.iter().zip(scales).map(|((metric, _), scale)| {
+        // Warning codes are shown at the rate only.
         match of(entry, *metric) {
             Some(summary) => TableCell::Value(ValueCell::plain(summary, *scale)),
             None => TableCell::Text("-".into()),
         }
     });
-    std::iter::once(rate).chain(beside).collect()
+    std::iter::once(rate).chain(further).collect()
 }

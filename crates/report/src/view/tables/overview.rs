@@ -1,5 +1,4 @@
-//! The overview of a suite: filesystems × tests at each point, tests × parameter values for each
-//! filesystem.
+//! Overview of a suite: filesystems × tests per point, tests × parameter values per filesystem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +6,11 @@ use analysis::Summary;
 use model::{Metric, Value};
 
 use super::{
-    Body, Column, Row, Table, TableCell, ValueCell, beside::beside, caches, directions, scale_of,
-    tasks, words,
+    Body, Column, Row, Table, TableCell, ValueCell, caches, directions, metric_label, scale_of,
+    side_by_side::side_by_side, tasks,
 };
 use crate::{
-    units::{Scale, capital, one_line},
+    units::{Scale, capital, count, one_line},
     view::{
         facts::{Facts, Filesystem},
         points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint, slug},
@@ -22,18 +21,18 @@ use crate::{
 /// The overview tables of a suite.
 #[derive(Clone, Debug)]
 pub(crate) struct Overview {
-    /// For each point and group: filesystems × tests. Where tests are judged by their time: tests ×
-    /// filesystems, seconds and CPU. Then what stands beside the rates of some suites.
+    /// Per point and group: filesystems × tests; for timed tasks, tests × filesystems, seconds and
+    /// CPU %. Then further metrics of some suites.
     pub(crate) by_point: Vec<Table>,
-    /// For each point whose tests are judged by their time: the totals.
+    /// Per point with timed tasks: totals.
     pub(crate) composites: Vec<Table>,
-    /// The same as bars made of tasks, one for each of `composites`.
+    /// The same as stacked bars, one per entry of `composites`.
     pub(crate) totals: Vec<Totals>,
-    /// For each such point: the same until all is durable, and with the kernel threads it caused.
+    /// Per point with timed tasks: seconds including sync, CPU % including kernel threads.
     pub(crate) further: Vec<Table>,
-    /// For each filesystem, swept parameter and group: tests × values.
+    /// Per filesystem, swept parameter, and group: tests × values.
     pub(crate) by_filesystem: Vec<Table>,
-    /// As `by_point`, of the other throughput of writes.
+    /// Like `by_point`, for the counterpart of the throughput of writes.
     pub(crate) counterparts: Vec<Table>,
 }
 
@@ -45,16 +44,16 @@ impl Overview {
     }
 }
 
-/// All overview tables of a suite but the totals, in the order of the study where the plan
-/// reproduces it.
+/// All overview tables of a suite except the totals, in the order of the study if the plan
+/// reproduces one.
 ///
-/// Parameters whose values stand side by side `elsewhere` in the report have no tables by
+/// Parameters in `shown` have their values side by side in other tables and get no tables by
 /// filesystem.
 pub(crate) fn overview(
     suite: &Suite,
     filesystems: &[Filesystem],
     facts: &Facts,
-    elsewhere: &BTreeSet<String>,
+    shown: &BTreeSet<String>,
 ) -> Overview {
     let groups = groups(suite);
     let (mut by_point, mut further) = (Vec::new(), Vec::new());
@@ -64,20 +63,19 @@ pub(crate) fn overview(
             further.extend(tasks::further(point, filesystems));
             continue;
         }
-        // Groups of other points have nothing to show here; without any test the reasons must
-        // stand.
+        // Groups of other points are skipped. Without any test, the reasons are shown.
         let any = |group: &str| point.tests.iter().any(|test| test.group == group);
         let shown =
             |group: &&String| suite.numbered_as_2009 || point.tests.is_empty() || any(group);
         for group in groups.iter().filter(shown) {
             by_point.push(of_point(point, group, filesystems, facts));
         }
-        by_point.extend(beside(&suite.name, point, filesystems));
+        by_point.extend(side_by_side(&suite.name, point, filesystems));
     }
     if suite.numbered_as_2009 {
         number(&mut by_point, 1);
     }
-    let mut by_filesystem = by_filesystem(suite, &groups, filesystems, elsewhere);
+    let mut by_filesystem = by_filesystem(suite, &groups, filesystems, shown);
     if suite.numbered_as_2009 {
         by_filesystem = as_in_2009(by_filesystem);
     }
@@ -105,7 +103,7 @@ fn groups(suite: &Suite) -> Vec<String> {
             groups.push(test.group.clone());
         }
     }
-    // Without a single measured cell there is no phase, yet the table of reasons must stand.
+    // Without a measured cell there is no phase, but the table of reasons is needed.
     if groups.is_empty() { vec!["results".into()] } else { groups }
 }
 
@@ -145,14 +143,15 @@ fn of_point(point: &WorkPoint, group: &str, filesystems: &[Filesystem], facts: &
         let families = tests.iter().filter_map(|test| test.family.as_ref());
         let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
         table.caption.push(format!(
-            "▲ top group of its column: m = {most} comparisons, Holm at 5 %, {}",
-            facts.threshold.words()
+            "▲ top group of the column (Holm-adjusted over {}, {}); ! see warnings",
+            count(most, "comparison"),
+            facts.margin.label()
         ));
     }
     table
 }
 
-/// The other throughput of writes, where there is one.
+/// Table of the counterpart of the throughput of writes, if any.
 fn counterparts(point: &WorkPoint, group: &str, filesystems: &[Filesystem]) -> Option<Table> {
     let tests: Vec<&Test> = point
         .tests
@@ -189,13 +188,14 @@ pub(super) fn grid(
             Some(Status::Measured) => {
                 let cell = |test: &&Test| match test.entry(index) {
                     Some(entry) => value(test, entry),
-                    None => TableCell::Text("not part of this cell".into()),
+                    None => TableCell::Text("not in this cell".into()),
                 };
                 Body::Cells(tests.iter().map(cell).collect())
             }
         };
         let (title, filesystem) = (filesystem.name.clone(), Some(index));
-        let failed = tests.first().and_then(|test| test.entry(index)).map(Entry::failed_repeats);
+        let failed =
+            tests.first().and_then(|test| test.entry(index)).map(Entry::failed_repetitions);
         let note = failed.unwrap_or_default();
         rows.push(Row { title, unit: "", filesystem, note, body });
     }
@@ -223,7 +223,7 @@ pub(super) fn grid(
     table
 }
 
-/// The cell of an entry: a number, or why there is none.
+/// Cell of an entry: a number, or the reason why it is missing.
 pub(crate) fn value_cell(
     entry: &Entry,
     summary: Option<&Summary>,
@@ -242,15 +242,15 @@ pub(crate) fn value_cell(
     }
 }
 
-/// For each filesystem and swept parameter: tests × values, all other parameters fixed.
+/// Per filesystem and swept parameter: tests × values, with all other parameters fixed.
 fn by_filesystem(
     suite: &Suite,
     groups: &[String],
     filesystems: &[Filesystem],
-    elsewhere: &BTreeSet<String>,
+    shown: &BTreeSet<String>,
 ) -> Vec<Table> {
     let mut tables = Vec::new();
-    let swept = suite.swept.iter().filter(|name| !elsewhere.contains(*name));
+    let swept = suite.swept.iter().filter(|name| !shown.contains(*name));
     let swept: Vec<_> = swept.map(|name| (name, slices(suite, name))).collect();
     for (index, filesystem) in filesystems.iter().enumerate() {
         for (parameter, slices) in &swept {
@@ -349,10 +349,12 @@ fn over_levels(test: &Test, filesystem: usize, points: &[&WorkPoint]) -> Row {
     let scale = scale_of(test.metric.spec().unit, summaries);
     let cell = |entry: &Option<&Entry>| match entry {
         Some(entry) => match value_cell(entry, entry.summary.as_ref(), scale, true) {
-            // The top group is one of filesystems, which do not meet in this table.
-            TableCell::Value(value) => {
-                TableCell::Value(ValueCell { top: false, note: entry.failed_repeats(), ..value })
-            }
+            // The top group compares filesystems; this table has only one.
+            TableCell::Value(value) => TableCell::Value(ValueCell {
+                top: false,
+                note: entry.failed_repetitions(),
+                ..value
+            }),
             text @ TableCell::Text(_) => text,
         },
         None => TableCell::Text("not in the plan".into()),
@@ -360,7 +362,7 @@ fn over_levels(test: &Test, filesystem: usize, points: &[&WorkPoint]) -> Row {
     let usual = [Metric::Throughput, Metric::DurableThroughput].contains(&test.metric);
     let title = match usual {
         true => test.name.clone(),
-        false => format!("{} ({})", test.name, words(test.metric)),
+        false => format!("{} ({})", test.name, metric_label(test.metric)),
     };
     Row {
         title,

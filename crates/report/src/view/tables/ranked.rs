@@ -1,19 +1,19 @@
-//! The ranked list of filesystems of one test: every figure's data.
+//! Ranking of filesystems per test; also the data of the ranking charts.
 
 use analysis::{Interval, Side, Size, Verdict, ranks::Pair};
 use model::Metric;
 
 use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions};
 use crate::{
-    units::{capital, fixed, ratio},
+    units::{capital, count, fixed, ratio},
     view::{
-        claims::disagreement_turned,
         facts::{Facts, Filesystem},
+        findings::inverse_disagreement,
         points::{Entry, Family, Status, Suite, Test, WorkPoint},
     },
 };
 
-/// One table for each test of each point, in their order.
+/// One table per test, in the order of points and tests.
 pub(crate) fn ranked(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Vec<Table> {
     let of_point = |point| {
         let of = move |(index, test)| of_test(point, index, test, filesystems, facts);
@@ -33,9 +33,9 @@ fn of_test(
     let mut columns = vec![
         Column::new("median", test.scale.name),
         Column::new("letters", ""),
-        Column::new("place", ""),
-        Column::new("against the best", ""),
-        Column::new("verdict", ""),
+        Column::new("rank (90 % interval)", ""),
+        Column::new("vs. best", ""),
+        Column::new("result", ""),
     ];
     if let Some(other) = test.counterpart {
         let title = if other == Metric::Throughput { "accepted" } else { "durable" };
@@ -45,7 +45,7 @@ fn of_test(
         title: filesystems[entry.filesystem].name.clone(),
         unit: "",
         filesystem: Some(entry.filesystem),
-        note: entry.failed_repeats(),
+        note: entry.failed_repetitions(),
         body: body(test, place, entry, facts),
     };
     let mut table = Table {
@@ -61,18 +61,17 @@ fn of_test(
     table.state_n();
     if let Some(family) = &test.family {
         table.caption.push(format!(
-            "m = {} comparisons, Holm at 5 %; {}; a ratio below 1 is worse than the best; \
-             place: 90 % interval of the rank over resampled blocks (part of them in which it came \
-             first){}",
-            family.ranking.pairs.len(),
-            facts.threshold.words(),
+            "Holm-adjusted over {}; {}; a ratio below 1 is worse than the best; rank: \
+             90 % bootstrap interval over rounds (probability of rank 1){}",
+            count(family.ranking.pairs.len(), "comparison"),
+            facts.margin.label(),
             match (family.aligned, family.shared) {
                 (true, _) =>
-                    "; ordered and compared in the blocks that all have, after what all other \
-                     cells moved by was taken out",
+                    "; ordered and compared in common rounds, aligned by round with the other \
+                     cells of the run because the run drifted",
                 (false, true) =>
-                    "; ordered in the blocks that all have and compared in those that both have, \
-                     since the run may have drifted",
+                    "; ordered in the rounds that all completed and compared in those that both \
+                     completed, because the run may have drifted",
                 (false, false) => "",
             }
         ));
@@ -96,7 +95,7 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
             ..ValueCell::plain(summary, test.scale)
         }),
         TableCell::Text(entry.letters.clone()),
-        TableCell::Text(standing(test, place)),
+        TableCell::Text(rank_interval(test, place)),
         TableCell::Text(against),
         TableCell::Text(verdict),
     ];
@@ -112,8 +111,8 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
     Body::Cells(cells)
 }
 
-/// `1 to 2 (0.64)`: the 90 % interval of the rank, and how often it came first.
-fn standing(test: &Test, place: usize) -> String {
+/// `1 to 2 (0.64)`: 90 % interval of the rank and probability of rank 1.
+fn rank_interval(test: &Test, place: usize) -> String {
     let of_member = |family: &Family| {
         let member = family.members.iter().position(|at| *at == place)?;
         let (low, high) = *family.ranking.places.get(member)?;
@@ -124,10 +123,10 @@ fn standing(test: &Test, place: usize) -> String {
     test.family.as_ref().and_then(of_member).unwrap_or_default()
 }
 
-/// Ratio to the best and what may be said of it.
+/// Ratio to the best and test result.
 fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (String, String) {
     if let Some((failed, all, _)) = &entry.failed {
-        return (String::new(), format!("not ranked: {failed} of {all} repeats failed"));
+        return (String::new(), format!("not ranked: {failed} of {all} repetitions failed"));
     }
     if !entry.ranked {
         return (String::new(), "not ranked: see warnings".into());
@@ -135,7 +134,7 @@ fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (Str
     let family = test.family.as_ref();
     let member = family.and_then(|family| family.members.iter().position(|at| *at == place));
     let (Some(family), Some(member)) = (family, member) else {
-        return (String::new(), "nothing to compare with".into());
+        return (String::new(), "no other filesystem".into());
     };
     let best = family.ranking.order[0];
     let Some(pair) = family.ranking.pair(best, member) else {
@@ -146,29 +145,31 @@ fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (Str
         high: 1.0 / interval.low,
         level: interval.level,
     });
-    (ratio(1.0 / pair.comparison.ratio.0, turned), said_of(pair, facts))
+    (ratio(1.0 / pair.comparison.ratio.0, turned), pair_result(pair, facts))
 }
 
-/// The verdict on the other of a pair whose better one is the best of its family.
-pub(crate) fn said_of(pair: &Pair, facts: &Facts) -> String {
-    let delta = facts.threshold.percent();
+/// Test result of the worse filesystem of a pair with the best one.
+pub(crate) fn pair_result(pair: &Pair, facts: &Facts) -> String {
+    let delta = facts.margin.percent();
     match pair.comparison.verdict {
         Verdict::Equivalent => format!("equivalent within {delta}"),
-        Verdict::Inconclusive { needed } => match disagreement_turned(&pair.comparison) {
-            Some(why) => format!("not decided: {why}"),
-            None => format!("not decided; about {needed} repeats each would"),
+        Verdict::Inconclusive { needed } => match inverse_disagreement(&pair.comparison) {
+            Some(why) => format!("inconclusive: {why}"),
+            None => format!("inconclusive; about {needed} repetitions each needed"),
         },
         Verdict::Differs { side: Side::Worse, .. } => {
-            "not decided: order and comparison disagree".into()
+            "inconclusive: median and test disagree".into()
         }
-        Verdict::Differs { .. } if !pair.separated() => "not told apart after correction".into(),
-        Verdict::Differs { size: Size::AtLeast, .. } => format!("behind by at least {delta}"),
+        Verdict::Differs { .. } if !pair.is_significant() => {
+            "not significant after adjustment".into()
+        }
+        Verdict::Differs { size: Size::AtLeast, .. } => format!("worse by at least {delta}"),
         Verdict::Differs { size: Size::Uncertain, .. } => {
-            match disagreement_turned(&pair.comparison) {
-                Some(why) => format!("behind, size not told: {why}"),
-                None => "behind, size uncertain".into(),
+            match inverse_disagreement(&pair.comparison) {
+                Some(why) => format!("worse, effect size not available: {why}"),
+                None => "worse, effect size uncertain".into(),
             }
         }
-        Verdict::Differs { size: Size::Negligible, .. } => format!("behind by less than {delta}"),
+        Verdict::Differs { size: Size::Negligible, .. } => format!("worse by less than {delta}"),
     }
 }

@@ -1,16 +1,16 @@
-//! Tests that are judged by how long they take: tests × filesystems, in seconds and in CPU time.
+//! Tables of timed tasks: tests × filesystems, seconds and CPU utilization.
 //!
-//! The layout of the published studies of everyday tasks: one row for each task, since there are
-//! many of them, and two tables, seconds and CPU %. Beside each stands its honest double: the time
-//! until all was durable, and the CPU time with the kernel threads that the task caused. Their
-//! totals are the work of [`crate::view::composite`].
+//! The layout is that of the published studies of everyday tasks: one row per task because there
+//! are many, and two tables, seconds and CPU %. Two further tables have the time including sync and
+//! the CPU utilization including attributed kernel threads. [`crate::view::composite`] adds the
+//! totals.
 
 use analysis::Summary;
 use model::{Metric, metric::Unit};
 
 use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, overview::value_cell};
 use crate::{
-    units::{Scale, capital},
+    units::{Scale, capital, count},
     view::{
         facts::{Facts, Filesystem},
         points::{Entry, Status, Test, WorkPoint},
@@ -18,51 +18,52 @@ use crate::{
     },
 };
 
-/// Whether all tests of a point are judged by how long they take.
+/// True if the primary metric of all tests of a point is the elapsed time.
 pub(crate) fn timed(point: &WorkPoint) -> bool {
     !point.tests.is_empty() && point.tests.iter().all(|test| test.metric == Metric::Elapsed)
 }
 
-/// Seconds, and CPU time of the tasks themselves.
+/// Seconds, and CPU utilization of the tasks.
 pub(super) fn first(point: &WorkPoint, filesystems: &[Filesystem], facts: &Facts) -> Vec<Table> {
     let mut seconds = grid(point, filesystems, Metric::Elapsed, "seconds", "Seconds");
     if let Some(table) = seconds.as_mut().filter(|table| table.has_top()) {
         let families = point.tests.iter().filter_map(|test| test.family.as_ref());
         let most = families.map(|family| family.ranking.pairs.len()).max().unwrap_or(0);
         table.caption.push(format!(
-            "▲ top group of its row: m = {most} comparisons, Holm at 5 %, {}",
-            facts.threshold.words()
+            "▲ top group of the row (Holm-adjusted over {}, {})",
+            count(most, "comparison"),
+            facts.margin.label()
         ));
     }
-    let mut cpu = grid(point, filesystems, Metric::CpuShare, "cpu", "CPU %");
+    let mut cpu = grid(point, filesystems, Metric::CpuUtilization, "cpu", "CPU %");
     if let Some(table) = &mut cpu {
-        table.caption.push("the task and the programs it ran; 100 % is one processor".into());
+        table.caption.push("the task and the programs it ran; 100 % is one CPU".into());
     }
     seconds.into_iter().chain(cpu).collect()
 }
 
-/// Seconds until all was durable, and CPU time with the kernel threads that were caused.
+/// Seconds including sync, and CPU utilization including kernel threads.
 pub(super) fn further(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Table> {
-    let title = "Seconds until durable";
+    let title = "Seconds including sync";
     let mut durable = grid(point, filesystems, Metric::DurableElapsed, "durable", title);
     if let Some(table) = &mut durable {
-        table.caption.push("the task and the flush after it".into());
+        table.caption.push("the task and the sync after it".into());
     }
-    let title = "CPU % with the kernel threads it caused";
-    let mut caused = grid(point, filesystems, Metric::CausedShare, "caused", title);
-    if let Some(table) = &mut caused {
+    let title = "CPU % including kernel threads";
+    let mut attributed =
+        grid(point, filesystems, Metric::AttributedCpuUtilization, "caused", title);
+    if let Some(table) = &mut attributed {
         table.caption.push(
-            "the task, the programs it ran, and the threads of journal, writeback, filesystem, \
-             block layer, loop devices, and reclaim, over the time until the flush had returned, \
-             making the worker ready included; 100 % is one processor"
+            "the task, the programs it ran, and attributed kernel threads (journal, writeback, \
+             filesystem, block layer, loop devices, reclaim), over the time until the sync \
+             returned, including worker setup; 100 % is one CPU"
                 .into(),
         );
     }
-    durable.into_iter().chain(caused).collect()
+    durable.into_iter().chain(attributed).collect()
 }
 
-/// Tests × filesystems; `None` where nobody measured the metric, unless it is the one all are
-/// judged by.
+/// Tests × filesystems. `None` if the metric was not measured, unless it is the primary metric.
 fn grid(
     point: &WorkPoint,
     filesystems: &[Filesystem],
@@ -125,29 +126,29 @@ fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
 
 fn cell(test: &Test, filesystem: usize, metric: Metric, scale: Scale) -> TableCell {
     let Some(entry) = test.entry(filesystem) else {
-        return TableCell::Text("not part of this cell".into());
+        return TableCell::Text("not in this cell".into());
     };
     let primary = metric == test.metric;
     match value_cell(entry, of(entry, metric), scale, primary) {
-        // The codes stand once, at the number the task is judged by.
-        TableCell::Value(value) if metric == Metric::CpuShare => {
+        // Warning codes are shown at the primary metric only.
+        TableCell::Value(value) if metric == Metric::CpuUtilization => {
             TableCell::Value(ValueCell { codes: Vec::new(), ..value })
         }
         cell @ (TableCell::Value(_) | TableCell::Text(_)) => cell,
     }
 }
 
-/// Filesystems that lost repeats, which have no room in the head of a column.
+/// Filesystems with failed repetitions. There is no space in the column header.
 fn lost(point: &WorkPoint, filesystems: &[Filesystem]) -> Option<String> {
     let entries = point.tests.first()?.entries.iter();
     let mut lost: Vec<(usize, String)> = entries
         .filter(|entry| entry.failed.is_some() && entry.summary.is_some())
         .map(|entry| {
             let name = &filesystems[entry.filesystem].name;
-            (entry.filesystem, format!("{name}: {}, not ranked", entry.failed_repeats()))
+            (entry.filesystem, format!("{name}: {}, not ranked", entry.failed_repetitions()))
         })
         .collect();
     lost.sort();
-    let words: Vec<String> = lost.into_iter().map(|(_, words)| words).collect();
-    (!words.is_empty()).then(|| words.join("; "))
+    let texts: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }

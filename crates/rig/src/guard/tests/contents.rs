@@ -1,4 +1,4 @@
-//! What is on a device, and by which names it may be given up.
+//! Contents of devices, and the names that allow overwriting them.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -14,8 +14,8 @@ use crate::{
 const SIZE: u64 = 16 << 20;
 
 fn permit(names: &[&str]) -> Permission {
-    let destroy = names.iter().map(|name| (*name).to_owned()).collect();
-    Permission { destroy, store_file: "/var/tmp/none.fslab".into() }
+    let overwrite = names.iter().map(|name| (*name).to_owned()).collect();
+    Permission { overwrite, store_file: "/var/tmp/none.fslab".into() }
 }
 
 #[test]
@@ -23,8 +23,8 @@ fn every_signature_on_a_device_needs_permission() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     for (kind, parts) in crafted() {
         let write = |fill: &dyn Fn(&[u8]) -> Vec<u8>| {
             let file = File::options().write(true).open(&device.path).unwrap();
@@ -43,12 +43,12 @@ fn every_signature_on_a_device_needs_permission() {
 }
 
 #[test]
-fn a_loop_device_is_given_up_by_its_backing_file_only() {
+fn a_loop_device_is_identified_by_its_backing_file_only() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::over(&file);
     run("mkfs.ext4", &["-q", "-L", "diary", &device.text()]);
     let file = file.to_str().unwrap();
@@ -57,12 +57,12 @@ fn a_loop_device_is_given_up_by_its_backing_file_only() {
         let refusal = claim_device(&device.path, &permit(&[wrong]), &real, &[]).unwrap_err();
         let text = refusal.to_string();
         assert!(matches!(refusal, Refusal::Occupied { .. }), "{wrong}: {text}");
-        assert!(text.contains(&format!("--destroy '{file}'")), "{text}");
+        assert!(text.contains(&format!("--overwrite-device '{file}'")), "{text}");
         assert!(text.contains("ext4 \"diary\""), "{text}");
     }
     let claimed = claim_device(&device.path, &permit(&["other", file]), &real, &[]).unwrap();
     assert!(claimed.describe().contains("ext4 \"diary\""), "{}", claimed.describe());
-    // Permission is for what was there at the claim; what the run makes needs none.
+    // Permission is required for the contents at the claim, not for those created by the run.
     run("mkfs.ext4", &["-q", "-F", &device.text()]);
     claimed.recheck().unwrap();
 }
@@ -72,8 +72,8 @@ fn the_contents_of_partitions_are_shown_and_need_permission() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), 32 << 20);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), 32 << 20);
     let device = LoopDevice::partitioned(&file, 2);
     let second = device.partition(2);
     run("mkfs.ext4", &["-q", "-L", "photos", second.to_str().unwrap()]);
@@ -81,26 +81,26 @@ fn the_contents_of_partitions_are_shown_and_need_permission() {
     assert!(refusal.contains("ext4 \"photos\""), "{refusal}");
     claim(&device.partition(1)).unwrap();
     let refusal = claim(&second).unwrap_err().to_string();
-    assert!(refusal.contains(&format!("--destroy '{}'", file.display())), "{refusal}");
+    assert!(refusal.contains(&format!("--overwrite-device '{}'", file.display())), "{refusal}");
     claim_at_any_price(&device, &second).unwrap();
 }
 
 #[test]
-fn a_disk_is_given_up_by_model_serial_or_wwid() {
+fn a_disk_is_identified_by_model_serial_or_wwid() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     run("mkswap", &["-L", "old", "-U", "01234567-89ab-cdef-0123-456789abcdef", &device.text()]);
     let machine = FakeMachine::around(&device);
     let name = device.name();
     let claim =
         |names: &[&str]| claim_device(&device.path, &permit(names), &machine.roots, &[]).map(drop);
-    // Without any name of its own, by its number.
+    // Without any unique name, by its number.
     let number = device.number();
     let refusal = claim(&[]).unwrap_err().to_string();
-    assert!(refusal.contains(&format!("--destroy '{number}'")), "{refusal}");
+    assert!(refusal.contains(&format!("--overwrite-device '{number}'")), "{refusal}");
     claim(&[&number]).unwrap();
 
     machine.sys(&format!("block/{name}/device/model"), "SPINNER 9000    \n");
@@ -109,11 +109,11 @@ fn a_disk_is_given_up_by_model_serial_or_wwid() {
     let refusal = claim(&[&number]).unwrap_err();
     let text = refusal.to_string().replace(&name, "sdx");
     expect![[r#"
-        sdx is not empty and would be overwritten:
+        sdx contains data that would be overwritten:
         sdx, model SPINNER 9000, serial ZA1234, WWID naa.5000c500a1b2c3d4, 16.7 MB, 16MiB
           sdx (16.7 MB, 16MiB): swap "old" (01234567-89ab-cdef-0123-456789abcdef)
-        if all of this may be lost, say so by name: --destroy 'ZA1234'
-        (a /dev path is not accepted: after a reboot it may name another disk; nor is a name that several disks have)"#]]
+        to allow this, identify the device: --overwrite-device 'ZA1234'
+        (a /dev path is not accepted, because after a reboot it may be another disk; nor is a name shared by several disks)"#]]
     .assert_eq(&text);
     for right in ["SPINNER 9000", "ZA1234", "naa.5000c500a1b2c3d4"] {
         claim(&[right]).unwrap();
@@ -128,8 +128,8 @@ fn data_without_a_signature_needs_permission() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::over(&file);
     // An archive, the middle and the end of a database, a replicated volume (metadata of DRBD).
     let parts: [(u64, &[u8]); 4] = [
@@ -145,25 +145,25 @@ fn data_without_a_signature_needs_permission() {
         let refusal = claim(&device.path).unwrap_err();
         let Refusal::Occupied { description, .. } = &refusal else { panic!("{refusal:?}") };
         assert!(description.contains("unrecognized data at offset"), "{description}");
-        let hint = format!("--destroy '{}'", file.display());
+        let hint = format!("--overwrite-device '{}'", file.display());
         assert!(refusal.to_string().contains(&hint), "{refusal}");
         claim_at_any_price(&device, &device.path).unwrap();
         run("blkdiscard", &[&device.text()]);
         claim(&device.path).unwrap();
     }
-    // A new flash device may read as ones.
+    // A new flash device may return ones.
     let ones = vec![0xff; usize::try_from(SIZE).unwrap()];
     File::options().write(true).open(&device.path).unwrap().write_all_at(&ones, 0).unwrap();
     claim(&device.path).unwrap();
 }
 
 #[test]
-fn what_is_left_of_a_filesystem_without_its_signature_needs_permission() {
+fn remains_of_a_filesystem_without_signature_need_permission() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let text = device.text();
     let wipe = format!("wipefs -a {text}");
     let zero = format!("dd if=/dev/zero of={text} bs=64K count=1 conv=notrunc,fsync");
@@ -181,8 +181,8 @@ fn a_reserved_partition_needs_permission() {
     if lacks_root() || lacks_program("sfdisk") {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), 64 << 20);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), 64 << 20);
     let tables = [
         (
             "label: gpt",
@@ -210,14 +210,14 @@ fn a_reserved_partition_needs_permission() {
     }
 }
 
-/// Tables count in the disk's own sectors, sysfs always in 512 bytes.
+/// Tables use the disk's own sectors, sysfs always 512 bytes.
 #[test]
 fn a_reserved_partition_of_a_disk_with_large_sectors_needs_permission() {
     if lacks_root() || lacks_program("sfdisk") {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), 64 << 20);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), 64 << 20);
     let device = LoopDevice::with(&["--sector-size", "4096"], &file);
     let script = "printf 'label: gpt\\nstart=4096, size=2048, \
         type=21686148-6449-6E6F-744E-656564454649\\n' | sfdisk -q \"$0\"";
@@ -230,12 +230,12 @@ fn a_reserved_partition_of_a_disk_with_large_sectors_needs_permission() {
 }
 
 #[test]
-fn a_name_that_two_disks_have_gives_up_neither() {
+fn a_name_shared_by_two_disks_identifies_neither() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     run("mkfs.ext4", &["-q", &device.text()]);
     let machine = FakeMachine::around(&device);
     let name = device.name();
@@ -248,10 +248,10 @@ fn a_name_that_two_disks_have_gives_up_neither() {
     machine.sys("block/sdz/device/model", "PAIR 1\n");
     claim(&["0000"]).unwrap();
     let text = claim(&["PAIR 1"]).unwrap_err().to_string();
-    assert!(text.contains("--destroy '0000'"), "{text}");
+    assert!(text.contains("--overwrite-device '0000'"), "{text}");
     machine.sys("block/sdz/device/serial", "0000\n");
     let number = device.number();
     let text = claim(&["0000", "PAIR 1"]).unwrap_err().to_string();
-    assert!(text.contains(&format!("--destroy '{number}'")), "{text}");
+    assert!(text.contains(&format!("--overwrite-device '{number}'")), "{text}");
     claim(&[&number]).unwrap();
 }

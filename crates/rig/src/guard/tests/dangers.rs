@@ -1,5 +1,5 @@
-//! Dangerous targets, with everything permitted that can be: a run is refused with a hint, and not
-//! a byte of the target has changed. `docs/method/safety.md` has them as a table.
+//! Dangerous targets, with all possible permissions: a run is rejected with a hint, and no byte of
+//! the target is changed. `docs/method/safety.md` lists them in a table.
 
 use std::{
     fs::{self, File},
@@ -8,31 +8,31 @@ use std::{
     sync::Arc,
 };
 
-use model::{Allocation, Bytes, FilesystemLevel, Place, Storage};
+use model::{Allocation, Bytes, FilesystemLevel, Storage, StorageKind};
 use rustix::fs::OFlags;
 
 use super::fixture::*;
-use crate::{Catalogue, RealHost, Rig, RigOptions, Wanted};
+use crate::{Catalog, InstanceSpec, RealHost, Rig, RigOptions};
 
 const SIZE: u64 = 32 << 20;
 
 /// A loop device on a file whose bytes are compared.
 struct Target {
-    /// Dropped before the directory of its file, by whose name it knows that it is its own.
+    /// Dropped before the directory of its file, whose name identifies the file.
     device: LoopDevice,
     file: PathBuf,
-    folder: tempfile::TempDir,
+    temp: tempfile::TempDir,
 }
 
 impl Target {
     fn new(partitions: u32) -> Self {
-        let folder = scratch();
-        let file = zeros(&folder.path().join("image"), SIZE);
+        let temp = scratch();
+        let file = zeros(&temp.path().join("image"), SIZE);
         let device = LoopDevice::partitioned(&file, partitions);
-        Self { device, file, folder }
+        Self { device, file, temp }
     }
 
-    /// One with a filesystem; nothing is left for the kernel to initialize.
+    /// A device with a filesystem; the kernel has nothing left to initialize.
     fn formatted() -> Self {
         let target = Self::new(0);
         run("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0", &target.device.text()]);
@@ -41,32 +41,32 @@ impl Target {
 
     fn options(&self) -> RigOptions {
         RigOptions {
-            state_directory: Some(self.folder.path().join("state")),
+            state_directory: Some(self.temp.path().join("state")),
             run_id: "danger".into(),
-            destroy: vec![self.file.display().to_string(), self.device.number()],
+            overwrite: vec![self.file.display().to_string(), self.device.number()],
             store_file: "/dev/shm/none.fslab".into(),
-            default_image_directory: self.folder.path().join("images"),
+            default_image_directory: self.temp.path().join("images"),
             interrupt: Arc::default(),
         }
     }
 
-    /// Runs on these devices, and asserts a refusal with all of these words and unchanged bytes.
+    /// Runs on these devices, and asserts a refusal with all these words and unchanged bytes.
     fn refuses(&self, paths: &[&Path], words: &[&str]) {
         let paths = paths.iter().map(|path| path.display().to_string()).collect();
-        self.refuses_on(Place::Devices { paths }, self.options(), words);
+        self.refuses_on(StorageKind::Devices { paths }, self.options(), words);
     }
 
-    fn refuses_on(&self, place: Place, options: RigOptions, words: &[&str]) {
+    fn refuses_on(&self, place: StorageKind, options: RigOptions, words: &[&str]) {
         refuses(&self.file, place, options, words);
     }
 }
 
-fn refuses(file: &Path, place: Place, options: RigOptions, words: &[&str]) {
+fn refuses(file: &Path, place: StorageKind, options: RigOptions, words: &[&str]) {
     let before = fs::read(file).unwrap();
-    let storage = Storage { place, memory: None, elsewhere: None };
-    let catalogue = Catalogue::embedded();
+    let storage = Storage { kind: place, memory_limit: None, external_directory: None };
+    let catalog = Catalog::embedded();
     let level = FilesystemLevel::plain("ext4");
-    let wanted = Wanted::plain(catalogue.get("ext4").unwrap(), &level);
+    let wanted = InstanceSpec::plain(catalog.get("ext4").unwrap(), &level);
     let opened = Rig::open(Arc::new(RealHost), &storage, options);
     let error = opened.and_then(|rig| rig.instance(&wanted).map(drop)).unwrap_err().to_string();
     for word in words {
@@ -82,11 +82,11 @@ fn devices_in_use() {
     }
     let target = Target::formatted();
     let device = &target.device;
-    let mount = Mount::new(&["-o", "ro"], &device.path, &target.folder.path().join("mnt"));
+    let mount = Mount::new(&["-o", "ro"], &device.path, &target.temp.path().join("mnt"));
     target.refuses(&[&device.path], &["is mounted", "umount"]);
     let inside = RigOptions { store_file: mount.0.join("run.fslab"), ..target.options() };
     let paths = vec![device.text()];
-    target.refuses_on(Place::Devices { paths }, inside, &["is mounted", "umount"]);
+    target.refuses_on(StorageKind::Devices { paths }, inside, &["is mounted", "umount"]);
     drop(mount);
     let upper = LoopDevice::over(&device.path);
     target.refuses(&[&device.path], &["is the backing store of", "losetup -d"]);
@@ -96,14 +96,14 @@ fn devices_in_use() {
     target.refuses(&[&device.path], &["is claimed by the kernel", "lsblk"]);
     drop(held);
     let locker = Holder::shell(&[], "exec 3<\"$0\" && flock -x 3", &[&device.path]);
-    target.refuses(&[&device.path], &["is locked by another process", "wait until that ends"]);
+    target.refuses(&[&device.path], &["is locked by another process", "wait until it exits"]);
     drop(locker);
-    let node = target.folder.path().join("node");
+    let node = target.temp.path().join("node");
     let number = device.number();
     let (major, minor) = number.split_once(':').unwrap();
     run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
     let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&node]);
-    target.refuses(&[&device.path], &["is open for writing", "end that program first"]);
+    target.refuses(&[&device.path], &["is open for writing", "stop that program first"]);
     drop(writer);
     run("blockdev", &["--setro", &device.text()]);
     target.refuses(&[&device.path], &["is read-only", "--setrw"]);
@@ -121,7 +121,7 @@ fn disks_with_a_partition_in_use() {
     let target = Target::new(2);
     let part = target.device.partition(1);
     run("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0", part.to_str().unwrap()]);
-    let _mount = Mount::new(&["-o", "ro"], &part, &target.folder.path().join("mnt"));
+    let _mount = Mount::new(&["-o", "ro"], &part, &target.temp.path().join("mnt"));
     target.refuses(&[&target.device.path], &["is mounted (through", "p1)", "umount"]);
 }
 
@@ -131,14 +131,14 @@ fn one_device_twice() {
         return;
     }
     let target = Target::new(1);
-    let [link, node] = ["by-id", "node"].map(|name| target.folder.path().join(name));
+    let [link, node] = ["by-id", "node"].map(|name| target.temp.path().join(name));
     let device = &target.device;
     symlink(&device.path, &link).unwrap();
     let number = device.number();
     let (major, minor) = number.split_once(':').unwrap();
     run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
     for second in [&device.path, &link, &node, &device.partition(1)] {
-        target.refuses(&[&device.path, second], &["is named twice", "name each device once"]);
+        target.refuses(&[&device.path, second], &["is listed twice", "list each device once"]);
     }
 }
 
@@ -148,24 +148,24 @@ fn devices_too_small_for_anything() {
         return;
     }
     for size in [0, 512, 4096, 1 << 20] {
-        let folder = scratch();
-        let file = zeros(&folder.path().join("image"), size);
-        let target = Target { device: LoopDevice::over(&file), file, folder };
+        let temp = scratch();
+        let file = zeros(&temp.path().join("image"), size);
+        let target = Target { device: LoopDevice::over(&file), file, temp };
         let words: &[&str] = match size {
             0 => &["has a size of zero", "attach a medium"],
-            _ => &["needs at least", "make the storage larger"],
+            _ => &["requires at least", "use larger storage"],
         };
         target.refuses(&[&target.device.path], words);
     }
 }
 
 #[test]
-fn data_that_was_not_given_up() {
+fn data_without_permission() {
     if lacks_root() {
         return;
     }
     let mut targets = vec![Target::formatted()];
-    // Plain dm-crypt, an archive, and a database look like this to other programs.
+    // To other programs, plain dm-crypt, an archive, and a database look like this.
     let raw = Target::new(0);
     let disk = File::options().write(true).open(&raw.device.path).unwrap();
     disk.write_all_at(&[0x5a; 1 << 20], 20 << 20).unwrap();
@@ -173,18 +173,22 @@ fn data_that_was_not_given_up() {
     targets.push(raw);
     for target in &targets {
         let device = &target.device;
-        let paths = || Place::Devices { paths: vec![device.text()] };
-        let hint = format!("--destroy '{}'", target.file.display());
-        // Neither nothing nor a path of /dev names it.
-        for destroy in [Vec::new(), vec![device.text()], vec![device.name()]] {
-            let options = RigOptions { destroy, ..target.options() };
-            target.refuses_on(paths(), options, &["is not empty", &hint]);
+        let paths = || StorageKind::Devices { paths: vec![device.text()] };
+        let hint = format!("--overwrite-device '{}'", target.file.display());
+        // Neither an empty name nor a path of /dev identifies it.
+        for overwrite in [Vec::new(), vec![device.text()], vec![device.name()]] {
+            let options = RigOptions { overwrite, ..target.options() };
+            target.refuses_on(paths(), options, &["contains data", &hint]);
         }
     }
     let target = &targets[0];
     let on_node = RigOptions { store_file: target.device.path.clone(), ..target.options() };
     let paths = vec![target.device.text()];
-    target.refuses_on(Place::Devices { paths }, on_node, &["both the run's file and the target"]);
+    target.refuses_on(
+        StorageKind::Devices { paths },
+        on_node,
+        &["both the run file and the target"],
+    );
 }
 
 #[test]
@@ -193,22 +197,22 @@ fn image_files() {
         return;
     }
     let target = Target::formatted();
-    let folder = scratch();
-    let file = folder.path().join("image");
+    let temp = scratch();
+    let file = temp.path().join("image");
     fs::copy(&target.file, &file).unwrap();
-    let named = |file: &str| Place::Image {
+    let named = |file: &str| StorageKind::Image {
         size: Bytes(SIZE),
         count: 1,
-        directory: Some(folder.path().display().to_string()),
+        directory: Some(temp.path().display().to_string()),
         file: Some(file.to_owned()),
         allocation: Allocation::Sparse,
     };
-    let all = vec![file.display().to_string(), folder.path().join("letter").display().to_string()];
-    let options = || RigOptions { destroy: all.clone(), ..target.options() };
+    let all = vec![file.display().to_string(), temp.path().join("letter").display().to_string()];
+    let options = || RigOptions { overwrite: all.clone(), ..target.options() };
     let refused = |words: &[&str]| refuses(&file, named("image"), options(), words);
 
-    let bare = RigOptions { destroy: Vec::new(), ..options() };
-    refuses(&file, named("image"), bare, &["is not empty", "ext4", "--destroy"]);
+    let bare = RigOptions { overwrite: Vec::new(), ..options() };
+    refuses(&file, named("image"), bare, &["contains data", "ext4", "--overwrite-device"]);
     let attached = LoopDevice::over(&file);
     refused(&["is in use: attached to", "release it first"]);
     drop(attached);
@@ -218,28 +222,28 @@ fn image_files() {
     let locker = Holder::shell(&[], "exec 3<\"$0\" && flock -s 3", &[&file]);
     refused(&["is in use: locked by another process", "release it first"]);
     drop(locker);
-    let second = folder.path().join("second");
+    let second = temp.path().join("second");
     fs::hard_link(&file, &second).unwrap();
     refused(&["has 2 names", "remove the others"]);
     fs::remove_file(second).unwrap();
     let same = RigOptions { store_file: file.clone(), ..options() };
-    refuses(&file, named("image"), same, &["both the run's file and the target"]);
+    refuses(&file, named("image"), same, &["both the run file and the target"]);
     run("chattr", &["+i", file.to_str().unwrap()]);
     let before = fs::read(&file).unwrap();
-    let storage = Storage { place: named("image"), memory: None, elsewhere: None };
+    let storage = Storage { kind: named("image"), memory_limit: None, external_directory: None };
     let opened = Rig::open(Arc::new(RealHost), &storage, options()).map(drop);
     run("chattr", &["-i", file.to_str().unwrap()]);
-    assert!(opened.unwrap_err().to_string().contains("name another directory for images"));
+    assert!(opened.unwrap_err().to_string().contains("use another `image_directory`"));
     assert!(fs::read(&file).unwrap() == before);
 
-    let letter = folder.path().join("letter");
+    let letter = temp.path().join("letter");
     fs::write(&letter, "dear all").unwrap();
-    refuses(&letter, named("letter"), options(), &["not a disk image", "choose another file name"]);
-    fs::create_dir(folder.path().join("directory")).unwrap();
-    run("mkfifo", &[folder.path().join("pipe")]);
-    symlink("nowhere", folder.path().join("link")).unwrap();
+    refuses(&letter, named("letter"), options(), &["not a disk image", "use another file name"]);
+    fs::create_dir(temp.path().join("directory")).unwrap();
+    run("mkfifo", &[temp.path().join("pipe")]);
+    symlink("nowhere", temp.path().join("link")).unwrap();
     for other in ["directory", "pipe", "link"] {
-        let words = ["is not a regular file", "name a file for the image"];
+        let words = ["is not a regular file", "use another name for the image"];
         refuses(&letter, named(other), options(), &words);
     }
 }

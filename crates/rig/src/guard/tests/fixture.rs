@@ -1,4 +1,4 @@
-//! Loop devices, mounts, swap and helper processes, each taken back when its value is dropped.
+//! Loop devices, mounts, swap, and helper processes, each released when its value is dropped.
 
 use std::{
     ffi::OsStr,
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::guard::{ClaimedDevice, Permission, Refusal, Roots, claim_device};
 
-/// Whether the test must be left out for want of root; says so once on stderr, and in the file that
-/// `FSLAB_SKIP_LOG` names, so that left-out tests are counted.
+/// True if the test must be skipped because it requires root. Reports the skip on stderr, and in
+/// the file named by `FSLAB_SKIP_LOG`, so that skipped tests are counted.
 pub(super) fn lacks_root() -> bool {
     let lacks = !rustix::process::geteuid().is_root();
     if lacks {
@@ -32,7 +32,7 @@ pub(super) fn skipped(reason: &str) {
     }
 }
 
-/// Whether the test must be left out for want of a program.
+/// True if the test must be skipped because a program is missing.
 pub(super) fn lacks_program(name: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output().unwrap();
     if !found.status.success() {
@@ -49,18 +49,18 @@ pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-/// A folder on a disk.
+/// Directory on a disk.
 pub(super) fn scratch() -> TempDir {
     tempfile::tempdir_in("/var/tmp").unwrap()
 }
 
-/// A file of zeros.
+/// File of zeros.
 pub(super) fn zeros(path: &Path, size: u64) -> PathBuf {
     File::create(path).unwrap().set_len(size).unwrap();
     path.to_owned()
 }
 
-/// A loop device; detached at the end.
+/// Loop device; detached at the end.
 pub(super) struct LoopDevice {
     pub(super) path: PathBuf,
     file: PathBuf,
@@ -68,7 +68,7 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// The next free one, over `file`.
+    /// Attaches the next free one to `file`.
     pub(super) fn over(file: &Path) -> Self {
         Self::with(&[], file)
     }
@@ -80,8 +80,8 @@ impl LoopDevice {
         Self { path: run("losetup", &arguments).into(), file: file.to_owned(), partitions: 0 }
     }
 
-    /// One that may have partitions, with `n` of 8 MiB each. They are told to the kernel directly,
-    /// as it may not know any partition table.
+    /// A loop device with `n` partitions of 8 MiB each. They are added by ioctl, because the kernel
+    /// may not support any partition table.
     pub(super) fn partitioned(file: &Path, n: u32) -> Self {
         let mut device = Self::with(&["--partscan"], file);
         for number in 1..=n {
@@ -113,7 +113,7 @@ impl LoopDevice {
 }
 
 impl Drop for LoopDevice {
-    /// Detaches, unless the number belongs to somebody else's file by now.
+    /// Detaches, unless the number refers to another file by now.
     fn drop(&mut self) {
         let backing = format!("/sys/block/{}/loop/backing_file", self.name());
         let backing = fs::read_to_string(backing).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A mounted filesystem; unmounted at the end.
+/// Mounted filesystem; unmounted at the end.
 pub(super) struct Mount(pub(super) PathBuf);
 
 impl Mount {
@@ -147,7 +147,7 @@ impl Drop for Mount {
     }
 }
 
-/// Swap in use; given back at the end.
+/// Active swap space; disabled at the end.
 pub(super) struct Swap(PathBuf);
 
 impl Swap {
@@ -164,7 +164,7 @@ impl Drop for Swap {
     }
 }
 
-/// A shell that has run its script and holds what it has got; ended by closing its input.
+/// Shell that has run its script and keeps its resources; ended by closing its input.
 pub(super) struct Holder(Child);
 
 impl Holder {
@@ -194,14 +194,14 @@ impl Drop for Holder {
     }
 }
 
-/// Claims with the real roots, and with everything permitted that can be.
+/// Claims with the real roots and all possible permissions.
 pub(super) fn claim_at_any_price(
     device: &LoopDevice,
     path: &Path,
 ) -> Result<ClaimedDevice, Refusal> {
     let backing = fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name()));
-    let destroy = vec![backing.unwrap().trim().to_owned(), device.number()];
-    let permission = Permission { destroy, store_file: "/var/tmp/none.fslab".into() };
+    let overwrite = vec![backing.unwrap().trim().to_owned(), device.number()];
+    let permission = Permission { overwrite, store_file: "/var/tmp/none.fslab".into() };
     claim_device(path, &permission, &Roots::default(), &[])
 }
 
@@ -210,22 +210,22 @@ pub(super) fn claim(path: &Path) -> Result<ClaimedDevice, Refusal> {
     claim_device(path, &Permission::default(), &Roots::default(), &[])
 }
 
-/// Folders in place of /sys and /proc, in which a device has the number of a real loop device.
+/// Directories in place of /sys and /proc, in which a device has the number of a real loop device.
 pub(super) struct FakeMachine {
-    pub(super) folder: TempDir,
+    pub(super) temp: TempDir,
     pub(super) roots: Roots,
 }
 
 impl FakeMachine {
-    /// Knows nothing but that `device` exists.
+    /// Contains only `device`.
     pub(super) fn around(device: &LoopDevice) -> Self {
-        let folder = scratch();
+        let temp = scratch();
         let roots = Roots {
-            sys: folder.path().join("sys"),
-            proc: folder.path().join("proc"),
+            sys: temp.path().join("sys"),
+            proc: temp.path().join("proc"),
             dev: "/dev".into(),
         };
-        let machine = Self { folder, roots };
+        let machine = Self { temp, roots };
         machine.proc("self/mountinfo", "1 1 0:2 / / rw - rootfs rootfs rw\n");
         machine.proc("swaps", "Filename Type Size Used Priority\n");
         machine.disk(&device.name(), &device.number());
@@ -237,10 +237,10 @@ impl FakeMachine {
         self.device(&format!("block/{name}"), number);
     }
 
-    /// Adds a device in a folder of sysfs.
-    pub(super) fn device(&self, folder: &str, number: &str) {
-        self.sys(&format!("{folder}/dev"), format!("{number}\n"));
-        self.link(&format!("dev/block/{number}"), folder);
+    /// Adds a device in a sysfs directory.
+    pub(super) fn device(&self, temp: &str, number: &str) {
+        self.sys(&format!("{temp}/dev"), format!("{number}\n"));
+        self.link(&format!("dev/block/{number}"), temp);
     }
 
     pub(super) fn sys(&self, path: &str, text: impl AsRef<[u8]>) {
@@ -251,14 +251,14 @@ impl FakeMachine {
         write(&self.roots.proc.join(path), text.as_bytes());
     }
 
-    /// A link in sysfs to a folder of sysfs.
+    /// Adds a link in sysfs to a sysfs directory.
     pub(super) fn link(&self, path: &str, target: &str) {
         let path = self.roots.sys.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(self.roots.sys.join(target), path).unwrap();
     }
 
-    /// `upper` is built from `lower`, as both tell; names below `block`.
+    /// Makes `lower` a slave of `upper`; names below `block`.
     pub(super) fn stack(&self, upper: &str, lower: &str) {
         let name = |path: &str| path.rsplit('/').next().unwrap().to_owned();
         self.link(&format!("block/{lower}/holders/{}", name(upper)), &format!("block/{upper}"));

@@ -1,4 +1,4 @@
-//! Image files: new, blank, occupied, in use, and not images at all.
+//! Image files: new, blank, occupied, in use, and files that are not images.
 
 use std::{
     fs::{self, File},
@@ -21,19 +21,19 @@ fn claim(path: &Path) -> Result<ClaimedImage, Refusal> {
 }
 
 #[test]
-fn a_new_image_needs_a_folder() {
-    let folder = scratch();
-    assert!(matches!(claim(&folder.path().join("new")), Ok(ClaimedImage::New)));
-    let refusal = claim(&folder.path().join("missing/new")).unwrap_err();
+fn a_new_image_needs_a_directory() {
+    let temp = scratch();
+    assert!(matches!(claim(&temp.path().join("new")), Ok(ClaimedImage::New)));
+    let refusal = claim(&temp.path().join("missing/new")).unwrap_err();
     assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
-    fs::write(folder.path().join("file"), "").unwrap();
-    claim(&folder.path().join("file/new")).unwrap_err();
+    fs::write(temp.path().join("file"), "").unwrap();
+    claim(&temp.path().join("file/new")).unwrap_err();
 }
 
 #[test]
 fn zeros_are_blank_in_holes_and_in_data() {
-    let folder = scratch();
-    let path = folder.path().join("image");
+    let temp = scratch();
+    let path = temp.path().join("image");
     for size in [0, 1, 4096, SIZE.0] {
         assert!(matches!(claim(&zeros(&path, size)), Ok(ClaimedImage::Blank { .. })), "{size}");
     }
@@ -42,11 +42,11 @@ fn zeros_are_blank_in_holes_and_in_data() {
 }
 
 #[test]
-fn a_file_that_is_not_an_image_is_refused_even_by_name() {
-    let folder = scratch();
-    let path = folder.path().join("thesis.odt");
+fn a_file_that_is_not_an_image_is_rejected_even_by_name() {
+    let temp = scratch();
+    let path = temp.path().join("thesis.odt");
     let permission =
-        Permission { destroy: vec![path.to_str().unwrap().into()], ..Permission::default() };
+        Permission { overwrite: vec![path.to_str().unwrap().into()], ..Permission::default() };
     for offset in [0, 5 << 20, SIZE.0 - 1] {
         let file = File::create(&path).unwrap();
         file.set_len(SIZE.0).unwrap();
@@ -54,7 +54,7 @@ fn a_file_that_is_not_an_image_is_refused_even_by_name() {
         let refusal = claim_image(&path, SIZE, &permission, &Roots::default()).unwrap_err();
         assert!(matches!(refusal, Refusal::NotAnImage { .. }), "{refusal:?}");
     }
-    // A long stretch of zeros that are written, not a hole.
+    // A long range of zeros that are written, not a hole.
     let mut bytes = vec![0; 3 << 20];
     bytes.push(1);
     fs::write(&path, bytes).unwrap();
@@ -63,16 +63,16 @@ fn a_file_that_is_not_an_image_is_refused_even_by_name() {
 
 #[test]
 fn an_image_with_a_filesystem_needs_its_path() {
-    let folder = scratch();
-    let path = zeros(&folder.path().join("image"), SIZE.0);
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
     run("mkfs.ext4", &["-q", "-F", "-L", "letters", path.to_str().unwrap()]);
     let refusal = claim(&path).unwrap_err();
     let text = refusal.to_string();
     assert!(matches!(refusal, Refusal::ImageOccupied { .. }), "{text}");
     assert!(text.contains("ext4 \"letters\"") && text.contains(path.to_str().unwrap()), "{text}");
     let permit = |name: &str| {
-        let destroy = vec![name.to_owned()];
-        let permission = Permission { destroy, ..Permission::default() };
+        let overwrite = vec![name.to_owned()];
+        let permission = Permission { overwrite, ..Permission::default() };
         claim_image(&path, SIZE, &permission, &Roots::default())
     };
     assert!(matches!(permit("image"), Err(Refusal::ImageOccupied { .. })));
@@ -82,11 +82,11 @@ fn an_image_with_a_filesystem_needs_its_path() {
 }
 
 #[test]
-fn a_link_that_is_turned_to_another_file_spares_that_file() {
-    let folder = scratch();
-    let (blank, diary) = (zeros(&folder.path().join("blank"), SIZE.0), folder.path().join("diary"));
+fn a_redirected_link_does_not_affect_the_other_file() {
+    let temp = scratch();
+    let (blank, diary) = (zeros(&temp.path().join("blank"), SIZE.0), temp.path().join("diary"));
     fs::write(&diary, "dear diary").unwrap();
-    let link = folder.path().join("link");
+    let link = temp.path().join("link");
     symlink(&blank, &link).unwrap();
     let Ok(ClaimedImage::Blank { identity }) = claim(&link) else { panic!("it is blank") };
     assert_eq!(identity, RealHost.entry(&blank).unwrap().identity);
@@ -98,14 +98,14 @@ fn a_link_that_is_turned_to_another_file_spares_that_file() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_not_an_image() {
-    let folder = scratch();
-    let link = folder.path().join("link");
+fn only_regular_files_are_images() {
+    let temp = scratch();
+    let link = temp.path().join("link");
     symlink("nowhere", &link).unwrap();
-    let [pipe, socket] = ["pipe", "socket"].map(|name| folder.path().join(name));
+    let [pipe, socket] = ["pipe", "socket"].map(|name| temp.path().join(name));
     run("mkfifo", &[&pipe]);
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    for path in [folder.path(), Path::new("/dev/null"), &link, &pipe, &socket] {
+    for path in [temp.path(), Path::new("/dev/null"), &link, &pipe, &socket] {
         let refusal = claim(path).unwrap_err();
         assert!(matches!(refusal, Refusal::NotRegularFile { .. }), "{refusal:?}");
     }
@@ -120,8 +120,8 @@ fn a_file_of_the_kernel_is_not_an_image() {
 
 #[test]
 fn an_image_must_be_whole_blocks() {
-    let folder = scratch();
-    let path = folder.path().join("image");
+    let temp = scratch();
+    let path = temp.path().join("image");
     for size in [Bytes(0), Bytes(512), Bytes((16 << 20) + 1)] {
         let refusal =
             claim_image(&path, size, &Permission::default(), &Roots::default()).unwrap_err();
@@ -131,17 +131,17 @@ fn an_image_must_be_whole_blocks() {
 
 #[test]
 fn the_run_file_is_not_the_image() {
-    let folder = scratch();
-    let image = folder.path().join("image");
-    let other = folder.path().join("other");
-    symlink(folder.path(), folder.path().join("link")).unwrap();
+    let temp = scratch();
+    let image = temp.path().join("image");
+    let other = temp.path().join("other");
+    symlink(temp.path(), temp.path().join("link")).unwrap();
     let is_target = |store_file: &Path| {
-        let permission = Permission { destroy: Vec::new(), store_file: store_file.to_owned() };
+        let permission = Permission { overwrite: Vec::new(), store_file: store_file.to_owned() };
         let claimed = claim_image(&image, SIZE, &permission, &Roots::default());
         matches!(claimed, Err(Refusal::StoreIsTarget { .. }))
     };
     assert!(is_target(&image), "neither exists");
-    assert!(is_target(&folder.path().join("link/image")));
+    assert!(is_target(&temp.path().join("link/image")));
     assert!(!is_target(&other));
     zeros(&image, SIZE.0);
     fs::hard_link(&image, &other).unwrap();
@@ -153,9 +153,9 @@ fn an_attached_image_is_in_use() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let path = zeros(&folder.path().join("image"), SIZE.0);
-    let second_name = folder.path().join("second name");
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
+    let second_name = temp.path().join("second name");
     fs::hard_link(&path, &second_name).unwrap();
     let device = LoopDevice::over(&path);
     for path in [&path, &second_name] {
@@ -164,7 +164,7 @@ fn an_attached_image_is_in_use() {
         assert!(refusal.to_string().contains(&device.name()), "{refusal}");
     }
     drop(device);
-    // Not attached any more, it still has a name that another program may use.
+    // Detached, it still has a name that another program may use.
     let refusal = claim(&path).unwrap_err();
     assert!(matches!(refusal, Refusal::ImageLinks { links: 2, .. }), "{refusal:?}");
     assert!(refusal.to_string().contains("find / -samefile"), "{refusal}");
@@ -173,9 +173,9 @@ fn an_attached_image_is_in_use() {
 }
 
 #[test]
-fn an_image_that_another_program_writes_is_in_use() {
-    let folder = scratch();
-    let path = zeros(&folder.path().join("image"), SIZE.0);
+fn an_image_open_for_writing_is_in_use() {
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
     let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&path]);
     let refusal = claim(&path).unwrap_err();
     assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
@@ -184,22 +184,22 @@ fn an_image_that_another_program_writes_is_in_use() {
 }
 
 #[test]
-fn an_image_that_another_program_writes_under_another_name() {
+fn an_image_open_for_writing_under_another_name() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
+    let temp = scratch();
+    let [here, there] = ["here", "there"].map(|name| temp.path().join(name));
     fs::create_dir(&here).unwrap();
     let path = zeros(&here.join("image"), SIZE.0);
-    // As a container sees it, which no one else does.
+    // A path of a container, invisible to other processes.
     let script = "mkdir -p \"$1\" && mount --bind \"$0\" \"$1\" && exec 3<>\"$1/image\"";
     let writer = Holder::shell(&["unshare", "-m"], script, &[&here, &there]);
     let refusal = claim(&path).unwrap_err();
     assert!(refusal.to_string().contains("open in sh (process"), "{refusal}");
     drop(writer);
-    // A name that is gone.
-    let other = folder.path().join("other");
+    // A name that no longer exists.
+    let other = temp.path().join("other");
     fs::hard_link(&path, &other).unwrap();
     let writer = Holder::shell(&[], "exec 3<>\"$0\" && rm \"$0\"", &[&other]);
     let refusal = claim(&path).unwrap_err();
@@ -209,10 +209,10 @@ fn an_image_that_another_program_writes_under_another_name() {
 }
 
 #[test]
-fn an_image_that_another_program_has_locked_is_in_use() {
-    let folder = scratch();
-    let path = zeros(&folder.path().join("image"), SIZE.0);
-    // For reading, so that it is open for reading only.
+fn a_locked_image_is_in_use() {
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
+    // Opened read-only.
     for kind in ["-x", "-s"] {
         let script = format!("exec 3<\"$0\" && flock {kind} 3");
         let locker = Holder::shell(&[], &script, &[&path]);
@@ -225,12 +225,12 @@ fn an_image_that_another_program_has_locked_is_in_use() {
 }
 
 #[test]
-fn an_image_that_must_not_change_is_not_changed() {
+fn an_immutable_image_is_not_changed() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let path = zeros(&folder.path().join("image"), SIZE.0);
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
     run("mkfs.ext4", &["-q", "-F", path.to_str().unwrap()]);
     let before = fs::read(&path).unwrap();
     let identity = RealHost.entry(&path).unwrap().identity;
@@ -246,11 +246,11 @@ fn a_swap_file_is_in_use() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    // On a filesystem of its own: not every one can swap to a file.
-    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 64 << 20));
+    let temp = scratch();
+    // On its own filesystem, because not every one supports swap files.
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 64 << 20));
     run("mkfs.ext4", &["-q", &device.text()]);
-    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
     let path = mount.0.join("a swap file");
     fs::write(&path, vec![0; 8 << 20]).unwrap();
     run("chmod", &["600", path.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Devices in use are refused, whatever is permitted.
+//! Devices in use are rejected regardless of permission.
 
 use std::{fs::File, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -12,7 +12,7 @@ use crate::guard::{
 
 const SIZE: u64 = 32 << 20;
 
-/// Asserts a refusal of this variant whose text contains all of the words.
+/// Asserts a refusal of this variant whose text contains all these words.
 macro_rules! assert_refused {
     ($result:expr, $variant:ident, $($word:expr),+) => {{
         let refusal = $result.unwrap_err();
@@ -27,30 +27,30 @@ fn a_mounted_device() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let claimed = claim(&device.path).unwrap();
     run("mkfs.ext4", &["-q", &device.text()]);
-    let point = folder.path().join("a mount point");
+    let point = temp.path().join("a mount point");
     let mount = Mount::new(&[], &device.path, &point);
     let at = point.to_str().unwrap();
     assert_refused!(claim_at_any_price(&device, &device.path), Mounted, device.name(), at);
-    // What was free when it was claimed is looked at again.
+    // A device that was free at the claim is checked again.
     assert_refused!(claimed.recheck(), Mounted, at);
     drop(mount);
     claimed.recheck().unwrap();
 }
 
 #[test]
-fn a_disk_with_a_mounted_partition_but_not_its_free_sister() {
+fn a_disk_with_a_mounted_partition_but_not_its_free_partition() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let (used, free) = (device.partition(1), device.partition(2));
     run("mkfs.ext4", &["-q", used.to_str().unwrap()]);
-    let _mount = Mount::new(&[], &used, &folder.path().join("mnt"));
+    let _mount = Mount::new(&[], &used, &temp.path().join("mnt"));
     let through = format!("{}p1", device.name());
     assert_refused!(claim_at_any_price(&device, &device.path), Mounted, through);
     assert_refused!(claim_at_any_price(&device, &used), Mounted, through);
@@ -65,16 +65,16 @@ fn a_device_mounted_in_another_mount_namespace() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     run("mkfs.ext4", &["-q", &device.text()]);
     let holder =
-        Holder::shell(&["unshare", "-m"], "mount \"$0\" \"$1\"", &[&device.path, folder.path()]);
+        Holder::shell(&["unshare", "-m"], "mount \"$0\" \"$1\"", &[&device.path, temp.path()]);
     assert_refused!(
         claim_at_any_price(&device, &device.path),
         MountedElsewhere,
         "mount namespace of process",
-        folder.path().to_str().unwrap()
+        temp.path().to_str().unwrap()
     );
     drop(holder);
 }
@@ -84,12 +84,12 @@ fn every_member_of_a_mounted_btrfs() {
     if lacks_root() || lacks_program("mkfs.btrfs") {
         return;
     }
-    let folder = scratch();
-    let first = LoopDevice::over(&zeros(&folder.path().join("first"), 128 << 20));
-    let second = LoopDevice::over(&zeros(&folder.path().join("second"), 128 << 20));
+    let temp = scratch();
+    let first = LoopDevice::over(&zeros(&temp.path().join("first"), 128 << 20));
+    let second = LoopDevice::over(&zeros(&temp.path().join("second"), 128 << 20));
     run("mkfs.btrfs", &["-q", "-f", &first.text(), &second.text()]);
     let options = format!("device={},device={}", first.text(), second.text());
-    let mount = Mount::new(&["-o", &options], &first.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&["-o", &options], &first.path, &temp.path().join("mnt"));
     let at = mount.0.to_str().unwrap();
     assert_refused!(claim_at_any_price(&first, &first.path), Mounted, first.name(), at);
     assert_refused!(claim_at_any_price(&second, &second.path), Mounted, second.name(), at);
@@ -100,8 +100,8 @@ fn swap_on_a_device_and_on_a_partition() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let claimed = claim(&device.path).unwrap();
     let swap = Swap::on(&device.partition(2));
     let through = format!("{}p2", device.name());
@@ -120,13 +120,13 @@ fn a_loop_device_on_top() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let upper = LoopDevice::over(&device.partition(1));
     assert_refused!(claim_at_any_price(&device, &device.path), LoopOnTop, upper.name());
     assert_refused!(claim_at_any_price(&device, &device.partition(1)), LoopOnTop, upper.name());
     claim(&device.partition(2)).unwrap();
-    // One over the whole disk has every partition.
+    // A loop device on the whole disk uses every partition.
     let all = LoopDevice::over(&device.path);
     assert_refused!(claim_at_any_price(&device, &device.partition(2)), LoopOnTop, all.name());
 }
@@ -136,11 +136,11 @@ fn a_filesystem_on_a_device_on_top() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let upper = LoopDevice::over(&device.path);
     run("mkfs.ext4", &["-q", &upper.text()]);
-    let _mount = Mount::new(&[], &upper.path, &folder.path().join("mnt"));
+    let _mount = Mount::new(&[], &upper.path, &temp.path().join("mnt"));
     assert_refused!(claim_at_any_price(&device, &device.path), Mounted, upper.name());
 }
 
@@ -149,8 +149,8 @@ fn holders_of_a_disk_and_of_its_partition() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let name = device.name();
 
     let machine = FakeMachine::around(&device);
@@ -168,7 +168,7 @@ fn holders_of_a_disk_and_of_its_partition() {
     machine.stack("md127", &format!("{name}/{name}p1"));
     assert_refused!(machine.claim(&device.path), Held, "md127", format!("through {name}p1"));
 
-    // Mounted says more than held: three floors up, on a partition of the array.
+    // A mount is reported rather than a holder: three levels up, on a partition of the array.
     machine.device("block/md127/md127p1", "259:100");
     machine.sys("block/md127/md127p1/partition", "1\n");
     machine.proc("self/mountinfo", "9 1 259:100 / /srv rw - xfs /dev/md127p1 rw\n");
@@ -176,12 +176,12 @@ fn holders_of_a_disk_and_of_its_partition() {
 }
 
 #[test]
-fn a_device_that_another_program_writes() {
+fn a_device_open_for_writing() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let reader = Holder::shell(&[], "exec 3<\"$0\"", &[&device.path]);
     claim(&device.path).unwrap();
     drop(reader);
@@ -191,36 +191,35 @@ fn a_device_that_another_program_writes() {
     claim(&device.path).unwrap();
 }
 
-/// A node of the device in another directory, as a container or a virtual machine has one.
+/// A device node in another directory, as in a container or a virtual machine.
 #[test]
-fn a_device_that_another_program_writes_through_another_node() {
+fn a_device_open_for_writing_through_another_node() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
-    let node = folder.path().join("disk of a guest");
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
+    let node = temp.path().join("disk of a guest");
     let number = device.number();
     let (major, minor) = number.split_once(':').unwrap();
     run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
     let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&node]);
     assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
-    // The node need not be there any more.
+    // The node may no longer exist.
     std::fs::remove_file(&node).unwrap();
     assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
     drop(writer);
     claim(&device.path).unwrap();
 }
 
-/// Character devices that reach a disk. `/dev/zero`, which few programs open for writing, is used
-/// in their place.
+/// Character devices of a disk, represented by `/dev/zero`, which few programs open for writing.
 #[test]
-fn a_disk_that_another_program_writes_around_the_block_layer() {
+fn a_disk_open_for_writing_bypassing_the_block_layer() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     let name = device.name();
     for generic in ["scsi_generic/sg7", "bsg/0:0:0:0"] {
         let mut machine = FakeMachine::around(&device);
@@ -246,11 +245,11 @@ fn a_loop_device_over_a_device_in_use() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let part = device.partition(1);
     run("mkfs.ext4", &["-q", part.to_str().unwrap()]);
-    let mount = Mount::new(&[], &part, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &part, &temp.path().join("mnt"));
     let at = mount.0.to_str().unwrap();
     for below in [&part, &device.path] {
         let upper = LoopDevice::over(below);
@@ -265,8 +264,8 @@ fn a_loop_device_whose_file_has_other_users() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::over(&file);
     let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&file]);
     assert_refused!(claim_at_any_price(&device, &device.path), OpenForWriting, "sh (process");
@@ -274,19 +273,19 @@ fn a_loop_device_whose_file_has_other_users() {
     claim(&device.path).unwrap();
     run("mkfs.ext4", &["-q", &device.text()]);
     let second = LoopDevice::over(&file);
-    let _mount = Mount::new(&[], &second.path, &folder.path().join("mnt"));
+    let _mount = Mount::new(&[], &second.path, &temp.path().join("mnt"));
     assert_refused!(claim_at_any_price(&device, &device.path), Mounted, second.name());
 }
 
 #[test]
-fn a_device_that_is_mounted_under_another_mount_or_by_a_part_of_it() {
+fn a_device_mounted_under_another_mount_or_by_a_subdirectory() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     run("mkfs.ext4", &["-q", &device.text()]);
-    let [point, other] = ["mnt", "other"].map(|name| folder.path().join(name));
+    let [point, other] = ["mnt", "other"].map(|name| temp.path().join(name));
     let mount = Mount::new(&[], &device.path, &point);
     let over = Mount::new(&["-t", "tmpfs"], Path::new("none"), &point);
     assert_refused!(claim_at_any_price(&device, &device.path), Mounted, point.to_str().unwrap());
@@ -302,14 +301,14 @@ fn a_device_that_is_mounted_under_another_mount_or_by_a_part_of_it() {
     drop((open, bound));
 }
 
-/// Whatever claims a device in the kernel (a pool, a journal, a cache) looks like this.
+/// Any claim in the kernel (a pool, a journal, a cache) has this effect.
 #[test]
-fn a_device_that_is_claimed_without_a_trace() {
+fn a_device_claimed_only_in_the_kernel() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let exclusive = |path: &Path| {
         let flags = OFlags::EXCL.bits().cast_signed();
         File::options().read(true).custom_flags(flags).open(path).unwrap()
@@ -325,15 +324,15 @@ fn a_device_that_is_claimed_without_a_trace() {
 }
 
 #[test]
-fn a_machine_that_does_not_tell() {
+fn an_unreadable_machine_state() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
     for missing in ["proc/self/mountinfo", "proc/swaps", "sys/dev/block"] {
         let machine = FakeMachine::around(&device);
-        let path = machine.folder.path().join(missing);
+        let path = machine.temp.path().join(missing);
         if path.is_dir() {
             std::fs::remove_dir_all(&path).unwrap();
         } else {
@@ -344,8 +343,8 @@ fn a_machine_that_does_not_tell() {
 }
 
 #[test]
-fn what_passes_by_itself_is_not_a_use() {
+fn transient_use_is_ignored() {
     let mut looks = vec![None, Some("losetup"), Some("losetup")];
-    assert_eq!(crate::guard::usage::lasting(|| looks.pop().unwrap()), None);
-    assert_eq!(crate::guard::usage::lasting(|| Some("qemu")), Some("qemu"));
+    assert_eq!(crate::guard::usage::persistent(|| looks.pop().unwrap()), None);
+    assert_eq!(crate::guard::usage::persistent(|| Some("qemu")), Some("qemu"));
 }

@@ -1,5 +1,5 @@
-//! A claimed disk is locked: against other runs all the time, against other programs but for the
-//! time in which one of the run's programs works.
+//! A claimed disk is locked: against other runs permanently, against other programs except while a
+//! program of the run works.
 
 use std::{path::Path, process::Command};
 
@@ -8,16 +8,15 @@ use crate::guard::{Permission, Refusal, Roots, claim_device};
 
 const SIZE: u64 = 32 << 20;
 
-/// Names the device to claim, to this very test running as another process.
+/// Passes the device to claim to this test in another process.
 const OTHER: &str = "FSLAB_GUARD_TEST_OTHER_RUN";
 
-/// True if another program gets the lock of a node.
+/// True if another program can lock a node.
 fn is_free(node: &Path) -> bool {
     Command::new("flock").arg("-xn").arg(node).arg("true").status().unwrap().success()
 }
 
-/// Runs this test again in another process, as another run would, and returns the
-/// outcome of its claim.
+/// Runs this test in another process, like another run, and returns the outcome of its claim.
 fn claim_in_another_process(test: &str, device: &Path) -> String {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program)
@@ -42,14 +41,14 @@ fn two_runs_do_not_share_a_disk() {
         return writeln!(std::io::stderr(), "{text}").unwrap();
     }
     let test = "guard::tests::lock::two_runs_do_not_share_a_disk";
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 2);
     let (one, two) = (device.partition(1), device.partition(2));
     let refused = format!("{} is locked by rig-", device.name());
     let first = claim(&one).unwrap();
     for path in [&one, &two, &device.path] {
         let text = claim_in_another_process(test, path);
-        assert!(text.contains(&refused) && text.contains("another run of fslab"), "{text}");
+        assert!(text.contains(&refused) && text.contains("another fslab run"), "{text}");
     }
     // One run may use both.
     let (permission, roots) = (Permission::default(), Roots::default());
@@ -57,7 +56,7 @@ fn two_runs_do_not_share_a_disk() {
     let second = claim_device(&two, &permission, &roots, &held).unwrap();
     drop(held);
     assert!(claim_in_another_process(test, &one).contains(&refused));
-    // While a program works, another program may lock the disk, but another run may not claim it.
+    // While a program works, another program may lock the disk, but another run cannot claim it.
     second.lock().lend();
     assert!(is_free(&device.path));
     assert!(claim_in_another_process(test, &one).contains(&refused));
@@ -69,13 +68,13 @@ fn two_runs_do_not_share_a_disk() {
 }
 
 #[test]
-fn a_disk_that_another_program_has_locked_is_refused() {
+fn a_disk_locked_by_another_program_is_rejected() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), SIZE), 1);
-    // The rule is to lock the whole disk, for a partition as well.
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 1);
+    // The whole disk is locked, for a partition as well.
     let locker = Holder::shell(&[], "exec 3<\"$0\" && flock -x 3", &[&device.path]);
     for path in [&device.path, &device.partition(1)] {
         let refusal = claim_at_any_price(&device, path).unwrap_err();

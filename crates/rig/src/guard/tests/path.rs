@@ -1,4 +1,4 @@
-//! What a path may name, and that it goes on naming it.
+//! Paths of devices, and changes of their targets.
 
 use std::{
     fs,
@@ -24,10 +24,10 @@ fn a_blank_device_is_claimed_by_node_and_by_link() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::over(&file);
-    let link = folder.path().join("link");
+    let link = temp.path().join("link");
     symlink(&device.path, &link).unwrap();
     for path in [&device.path, &link] {
         let claimed = claim(path).unwrap();
@@ -48,35 +48,35 @@ fn a_blank_device_is_claimed_by_node_and_by_link() {
 }
 
 #[test]
-fn other_things_than_block_devices_are_refused() {
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
-    for path in [file.as_path(), folder.path(), Path::new("/dev/null")] {
+fn only_block_devices_are_accepted() {
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
+    for path in [file.as_path(), temp.path(), Path::new("/dev/null")] {
         let refusal = claim(path).unwrap_err();
         assert!(matches!(refusal, Refusal::NotBlockDevice { .. }), "{refusal}");
     }
-    let refusal = claim(&folder.path().join("nothing")).unwrap_err();
+    let refusal = claim(&temp.path().join("nothing")).unwrap_err();
     assert!(matches!(refusal, Refusal::Open { .. }), "{refusal}");
 }
 
 #[test]
-fn a_device_without_medium_is_refused() {
+fn a_device_without_medium_is_rejected() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 0));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 0));
     let refusal = claim(&device.path).unwrap_err();
     assert!(matches!(refusal, Refusal::Empty { .. }), "{refusal}");
 }
 
 #[test]
-fn a_read_only_device_is_refused_from_the_start_and_later() {
+fn a_read_only_device_is_rejected_at_any_time() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::with(&["-r"], &file);
     let refusal = claim(&device.path).unwrap_err();
     assert!(matches!(refusal, Refusal::ReadOnly { .. }), "{refusal}");
@@ -90,14 +90,14 @@ fn a_read_only_device_is_refused_from_the_start_and_later() {
 }
 
 #[test]
-fn a_link_that_is_turned_to_another_device_is_noticed() {
+fn a_link_redirected_to_another_device_is_detected() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let first = LoopDevice::over(&zeros(&folder.path().join("first"), SIZE));
-    let second = LoopDevice::over(&zeros(&folder.path().join("second"), SIZE));
-    let link = folder.path().join("link");
+    let temp = scratch();
+    let first = LoopDevice::over(&zeros(&temp.path().join("first"), SIZE));
+    let second = LoopDevice::over(&zeros(&temp.path().join("second"), SIZE));
+    let link = temp.path().join("link");
     symlink(&first.path, &link).unwrap();
     let claimed = claim(&link).unwrap();
     fs::remove_file(&link).unwrap();
@@ -109,13 +109,13 @@ fn a_link_that_is_turned_to_another_device_is_noticed() {
 }
 
 #[test]
-fn a_link_that_is_turned_to_something_else_is_noticed() {
+fn a_link_redirected_to_another_file_type_is_detected() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
-    let link = folder.path().join("link");
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
+    let link = temp.path().join("link");
     symlink(&device.path, &link).unwrap();
     let claimed = claim(&link).unwrap();
     fs::remove_file(&link).unwrap();
@@ -125,12 +125,12 @@ fn a_link_that_is_turned_to_something_else_is_noticed() {
 }
 
 #[test]
-fn another_size_is_noticed() {
+fn another_size_is_detected() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let device = LoopDevice::over(&file);
     let claimed = claim(&device.path).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_len(SIZE / 2).unwrap();
@@ -140,29 +140,30 @@ fn another_size_is_noticed() {
 }
 
 /// The claim keeps the device open, and the kernel detaches a loop device only at its last close,
-/// so its number cannot come to mean another file meanwhile.
+/// so its number cannot be reused for another file.
 #[test]
 fn a_claim_pins_the_number() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let first = LoopDevice::over(&zeros(&folder.path().join("first"), SIZE));
+    let temp = scratch();
+    let first = LoopDevice::over(&zeros(&temp.path().join("first"), SIZE));
     let claimed = claim(&first.path).unwrap();
     run("losetup", &["-d", &first.text()]);
-    let second = LoopDevice::over(&zeros(&folder.path().join("second"), SIZE));
+    let second = LoopDevice::over(&zeros(&temp.path().join("second"), SIZE));
     assert_ne!(first.path, second.path);
     claimed.recheck().unwrap();
 }
 
-/// What tells an exchanged medium of the same size behind the same number (Linux 5.15 and later).
+/// The sequence number distinguishes media of the same size behind the same device number (Linux
+/// 5.15 and later).
 #[test]
-fn every_medium_has_a_sequence_number_of_its_own() {
+fn every_medium_has_a_unique_sequence_number() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = zeros(&folder.path().join("image"), SIZE);
+    let temp = scratch();
+    let file = zeros(&temp.path().join("image"), SIZE);
     let sequence = || {
         let device = LoopDevice::over(&file);
         sys::block::disk_sequence(fs::File::open(&device.path).unwrap()).unwrap()
@@ -176,9 +177,9 @@ fn the_run_file_is_not_the_device() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), SIZE));
-    let permission = Permission { destroy: Vec::new(), store_file: device.path.clone() };
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
+    let permission = Permission { overwrite: Vec::new(), store_file: device.path.clone() };
     let refusal = claim_device(&device.path, &permission, &Roots::default(), &[]).unwrap_err();
     assert!(matches!(refusal, Refusal::StoreIsTarget { .. }), "{refusal}");
 }
@@ -188,8 +189,8 @@ fn a_disk_overlaps_its_partitions_which_do_not_overlap_each_other() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::partitioned(&zeros(&folder.path().join("image"), 32 << 20), 2);
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), 32 << 20), 2);
     let mut held = vec![claim(&device.path).unwrap()];
     for path in [device.partition(1), device.partition(2)] {
         let (permission, roots) = (Permission::default(), Roots::default());
@@ -200,7 +201,7 @@ fn a_disk_overlaps_its_partitions_which_do_not_overlap_each_other() {
     assert!(!first.overlaps(second) && !second.overlaps(first));
 }
 
-/// Writes a byte that must survive to the whole of a file.
+/// Writes a byte that must not be overwritten.
 fn marked(path: &Path, size: u64) -> PathBuf {
     fs::write(path, vec![7; usize::try_from(size).unwrap()]).unwrap();
     path.to_owned()
@@ -216,22 +217,22 @@ fn medium(path: &Path) -> Medium {
 
 fn assert_spared(device: &Path, expected: &Medium) {
     let erased = RealHost.erase_device(device, expected).unwrap_err();
-    assert!(erased.to_string().contains("another device has its name now"), "{erased}");
+    assert!(erased.to_string().contains("leads to another device now"), "{erased}");
     let zeroed = RealHost.zero(device, expected, Bytes::kib(4)).unwrap_err();
-    assert!(zeroed.to_string().contains("another device has its name now"), "{zeroed}");
+    assert!(zeroed.to_string().contains("leads to another device now"), "{zeroed}");
 }
 
 #[test]
-fn a_device_that_took_the_name_of_a_claimed_one_is_not_written() {
+fn a_device_with_a_reused_name_is_not_written() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
+    let temp = scratch();
+    let blank = LoopDevice::over(&zeros(&temp.path().join("blank"), SIZE));
     let claimed = claim(&blank.path).unwrap();
-    let diary = marked(&folder.path().join("diary"), SIZE);
+    let diary = marked(&temp.path().join("diary"), SIZE);
     let other = LoopDevice::over(&diary);
-    // The same size behind the name that was claimed.
+    // Another device of the same size behind the claimed name.
     assert_spared(&other.path, claimed.medium());
     assert_spared(Path::new("/dev/null"), claimed.medium());
     assert!(is_marked(&diary));
@@ -243,13 +244,13 @@ fn another_file_behind_the_same_loop_device_is_not_written() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
+    let temp = scratch();
+    let blank = LoopDevice::over(&zeros(&temp.path().join("blank"), SIZE));
     let expected = medium(&blank.path);
     if expected.sequence.is_none() {
         return skipped("needs Linux 5.15");
     }
-    let diary = marked(&folder.path().join("diary"), SIZE);
+    let diary = marked(&temp.path().join("diary"), SIZE);
     run("losetup", &["-d", &blank.text()]);
     run("losetup", &[blank.path.as_path(), &diary]);
     assert_spared(&blank.path, &expected);
@@ -258,18 +259,18 @@ fn another_file_behind_the_same_loop_device_is_not_written() {
 }
 
 #[test]
-fn a_partition_that_begins_in_another_place_is_not_written() {
+fn a_moved_partition_is_not_written() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let file = marked(&folder.path().join("image"), 32 << 20);
+    let temp = scratch();
+    let file = marked(&temp.path().join("image"), 32 << 20);
     let device = LoopDevice::partitioned(&file, 1);
     let part = device.partition(1);
     let expected = medium(&part);
     assert_eq!(expected.start, Some(Bytes::mib(8)));
     let claimed = claim_at_any_price(&device, &part).unwrap();
-    // As long as it is claimed, the kernel moves no partition.
+    // While it is claimed, the kernel cannot move a partition.
     let [disk, number] = [device.text(), "1".into()];
     let output = Command::new("delpart").args([&disk, &number]).output().unwrap();
     assert!(!output.status.success());
@@ -281,23 +282,23 @@ fn a_partition_that_begins_in_another_place_is_not_written() {
     assert_eq!((moved.size, moved.start), (expected.size, Some(Bytes::mib(16))));
     assert_spared(&part, &expected);
     assert!(is_marked(&file));
-    // The start alone makes the difference.
+    // Only the start differs.
     let start = Medium { start: expected.start, ..moved };
     assert_spared(&part, &start);
     assert!(is_marked(&file));
 }
 
-/// A link may lead to any device while it is followed; only the claimed one is written.
+/// A link may lead to any device at any time; only the claimed one is written.
 #[test]
 fn a_link_that_never_stands_still_leads_to_no_other_device() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let blank = LoopDevice::over(&zeros(&folder.path().join("blank"), SIZE));
-    let diary = marked(&folder.path().join("diary"), SIZE);
+    let temp = scratch();
+    let blank = LoopDevice::over(&zeros(&temp.path().join("blank"), SIZE));
+    let diary = marked(&temp.path().join("diary"), SIZE);
     let other = LoopDevice::over(&diary);
-    let (link, next) = (folder.path().join("link"), folder.path().join("next"));
+    let (link, next) = (temp.path().join("link"), temp.path().join("next"));
     symlink(&blank.path, &link).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -313,7 +314,7 @@ fn a_link_that_never_stands_still_leads_to_no_other_device() {
             match claim(&link) {
                 Ok(claimed) => {
                     assert_eq!((claimed.path(), claimed.name()), (&*blank.path, &*blank.name()));
-                    // By the link itself, which is worse than what a run does.
+                    // Through the link itself, which a run never does.
                     let _ = RealHost.erase_device(&link, claimed.medium());
                     let _ = claimed.recheck();
                     claims += 1;

@@ -1,4 +1,4 @@
-//! Where images and the run's file may lie.
+//! Locations of images and of the run file.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -20,26 +20,27 @@ fn images_must_fit_their_filesystem() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 512 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 512 << 20));
     run("mkfs.ext4", &["-q", "-m", "0", "-O", "^has_journal", &device.text()]);
-    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
     let new = mount.0.join("not/made/yet");
     for place in [&mount.0, &new] {
-        space_for_images(place, Bytes::mib(400), NONE, Allocation::Full).unwrap();
-        assert!(is_space(space_for_images(place, Bytes::mib(600), NONE, Allocation::Full)));
+        space_for_images(place, Bytes::mib(400), NONE, Allocation::Preallocated).unwrap();
+        assert!(is_space(space_for_images(place, Bytes::mib(600), NONE, Allocation::Preallocated)));
         space_for_images(place, Bytes::mib(600), NONE, Allocation::Sparse).unwrap();
         space_for_images(place, Bytes::gib(4), NONE, Allocation::Sparse).unwrap();
         assert!(is_space(space_for_images(place, Bytes::gib(16), NONE, Allocation::Sparse)));
     }
-    // An image of 300 MiB that is there needs the rest only.
+    // An existing image of 300 MiB needs only the rest.
     let kept = mount.0.join("kept");
     run("fallocate", &["-l", "300M", kept.to_str().unwrap()]);
     let had = allocated(&kept);
-    assert!(is_space(space_for_images(&mount.0, Bytes::mib(400), NONE, Allocation::Full)));
-    space_for_images(&mount.0, Bytes::mib(400), had, Allocation::Full).unwrap();
+    assert!(is_space(space_for_images(&mount.0, Bytes::mib(400), NONE, Allocation::Preallocated)));
+    space_for_images(&mount.0, Bytes::mib(400), had, Allocation::Preallocated).unwrap();
     assert_eq!((had >= Bytes::mib(300), allocated(&new)), (true, NONE));
-    let refusal = space_for_images(&new, Bytes::gib(1), NONE, Allocation::Full).unwrap_err();
+    let refusal =
+        space_for_images(&new, Bytes::gib(1), NONE, Allocation::Preallocated).unwrap_err();
     let text = refusal.to_string();
     assert!(text.contains("1056MiB") && text.contains("not/made/yet"), "{text}");
 }
@@ -49,37 +50,39 @@ fn images_in_memory_must_fit_the_memory() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 1 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 1 << 20));
     let machine = FakeMachine::around(&device);
     machine.proc("meminfo", "MemTotal: 999999 kB\nMemAvailable:     131072 kB\n");
     let within = |place: &Path, mib: u64| {
-        space_within(place, Bytes::mib(mib), NONE, Allocation::Full, &machine.roots)
+        space_within(place, Bytes::mib(mib), NONE, Allocation::Preallocated, &machine.roots)
     };
     let tmpfs = ["-t", "tmpfs", "-o", "size=1G"];
-    let mount = Mount::new(&tmpfs, Path::new("none"), &folder.path().join("mnt"));
+    let mount = Mount::new(&tmpfs, Path::new("none"), &temp.path().join("mnt"));
     within(&mount.0, 64).unwrap();
     let refusal = within(&mount.0, 256).unwrap_err();
     assert!(matches!(refusal, Refusal::Memory { .. }), "{refusal:?}");
     assert!(refusal.to_string().contains("128MiB is available"), "{refusal}");
-    // The limit of the mount counts first; on a disk the memory does not count at all.
+    // The limit of the mount is checked first; on a disk the memory does not matter.
     assert!(is_space(within(&mount.0, 2048)));
-    within(folder.path(), 256).unwrap();
-    // Less than it may use itself.
+    within(temp.path(), 256).unwrap();
+    // Less than its own limit.
     let limited = |place: &Path, allocation, mib| {
         images_within_limit(place, Bytes::gib(8), allocation, Bytes::mib(mib))
     };
     limited(&mount.0, Allocation::Sparse, 1024).unwrap();
-    limited(&mount.0, Allocation::Full, 9000).unwrap();
-    limited(folder.path(), Allocation::Full, 1).unwrap();
+    limited(&mount.0, Allocation::Preallocated, 9000).unwrap();
+    limited(temp.path(), Allocation::Preallocated, 1).unwrap();
     let new = mount.0.join("new");
-    for refused in [limited(&new, Allocation::Full, 8192), limited(&new, Allocation::Sparse, 512)] {
+    for refused in
+        [limited(&new, Allocation::Preallocated, 8192), limited(&new, Allocation::Sparse, 512)]
+    {
         let refusal = refused.unwrap_err();
         assert!(matches!(refusal, Refusal::MemoryLimit { .. }), "{refusal:?}");
     }
-    // One that tells no size.
+    // A filesystem that reports no size.
     drop(mount);
-    let mount = Mount::new(&["-t", "ramfs"], Path::new("none"), &folder.path().join("mnt"));
+    let mount = Mount::new(&["-t", "ramfs"], Path::new("none"), &temp.path().join("mnt"));
     within(&mount.0, 64).unwrap();
     assert!(matches!(within(&mount.0, 256), Err(Refusal::Memory { .. })));
 }
@@ -97,45 +100,45 @@ fn the_run_file_is_not_on_the_filesystem_under_test() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 32 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 32 << 20));
     run("mkfs.ext4", &["-q", &device.text()]);
-    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
     fs::create_dir(mount.0.join("inside")).unwrap();
     fs::write(mount.0.join("old.fslab"), "").unwrap();
-    let bound = Mount::new(&["--bind"], &mount.0.join("inside"), &folder.path().join("bound"));
-    let link = folder.path().join("link.fslab");
+    let bound = Mount::new(&["--bind"], &mount.0.join("inside"), &temp.path().join("bound"));
+    let link = temp.path().join("link.fslab");
     symlink(mount.0.join("old.fslab"), &link).unwrap();
     for inside in
         [mount.0.join("run.fslab"), mount.0.join("old.fslab"), bound.0.join("run.fslab"), link]
     {
         assert!(on_target(&inside, &mount.0), "{}", inside.display());
     }
-    for outside in [folder.path().join("run.fslab"), "run.fslab".into(), "/dev/shm/r".into()] {
+    for outside in [temp.path().join("run.fslab"), "run.fslab".into(), "/dev/shm/r".into()] {
         assert!(!on_target(&outside, &mount.0), "{}", outside.display());
     }
-    // A directory that is measured as it is, with the run's file beside it.
-    assert!(on_target(&folder.path().join("run.fslab"), folder.path()));
-    let refusal = store_outside(Path::new("r"), &folder.path().join("none")).unwrap_err();
+    // A directory that is measured as it is, with the run file next to it.
+    assert!(on_target(&temp.path().join("run.fslab"), temp.path()));
+    let refusal = store_outside(Path::new("r"), &temp.path().join("none")).unwrap_err();
     assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
 }
 
-/// stat(2) gives every subvolume a device number of its own, so that it cannot be trusted here.
+/// stat(2) returns a separate device number for each subvolume, so it is not reliable here.
 #[test]
 fn subvolumes_are_one_filesystem() {
     if lacks_root() || lacks_program("mkfs.btrfs") {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("disk"), 128 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 128 << 20));
     run("mkfs.btrfs", &["-q", &device.text()]);
-    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
     let subvolume = mount.0.join("subvolume");
     run("btrfs", &["subvolume", "create", subvolume.to_str().unwrap()]);
     let options = ["-o", "subvol=subvolume"];
-    let second = Mount::new(&options, &device.path, &folder.path().join("second"));
+    let second = Mount::new(&options, &device.path, &temp.path().join("second"));
     assert!(on_target(&subvolume.join("run.fslab"), &mount.0));
     assert!(on_target(&mount.0.join("run.fslab"), &second.0));
     assert!(on_target(&subvolume.join("run.fslab"), &second.0));
-    assert!(!on_target(&folder.path().join("run.fslab"), &second.0));
+    assert!(!on_target(&temp.path().join("run.fslab"), &second.0));
 }

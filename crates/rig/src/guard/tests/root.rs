@@ -1,4 +1,4 @@
-//! The device under `/` is refused, however many floors down it is.
+//! The device of `/` is rejected, regardless of the number of devices in between.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 use super::fixture::*;
 use crate::guard::{Permission, Refusal, Roots, claim_device};
 
-/// Names the device to claim, to this very test running inside the new root.
+/// Passes the device to claim to this test inside the new root.
 const INSIDE: &str = "FSLAB_GUARD_TEST_ROOT_DEVICE";
 
 fn assert_under_root(result: Result<crate::guard::ClaimedDevice, Refusal>) {
@@ -25,24 +25,24 @@ fn the_device_of_a_real_root() {
     if let Some(device) = std::env::var_os(INSIDE) {
         let name = Path::new(&device).file_name().unwrap().to_str().unwrap().to_owned();
         let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
-        let destroy = vec![backing.unwrap().trim().to_owned()];
-        let permission = Permission { destroy, store_file: PathBuf::new() };
+        let overwrite = vec![backing.unwrap().trim().to_owned()];
+        let permission = Permission { overwrite, store_file: PathBuf::new() };
         let claimed = claim_device(Path::new(&device), &permission, &Roots::default(), &[]);
         return assert_under_root(claimed);
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 32 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 32 << 20));
     run("mkfs.ext4", &["-q", &device.text()]);
     let program = std::env::current_exe().unwrap();
     let script = "mount \"$1\" \"$0\" && cd \"$0\" && touch program \
-        && for folder in proc sys dev usr lib lib64 bin; do \
-             [ -e /$folder ] || continue; \
-             mkdir $folder && mount --rbind /$folder $folder || exit 1; \
+        && for temp in proc sys dev usr lib lib64 bin; do \
+             [ -e /$temp ] || continue; \
+             mkdir $temp && mount --rbind /$temp $temp || exit 1; \
            done \
         && mount --bind \"$2\" program && exec chroot . /program --exact --nocapture \"$3\"";
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", script])
-        .args([folder.path(), &device.path, &program])
+        .args([temp.path(), &device.path, &program])
         .arg("guard::tests::root::the_device_of_a_real_root")
         .env(INSIDE, &device.path)
         .output()
@@ -53,14 +53,14 @@ fn the_device_of_a_real_root() {
 }
 
 #[test]
-fn all_floors_below_a_root() {
+fn all_devices_below_a_root() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 16 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 16 << 20));
     let name = device.name();
-    // `/` is a logical volume on an encrypted md array that has a partition of the device.
+    // `/` is a logical volume on an encrypted md array with a partition of the device as member.
     let machine = FakeMachine::around(&device);
     let partition = format!("block/{name}/{name}p3");
     machine.device(&partition, "259:99");
@@ -78,15 +78,14 @@ fn all_floors_below_a_root() {
     assert_under_root(machine.claim(&device.path));
 }
 
-/// The devices that `/` is built from are also found from above: here the lower one names no
-/// holder.
+/// The devices of `/` are also found from the top: here the lower one lists no holder.
 #[test]
-fn a_floor_that_only_the_root_knows() {
+fn a_device_listed_only_at_the_root() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 16 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 16 << 20));
     let machine = FakeMachine::around(&device);
     machine.disk("dm-0", "253:0");
     machine.proc("self/mountinfo", "2 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n");
@@ -101,8 +100,8 @@ fn every_member_of_a_btrfs_root() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 16 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 16 << 20));
     let machine = FakeMachine::around(&device);
     machine.disk("sdz", "65:144");
     let uuid = "fs/btrfs/8d4a9d2e-0000-4000-8000-000000000001/devices";
@@ -118,14 +117,14 @@ fn every_member_of_a_btrfs_root() {
     assert_under_root(machine.claim(&device.path));
 }
 
-/// In a container `/` is something else; the root of process 1 is still the machine's.
+/// In a container `/` is another filesystem; the root of process 1 is still that of the machine.
 #[test]
-fn the_root_of_the_first_process() {
+fn the_root_of_process_1() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 16 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 16 << 20));
     let machine = FakeMachine::around(&device);
     machine.claim(&device.path).unwrap();
     let line = format!("2 1 {} / / rw - ext4 /dev/root rw\n", device.number());
@@ -138,10 +137,10 @@ fn the_disk_below_the_file_of_a_loop_root() {
     if lacks_root() {
         return;
     }
-    let folder = scratch();
-    let device = LoopDevice::over(&zeros(&folder.path().join("image"), 32 << 20));
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), 32 << 20));
     run("mkfs.ext4", &["-q", &device.text()]);
-    let mount = Mount::new(&[], &device.path, &folder.path().join("mnt"));
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
     let inner = zeros(&mount.0.join("root.img"), 1 << 20);
     let machine = FakeMachine::around(&device);
     machine.disk("loop999", "7:999");

@@ -1,7 +1,7 @@
-//! What a file of the machine refuses, as a test has scripted it.
+//! Scripted errors of files of a simulated host.
 //!
-//! Paths, texts, and error numbers enter; the answer to a read or a write leaves. What a setting
-//! takes by itself is in [`super::rules`].
+//! Input: paths, texts, and error numbers. Output: the result of a read or a write. The kernel's
+//! rules for settings are in [`super::rules`].
 
 use std::{
     collections::BTreeMap,
@@ -14,27 +14,27 @@ use std::{
 pub(super) struct Refusals {
     reads: BTreeMap<PathBuf, i32>,
     once_written: BTreeMap<PathBuf, i32>,
-    /// Texts that a file does not take: the error number, and how often still.
+    /// Texts that a file rejects: the error number, and the remaining number of failures.
     texts: BTreeMap<(PathBuf, String), (i32, u32)>,
 }
 
 impl Refusals {
-    /// Reads of the file fail from now on.
-    pub(super) fn refuse(&mut self, path: PathBuf, error: i32) {
+    /// Makes reads of the file fail from now on.
+    pub(super) fn fail_read(&mut self, path: PathBuf, error: i32) {
         self.reads.insert(path, error);
     }
 
-    /// Reads of the file fail once it has been written.
-    pub(super) fn refuse_once_written(&mut self, path: PathBuf, error: i32) {
+    /// Makes reads of the file fail after it was written.
+    pub(super) fn fail_read_after_write(&mut self, path: PathBuf, error: i32) {
         self.once_written.insert(path, error);
     }
 
-    /// So many writes of this text to the file fail.
-    pub(super) fn decline(&mut self, path: PathBuf, text: &str, error: i32, times: u32) {
+    /// Makes the next writes of this text to the file fail.
+    pub(super) fn fail_write(&mut self, path: PathBuf, text: &str, error: i32, times: u32) {
         self.texts.insert((path, text.to_owned()), (error, times));
     }
 
-    /// The answer to a read.
+    /// Result of a read.
     ///
     /// # Errors
     /// The scripted one.
@@ -45,7 +45,7 @@ impl Refusals {
         }
     }
 
-    /// The answer to a write.
+    /// Result of a write.
     ///
     /// # Errors
     /// The scripted one.
@@ -56,7 +56,7 @@ impl Refusals {
             return Err(io::Error::from_raw_os_error(*error));
         }
         if let Some(error) = self.once_written.remove(path) {
-            self.refuse(path.to_owned(), error);
+            self.fail_read(path.to_owned(), error);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! How the kernel takes what is written to its settings, as far as tests of settings need it.
+//! Kernel rules for writes to settings, as far as the tests need them.
 //!
-//! The text of a file and what is written enter; what files hold afterwards leaves. Sources:
+//! Input: the text of a file and the text written. Output: the resulting texts of files. Sources:
 //! Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/sysctl/vm.rst,
 //! `block/elevator.c`, and `drivers/cpufreq/cpufreq.c`.
 
@@ -9,10 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// `EINVAL`, for a value that the kernel does not take.
+/// `EINVAL`, for a value that the kernel rejects.
 const INVALID: i32 = 22;
 
-/// The files that a write changes, with their new texts. `read` gives the text of other files.
+/// Files that a write changes, with their new texts. `read` returns the text of other files.
 pub(super) fn stored(
     path: &Path,
     before: &str,

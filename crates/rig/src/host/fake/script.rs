@@ -1,4 +1,4 @@
-//! Answers of a fake machine that a test sets while it runs, and the list of what was done.
+//! Results of a simulated host that a test sets while it runs, and the list of operations.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use model::{Bytes, Nanos};
 use super::{FakeHost, Usage};
 
 impl FakeHost {
-    /// From now on the file answers this error number to who would read it.
-    pub fn refuse(&self, path: &Path, error: i32) {
-        self.lock().refusals.refuse(self.at(path), error);
+    /// Makes reads of this file fail from now on.
+    pub fn fail_read(&self, path: &Path, error: i32) {
+        self.lock().refusals.fail_read(self.at(path), error);
     }
 
-    /// The same once the file has been written.
-    pub fn refuse_once_written(&self, path: &Path, error: i32) {
-        self.lock().refusals.refuse_once_written(self.at(path), error);
+    /// Makes reads of this file fail after it was written.
+    pub fn fail_read_after_write(&self, path: &Path, error: i32) {
+        self.lock().refusals.fail_read_after_write(self.at(path), error);
     }
 
-    /// The next `times` writes of this text to the file answer this error number.
-    pub fn decline(&self, path: &Path, text: &str, error: i32, times: u32) {
-        self.lock().refusals.decline(self.at(path), text, error, times);
+    /// Makes the next `times` writes of this text to the file fail.
+    pub fn fail_write(&self, path: &Path, text: &str, error: i32, times: u32) {
+        self.lock().refusals.fail_write(self.at(path), text, error, times);
     }
 
-    /// What a process has used by now; `None` ends it.
+    /// Sets the CPU time of a process; `None` ends it.
     pub fn set_process_time(&self, process: u32, time: Option<Nanos>) {
         let times = &mut self.lock().times;
         match time {
@@ -31,37 +31,38 @@ impl FakeHost {
         };
     }
 
-    /// What this process has used by now.
+    /// Sets the resource usage of this process.
     pub fn set_usage(&self, usage: Usage) {
         self.lock().usage = usage;
     }
 
-    /// The next `times` unmounts of this path answer `EBUSY`.
+    /// Makes the next `times` unmounts of this path fail with `EBUSY`.
     pub fn keep_busy(&self, path: &Path, times: u32) {
         self.lock().busy.insert(path.to_owned(), times);
     }
 
-    /// Files do not fit any more once they would take more than this.
+    /// Limits the space for files.
     #[must_use]
-    pub fn room(self, room: Bytes) -> Self {
-        self.lock().room = Some(room);
+    pub fn with_space(self, space: Bytes) -> Self {
+        self.lock().space = Some(space);
         self
     }
 
-    /// A file that reads as the clock does, as CPU time of somebody who works until then.
+    /// Adds a file that contains the current time, like the CPU time of a thread that works until
+    /// then.
     #[must_use]
     pub fn working(self, path: &str, until: Nanos) -> Self {
         self.lock().working.insert(path.into(), until);
         self
     }
 
-    /// Everything done so far that would have changed a machine, in order, and empties the list.
+    /// Operations so far that would have changed a machine, in order; empties the list.
     pub fn done(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().done)
     }
 
-    /// What programs were told on their standard input so far, and empties the list.
-    pub fn told(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().told)
+    /// Standard input of the programs so far; empties the list.
+    pub fn inputs(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().inputs)
     }
 }

@@ -1,4 +1,5 @@
-//! Arrays and mapped devices of a machine of paper: what `mdadm` and `dmsetup` do to its folder.
+//! Arrays and mapped devices of a simulated host: effects of `mdadm` and `dmsetup` on its
+//! directory.
 
 use std::{
     collections::BTreeMap,
@@ -9,16 +10,16 @@ use std::{
 
 use crate::host::Output;
 
-/// Sectors of every array: its members are not looked at.
+/// Sectors of every array, regardless of its members.
 const ARRAY: &str = "131072\n";
 
-/// The stacked devices of a machine, by the kernel's name.
+/// Stacked devices, by kernel name.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     devices: BTreeMap<String, Stacked>,
-    /// Ids of superblocks, by member.
+    /// UUIDs in superblocks, by member.
     superblocks: BTreeMap<String, String>,
-    /// Tables that were loaded and do not hold yet, by name.
+    /// Tables loaded but not active yet, by name.
     loaded: BTreeMap<String, String>,
 }
 
@@ -30,7 +31,8 @@ struct Stacked {
 }
 
 impl Stack {
-    /// What a command does to the folder, and its answer; `None` for what is answered by script.
+    /// Effect of a command on the directory, and its result; `None` for commands with scripted
+    /// results.
     pub(super) fn run(
         &mut self,
         root: &Path,
@@ -149,14 +151,14 @@ impl Stack {
     }
 }
 
-/// A device that fails has a file of its name in the folder `/failing`.
+/// Creates or removes a file in the directory `/failing` for a failing device.
 fn fail(root: &Path, name: &str, fails: bool) -> io::Result<String> {
-    let folder = root.join("failing");
-    fs::create_dir_all(&folder)?;
+    let faults = root.join("failing");
+    fs::create_dir_all(&faults)?;
     match fails {
-        true => fs::write(folder.join(name), "")?,
-        // Whoever makes sound what is sound does no harm.
-        false => drop(fs::remove_file(folder.join(name))),
+        true => fs::write(faults.join(name), "")?,
+        // Disabling faults twice is harmless.
+        false => drop(fs::remove_file(faults.join(name))),
     }
     Ok(String::new())
 }

@@ -9,7 +9,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 use super::*;
 use crate::{Host as _, RealHost};
 
-/// A tree of a run with files, directories, and links out of it.
+/// Tree of a run with files, directories, and links to the outside.
 fn tree(path: &Path, outside: &Path) -> Identity {
     fs::create_dir_all(path.join("data/deep")).unwrap();
     fs::write(path.join(MARKER), "run\n").unwrap();
@@ -22,16 +22,16 @@ fn tree(path: &Path, outside: &Path) -> Identity {
     Identity { device: meta.dev(), inode: meta.ino() }
 }
 
-/// All files below a directory.
+/// All files in a directory tree.
 fn files(path: &Path) -> usize {
     let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() && !path.is_symlink() { files(&path) } else { 1 }).sum()
 }
 
 #[test]
-fn a_tree_is_removed_with_its_links_and_nothing_outside() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (path, outside) = (folder.path().join("fslab-x"), folder.path().join("outside"));
+fn a_tree_is_removed_with_its_links_but_not_their_targets() {
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (path, outside) = (temp.path().join("fslab-x"), temp.path().join("outside"));
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("theirs"), "theirs").unwrap();
     let identity = tree(&path, &outside);
@@ -41,13 +41,13 @@ fn a_tree_is_removed_with_its_links_and_nothing_outside() {
 }
 
 #[test]
-fn what_took_the_name_of_a_tree_stays() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (path, aside) = (folder.path().join("fslab-x"), folder.path().join("aside"));
-    let identity = tree(&path, folder.path());
+fn a_directory_with_a_reused_name_is_not_removed() {
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (path, aside) = (temp.path().join("fslab-x"), temp.path().join("aside"));
+    let identity = tree(&path, temp.path());
     fs::rename(&path, &aside).unwrap();
-    // With the right marker, too.
-    tree(&path, folder.path());
+    // Also with the right marker.
+    tree(&path, temp.path());
     let kept = files(&path);
     assert!(matches!(remove(&path, "run", Some(identity)), Err(TreeRefusal::Replaced)));
     assert_eq!(files(&path), kept);
@@ -61,11 +61,11 @@ fn what_took_the_name_of_a_tree_stays() {
 
 #[test]
 fn a_marker_that_is_a_link_or_a_pipe_does_not_count() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().join("fslab-x");
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = temp.path().join("fslab-x");
     fs::create_dir(&path).unwrap();
     fs::write(path.join("file"), "").unwrap();
-    fs::write(folder.path().join("marker"), "run").unwrap();
+    fs::write(temp.path().join("marker"), "run").unwrap();
     symlink("../marker", path.join(MARKER)).unwrap();
     assert!(matches!(remove(&path, "run", None), Err(TreeRefusal::Marker)));
     fs::remove_file(path.join(MARKER)).unwrap();
@@ -75,14 +75,14 @@ fn a_marker_that_is_a_link_or_a_pipe_does_not_count() {
     assert!(path.join("file").exists());
 }
 
-/// Needs root, to mount.
+/// Requires root for the mount.
 #[test]
-fn nothing_of_what_is_mounted_in_a_tree_is_removed() {
+fn mounted_filesystems_in_a_tree_are_not_touched() {
     if !RealHost.is_root() {
         return;
     }
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (path, outside) = (folder.path().join("fslab-x"), folder.path().join("outside"));
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (path, outside) = (temp.path().join("fslab-x"), temp.path().join("outside"));
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("theirs"), "theirs").unwrap();
     let identity = tree(&path, &outside);
@@ -96,26 +96,26 @@ fn nothing_of_what_is_mounted_in_a_tree_is_removed() {
     remove(&path, "run", Some(identity)).unwrap();
 }
 
-/// The owner of the directory above exchanges the tree and a link to another directory as fast as
+/// The owner of the parent directory exchanges the tree and a link to another directory as fast as
 /// possible. That directory has the same names and the same marker.
 #[test]
-fn a_link_that_flickers_in_the_place_of_a_tree_costs_the_victim_no_file() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let at = |name: &str| folder.path().join(name);
+fn a_link_racing_with_a_tree_removes_no_other_file() {
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let at = |name: &str| temp.path().join(name);
     let victim = at("victim");
-    tree(&victim, folder.path());
+    tree(&victim, temp.path());
     let kept = files(&victim);
     for round in 0..200 {
         let directory = at(&format!("{round}"));
         fs::create_dir(&directory).unwrap();
         let (path, link) = (directory.join("fslab-x"), directory.join("link"));
-        let identity = tree(&path, folder.path());
+        let identity = tree(&path, temp.path());
         symlink(&victim, &link).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    // Fails once the tree is gone.
+                    // Fails when the tree has been removed.
                     let _ = renameat_with(CWD, &path, CWD, &link, RenameFlags::EXCHANGE);
                 }
             });
@@ -128,11 +128,11 @@ fn a_link_that_flickers_in_the_place_of_a_tree_costs_the_victim_no_file() {
     }
 }
 
-/// The same with the directory of an image, in which the victim has a file of the same name.
+/// The same with the directory of an image, in which the other user has a file with the same name.
 #[test]
-fn a_link_that_flickers_in_the_place_of_a_directory_costs_the_victim_no_image() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let at = |name: &str| folder.path().join(name);
+fn a_link_racing_with_a_directory_removes_no_other_image() {
+    let temp = tempfile::tempdir_in("/var/tmp").unwrap();
+    let at = |name: &str| temp.path().join(name);
     let (victim, images, link) = (at("victim"), at("images"), at("link"));
     fs::create_dir(&victim).unwrap();
     fs::write(victim.join("fslab-0.img"), "theirs").unwrap();

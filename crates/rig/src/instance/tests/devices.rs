@@ -1,33 +1,33 @@
-//! Levels on some of several devices, and what a filesystem makes of them.
+//! Filesystem levels on some of several devices.
 
 use super::*;
 
-/// Works on a btrfs over two images and tells what each of them was written, and two facts.
+/// Works on a btrfs on two images; returns the bytes written to each, and two facts.
 fn spread(mkfs: &[&str], run_id: &str) -> Option<(Vec<Bytes>, String, String)> {
-    let folder = place();
-    let rig = open(folder.path(), run_id, &image(Bytes::mib(256), 2))?;
-    let catalogue = Catalogue::embedded();
-    let btrfs = catalogue.get("btrfs").unwrap();
-    if let crate::Availability::Missing { reason, .. } = catalogue.availability(btrfs, &RealHost) {
+    let temp = place();
+    let rig = open(temp.path(), run_id, &image(Bytes::mib(256), 2))?;
+    let catalog = Catalog::embedded();
+    let btrfs = catalog.get("btrfs").unwrap();
+    if let crate::Availability::Missing { reason, .. } = catalog.availability(btrfs, &RealHost) {
         skipped(&reason);
         return None;
     }
     let mkfs = mkfs.iter().map(ToString::to_string).collect();
     let level = FilesystemLevel { mkfs, ..FilesystemLevel::plain("btrfs") };
-    let mut mounted = rig.instance(&Wanted::plain(btrfs, &level)).unwrap();
-    let watch = mounted.watch();
+    let mut mounted = rig.instance(&InstanceSpec::plain(btrfs, &level)).unwrap();
+    let watch = mounted.monitor();
     fs::write(mounted.directory().join("file"), vec![7; 32 << 20]).unwrap();
-    mounted.settle(Nanos(20_000_000_000)).unwrap();
-    let evidence = watch.end();
-    let own = evidence.devices.iter().filter(|device| device.depth == 0);
+    mounted.wait_idle(Nanos(20_000_000_000)).unwrap();
+    let activity = watch.end();
+    let own = activity.devices.iter().filter(|device| device.depth == 0);
     let written: Vec<Bytes> = own.map(|device| device.written).collect();
     let fact = |name: &str| mounted.environment().get(name).unwrap_or("absent").to_owned();
     let facts = (fact("filesystem.data_profile"), fact("filesystem.metadata_profile"));
     assert_eq!(fact("filesystem.devices"), "2");
-    assert_eq!(mounted.make_cold().unwrap(), None);
+    assert_eq!(mounted.drop_caches().unwrap(), None);
     assert_eq!(mounted.finish(true).unwrap().damage, None);
     assert_eq!(rig.close(), []);
-    assert_nothing_left(folder.path());
+    assert_nothing_left(temp.path());
     Some((written, facts.0, facts.1))
 }
 
@@ -63,103 +63,102 @@ fn single_of_btrfs_is_read_back() {
 
 #[test]
 fn raid10_of_btrfs_takes_four_images() {
-    let folder = place();
-    let Some(rig) = open(folder.path(), "raid10", &image(Bytes::mib(256), 4)) else { return };
-    let catalogue = Catalogue::embedded();
-    let btrfs = catalogue.get("btrfs").unwrap();
-    if let crate::Availability::Missing { reason, .. } = catalogue.availability(btrfs, &RealHost) {
+    let temp = place();
+    let Some(rig) = open(temp.path(), "raid10", &image(Bytes::mib(256), 4)) else { return };
+    let catalog = Catalog::embedded();
+    let btrfs = catalog.get("btrfs").unwrap();
+    if let crate::Availability::Missing { reason, .. } = catalog.availability(btrfs, &RealHost) {
         return skipped(&reason);
     }
     let mkfs = ["-d", "raid10", "-m", "raid10"].map(str::to_owned).to_vec();
     let level = FilesystemLevel { mkfs, ..FilesystemLevel::plain("btrfs") };
-    let mounted = rig.instance(&Wanted::plain(btrfs, &level)).unwrap();
+    let mounted = rig.instance(&InstanceSpec::plain(btrfs, &level)).unwrap();
     assert_eq!(mounted.environment().get("filesystem.data_profile"), Some("raid10"));
     assert_eq!(mounted.environment().get("filesystem.devices"), Some("4"));
     assert_eq!(mounted.finish(true).unwrap().damage, None);
     assert_eq!(rig.close(), []);
-    assert_nothing_left(folder.path());
+    assert_nothing_left(temp.path());
 }
 
 #[test]
 fn ext4_on_one_of_two_leaves_the_other_alone() {
-    let folder = place();
-    let Some(rig) = open(folder.path(), "one", &image(Bytes::mib(64), 2)) else { return };
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let temp = place();
+    let Some(rig) = open(temp.path(), "one", &image(Bytes::mib(64), 2)) else { return };
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let all = FilesystemLevel::plain("ext4");
-    let error = rig.instance(&Wanted::plain(ext4, &all)).unwrap_err();
-    assert!(error.to_string().contains("add `devices = 1` to it"), "{error}");
+    let error = rig.instance(&InstanceSpec::plain(ext4, &all)).unwrap_err();
+    assert!(error.to_string().contains("set `device_count = 1`"), "{error}");
     let three = FilesystemLevel { devices: Some(3), ..all.clone() };
-    let error = rig.instance(&Wanted::plain(ext4, &three)).unwrap_err();
-    assert!(error.to_string().contains("wants 3 devices and the storage has 2"), "{error}");
+    let error = rig.instance(&InstanceSpec::plain(ext4, &three)).unwrap_err();
+    assert!(error.to_string().contains("requires 3 devices, but the storage has 2"), "{error}");
 
-    let other = folder.path().join("images/fslab-one-1.img");
+    let other = temp.path().join("images/fslab-one-1.img");
     fs::write(&other, vec![7; 64 << 20]).unwrap();
     rig.take_actions();
     let one = FilesystemLevel { devices: Some(1), ..all };
-    let wanted = Wanted { isolation: Isolation::Reattach, ..Wanted::plain(ext4, &one) };
+    let wanted = InstanceSpec { isolation: Isolation::Reattach, ..InstanceSpec::plain(ext4, &one) };
     let mut mounted = rig.instance(&wanted).unwrap();
-    assert_eq!(mounted.space().total, Bytes::mib(64));
+    assert_eq!(mounted.space().device_size, Bytes::mib(64));
     assert_eq!(mounted.counted.len(), 1);
     fs::write(mounted.directory().join("file"), vec![1; 8 << 20]).unwrap();
-    assert_eq!(mounted.make_cold().unwrap(), None);
+    assert_eq!(mounted.drop_caches().unwrap(), None);
     assert_eq!(mounted.finish(true).unwrap().damage, None);
     assert!(fs::read(&other).unwrap().iter().all(|byte| *byte == 7));
     let done = rig.take_actions();
-    assert!(done.iter().all(|action| !action.what.contains("one-1.img")), "{done:#?}");
+    assert!(done.iter().all(|action| !action.description.contains("one-1.img")), "{done:#?}");
     assert_eq!(rig.close(), []);
-    assert_nothing_left(folder.path());
+    assert_nothing_left(temp.path());
 }
 
-/// Builds layers for real, works on them, and takes them away, once by itself and once after a
-/// kill; where kernel or tools lack something, sees that the instance is refused and nothing is
-/// left.
+/// Creates layers on the real machine, works on them, and removes them, once normally and once
+/// after a kill. If kernel or tools lack a feature, asserts that the instance is rejected and
+/// nothing is left.
 fn stack(run_id: &str, images: u32, layers: Vec<model::Layer>) {
-    let folder = place();
+    let temp = place();
     let size = Bytes::mib(128);
-    let Some(rig) = open(folder.path(), run_id, &image(size, images)) else { return };
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let Some(rig) = open(temp.path(), run_id, &image(size, images)) else { return };
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = FilesystemLevel { layers, ..FilesystemLevel::plain("ext4") };
-    let wanted = Wanted::plain(ext4, &level);
-    if let crate::Availability::Missing { reason, .. } = catalogue.level(&level, &RealHost).unwrap()
-    {
+    let wanted = InstanceSpec::plain(ext4, &level);
+    if let crate::Availability::Missing { reason, .. } = catalog.level(&level, &RealHost).unwrap() {
         let error = rig.instance(&wanted).unwrap_err();
         assert!(matches!(error, RigError::Layer { .. }), "{reason}: {error}");
         assert_eq!(rig.close(), []);
-        assert_nothing_left(folder.path());
+        assert_nothing_left(temp.path());
         return skipped(&reason);
     }
-    let expected = crate::layers::room(&level.layers, &vec![size; images as usize])[0];
+    let expected = crate::layers::capacity(&level.layers, &vec![size; images as usize])[0];
     for _ in 0..2 {
         let mut mounted = rig.instance(&wanted).unwrap();
         let [top] = &mounted.counted[..] else { panic!("{:?}", mounted.counted) };
         let sectors = fs::read_to_string(format!("/sys/class/block/{top}/size")).unwrap();
         let found = Bytes(sectors.trim().parse::<u64>().unwrap() * 512);
-        // An array keeps a little for itself.
+        // An array reserves some space.
         assert!(found <= expected && found.0 > expected.0 / 10 * 9, "{found} of {expected}");
-        let watch = mounted.watch();
+        let watch = mounted.monitor();
         let file = mounted.directory().join("file");
         fs::write(&file, vec![7; 16 << 20]).unwrap();
-        assert_eq!(mounted.make_cold().unwrap(), None);
+        assert_eq!(mounted.drop_caches().unwrap(), None);
         assert_eq!(fs::read(&file).unwrap(), vec![7; 16 << 20]);
-        mounted.settle(Nanos(20_000_000_000)).unwrap();
-        let evidence = watch.end();
-        let depths = |depth: u32| evidence.devices.iter().filter(move |it| it.depth == depth);
+        mounted.wait_idle(Nanos(20_000_000_000)).unwrap();
+        let activity = watch.end();
+        let depths = |depth: u32| activity.devices.iter().filter(move |it| it.depth == depth);
         assert!(
             depths(0).all(|device| device.written >= Bytes::mib(16)),
             "{:#?}",
-            evidence.devices
+            activity.devices
         );
-        let loops = evidence.devices.iter().filter(|it| it.name.starts_with("loop"));
-        assert_eq!(loops.count(), images as usize, "{:#?}", evidence.devices);
+        let loops = activity.devices.iter().filter(|it| it.name.starts_with("loop"));
+        assert_eq!(loops.count(), images as usize, "{:#?}", activity.devices);
         assert_eq!(mounted.finish(true).unwrap().damage, None);
     }
     let mounted = rig.instance(&wanted).unwrap();
-    mounted.shared.bench().abandon();
-    let report = clean(&RealHost, &folder.path().join("state")).unwrap();
-    assert_eq!(report.stuck, []);
-    assert_nothing_left(folder.path());
+    mounted.shared.journaled().forget();
+    let report = clean(&RealHost, &temp.path().join("state")).unwrap();
+    assert_eq!(report.failed, []);
+    assert_nothing_left(temp.path());
     for name in RealHost.list(Path::new("/sys/class/block")).unwrap() {
         let mapped = fs::read_to_string(format!("/sys/class/block/{name}/dm/name"));
         assert!(!mapped.unwrap_or_default().starts_with(&format!("fslab-{run_id}")), "{name}");
@@ -171,7 +170,7 @@ fn md(level: &str) -> model::Layer {
 }
 
 fn crypt() -> model::Layer {
-    model::Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 512 }
+    model::Layer::Crypt { cipher: "aes-xts-plain64".into(), key_size: 512 }
 }
 
 fn thin() -> model::Layer {
@@ -179,32 +178,32 @@ fn thin() -> model::Layer {
 }
 
 #[test]
-fn an_array_under_encryption_lives_and_leaves_nothing() {
+fn encryption_on_an_array_leaves_nothing() {
     stack("md-crypt", 2, vec![md("raid0"), crypt()]);
 }
 
 #[test]
-fn encrypted_devices_under_a_mirror_live_and_leave_nothing() {
+fn a_mirror_of_encrypted_devices_leaves_nothing() {
     stack("crypt-md", 2, vec![crypt(), model::Layer::Md { level: "raid1".into(), chunk: None }]);
 }
 
 #[test]
-fn an_array_with_parity_lives_and_leaves_nothing() {
+fn an_array_with_parity_leaves_nothing() {
     stack("parity", 3, vec![md("raid5")]);
 }
 
 #[test]
-fn a_thin_volume_lives_and_leaves_nothing() {
+fn a_thin_volume_leaves_nothing() {
     stack("thin", 1, vec![thin()]);
 }
 
 #[test]
-fn a_thin_volume_over_two_lives_and_leaves_nothing() {
+fn a_thin_volume_on_two_devices_leaves_nothing() {
     stack("thin-two", 2, vec![crypt(), thin()]);
 }
 
 #[test]
-fn a_cache_lives_and_leaves_nothing() {
+fn a_cache_leaves_nothing() {
     stack(
         "cache",
         2,
@@ -212,27 +211,28 @@ fn a_cache_lives_and_leaves_nothing() {
     );
 }
 
-/// What fails is sound while the filesystem is made, used, and checked, unless it is told to fail.
+/// A failing device is sound while the filesystem is created, used, and checked, unless its faults
+/// are enabled.
 #[test]
-fn a_device_that_could_fail_lives_and_leaves_nothing() {
+fn a_flakey_device_leaves_nothing() {
     let up = Nanos(0);
     let fault = "error".to_owned();
     stack("flakey", 1, vec![model::Layer::Flakey { fault, up, down: Nanos(1_000_000_000) }]);
 }
 
 #[test]
-fn a_device_with_bad_blocks_lives_and_leaves_nothing() {
+fn a_device_with_bad_blocks_leaves_nothing() {
     let bad = vec![model::BlockRange { first: 0, last: 127 }];
     stack("dust", 1, vec![model::Layer::Dust { bad, block: Bytes::mib(1) }]);
 }
 
 #[test]
-fn a_slow_device_lives_and_leaves_nothing() {
+fn a_slow_device_leaves_nothing() {
     let (read, write) = (Nanos(1_000_000), Nanos(0));
     stack("delay", 1, vec![model::Layer::Delay { read, write }]);
 }
 
 #[test]
-fn a_log_of_writes_lives_and_leaves_nothing() {
+fn a_write_log_leaves_nothing() {
     stack("log-writes", 2, vec![model::Layer::LogWrites]);
 }

@@ -1,4 +1,4 @@
-//! One whole trial on a fake machine on which each call fails once, in each of four ways.
+//! A complete trial on a simulated host on which each call fails once, in each of four ways.
 
 use model::Layer;
 
@@ -9,11 +9,11 @@ const QUEUE: &str = "/sys/class/block/loop0/queue";
 /// `EIO`, `ENOSPC`, `EINTR`, and `ENOMEM`.
 const ERRORS: [i32; 4] = [5, 28, 4, 12];
 
-/// Attempts to clean what another process seems to use.
+/// Attempts to clean if another process seems to hold the journal.
 const RETRIES: u32 = 10_000;
 
-/// In memory where possible: each line of a journal is synced.
-fn folder() -> tempfile::TempDir {
+/// In memory if possible, because each line of a journal is synced.
+fn temp() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
@@ -32,38 +32,38 @@ fn machine(root: &Path) -> Arc<FailingHost> {
     Arc::new(FailingHost::new(fake))
 }
 
-/// Opens a rig and makes an instance with a setting and layers; each array takes two images.
+/// Opens a rig and creates an instance with a setting and layers; each array has two images.
 fn begin(
     host: &Arc<FailingHost>,
     root: &Path,
     layers: &[Layer],
-) -> Result<(Rig, Mounted), RigError> {
+) -> Result<(Rig, MountedFilesystem), RigError> {
     let shared = Arc::clone(host) as Arc<dyn Host>;
-    // On another filesystem than the test's.
+    // On another filesystem than that of the test.
     let options = RigOptions { store_file: "/proc/run.fslab".into(), ..options(root, "faults") };
     let images = u32::try_from(layers.len()).unwrap();
     let mut rig = Rig::open(shared, &image(Bytes::mib(64), images), options)?;
-    rig.elsewhere()?;
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    rig.external_directory()?;
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = FilesystemLevel { layers: layers.to_vec(), ..FilesystemLevel::plain("ext4") };
-    let wanted = Wanted { scheduler: Some("bfq"), ..Wanted::plain(ext4, &level) };
+    let wanted = InstanceSpec { scheduler: Some("bfq"), ..InstanceSpec::plain(ext4, &level) };
     let mounted = rig.instance(&wanted)?;
     Ok((rig, mounted))
 }
 
 fn crypt() -> Layer {
-    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 128 }
+    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_size: 128 }
 }
 
-/// Makes, mounts, cools, unmounts, checks, and releases.
+/// Creates, mounts, cools, unmounts, checks, and releases.
 fn trial(host: &Arc<FailingHost>, root: &Path) -> Result<(), RigError> {
     let (rig, mut mounted) = begin(host, root, &[crypt()])?;
-    mounted.make_cold()?;
-    mounted.occupancy()?;
+    mounted.drop_caches()?;
+    mounted.space_usage()?;
     mounted.finish(true)?;
     match rig.close().into_iter().next() {
-        Some(stuck) => Err(RigError::Undo(stuck)),
+        Some(not_undone) => Err(RigError::Undo(not_undone)),
         None => Ok(()),
     }
 }
@@ -71,10 +71,10 @@ fn trial(host: &Arc<FailingHost>, root: &Path) -> Result<(), RigError> {
 /// Without faults, `clean` undoes the rest, and nothing is left of the trial.
 fn assert_clean(host: &FailingHost, root: &Path, what: &str) {
     host.fail(None, 0);
-    // A program that another test starts has the lock of the journal until it replaces its image.
+    // A program started by another test holds the lock of the journal until its exec.
     let mut reports = (0..RETRIES).map(|_| clean(host, &root.join("state")).unwrap());
     let report = reports.find(|report| report.live.is_empty()).expect(what);
-    assert_eq!((report.stuck, report.left), (vec![], vec![]), "{what}");
+    assert_eq!((report.failed, report.skipped), (vec![], vec![]), "{what}");
     let list = |path: &str| host.list(Path::new(path)).unwrap_or_default();
     assert_eq!(list("/state"), ["journal"], "{what}");
     assert_eq!(list("/state/journal"), [""; 0], "{what}");
@@ -87,12 +87,12 @@ fn assert_clean(host: &FailingHost, root: &Path, what: &str) {
     assert_eq!(scheduler.trim(), "[none] bfq", "{what}");
 }
 
-/// Calls of a deed that does not fail.
-fn calls(deed: impl Fn(&Arc<FailingHost>, &Path)) -> u64 {
-    let folder = folder();
-    let root = fs::canonicalize(folder.path()).unwrap();
+/// Number of calls of an operation that does not fail.
+fn calls(operation: impl Fn(&Arc<FailingHost>, &Path)) -> u64 {
+    let temp = temp();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let host = machine(&root);
-    deed(&host, &root);
+    operation(&host, &root);
     host.fail(None, 0)
 }
 
@@ -103,8 +103,8 @@ fn a_trial_survives_a_fault_of_each_call_and_leaves_nothing() {
     let mut failed = 0;
     for call in 0..count {
         for errno in ERRORS {
-            let folder = folder();
-            let root = fs::canonicalize(folder.path()).unwrap();
+            let temp = temp();
+            let root = fs::canonicalize(temp.path()).unwrap();
             let host = machine(&root);
             host.fail(Some(call), errno);
             let ended = trial(&host, &root);
@@ -120,7 +120,7 @@ fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
     let killed = |host: &Arc<FailingHost>, root: &Path| {
         let array = Layer::Md { level: "raid1".into(), chunk: None };
         let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
-        rig.shared.bench().abandon();
+        rig.shared.journaled().forget();
     };
     let count = calls(|host, root| {
         killed(host, root);
@@ -129,8 +129,8 @@ fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
     });
     for call in 0..count {
         for errno in ERRORS {
-            let folder = folder();
-            let root = fs::canonicalize(folder.path()).unwrap();
+            let temp = temp();
+            let root = fs::canonicalize(temp.path()).unwrap();
             let host = machine(&root);
             killed(&host, &root);
             host.fail(Some(call), errno);

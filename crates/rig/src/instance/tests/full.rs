@@ -1,44 +1,44 @@
-//! Filling up, the space that files take, and the evidence of the steps.
+//! Filling, space usage of files, and system activity of the steps.
 
 use super::*;
 
 #[test]
-fn filling_up_comes_before_the_mount_that_is_timed() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
-    let (host, rig) = paper(&root, "full", |host| host);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+fn filling_precedes_the_timed_mount() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let (host, rig) = simulated(&root, "full", |host| host);
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     host.done();
     let mounted = rig
-        .instance(&Wanted {
-            fullness: Fullness(50),
-            ..Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))
+        .instance(&InstanceSpec {
+            fill_level: FillLevel(50),
+            ..InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))
         })
         .unwrap();
-    // What the fake offers: 900 MiB.
-    let Space { usable, left, .. } = mounted.space();
-    assert_eq!(usable, Bytes::mib(900));
+    // Available space of the simulated filesystem: 900 MiB.
+    let Space { available, remaining: left, .. } = mounted.space();
+    assert_eq!(available, Bytes::mib(900));
     assert!((Bytes::mib(448)..Bytes::mib(452)).contains(&left), "{left}");
     assert_eq!(mounted.environment().get("fill.reached_percent"), Some("50.0"));
-    let of_reading = |warning: &&Warning| matches!(warning, Warning::ReadBack { setting, .. } if setting == "full");
+    let of_reading = |warning: &&Warning| matches!(warning, Warning::SettingNotApplied { setting, .. } if setting == "full");
     assert_eq!(mounted.warnings().iter().find(of_reading), None);
     let names: Vec<_> = mounted.lifecycle().iter().map(|step| step.name).collect();
     assert_eq!(names, [lifecycle::MKFS, lifecycle::MOUNT]);
     let done = host.done().join("\n").replace(&root.display().to_string(), "ROOT");
     expect![[r#"
-        renew 32MiB full ROOT/images/fslab-full-0.img
+        renew 32MiB preallocated ROOT/images/fslab-full-0.img
         flush /dev/loop0
         mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -L fslab /dev/loop0
         flush /dev/loop0
         mount -t ext4 /dev/loop0 ROOT/state/fslab-full
-        make 256 files in ROOT/state/fslab-full/fslab-fill/00000
+        create 256 files in ROOT/state/fslab-full/fslab-fill/00000
         syncfs ROOT/state/fslab-full
-        make 256 files in ROOT/state/fslab-full/fslab-fill/00001
+        create 256 files in ROOT/state/fslab-full/fslab-fill/00001
         syncfs ROOT/state/fslab-full
-        make 147 files in ROOT/state/fslab-full/fslab-fill/00002
+        create 147 files in ROOT/state/fslab-full/fslab-fill/00002
         syncfs ROOT/state/fslab-full
-        make 7 files in ROOT/state/fslab-full/fslab-fill/00003
+        create 7 files in ROOT/state/fslab-full/fslab-fill/00003
         syncfs ROOT/state/fslab-full
         umount ROOT/state/fslab-full
         flush /dev/loop0
@@ -48,15 +48,15 @@ fn filling_up_comes_before_the_mount_that_is_timed() {
 
 #[test]
 fn a_filesystem_in_memory_is_filled_and_stays_mounted() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
-    let (host, rig) = paper(&root, "memory", |host| host.magic("tmpfs", 0x0102_1994));
-    let catalogue = Catalogue::embedded();
-    let tmpfs = catalogue.get("tmpfs").unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let (host, rig) = simulated(&root, "memory", |host| host.magic("tmpfs", 0x0102_1994));
+    let catalog = Catalog::embedded();
+    let tmpfs = catalog.get("tmpfs").unwrap();
     let mounted = rig
-        .instance(&Wanted {
-            fullness: Fullness(10),
-            ..Wanted::plain(tmpfs, &FilesystemLevel::plain("tmpfs"))
+        .instance(&InstanceSpec {
+            fill_level: FillLevel(10),
+            ..InstanceSpec::plain(tmpfs, &FilesystemLevel::plain("tmpfs"))
         })
         .unwrap();
     assert_eq!(mounted.environment().get("fill.reached_percent"), Some("10.0"));
@@ -64,16 +64,16 @@ fn a_filesystem_in_memory_is_filled_and_stays_mounted() {
 }
 
 #[test]
-fn files_that_do_not_fit_end_the_trial_and_say_how_far_it_came() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
-    let (host, rig) = paper(&root, "over", |host| host.room(Bytes::mib(500)));
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+fn files_that_do_not_fit_fail_the_trial_with_the_level_reached() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let (host, rig) = simulated(&root, "over", |host| host.with_space(Bytes::mib(500)));
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let error = rig
-        .instance(&Wanted {
-            fullness: Fullness(90),
-            ..Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))
+        .instance(&InstanceSpec {
+            fill_level: FillLevel(90),
+            ..InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))
         })
         .unwrap_err();
     let RigError::Fill { reached, source, .. } = &error else { panic!("{error}") };
@@ -81,54 +81,56 @@ fn files_that_do_not_fit_end_the_trial_and_say_how_far_it_came() {
     let percent: f64 = reached.strip_suffix(" %").unwrap().parse().unwrap();
     assert!((30.0..56.0).contains(&percent), "{error}");
     assert_eq!(host.mounts().unwrap(), []);
-    rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
+    rig.instance(&InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
 }
 
-/// Half full is half full, as the filesystem itself says, and the workload's files are told apart
-/// from those that filled it up.
+/// Half full according to the filesystem itself, and the workload's files are distinguished from
+/// those of the filling.
 fn half_full(name: &str, size: Bytes) {
-    let folder = place();
+    let temp = place();
     let run_id = format!("half-{name}");
-    let Some(rig) = open(folder.path(), &run_id, &image(size, 1)) else { return };
-    let catalogue = Catalogue::embedded();
-    let filesystem = catalogue.get(name).unwrap();
-    if let crate::Availability::Missing { reason, .. } =
-        catalogue.availability(filesystem, &RealHost)
+    let Some(rig) = open(temp.path(), &run_id, &image(size, 1)) else { return };
+    let catalog = Catalog::embedded();
+    let filesystem = catalog.get(name).unwrap();
+    if let crate::Availability::Missing { reason, .. } = catalog.availability(filesystem, &RealHost)
     {
         return skipped(&reason);
     }
     let level = FilesystemLevel::plain(name);
     let mut mounted = rig
-        .instance(&Wanted { fullness: Fullness(50), ..Wanted::plain(filesystem, &level) })
+        .instance(&InstanceSpec {
+            fill_level: FillLevel(50),
+            ..InstanceSpec::plain(filesystem, &level)
+        })
         .unwrap();
     let reached = mounted.environment().get("fill.reached_percent").unwrap();
     assert!((48.0..52.0).contains(&reached.parse::<f64>().unwrap()), "{reached} %");
-    let Space { usable, left, .. } = mounted.space();
-    assert!(left < usable && left.0 > usable.0 / 3, "{left} of {usable}");
+    let Space { available, remaining: left, .. } = mounted.space();
+    assert!(left < available && left.0 > available.0 / 3, "{left} of {available}");
     let filled = mounted.directory().join("fslab-fill/00000");
     assert!(fs::read_dir(&filled).unwrap().count() > 10);
     let first = filled.join("000");
     assert_eq!(RealHost.resident(&first).unwrap(), Bytes(0), "the caches are empty again");
     assert_known_files(&mut mounted);
-    assert_eq!(mounted.settle(Nanos(20_000_000_000)).unwrap(), None);
+    assert_eq!(mounted.wait_idle(Nanos(20_000_000_000)).unwrap(), None);
     assert_eq!(mounted.finish(true).unwrap().damage, None);
     assert_eq!(rig.close(), []);
-    assert_nothing_left(folder.path());
+    assert_nothing_left(temp.path());
 }
 
-/// Writes files of known sizes, and finds them in the occupancy.
-fn assert_known_files(mounted: &mut Mounted) {
-    let nothing = mounted.occupancy().unwrap().unwrap();
+/// Writes files of known sizes, and finds them in the space usage.
+fn assert_known_files(mounted: &mut MountedFilesystem) {
+    let nothing = mounted.space_usage().unwrap().unwrap();
     assert_eq!(nothing.data, Bytes(0));
     let sub = mounted.directory().join("sub");
     fs::create_dir(&sub).unwrap();
     for index in 0..4 {
         fs::write(sub.join(index.to_string()), vec![7; (1 << 20) + 1]).unwrap();
     }
-    let occupancy = mounted.occupancy().unwrap().unwrap();
-    assert_eq!(occupancy.data, Bytes(4 * ((1 << 20) + 1)));
+    let space_usage = mounted.space_usage().unwrap().unwrap();
+    assert_eq!(space_usage.data, Bytes(4 * ((1 << 20) + 1)));
     let (least, most) = (nothing.used + Bytes::mib(4), nothing.used + Bytes::mib(8));
-    assert!((least..most).contains(&occupancy.used), "{occupancy:?} after {nothing:?}");
+    assert!((least..most).contains(&space_usage.used), "{space_usage:?} after {nothing:?}");
 }
 
 #[test]
@@ -147,22 +149,23 @@ fn btrfs_is_half_full() {
 }
 
 #[test]
-fn what_mkfs_leaves_to_the_kernel_is_on_the_device_when_watching_ends() {
-    let folder = place();
-    let Some(rig) = open(folder.path(), "mkfs", &image(Bytes::mib(64), 1)) else { return };
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+fn data_of_mkfs_is_on_the_device_when_the_monitor_stops() {
+    let temp = place();
+    let Some(rig) = open(temp.path(), "mkfs", &image(Bytes::mib(64), 1)) else { return };
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
     let name = name_of(&images[0].device());
     let written = || DeviceStat::read(&RealHost, &name).unwrap().counters.written;
     let before = written();
-    let mounted = rig.instance(&Wanted::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
-    let evidence = mounted.lifecycle()[0].evidence.as_ref().unwrap();
-    let seen: Bytes = evidence.devices.iter().filter(|d| d.name == name).map(|d| d.written).sum();
-    // The journal alone is a mebibyte and more, and mount writes next to nothing.
+    let mounted =
+        rig.instance(&InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
+    let activity = mounted.lifecycle()[0].activity.as_ref().unwrap();
+    let seen: Bytes = activity.devices.iter().filter(|d| d.name == name).map(|d| d.written).sum();
+    // The journal alone has more than a mebibyte, and a mount writes almost nothing.
     assert!(written() - before > Bytes::mib(1), "{} written", written() - before);
-    assert!(evidence.devices.is_empty() || seen > Bytes::mib(1), "{seen} seen");
+    assert!(activity.devices.is_empty() || seen > Bytes::mib(1), "{seen} seen");
     drop(mounted);
     drop(rig);
-    assert_nothing_left(folder.path());
+    assert_nothing_left(temp.path());
 }

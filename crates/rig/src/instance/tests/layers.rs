@@ -1,12 +1,11 @@
-//! Layers on a machine of paper: what is done in which order, what is written down of a key, and
-//! how all of it is undone.
+//! Layers on a simulated host: order of operations, handling of keys, and undo.
 
 use model::{BlockRange, Layer};
 
 use super::*;
 use crate::host::Output;
 
-/// A machine of paper with md, the device mapper, and so many images.
+/// Simulated host with md, the device mapper, and a number of images.
 fn machine(root: &Path, run_id: &str, images: u32) -> (Arc<FakeHost>, Rig) {
     let mut fake = FakeHost::new(root)
         .file("/proc/misc", "236 device-mapper\n")
@@ -30,23 +29,23 @@ fn md(level: &str) -> Layer {
 }
 
 fn crypt() -> Layer {
-    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_bits: 128 }
+    Layer::Crypt { cipher: "aes-xts-plain64".into(), key_size: 128 }
 }
 
 fn level(layers: &[Layer]) -> FilesystemLevel {
     FilesystemLevel { layers: layers.to_vec(), ..FilesystemLevel::plain("ext4") }
 }
 
-/// What is done for one instance, and what programs are told.
+/// Operations for one instance, and standard input of the programs.
 fn life(layers: &[Layer], images: u32) -> (String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "paper", images);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = level(layers);
-    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
-    assert_eq!(mounted.space().total, Bytes::mib(64 * u64::from(images)));
+    let mounted = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
+    assert_eq!(mounted.space().device_size, Bytes::mib(64 * u64::from(images)));
     let facts = mounted.environment().get("layers").unwrap().split("; ").count();
     assert_eq!(facts, layers.len());
     mounted.finish(false).unwrap();
@@ -54,17 +53,17 @@ fn life(layers: &[Layer], images: u32) -> (String, String) {
     let devices = host.list(Path::new("/sys/class/block")).unwrap_or_default();
     assert_eq!(devices, [""; 0]);
     let done = host.done().join("\n").replace(&root.display().to_string(), "ROOT");
-    let told = host.told().join("\n");
+    let input = host.inputs().join("\n");
     assert_eq!(rig.close(), []);
-    (done, told)
+    (done, input)
 }
 
 #[test]
-fn an_array_under_encryption_is_built_and_undone_in_order() {
-    let (done, told) = life(&[md("raid0"), crypt()], 2);
+fn encryption_on_an_array_is_created_and_undone_in_order() {
+    let (done, input) = life(&[md("raid0"), crypt()], 2);
     expect![[r#"
-        renew 64MiB full ROOT/images/fslab-paper-0.img
-        renew 64MiB full ROOT/images/fslab-paper-1.img
+        renew 64MiB preallocated ROOT/images/fslab-paper-0.img
+        renew 64MiB preallocated ROOT/images/fslab-paper-1.img
         flush /dev/loop0
         flush /dev/loop1
         mdadm --create /dev/md/fslab-paper-0 --run --level=raid0 --raid-devices=2 --metadata=1.2 --uuid=01020304:05060708:090a0b0c:0d0e0f10 --chunk=64 /dev/loop0 /dev/loop1
@@ -87,12 +86,12 @@ fn an_array_under_encryption_is_built_and_undone_in_order() {
     expect![[
         r#"0 131072 crypt aes-xts-plain64 1112131415161718191a1b1c1d1e1f20 0 /dev/md/fslab-paper-0 0"#
     ]]
-    .assert_eq(&told);
+    .assert_eq(&input);
 }
 
 #[test]
 fn a_thin_volume_has_its_metadata_zeroed_and_its_pool_below() {
-    let (done, told) = life(&[Layer::Thin { block: Bytes::kib(64) }], 1);
+    let (done, input) = life(&[Layer::Thin { block: Bytes::kib(64) }], 1);
     let commands: Vec<&str> =
         done.lines().filter(|line| line.contains("dmsetup") || line.starts_with("zero")).collect();
     let commands = commands.iter().map(|line| line.split(" --uuid").next().unwrap());
@@ -121,63 +120,67 @@ fn a_thin_volume_has_its_metadata_zeroed_and_its_pool_below() {
         0 126976 linear /dev/loop0 4096
         0 126976 thin-pool /dev/mapper/fslab-paper-0-meta /dev/mapper/fslab-paper-0-data 128 0
         0 126976 thin /dev/mapper/fslab-paper-0-pool 0"#]]
-    .assert_eq(&told);
+    .assert_eq(&input);
 }
 
 #[test]
-fn a_cache_has_its_metadata_at_the_start_of_the_caching_device() {
-    let (_, told) =
+fn cache_metadata_is_at_the_start_of_the_caching_device() {
+    let (_, input) =
         life(&[Layer::Cache { mode: "writethrough".into(), block: Bytes::kib(256) }], 2);
     expect![[r#"
         0 16384 linear /dev/loop0 0
         0 114688 linear /dev/loop0 16384
         0 131072 cache /dev/mapper/fslab-paper-0-meta /dev/mapper/fslab-paper-0-fast /dev/loop1 512 1 writethrough default 0"#]]
-    .assert_eq(&told);
+    .assert_eq(&input);
 }
 
 #[test]
-fn a_pool_takes_its_metadata_from_the_first_of_two() {
-    let (_, told) = life(&[crypt(), Layer::Thin { block: Bytes::kib(128) }], 2);
-    let tables: Vec<&str> = told.lines().filter(|line| !line.contains("crypt aes")).collect();
+fn pool_metadata_is_on_the_first_of_two_devices() {
+    let (_, input) = life(&[crypt(), Layer::Thin { block: Bytes::kib(128) }], 2);
+    let tables: Vec<&str> = input.lines().filter(|line| !line.contains("crypt aes")).collect();
     expect![[r#"
         0 131072 thin-pool /dev/mapper/fslab-paper-0-crypt-0 /dev/mapper/fslab-paper-0-crypt-1 256 0
         0 131072 thin /dev/mapper/fslab-paper-1-pool 0"#]]
     .assert_eq(&tables.join("\n"));
 }
 
-/// The key goes to the program's standard input and nowhere else.
+/// The key is passed on standard input only.
 #[test]
-fn a_key_is_written_down_nowhere() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+fn a_key_is_not_recorded() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "secret", 1);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = level(&[crypt()]);
-    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
-    let told = host.told();
-    let key = told[0].split(' ').nth(4).unwrap().to_owned();
-    assert_eq!(key.len(), 128 / 4, "{told:?}");
+    let mounted = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
+    let input = host.inputs();
+    let key = input[0].split(' ').nth(4).unwrap().to_owned();
+    assert_eq!(key.len(), 128 / 4, "{input:?}");
     let journal = fs::read_to_string(root.join("state/journal/secret.jsonl")).unwrap();
     assert!(journal.contains("fslab-secret-0-crypt-0"), "{journal}");
     let actions = rig.take_actions();
-    let action = actions.iter().find(|action| action.what.contains("crypt")).unwrap();
-    assert!(action.what.contains("aes-xts-plain64 (key) 0 /dev/loop0"), "{}", action.what);
+    let action = actions.iter().find(|action| action.description.contains("crypt")).unwrap();
+    assert!(
+        action.description.contains("aes-xts-plain64 (key) 0 /dev/loop0"),
+        "{}",
+        action.description
+    );
     let facts = format!("{:?} {:?}", mounted.environment(), rig.environment());
     for text in [&journal, &format!("{actions:?}"), &host.done().join("\n"), &facts] {
         assert!(!text.contains(&key), "{text}");
     }
     mounted.finish(false).unwrap();
-    // Each instance has a key of its own.
-    rig.instance(&Wanted::plain(ext4, &level)).unwrap();
-    assert!(!host.told()[0].contains(&key));
+    // Each instance has its own key.
+    rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
+    assert!(!host.inputs()[0].contains(&key));
 }
 
 #[test]
-fn what_a_program_says_of_a_key_is_veiled() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
-    // The bytes that a machine of paper draws first.
+fn a_key_in_program_output_is_redacted() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    // First random bytes of a simulated host.
     let key: String = (1..=16).map(|byte| format!("{byte:02x}")).collect();
     let stderr = format!("Invalid table: crypt {key}");
     let says = Output { status: Some(1), stderr, ..Output::default() };
@@ -185,26 +188,26 @@ fn what_a_program_says_of_a_key_is_veiled() {
     let host = Arc::new(fake);
     let shared = Arc::clone(&host) as Arc<dyn Host>;
     let rig = Rig::open(shared, &image(Bytes::mib(64), 1), options(&root, "veil")).unwrap();
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(&Wanted::plain(ext4, &level(&[crypt()]))).unwrap_err();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
+    let error = rig.instance(&InstanceSpec::plain(ext4, &level(&[crypt()]))).unwrap_err();
     assert!(matches!(error, RigError::Layer { .. }), "{error}");
     assert!(error.to_string().contains("Invalid table: crypt (key)"), "{error}");
     assert!(!format!("{error:?} {:?}", rig.take_actions()).contains(&key));
 }
 
 #[test]
-fn what_a_killed_run_left_of_layers_is_cleaned() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+fn layers_of_a_killed_run_are_cleaned() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "killed", 2);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = level(&[md("raid1"), crypt()]);
-    let mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
-    mounted.shared.bench().abandon();
+    let mounted = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
+    mounted.shared.journaled().forget();
     let report = clean(&*host, &root.join("state")).unwrap();
-    assert_eq!(report.stuck, []);
+    assert_eq!(report.failed, []);
     let undone = report.undone.join("\n").replace(&root.display().to_string(), "ROOT");
     expect![[r#"
         ext4 on ROOT/state/fslab-killed
@@ -221,23 +224,23 @@ fn what_a_killed_run_left_of_layers_is_cleaned() {
 }
 
 #[test]
-fn too_small_a_device_fails_and_leaves_nothing_of_the_layers() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+fn too_small_a_device_fails_and_leaves_no_layers() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "small", 2);
-    let catalogue = Catalogue::embedded();
-    let xfs = catalogue.get("xfs").unwrap();
+    let catalog = Catalog::embedded();
+    let xfs = catalog.get("xfs").unwrap();
     let layers = vec![md("raid0")];
     let level = FilesystemLevel { layers, ..FilesystemLevel::plain("xfs") };
-    let error = rig.instance(&Wanted::plain(xfs, &level)).unwrap_err();
-    assert!(error.to_string().contains("xfs needs at least 300MiB"), "{error}");
+    let error = rig.instance(&InstanceSpec::plain(xfs, &level)).unwrap_err();
+    assert!(error.to_string().contains("xfs requires at least 300MiB"), "{error}");
     assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
-    // A pool whose blocks are larger than what is left of the device.
+    // A pool with blocks larger than the remaining space of the device.
     let layers = vec![Layer::Thin { block: Bytes::mib(64) }];
     let level = FilesystemLevel { devices: Some(1), layers, ..FilesystemLevel::plain("ext4") };
-    let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(&Wanted::plain(ext4, &level)).unwrap_err();
-    assert!(error.to_string().contains("make no block"), "{error}");
+    let ext4 = catalog.get("ext4").unwrap();
+    let error = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap_err();
+    assert!(error.to_string().contains("are less than one block"), "{error}");
     assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), [""; 0]);
 }
 
@@ -250,16 +253,16 @@ fn dust(last: u64) -> Layer {
     Layer::Dust { bad: vec![BlockRange { first: 7, last }], block: Bytes::mib(1) }
 }
 
-/// Nothing fails before the workload is measured, nor when the filesystem is checked.
+/// Nothing fails before the workload is measured, nor during fsck.
 #[test]
-fn faults_begin_when_asked_for_and_end_between_the_unmount_and_the_check() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+fn faults_start_on_request_and_end_between_unmount_and_fsck() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "faults", 2);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let level = level(&[flakey(), Layer::LogWrites, dust(8)]);
-    let mut mounted = rig.instance(&Wanted::plain(ext4, &level)).unwrap();
+    let mut mounted = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
     let made = host.done().join("\n");
     assert!(!made.contains("enable") && !made.contains("load"), "{made}");
     mounted.begin_faults().unwrap();
@@ -297,20 +300,20 @@ fn faults_begin_when_asked_for_and_end_between_the_unmount_and_the_check() {
         0 131072 flakey /dev/loop1 0 5 2 1 drop_writes
         0 131072 flakey /dev/loop1 0 1 0
         0 131072 flakey /dev/loop0 0 1 0"#]]
-    .assert_eq(&host.told().join("\n").replace(&root.display().to_string(), "ROOT"));
+    .assert_eq(&host.inputs().join("\n").replace(&root.display().to_string(), "ROOT"));
     assert_eq!(rig.close(), []);
 }
 
-/// A trial that fails, and a run that is killed, leave devices that work to whoever unmounts them.
+/// After a failed trial, and after a killed run, the devices are sound for the unmount.
 #[test]
-fn faults_end_before_the_unmount_where_a_trial_did_not_come_to_its_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
+fn faults_end_before_the_unmount_of_a_failed_trial() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
     let (host, rig) = machine(&root, "broken", 1);
     let level = level(&[flakey()]);
-    let wanted = Wanted::plain(ext4, &level);
+    let wanted = InstanceSpec::plain(ext4, &level);
     let ends = |done: Vec<String>| {
         let index = |what: &str| done.iter().position(|line| line.starts_with(what)).unwrap();
         assert!(index("dmsetup load") < index("dmsetup resume"), "{done:#?}");
@@ -325,25 +328,25 @@ fn faults_end_before_the_unmount_where_a_trial_did_not_come_to_its_end() {
     };
     drop(begun());
     ends(host.done());
-    begun().shared.bench().abandon();
+    begun().shared.journaled().forget();
     let report = clean(&*host, &root.join("state")).unwrap();
-    assert_eq!(report.stuck, []);
+    assert_eq!(report.failed, []);
     assert_eq!(report.undone[0], "faults of fslab-broken-0-flakey-0");
     ends(host.done());
 }
 
 #[test]
-fn a_bad_block_beyond_the_device_is_refused_before_mkfs() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(folder.path()).unwrap();
+fn a_bad_block_beyond_the_device_is_rejected_before_mkfs() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
     let (host, rig) = machine(&root, "beyond", 1);
-    let catalogue = Catalogue::embedded();
-    let ext4 = catalogue.get("ext4").unwrap();
-    let error = rig.instance(&Wanted::plain(ext4, &level(&[dust(64)]))).unwrap_err();
-    let why = "/dev/loop0: it has 64 blocks of 1MiB, and 7-64 is not among them";
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
+    let error = rig.instance(&InstanceSpec::plain(ext4, &level(&[dust(64)]))).unwrap_err();
+    let why = "/dev/loop0: 7-64 is out of range: the device has 64 blocks of 1MiB";
     assert!(error.to_string().contains(why), "{error}");
-    assert!(rig.instance(&Wanted::plain(ext4, &level(&[dust(63)]))).is_ok());
-    let told = host.done();
+    assert!(rig.instance(&InstanceSpec::plain(ext4, &level(&[dust(63)]))).is_ok());
+    let input = host.done();
     let bad = |line: &&String| line.contains("addbadblock");
-    assert_eq!(told.iter().filter(bad).count(), 63 - 7 + 1, "{told:#?}");
+    assert_eq!(input.iter().filter(bad).count(), 63 - 7 + 1, "{input:#?}");
 }

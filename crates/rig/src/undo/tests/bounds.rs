@@ -1,37 +1,38 @@
-//! Bounds of undoing: it writes only into files of the kernel, and removes only what was made.
+//! Limits of undo: it writes only to kernel files, and removes only what fslab created.
 
 use super::*;
 
-/// A run of a newer version made a change that this one does not know.
+/// A run of a newer version made a change that this version does not support.
 #[test]
-fn a_line_that_is_not_understood_keeps_the_journal_and_what_was_made_before_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 2);
-    let path = journal_path(folder.path());
+fn an_unknown_line_keeps_the_journal_and_earlier_changes() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 2);
+    let path = journal_path(temp.path());
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     let newer = r#"{"line":"planned","step":7,"what":{"change":"of-a-newer-version","on":"it"}}"#;
     writeln!(file, "{newer}").unwrap();
-    bench.tree(Path::new("/images/fslab-run"), "run").unwrap();
-    bench.abandon();
+    journaled.tree(Path::new("/images/fslab-run"), "run").unwrap();
+    journaled.forget();
     file.write_all(b"{\"line\":\"pla").unwrap();
     for undone in [vec!["directory tree /images/fslab-run".to_owned()], vec![]] {
-        let report = clean(&*host, &folder.path().join("state")).unwrap();
+        let report = clean(&*host, &temp.path().join("state")).unwrap();
         assert_eq!(report.undone, undone);
-        let stuck: Vec<_> = report.stuck.iter().map(|stuck| stuck.what.as_str()).collect();
+        let not_undone: Vec<_> =
+            report.failed.iter().map(|not_undone| not_undone.what.as_str()).collect();
         let line = format!("line 6 of the journal {}", path.display());
         let image = "image file /images/fslab-run-0.img";
-        assert_eq!(stuck, [line.as_str(), image, "directory /images/fslab-mount"]);
-        assert!(report.stuck[0].why.contains("the version that wrote it"));
+        assert_eq!(not_undone, [line.as_str(), image, "directory /images/fslab-mount"]);
+        assert!(report.failed[0].why.contains("the version that wrote it"));
         assert!(fs::read_to_string(&path).unwrap().contains(newer));
     }
     assert!(host.entry(Path::new("/images/fslab-run-0.img")).is_ok());
 }
 
 #[test]
-fn no_line_of_a_journal_writes_outside_the_files_of_the_kernel() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+fn a_journal_cannot_write_outside_of_kernel_files() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
     let host = machine(&root).file("/etc/passwd", "root").file("/home/pipe", "");
     let at = |path: &str| host.at(Path::new(path));
     std::os::unix::fs::symlink(at("/etc/passwd"), at("/sys/link")).unwrap();
@@ -45,7 +46,7 @@ fn no_line_of_a_journal_writes_outside_the_files_of_the_kernel() {
     for path in ["/etc/passwd", "/sys/link", "/sys/../etc/passwd", "/proc/sys/../../etc/passwd"] {
         fs::create_dir_all(at("/proc/sys")).unwrap();
         let kept = Change::Kept { values: vec![(path.into(), "evil".into())], basis: None };
-        let basis = Basis { path: path.into(), value: "root".into() };
+        let basis = ParentSetting { path: path.into(), value: "root".into() };
         let based = Change::Kept { values: Vec::new(), basis: Some(basis) };
         for change in [setting(path), kept, based] {
             let why = revert(&host, &change).unwrap_err();
@@ -60,7 +61,7 @@ fn no_line_of_a_journal_writes_outside_the_files_of_the_kernel() {
     assert!(revert(&host, &group("/home", "/sys/fs/cgroup")).unwrap_err().contains("not below"));
     assert_eq!(host.read(Path::new("/etc/passwd")).unwrap(), "root");
     assert_eq!(revert(&host, &setting("/etc/none")), Ok(Outcome::Undone));
-    // Control groups may be mounted in another place.
+    // Control groups may be mounted at another path.
     let target = at("/cgroups");
     fs::create_dir(&target).unwrap();
     host.create(Path::new("/cgroups/cpu.max"), "max").unwrap();
@@ -70,54 +71,55 @@ fn no_line_of_a_journal_writes_outside_the_files_of_the_kernel() {
     assert_eq!(host.read(Path::new("/cgroups/cpu.max")).unwrap(), "evil");
 }
 
-/// The name was taken before fslab wanted it, so none of it is fslab's.
+/// The name existed before, so the file does not belong to fslab.
 #[test]
-fn what_exists_already_is_neither_used_nor_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
+fn existing_files_are_neither_used_nor_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
     let at = |name: &str| Path::new("/images").join(name);
     host.make_directory(&at("fslab-directory")).unwrap();
     host.make_directory(&at("fslab-tree")).unwrap();
     host.create(&at("fslab-image"), "").unwrap();
     host.make_directory(Path::new("/sys/fs/cgroup/fslab-run")).unwrap();
     let before = state(&host);
-    bench.directory(&at("fslab-directory")).unwrap_err();
-    bench.tree(&at("fslab-tree"), "run").unwrap_err();
-    bench.image(&at("fslab-image")).unwrap_err();
+    journaled.directory(&at("fslab-directory")).unwrap_err();
+    journaled.tree(&at("fslab-tree"), "run").unwrap_err();
+    journaled.image(&at("fslab-image")).unwrap_err();
     let (group, home) = (Path::new("/sys/fs/cgroup/fslab-run"), Path::new("/sys/fs/cgroup"));
-    bench.group(group, home, |_| Ok(())).unwrap_err();
-    assert_eq!(bench.close(), []);
+    journaled.group(group, home, |_| Ok(())).unwrap_err();
+    assert_eq!(journaled.close(), []);
     assert_eq!(state(&host), before);
 }
 
-/// Directories, trees, groups, and mounts are known by what was recorded when they were made.
+/// Directories, trees, groups, and mounts are identified by facts recorded at their creation.
 #[test]
-fn what_took_the_name_of_something_that_was_made_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 7);
-    bench.abandon();
+fn reused_names_are_not_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 7);
+    journaled.forget();
     for (path, aside) in [("/images/fslab-run", "tree"), ("/sys/fs/cgroup/fslab-run", "group")] {
-        // Kept under another name, so that the inode number is not given again.
-        fs::rename(host.at(Path::new(path)), folder.path().join(aside)).unwrap();
+        // Kept under another name, so that the inode number is not reused.
+        fs::rename(host.at(Path::new(path)), temp.path().join(aside)).unwrap();
         host.make_directory(Path::new(path)).unwrap();
     }
     let target = Path::new("/images/fslab-mount");
     host.unmount(target).unwrap();
-    fs::rename(host.at(target), folder.path().join("mount")).unwrap();
+    fs::rename(host.at(target), temp.path().join("mount")).unwrap();
     host.make_directory(target).unwrap();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    let stuck: Vec<_> = report.stuck.iter().map(|stuck| stuck.what.as_str()).collect();
-    assert_eq!(stuck, ["directory tree /images/fslab-run"]);
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    let not_undone: Vec<_> =
+        report.failed.iter().map(|not_undone| not_undone.what.as_str()).collect();
+    assert_eq!(not_undone, ["directory tree /images/fslab-run"]);
     for path in ["/images/fslab-run", "/images/fslab-mount", "/sys/fs/cgroup/fslab-run"] {
         assert!(host.entry(Path::new(path)).is_ok(), "{path}");
     }
 }
 
 #[test]
-fn a_mount_is_known_by_its_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
+fn a_mount_is_identified_by_its_device() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
     let target = PathBuf::from("/images/fslab-mount");
     let request = MountRequest {
         source: "x".into(),
@@ -138,7 +140,7 @@ fn a_mount_is_known_by_its_device() {
 }
 
 #[test]
-fn a_journal_of_before_identities_were_recorded_is_read() {
+fn a_journal_without_identities_is_parsed() {
     let of = |text: &str| serde_json::from_str::<Change>(text).unwrap();
     let directory = Change::Directory { path: "/a".into(), identity: None };
     assert_eq!(of(r#"{"change":"directory","path":"/a"}"#), directory);

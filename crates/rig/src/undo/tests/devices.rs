@@ -1,19 +1,19 @@
-//! Arrays, mapped devices, and their faults.
+//! Undo of arrays, mapped devices, and their faults.
 
 use super::*;
 
-/// How often undoing tries what is busy.
+/// Number of retries if something is busy.
 const TRIES_OF_UNDO: usize = 50;
 
 fn commands(host: &FakeHost, argv: &[&str], input: &str) {
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-    assert!(host.run_told(&argv, input).unwrap().success(), "{argv:?}");
+    assert!(host.run_with_input(&argv, input).unwrap().success(), "{argv:?}");
 }
 
 #[test]
-fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
+fn a_foreign_layer_with_the_same_name_is_skipped() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
     commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
     commands(
         &host,
@@ -32,12 +32,12 @@ fn a_layer_of_our_name_that_is_not_ours_is_left_alone() {
     assert_eq!(done.iter().find(changed), None);
 }
 
-/// Of a device that is gone, or is another one by now, nothing is to be made sound; what cannot be
-/// made in this way is reported with the command.
+/// Nothing is done for a device that no longer exists or was replaced. A failing command is
+/// reported.
 #[test]
-fn faults_end_by_the_id_of_their_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = machine(folder.path());
+fn faults_are_undone_by_the_uuid_of_the_device() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
     assert_eq!(revert(&host, &fault()), Ok(Outcome::Undone));
     commands(&host, &["dmsetup", "create", "fslab-run-1", "--uuid", "LVM-theirs"], "0 8 zero");
     host.done();
@@ -47,20 +47,20 @@ fn faults_end_by_the_id_of_their_device() {
     let listed = Output { status: Some(0), stdout: listed, ..Output::default() };
     let stderr = "Device or resource busy".to_owned();
     let refused = Output { status: Some(1), stderr, ..Output::default() };
-    let host = machine(folder.path()).program("dmsetup", [listed, refused]);
+    let host = machine(temp.path()).program("dmsetup", [listed, refused]);
     assert_eq!(
         revert(&host, &fault()).unwrap_err(),
-        "dmsetup load fslab-run-1: exit 1: Device or resource busy; then `fslab clean`"
+        "dmsetup load fslab-run-1: exit 1: Device or resource busy; then run `fslab clean`"
     );
 }
 
 #[test]
-fn an_array_that_came_to_life_again_after_a_reboot_is_undone_by_its_id() {
-    let folder = tempfile::tempdir().unwrap();
-    let (host, mut bench) = started(folder.path());
-    work(&mut bench, 9);
-    bench.abandon();
-    // Its member has got another name, and udev has made the array of it.
+fn an_array_assembled_again_after_a_reboot_is_undone_by_its_uuid() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 9);
+    journaled.forget();
+    // Its member has another name, and udev has assembled the array.
     commands(&host, &["dmsetup", "remove", "fslab-run-1"], "");
     commands(&host, &["mdadm", "--stop", "/dev/md120"], "");
     commands(&host, &["mdadm", "--zero-superblock", "/dev/loop0"], "");
@@ -68,8 +68,8 @@ fn an_array_that_came_to_life_again_after_a_reboot_is_undone_by_its_id() {
     commands(&host, &["mdadm", "--create", "/dev/md/any_0", "--uuid=ours", "/dev/sdb"], "");
     host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
     host.done();
-    let report = clean(&*host, &folder.path().join("state")).unwrap();
-    assert_eq!(report.stuck, []);
+    let report = clean(&*host, &temp.path().join("state")).unwrap();
+    assert_eq!(report.failed, []);
     assert!(report.undone.contains(&"array fslab-run-0".to_owned()), "{:?}", report.undone);
     assert!(!report.undone.iter().any(|what| what.contains("mapped")), "{:?}", report.undone);
     let done = host.done();
@@ -78,8 +78,8 @@ fn an_array_that_came_to_life_again_after_a_reboot_is_undone_by_its_id() {
 }
 
 #[test]
-fn a_mapped_device_that_is_in_use_is_waited_for_then_reported_and_holds_what_is_below() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_busy_mapped_device_is_retried_and_keeps_the_devices_below() {
+    let temp = tempfile::tempdir().unwrap();
     let busy =
         Output { status: Some(1), stderr: "Device or resource busy".into(), ..Output::default() };
     let listed = Output {
@@ -88,16 +88,16 @@ fn a_mapped_device_that_is_in_use_is_waited_for_then_reported_and_holds_what_is_
         ..Output::default()
     };
     let answers = (0..TRIES_OF_UNDO).flat_map(|_| [listed.clone(), busy.clone()]);
-    let host = machine(folder.path()).program("dmsetup", answers);
+    let host = machine(temp.path()).program("dmsetup", answers);
     let start = host.now();
     let (_, mapped) = layers("run");
     let why = revert(&host, &mapped).unwrap_err();
     assert_eq!(
         why,
-        "fslab-run-1: exit 1: Device or resource busy; end what uses it, then `fslab clean`"
+        "fslab-run-1: exit 1: Device or resource busy; stop the processes that use it, then run `fslab clean`"
     );
     assert_eq!(host.now() - start, Nanos(5_000_000_000));
-    // Without the driver there is nothing to ask.
-    let none = FakeHost::new(folder.path()).file("/proc/misc", "237 loop-control\n");
+    // Without the driver nothing is queried.
+    let none = FakeHost::new(temp.path()).file("/proc/misc", "237 loop-control\n");
     assert_eq!(revert(&none, &mapped), Ok(Outcome::Undone));
 }

@@ -1,9 +1,9 @@
-//! Load files damaged at random: the reader never panics, and what it accepts keeps to what it
-//! promises, as a checker finds that shares nothing with it.
+//! Randomly damaged loadfiles: the parser never panics, and accepted programs satisfy their
+//! invariants, as an independent checker verifies.
 //!
-//! `FSLAB_FUZZ_SECONDS` says how long (5), and `FSLAB_FUZZ_SEED` what damage is drawn from (1). A
-//! failure prints the seed and the number of the case; the same seed comes to it again.
-#![expect(clippy::print_stdout, reason = "what a failure came from, and how many texts were tried")]
+//! `FSLAB_FUZZ_SECONDS` sets the duration (5), and `FSLAB_FUZZ_SEED` the seed of the damage (1). A
+//! failure prints the seed and the number of the case; the same seed reproduces it.
+#![expect(clippy::print_stdout, reason = "reports the seed of a failure and the number of texts")]
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use super::*;
 /// Small enough that a text with loops takes milliseconds.
 const LIMITS: Limits = Limits { names: NameLimits::FULL, ops: 3_000, work: 1 << 20 };
 
-/// Lines that are good, and lines that are not.
+/// Valid and invalid lines.
 const LINES: &str = r#"LOOP 3
 ENDLOOP
 REPEAT 4
@@ -89,11 +89,11 @@ impl Drop for Case {
 }
 
 fn variable(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
+    env::var(name).map_or(default, |value| value.parse().expect("an integer"))
 }
 
 #[test]
-fn damaged_load_files_never_break_the_reader_nor_its_promises() {
+fn damaged_loadfiles_never_break_the_parser_or_its_invariants() {
     let seconds = variable("FSLAB_FUZZ_SECONDS", 5);
     let mut case = Case { seed: variable("FSLAB_FUZZ_SEED", 1), number: 0 };
     let mut random = Rng::with_seed(case.seed);
@@ -130,7 +130,7 @@ fn damaged_load_files_never_break_the_reader_nor_its_promises() {
     println!("{} texts, of which {accepted} were accepted", case.number);
 }
 
-/// Some lines of one source or several, and damage to none or a few places.
+/// Some lines of one or several sources, with zero or a few modifications.
 fn damaged(sources: &[Vec<&[u8]>], random: &mut Rng) -> Vec<u8> {
     let mut text = Vec::new();
     for _ in 0..random.usize(1..4) {
@@ -156,7 +156,7 @@ fn damaged(sources: &[Vec<&[u8]>], random: &mut Rng) -> Vec<u8> {
                 text.splice(at..at, word.bytes());
             }
             4 => {
-                // The word after a blank becomes another.
+                // The word after a blank is replaced.
                 let Some(from) = text[at..].iter().position(|byte| *byte == b' ') else { continue };
                 let from = at + from + 1;
                 let len =
@@ -174,7 +174,7 @@ fn damaged(sources: &[Vec<&[u8]>], random: &mut Rng) -> Vec<u8> {
     text
 }
 
-/// What every program keeps to, found out from what clients would see.
+/// Checks the invariants of a program as clients depend on them.
 fn check(program: &Program, lines: u64) {
     let ops = program.ops();
     assert!((1..=LIMITS.ops).contains(&ops.len()));
@@ -199,10 +199,10 @@ fn check(program: &Program, lines: u64) {
         }
     }
     let mut open = BTreeSet::new();
-    let (mut largest, mut stamped) = (0, false);
+    let (mut largest, mut timestamped) = (0, false);
     for (index, op) in ops.iter().enumerate() {
         assert!((1..=lines).contains(&program.line(index)));
-        stamped |= op.due().is_some();
+        timestamped |= op.due().is_some();
         let named = |index: u32| {
             assert!((index as usize) < names.len() && names.get(index).parent != NO_NAME);
         };
@@ -244,10 +244,10 @@ fn check(program: &Program, lines: u64) {
             open.len() <= 10_000 && open.iter().all(|slot| usize::from(*slot) < program.slots())
         );
     }
-    assert_eq!((program.largest(), program.stamped()), (largest, stamped));
+    assert_eq!((program.largest(), program.timestamped()), (largest, timestamped));
 }
 
-/// Written as text and read again, a program is the same.
+/// Checks that a program written as text and parsed again is the same.
 fn reread(text: &[u8]) {
     let (first, _) = read::read(text, LIMITS).unwrap();
     let mut again = Vec::new();

@@ -9,14 +9,14 @@ fn directory() -> tempfile::TempDir {
 }
 
 #[test]
-fn an_empty_directory_can_be_taken() {
+fn an_empty_directory_is_accepted() {
     let directory = directory();
     let found = ours(directory.path(), MINE).ok().unwrap();
     assert!(found.names.is_empty() && !found.unfinished);
 }
 
 #[test]
-fn files_of_others_are_refused() {
+fn foreign_files_are_rejected() {
     let directory = directory();
     fs::write(directory.path().join("thesis.svg"), "mine").unwrap();
     assert!(ours(directory.path(), MINE).is_err());
@@ -27,17 +27,17 @@ fn files_of_others_are_refused() {
 }
 
 #[test]
-fn of_the_same_run_only_what_the_list_names_is_replaced() {
+fn only_listed_files_of_the_same_run_are_replaced() {
     let directory = directory();
     let list = format!("{MINE}\n\n| a | ranking | [a.svg](a.svg) | [b](../b.png) |\n");
     fs::write(directory.path().join(LIST), list).unwrap();
     let found = ours(directory.path(), MINE).ok().unwrap();
     assert!(found.may_replace("a.svg") && !found.may_replace("thesis.svg"));
-    assert_eq!(found.names.len(), 1, "a name that leads out is none of ours");
+    assert_eq!(found.names.len(), 1, "a name that leads out is not a chart");
 }
 
 #[test]
-fn what_was_interrupted_is_taken_up() {
+fn an_interrupted_export_is_completed() {
     let directory = directory();
     fs::write(directory.path().join(LIST), format!("{MINE}\n{UNFINISHED}\n")).unwrap();
     assert!(ours(directory.path(), MINE).ok().unwrap().may_replace("a.svg"));
@@ -48,8 +48,8 @@ fn what_was_interrupted_is_taken_up() {
 
 #[test]
 fn a_link_in_the_way_is_replaced_and_not_followed() {
-    let (directory, elsewhere) = (directory(), directory());
-    let target = elsewhere.path().join("kept");
+    let (directory, other) = (directory(), directory());
+    let target = other.path().join("kept");
     fs::write(&target, "kept").unwrap();
     for name in ["a.svg", "a.svg.partial"] {
         std::os::unix::fs::symlink(&target, directory.path().join(name)).unwrap();

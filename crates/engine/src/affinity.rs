@@ -1,0 +1,121 @@
+//! CPU affinity, I/O priority, and timer slack of worker threads.
+#![expect(unsafe_code, reason = "ioprio_set(2), prctl(2), and close_range(2) have no safe form")]
+
+use model::phase::{IoPriority, Pace, Pin, Stream, Workers};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::error::{Fault, Operation};
+
+/// Class shift of ioprio_set(2) (include/uapi/linux/ioprio.h).
+const CLASS_SHIFT: u32 = 13;
+const REAL_TIME: u32 = 1;
+const BEST_EFFORT: u32 = 2;
+const IDLE: u32 = 3;
+const WHO_PROCESS: libc::c_int = 1;
+
+/// Applies the settings of a stream to the calling thread.
+pub(crate) fn apply_to_stream(stream: &Stream, worker: u32) -> Result<(), Fault> {
+    apply(stream.workers, worker)?;
+    if stream.pace != Pace::Free {
+        wake_exactly();
+    }
+    Ok(())
+}
+
+/// Sets CPU affinity and I/O priority of a worker for the calling thread.
+pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
+    if workers.pin == Pin::Each {
+        pin(worker)?;
+    }
+    workers.io_priority.map_or(Ok(()), io_priority)
+}
+
+/// Gives the calling thread a separate descriptor table, as a process has, with only standard
+/// input, output, and error.
+///
+/// Threads that share a table contend for its lock in open(2) and close(2)
+/// (`files_struct.file_lock`, fs/file.c) and count references in every call with a descriptor
+/// (`fdget`). These costs are not caused by the filesystem. For threads that use only descriptors
+/// they open themselves. If close_range(2) is not available (before Linux 5.9), the thread keeps
+/// using the shared table.
+///
+/// A plain copy of the table would keep its descriptors open until after the thread was joined
+/// (`exit_files` follows `exit_mm`), and the filesystem could be busy for that time.
+pub(crate) fn own_descriptors() {
+    const FIRST: libc::c_uint = 3;
+    const UNSHARE: libc::c_uint = 1 << 1;
+    // SAFETY: the call takes three integers. It closes descriptors in the new table only, so those
+    // of other threads stay open. The caller uses none of them afterwards.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, UNSHARE) };
+}
+
+fn pin(worker: u32) -> Result<(), Fault> {
+    let fault = |errno| Fault::whole(Operation::Pin, errno);
+    let allowed = sched_getaffinity(None).map_err(fault)?;
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let Some(cpu) = cpus.get(worker as usize % cpus.len().max(1)) else { return Ok(()) };
+    let mut one = CpuSet::new();
+    one.set(*cpu);
+    sched_setaffinity(None, &one).map_err(fault)
+}
+
+fn io_priority(priority: IoPriority) -> Result<(), Fault> {
+    let value = match priority {
+        IoPriority::RealTime(level) => REAL_TIME << CLASS_SHIFT | u32::from(level),
+        IoPriority::BestEffort(level) => BEST_EFFORT << CLASS_SHIFT | u32::from(level),
+        IoPriority::Idle => IDLE << CLASS_SHIFT,
+    };
+    // SAFETY: the call takes three integers; 0 is the calling thread.
+    let answer = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) };
+    if answer == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::INVAL);
+    Err(Fault::whole(Operation::Prioritize, errno))
+}
+
+/// Without this, sleeps may last 50 µs too long (`PR_SET_TIMERSLACK`, prctl(2)).
+fn wake_exactly() {
+    // SAFETY: the call takes integers; it can only fail for a wrong option number.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
+}
+
+#[cfg(test)]
+mod tests {
+    use model::phase::{Direction, IoEngineKind};
+
+    use super::*;
+    use crate::io::conformance::stream;
+
+    fn seated(change: impl FnOnce(&mut Stream), worker: u32) -> (CpuSet, i64) {
+        let mut plan = stream(IoEngineKind::Null, Direction::Read, 1);
+        change(&mut plan);
+        std::thread::spawn(move || {
+            apply_to_stream(&plan, worker).unwrap();
+            // SAFETY: two integers; 0 is the calling thread.
+            let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+            (sched_getaffinity(None).unwrap(), priority)
+        })
+        .join()
+        .unwrap()
+    }
+
+    #[test]
+    fn pinned_workers_get_one_cpu_each_round_robin() {
+        let all = sched_getaffinity(None).unwrap().count();
+        let (first, _) = seated(|plan| plan.workers.pin = Pin::Each, 0);
+        let (again, _) = seated(|plan| plan.workers.pin = Pin::Each, all);
+        assert_eq!(first.count(), 1);
+        assert_eq!(first, again);
+        assert_eq!(seated(|_| (), 0).0.count(), all, "unpinned workers keep all CPUs");
+    }
+
+    #[test]
+    fn the_io_priority_is_set() {
+        let idle = |plan: &mut Stream| plan.workers.io_priority = Some(IoPriority::Idle);
+        assert_eq!(seated(idle, 0).1, i64::from(IDLE << CLASS_SHIFT));
+        let low = |plan: &mut Stream| plan.workers.io_priority = Some(IoPriority::BestEffort(6));
+        assert_eq!(seated(low, 0).1, i64::from(BEST_EFFORT << CLASS_SHIFT | 6));
+    }
+}

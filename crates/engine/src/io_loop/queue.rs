@@ -1,0 +1,322 @@
+//! Loop of an engine with a queue: fill it, submit, and process completions.
+//!
+//! An operation on the page cache takes less than a microsecond, and between two batches the kernel
+//! occupies the CPU caches. Therefore each operation accesses few bytes, common work of a batch is
+//! done once, and the slot of a completed operation is reused immediately.
+
+use model::Nanos;
+
+use super::{IoLoop, NEVER, Run, SyncSchedule};
+use crate::{
+    clock::now,
+    error::Fault,
+    io::{IoEngine, Kind, Op, Submitted, Wait},
+    patterns::{Order, PlannedOp},
+};
+
+/// Operation in flight.
+#[derive(Clone, Copy, Default)]
+struct InFlight {
+    // Start of its latency.
+    begun: Nanos,
+    // Number of its batch.
+    batch: u64,
+}
+
+/// Operations in flight or about to be.
+pub(super) struct Queue<'p> {
+    flights: Box<[InFlight]>,
+    // Instants at which an open loop issued the operations; otherwise their latency starts there.
+    issued: Box<[Nanos]>,
+    // Instants at which the kernel had accepted operations that are not in the last batch. Most
+    // operations on the page cache complete before this is needed.
+    committed: Box<[Nanos]>,
+    // Slots submitted since the last commit.
+    batch: Vec<u32>,
+    // Number of batches so far, and of the next batch.
+    batches: u64,
+    // Last batch: its slots, the number of them in flight, and the instant of its acceptance.
+    last: Vec<u32>,
+    last_left: usize,
+    last_committed: Nanos,
+    in_flight: usize,
+    // Next planned operation and its scheduled start.
+    next: Option<(PlannedOp, Nanos)>,
+    // Operation that the engine could not accept.
+    refused: Option<Op<'p>>,
+    exhausted: bool,
+}
+
+impl Queue<'_> {
+    /// Creates a queue for this number of slots.
+    pub(super) fn new(slots: usize) -> Self {
+        Self {
+            flights: vec![InFlight::default(); slots].into(),
+            issued: vec![Nanos(0); slots].into(),
+            committed: vec![Nanos(0); slots].into(),
+            batch: Vec::with_capacity(slots),
+            // No operation in flight has batch 0.
+            batches: 1,
+            last: Vec::with_capacity(slots),
+            last_left: 0,
+            last_committed: Nanos(0),
+            in_flight: 0,
+            next: None,
+            refused: None,
+            exhausted: false,
+        }
+    }
+
+    /// Start of the latency of a completed operation, and the instant at which the kernel had
+    /// accepted it.
+    #[inline(always)]
+    fn complete(&mut self, slot: u32) -> (Nanos, Nanos) {
+        self.in_flight -= 1;
+        let InFlight { begun, batch } = self.flights[slot as usize];
+        if batch + 1 == self.batches {
+            self.last_left -= 1;
+            return (begun, self.last_committed);
+        }
+        (begun, self.committed[slot as usize])
+    }
+
+    /// Records that the kernel has accepted the batch.
+    #[inline]
+    fn committed(&mut self, clock: Nanos) {
+        if self.last_left > 0 {
+            self.keep_committed();
+        }
+        std::mem::swap(&mut self.batch, &mut self.last);
+        self.batch.clear();
+        self.batches += 1;
+        self.last_left = self.last.len();
+        self.last_committed = clock;
+    }
+
+    /// Stores the acceptance of the last batch for its operations in flight.
+    fn keep_committed(&mut self) {
+        for slot in &self.last {
+            if self.flights[*slot as usize].batch + 1 == self.batches {
+                self.committed[*slot as usize] = self.last_committed;
+            }
+        }
+    }
+}
+
+impl<'p> IoLoop<'_, 'p> {
+    /// Runs until the order is complete, or the loop has ended and nothing is in flight.
+    pub(super) fn queued<E>(
+        &mut self,
+        mut queue: Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> Result<(), Fault>
+    where
+        E: IoEngine<'p>,
+    {
+        loop {
+            if self.over {
+                queue.exhausted = true;
+                queue.next = None;
+                if let Some(op) = queue.refused.take() {
+                    self.slots.give(op.slot, op.buffer);
+                }
+            }
+            // With all slots in flight, nothing can be submitted. Only a pause or a schedule needs
+            // the next operation in advance, because its time may start before a slot is free.
+            if queue.in_flight < self.slots.len() || !self.config.pacer.free() {
+                self.fill(&mut queue, engine, order);
+            }
+            if queue.in_flight > 0 {
+                self.exchange(&mut queue, engine, order)?;
+                continue;
+            }
+            if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+                self.sync_now(engine)?;
+                continue;
+            }
+            match queue.next {
+                Some((_, due)) => {
+                    self.wait(due)?;
+                }
+                None if queue.exhausted => return Ok(()),
+                None => unreachable!("an idle queue takes the next operation"),
+            }
+        }
+    }
+
+    /// Submits due operations while slots are free. Not inlined: a full queue rarely calls it, and
+    /// the code of the caller should stay in the cache.
+    #[inline(never)]
+    fn fill<E>(&mut self, queue: &mut Queue<'p>, engine: &mut E, order: &mut Order<'_>)
+    where
+        E: IoEngine<'p>,
+    {
+        while self.feed(queue, engine, order) {}
+    }
+
+    /// Submits one operation if one is due and a slot is free.
+    #[inline(always)]
+    fn feed<E>(&mut self, queue: &mut Queue<'p>, engine: &mut E, order: &mut Order<'_>) -> bool
+    where
+        E: IoEngine<'p>,
+    {
+        let op = match queue.refused.take() {
+            Some(op) => op,
+            None => {
+                // A sync covers only the writes before it.
+                if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+                    return false;
+                }
+                let Some(op) = self.next_op(queue, order) else { return false };
+                op
+            }
+        };
+        let slot = op.slot;
+        match engine.submit(op) {
+            Submitted::Queued => {
+                queue.in_flight += 1;
+                queue.batch.push(slot);
+                queue.flights[slot as usize].batch = queue.batches;
+                true
+            }
+            Submitted::Full(op) => {
+                queue.refused = Some(op);
+                false
+            }
+            Submitted::Done(_) => unreachable!("an engine with a queue completes through it"),
+        }
+    }
+
+    #[inline(always)]
+    fn next_op(&mut self, queue: &mut Queue<'p>, order: &mut Order<'_>) -> Option<Op<'p>> {
+        let (planned, due) = match queue.next.take() {
+            Some(next) => next,
+            None if queue.exhausted => return None,
+            None => match order.next() {
+                Some(planned) => (planned, self.config.pacer.due(self.clock, planned.len)),
+                None => {
+                    queue.exhausted = true;
+                    return None;
+                }
+            },
+        };
+        if due > self.clock {
+            if self.after_time_limit(due) {
+                queue.exhausted = true;
+                return None;
+            }
+            queue.next = Some((planned, due));
+            return None;
+        }
+        let Some(op) = self.prepare(planned) else {
+            queue.next = Some((planned, due));
+            return None;
+        };
+        let (slot, mut begun) = (op.slot as usize, self.clock);
+        if self.config.pacer.open() {
+            begun = due;
+            queue.issued[slot] = self.clock;
+        }
+        queue.flights[slot].begun = begun;
+        Some(op)
+    }
+
+    /// Submits the batch to the kernel and processes completions; waits if there are none. Each
+    /// completion frees a slot for the next operation.
+    #[inline]
+    fn exchange<E>(
+        &mut self,
+        queue: &mut Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> Result<(), Fault>
+    where
+        E: IoEngine<'p>,
+    {
+        let fault = |fault: crate::io::IoFault| fault.at(0);
+        let mut answered = false;
+        if !queue.batch.is_empty() {
+            engine.commit().map_err(fault)?;
+            self.committed(queue);
+            answered = engine.reap(Wait::No).map_err(fault)?;
+            if !answered && queue.refused.is_some() {
+                // Perhaps only the batch was full, not the queue: the next one is tried before
+                // waiting.
+                return self.poll();
+            }
+        }
+        if !answered {
+            let wait = match queue.next {
+                Some((_, due)) if due > self.clock => Wait::Until(due.min(self.border)),
+                _ => Wait::One,
+            };
+            engine.reap(wait).map_err(fault)?;
+            self.clock = now();
+        }
+        self.poll()?;
+        self.take_done(queue, engine, order)?;
+        self.publish();
+        self.ramp();
+        Ok(())
+    }
+
+    /// Processes completions, and submits the next operation for each.
+    #[inline(always)]
+    fn take_done<E>(
+        &mut self,
+        queue: &mut Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> Result<(), Fault>
+    where
+        E: IoEngine<'p>,
+    {
+        // Operations on the page cache complete as soon as the kernel has accepted their batch.
+        // They have the same times and are counted together.
+        let open = self.config.pacer.open();
+        let mut run = Run { kind: Kind::Read, ops: 0, bytes: 0, begun: NEVER, issued: NEVER };
+        let mut run_committed = NEVER;
+        while let Some(completion) = engine.next() {
+            let slot = completion.op.slot;
+            let (begun, committed) = queue.complete(slot);
+            let issued = if open { queue.issued[slot as usize] } else { begun };
+            let (kind, bytes) = self.drain(completion)?;
+            let times = (run.begun, run.issued, run_committed);
+            if kind != run.kind || (begun, issued, committed) != times {
+                self.count_run(run, run_committed);
+                run = Run { kind, ops: 0, bytes: 0, begun, issued };
+                run_committed = committed;
+            }
+            run.ops += 1;
+            run.bytes += bytes;
+            if !self.over {
+                self.feed(queue, engine, order);
+            }
+        }
+        self.count_run(run, run_committed);
+        Ok(())
+    }
+
+    /// Counts completed operations, if any, that the kernel had accepted at `committed`.
+    fn count_run(&mut self, run: Run, committed: Nanos) {
+        if run.ops == 0 {
+            return;
+        }
+        if self.counting {
+            self.result.latencies.complete.record_n(self.clock.0 - committed.0, run.ops);
+        }
+        self.count(run);
+    }
+
+    /// Records that the kernel has accepted the batch.
+    fn committed(&mut self, queue: &mut Queue<'p>) {
+        let issued = self.clock;
+        self.clock = now();
+        if self.counting {
+            let n = queue.batch.len() as u64;
+            self.result.latencies.submit.record_n(self.clock.0 - issued.0, n);
+        }
+        queue.committed(self.clock);
+    }
+}

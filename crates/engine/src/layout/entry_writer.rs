@@ -1,0 +1,233 @@
+//! Thread of a layout: takes directories, and creates them and their entries until none is left.
+
+use std::{
+    ffi::CStr,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use model::phase::{Item, Set, Sharing, Spread, WorkerResult};
+use rustix::fs::{FileType, Mode, OFlags, mkdirat, mknodat, openat, symlinkat};
+
+use super::{
+    Work,
+    calls::{self, again, error, joined},
+};
+use crate::{
+    EngineError, affinity,
+    barrier::{ABORT, ControlBlock},
+    clock::{Usage, now},
+    counters::{Counts, OpCounters},
+    error::{Fault, Operation},
+    io::close,
+    set::{Data, Lengths, Names, Uses, WorkerEntries, each, tag},
+};
+
+/// Entries between two clock reads.
+const BATCH: u64 = 64;
+
+/// Mode of entries that are directories, see [`model::phase::TreeStep::Mkdir`].
+const DIRECTORY: Mode = Mode::from_raw_mode(0o700);
+
+/// Does the work of one thread in the calling thread.
+pub(super) fn perform(
+    work: &Work<'_>,
+    worker: u32,
+    control: &ControlBlock,
+) -> Result<WorkerResult, EngineError> {
+    affinity::own_descriptors();
+    let mut maker = EntryWriter::new(work, worker, control)?;
+    control.arrive().map_err(|fault| error(fault, work.directory.to_path_buf()))?;
+
+    let before = Usage::of_this_thread();
+    maker.counters.start(now());
+    loop {
+        let unit = work.next.fetch_add(1, Relaxed);
+        if unit >= work.units {
+            break;
+        }
+        maker.make(unit)?;
+    }
+    let usage = Usage::of_this_thread().since(before);
+    control.slot(worker).end(maker.counters.clock());
+    Ok(maker.counters.finish(worker, usage))
+}
+
+/// Writer of entries: the open directories, and memory for all of them.
+struct EntryWriter<'a> {
+    work: &'a Work<'a>,
+    worker: u32,
+    control: &'a ControlBlock,
+    // Directory of the set of the current owner.
+    root: Option<(WorkerEntries, OwnedFd)>,
+    names: Names,
+    lengths: Lengths,
+    data: Data,
+    counters: OpCounters,
+    // Entries and bytes since the last clock read.
+    pending: (u64, u64),
+    // Entries and bytes before it.
+    done: (u64, u64),
+}
+
+impl<'a> EntryWriter<'a> {
+    fn new(
+        work: &'a Work<'a>,
+        worker: u32,
+        control: &'a ControlBlock,
+    ) -> Result<Self, EngineError> {
+        let set = &work.layout.set;
+        let lengths = Lengths::new(set, 0);
+        let block_size = set.block_size.0.min(lengths.most());
+        let writes = work.layout.item == Item::File && !set.sizes.are_empty();
+        let uses = Uses { block_size, reads: false, writes, tag: tag("layout") };
+        let data = Data::new(set, worker, uses).ok_or_else(|| calls::memory(block_size))?;
+        let (names, counters) = (Names::new(set, 0), OpCounters::new());
+        Ok(Self {
+            work,
+            worker,
+            control,
+            root: None,
+            names,
+            lengths,
+            data,
+            counters,
+            pending: (0, 0),
+            done: (0, 0),
+        })
+    }
+
+    /// Creates one unit of work: the entries of one owner, or of all owners, in one directory.
+    fn make(&mut self, unit: u64) -> Result<(), EngineError> {
+        let directory = unit % self.work.directories;
+        let owners = match self.work.layout.set.sharing {
+            Sharing::Private | Sharing::File => {
+                let owner = u32::try_from(unit / self.work.directories);
+                let owner = owner.expect("units are owners times directories");
+                owner..owner + 1
+            }
+            Sharing::Directory => 0..self.work.owners,
+        };
+        for owner in owners {
+            self.select(owner)?;
+            self.fill(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Selects the names, sizes, and the directory of the set of this owner.
+    fn select(&mut self, owner: u32) -> Result<(), EngineError> {
+        let set = &self.work.layout.set;
+        let place = WorkerEntries::new(set, owner, self.work.directory);
+        if self.root.as_ref().is_some_and(|(at, _)| *at == place) {
+            return Ok(());
+        }
+        self.names = Names::new(set, owner);
+        self.lengths.select(owner);
+        let root = match self.root.take() {
+            Some((at, root)) if at.root == place.root => root,
+            Some(_) | None => calls::root(&place.root)?,
+        };
+        self.root = Some((place, root));
+        Ok(())
+    }
+
+    /// Creates a directory of the current owner, and its entries.
+    fn fill(&mut self, directory: u64) -> Result<(), EngineError> {
+        let set = &self.work.layout.set;
+        let (place, root) = self.root.take().expect("an owner is selected");
+        let first = directory.saturating_mul(each(set));
+        let last = first.saturating_add(each(set)).min(set.files);
+        self.names.set(first);
+        let holder = holder(root.as_fd(), set, &mut self.names)
+            .map_err(|fault| error(fault, joined(&place.root, self.names.directory())))?;
+        let at = holder.as_ref().map_or(root.as_fd(), AsFd::as_fd);
+        // Names are relative to the directory of the set, but the directory of the entry is open.
+        let skip = holder.as_ref().map_or(0, |_| self.names.directory().to_bytes().len() + 1);
+        for entry in first..last {
+            self.names.set(entry);
+            self.entry(at, skip, entry)
+                .map_err(|fault| error(fault, joined(&place.root, self.names.entry_name())))?;
+        }
+        self.count();
+        self.root = Some((place, root));
+        Ok(())
+    }
+
+    /// Creates one entry, whose name in `directory` begins after `skip` bytes of its whole name.
+    fn entry(&mut self, directory: BorrowedFd<'_>, skip: usize, entry: u64) -> Result<(), Fault> {
+        let name = self.names.entry_name().to_bytes_with_nul().get(skip..);
+        let name = name.and_then(|name| CStr::from_bytes_with_nul(name).ok());
+        let name = name.expect("the name follows a directory and a slash");
+        let signal = self.control.signal();
+        let bytes = match self.work.layout.item {
+            Item::File => {
+                let size = self.lengths.of(entry);
+                if size == 0 && self.work.nodes {
+                    node(directory, name)?;
+                } else {
+                    file(directory, name, size, &mut self.data, signal)?;
+                }
+                size
+            }
+            Item::Directory => {
+                let made = again(|| mkdirat(directory, name, DIRECTORY));
+                made.map_err(|errno| Fault::whole(Operation::MakeDirectory, errno))?;
+                0
+            }
+            Item::Symlink => {
+                let made = again(|| symlinkat(c"target", directory, name));
+                made.map_err(|errno| Fault::whole(Operation::SymbolicLink, errno))?;
+                0
+            }
+        };
+        self.pending.0 += 1;
+        self.pending.1 += bytes;
+        if self.pending.0 == BATCH {
+            self.count();
+        }
+        if signal.load(Relaxed) & ABORT != 0 { Err(Fault::Aborted) } else { Ok(()) }
+    }
+
+    /// Reads the clock, and publishes the work since the last read.
+    fn count(&mut self) {
+        let (ops, bytes) = std::mem::take(&mut self.pending);
+        self.counters.add_many(now(), Counts::Write, ops, bytes);
+        self.done.0 += ops;
+        self.done.1 += bytes;
+        let slot = self.control.slot(self.worker);
+        slot.done.store(self.done.0, Relaxed);
+        slot.bytes.store(self.done.1, Relaxed);
+    }
+}
+
+/// Creates the directory of the current entry and opens it; `None` if it is that of the set.
+fn holder(root: BorrowedFd<'_>, set: &Set, names: &mut Names) -> Result<Option<OwnedFd>, Fault> {
+    match set.spread {
+        Spread::Flat => Ok(None),
+        Spread::Directories { .. } => {
+            let name = names.directory();
+            calls::holder(root, name)?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = again(|| openat(root, name, flags, Mode::empty()));
+            opened.map(Some).map_err(|errno| Fault::whole(Operation::Open, errno))
+        }
+    }
+}
+
+fn node(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Fault> {
+    again(|| mknodat(directory, name, FileType::RegularFile, calls::FILE, 0))
+        .map_err(|errno| Fault::whole(Operation::MakeNode, errno))
+}
+
+fn file(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    size: u64,
+    data: &mut Data,
+    signal: &AtomicU32,
+) -> Result<(), Fault> {
+    let file = calls::create(directory, name)?;
+    calls::fill(&file, size, data, signal)?;
+    close(file)
+}

@@ -1,0 +1,228 @@
+//! Invalid trials: the closed list of disturbances that invalidate a trial regardless of its
+//! result.
+//!
+//! Input: a measured trial with its system activity. Output: the reason why it is invalid, if any.
+//! Samples are not evaluated, so that no result is selected by its value. [`may_rerun`] decides
+//! whether an invalid trial is rerun.
+//!
+//! Only transient conditions are listed: a condition of every trial would only double the duration
+//! of the run. A setting that was not applied counts only if it was applied in the first trial of
+//! the cell, and deferred work only if the plan does not enable it.
+
+use std::collections::BTreeSet;
+
+use model::{
+    Cell, Nanos, Ratio, SystemActivity, Warning,
+    activity::CpuActivity,
+    phase::Role,
+    record::{PhaseInfo, TrialRecord},
+};
+
+/// Context of a trial besides its record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrialContext<'a> {
+    /// The cell.
+    pub(super) cell: &'a Cell,
+    /// Its phases.
+    pub(super) phases: &'a [PhaseInfo],
+    /// True if the storage is dedicated devices. The disk below an image or a directory has other
+    /// users, which warning `shared-storage` reports.
+    pub(super) own_devices: bool,
+    /// Settings that were not applied in the first counted trial of the cell; `None` before it.
+    pub(super) usual: Option<&'a BTreeSet<String>>,
+}
+
+/// Entry of the list.
+struct Reason {
+    /// Name in the guide.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the guide is checked against it"))]
+    name: &'static str,
+    /// Description of the disturbance; `None` if it did not occur.
+    seen: fn(&TrialRecord, &TrialContext<'_>) -> Option<String>,
+}
+
+/// Disturbances in the order of evaluation.
+///
+/// The method defines the conditions and the limits of CPU steal and other I/O
+/// (`docs/guides/precision.md`); the functions document their own sources.
+const REASONS: [Reason; 7] = [
+    Reason { name: "throttling", seen: throttled },
+    Reason { name: "steal", seen: stolen },
+    Reason { name: "other processes", seen: other_cpu },
+    Reason { name: "other I/O", seen: other_io },
+    Reason { name: "kernel message", seen: logged },
+    Reason { name: "lazy initialization", seen: lazy },
+    Reason { name: "a changed setting", seen: moved },
+];
+
+/// Limit of the CPU time stolen by the hypervisor, as a fraction of all CPUs: four times the limit
+/// of warning `cpu-steal`.
+const STEAL: Ratio = Ratio(0.02);
+
+/// Limit of the CPU time of other processes, as a fraction of all CPUs: five times the limit of
+/// warning `other-cpu-load`. Machines that are not dedicated exceed 2 % in nearly every trial, and
+/// a rerun would not differ.
+const OTHER_CPU: Ratio = Ratio(0.10);
+
+/// Limit of the bytes that belong to others, as a fraction of the bytes of a device. Warning
+/// `other-io-load` is raised only above the metadata I/O of the layers.
+const OTHER_IO: Ratio = Ratio(0.01);
+
+/// Shorter phases are evaluated together, because one timer tick or one daemon wakeup accounts for
+/// several percent of them.
+const LONG_PHASE: Nanos = Nanos(1_000_000_000);
+
+/// Fragments of kernel messages about a stall, a reset, or a lack of memory. Errors of the devices
+/// under test have already failed the trial (`rig`, `activity::log`).
+const LOG: [&str; 9] = [
+    // `check_hung_task`, kernel/hung_task.c.
+    "blocked for more than",
+    // `watchdog_timer_fn`, kernel/watchdog.c.
+    "soft lockup",
+    // `print_other_cpu_stall` and `print_cpu_stall`, kernel/rcu/tree_stall.h.
+    "detected stall",
+    // `blk_print_req_error`, block/blk-mq.c.
+    "I/O error",
+    // `ata_eh_link_report`, drivers/ata/libata-eh.c.
+    "exception Emask",
+    // `scsi_report_sense`, drivers/scsi/scsi_error.c.
+    "device reset occurred",
+    // `nvme_timeout`, drivers/nvme/host/pci.c.
+    "reset controller",
+    // `__oom_kill_process`, mm/oom_kill.c.
+    "Killed process",
+    // `dump_header`, mm/oom_kill.c.
+    "oom-killer",
+];
+
+/// Reason why a measured trial is invalid; `None` if it is valid.
+pub(super) fn reason(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    REASONS.iter().find_map(|reason| (reason.seen)(trial, known))
+}
+
+/// Reruns of a cell that are always allowed.
+const FREE: u32 = 3;
+
+/// Reports whether an invalid trial may be rerun, after `again` reruns among `trials` trials of the
+/// cell, this one included.
+///
+/// Three reruns are always allowed. Beyond them, up to one in five of all trials of the cell may be
+/// reruns; the method calls an environment with more of them unstable. A machine that disturbs
+/// every trial therefore adds three trials or a quarter of the trials per cell, the larger
+/// of the two.
+pub(super) fn may_rerun(again: u32, trials: u32) -> bool {
+    again < FREE.max(trials / 5)
+}
+
+/// Settings that were not applied.
+pub(super) fn misread(trial: &TrialRecord) -> BTreeSet<String> {
+    let settings = trial.warnings.iter().filter_map(|(_, warning)| {
+        let Warning::SettingNotApplied { setting, .. } = warning else { return None };
+        Some(setting.clone())
+    });
+    settings.collect()
+}
+
+/// System activity of the measured phases.
+fn measured<'a>(
+    trial: &'a TrialRecord,
+    known: &'a TrialContext<'_>,
+) -> impl Iterator<Item = (&'a str, &'a SystemActivity)> {
+    let measures = |name: &str| {
+        known.phases.iter().any(|phase| phase.role == Role::Measure && phase.name == name)
+    };
+    let all = trial.activity.iter().map(|(name, activity)| (name.as_str(), activity));
+    all.filter(move |(name, _)| measures(name))
+}
+
+/// Largest fraction of the time of all CPUs in a phase of at least [`LONG_PHASE`], or in all
+/// shorter ones together, with the name of the phase.
+fn greatest(
+    trial: &TrialRecord,
+    known: &TrialContext<'_>,
+    part: fn(&CpuActivity) -> Nanos,
+) -> Option<(Ratio, String)> {
+    let (mut short, mut short_part, mut short_all) = (Nanos(0), 0.0, 0.0);
+    let mut shares = Vec::new();
+    for (name, activity) in measured(trial, known) {
+        let Some(cpu) = &activity.cpu else { continue };
+        let all = activity.window.seconds() * f64::from(cpu.host.processors);
+        let part = part(cpu).seconds();
+        if activity.window >= LONG_PHASE {
+            shares.push((Ratio(part / all), name.to_owned()));
+        } else {
+            short = short + activity.window;
+            (short_part, short_all) = (short_part + part, short_all + all);
+        }
+    }
+    if short >= LONG_PHASE {
+        shares.push((Ratio(short_part / short_all), "its short phases".into()));
+    }
+    let told = shares.into_iter().filter(|(share, _)| share.0.is_finite());
+    told.max_by(|one, other| one.0.0.total_cmp(&other.0.0))
+}
+
+fn percent(share: Ratio) -> String {
+    format!("{:.1} %", share.0 * 100.0)
+}
+
+/// Any event counts, because a throttled CPU is a different machine
+/// (Documentation/admin-guide/thermal/intel_powerclamp.rst; counters of
+/// drivers/thermal/intel/therm_throt.c).
+fn throttled(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let events: u64 = measured(trial, known).filter_map(|(_, activity)| activity.throttled).sum();
+    (events > 0).then(|| format!("the CPU was throttled ({events} events)"))
+}
+
+/// `steal` of /proc/stat, proc_stat(5).
+fn stolen(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let (share, at) = greatest(trial, known, |cpu| cpu.host.steal)?;
+    (share > STEAL)
+        .then(|| format!("the hypervisor stole {} of the CPU time in {at}", percent(share)))
+}
+
+fn other_cpu(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let (share, at) = greatest(trial, known, |cpu| cpu.others_total)?;
+    (share > OTHER_CPU)
+        .then(|| format!("other processes used {} of the CPU time in {at}", percent(share)))
+}
+
+/// Layers move more bytes than the filesystem above them by design: a mirror writes twice.
+fn other_io(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    if !known.own_devices || !known.cell.filesystem.layers.is_empty() {
+        return None;
+    }
+    trial.warnings.iter().find_map(|(_, warning)| {
+        let Warning::OtherIoLoad { device, share, .. } = warning else { return None };
+        let told = || format!("other I/O on {device}: {} of its bytes", percent(*share));
+        (*share > OTHER_IO).then(told)
+    })
+}
+
+fn logged(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let mut lines = measured(trial, known).flat_map(|(_, activity)| &activity.log);
+    let line = lines.find(|line| LOG.iter().any(|words| line.text.contains(words)))?;
+    Some(format!("kernel log: {}", line.text))
+}
+
+/// The catalog disables the lazy initialization of ext4 at mkfs (`lazy_itable_init`, mkfs.ext4(8));
+/// a plan that enables it measures it.
+fn lazy(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let level = &known.cell.filesystem;
+    let asked = level.mkfs.iter().any(|argument| argument.contains("lazy_"));
+    trial.warnings.iter().find_map(|(at, warning)| {
+        let Warning::DeferredWork { who, .. } = warning else { return None };
+        let at = at.as_deref().unwrap_or("the trial");
+        let told = || format!("{who} initialized the filesystem during {at}");
+        (!asked && who.starts_with("ext4lazyinit")).then(told)
+    })
+}
+
+fn moved(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
+    let usual = known.usual?;
+    let setting = misread(trial).into_iter().find(|setting| !usual.contains(setting))?;
+    Some(format!("{setting} was not applied, unlike in earlier trials"))
+}
+
+#[cfg(test)]
+mod tests;

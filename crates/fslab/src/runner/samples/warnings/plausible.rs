@@ -1,0 +1,156 @@
+//! Implausible results: faster than memory, direct reads that no device delivered, random reads
+//! faster than sequential ones.
+
+use model::{
+    Bytes, Metric, Phase, PhaseResult, Sample, Warning,
+    phase::{AccessPattern, Cache, Direction, IoEngineKind, Stream, Work},
+};
+
+use super::{caches::files, machine::processors, writes::compressible};
+use crate::runner::samples::{
+    PhaseContext, float,
+    moved::{Devices, read_from_target, uses_page_cache},
+    thresholds::{
+        BEYOND_CACHES, DIRECT_SHARE, LEAST_ASKED, MEMORY_TOLERANCE, RANDOM_FASTER, UNCACHED,
+    },
+    value,
+};
+
+/// Bytes per GB, the unit of the messages.
+const GB: f64 = 1e9;
+
+pub(super) fn of(
+    phase: &Phase,
+    result: &PhaseResult,
+    known: &PhaseContext,
+    samples: &[Sample],
+) -> Vec<Warning> {
+    let Work::Stream(stream) = &phase.work else { return Vec::new() };
+    let memory = beyond_memory(phase, stream, result, known, samples);
+    let direct = not_direct(phase, stream, result, known);
+    memory.into_iter().chain(direct).map(|what| Warning::ImplausibleResult { what }).collect()
+}
+
+/// A CPU copies all data of the page cache or a mapping at least once. A copy inside the kernel may
+/// share blocks instead, and small files may fit in the CPU caches.
+fn beyond_memory(
+    phase: &Phase,
+    stream: &Stream,
+    result: &PhaseResult,
+    known: &PhaseContext,
+    samples: &[Sample],
+) -> Option<String> {
+    let copied = uses_page_cache(phase) && !matches!(stream.io_engine, IoEngineKind::Copy(_));
+    if !copied || visited(stream) <= BEYOND_CACHES {
+        return None;
+    }
+    let moved = value(samples, Metric::Throughput)?;
+    let gives = known.always.memory_rate? * processors(&known.activity, result.workers.len());
+    (moved > MEMORY_TOLERANCE * gives).then(|| {
+        format!(
+            "{:.1} GB/s through memory by {} workers; one copy loop reaches {:.1} GB/s",
+            moved / GB,
+            result.workers.len(),
+            gives / GB
+        )
+    })
+}
+
+/// Bytes visited before any of them is visited again, as far as the access pattern determines it.
+/// Blocks that are visited often may stay in the CPU caches even if the file is large.
+fn visited(stream: &Stream) -> Bytes {
+    match stream.access_pattern {
+        AccessPattern::Sequential
+        | AccessPattern::Backward
+        | AccessPattern::IozonePermutation
+        | AccessPattern::Permutation
+        | AccessPattern::Random
+        | AccessPattern::Tickets
+        | AccessPattern::Append => files(stream),
+        AccessPattern::SameBlock
+        | AccessPattern::Stride { .. }
+        | AccessPattern::Zipf { .. }
+        | AccessPattern::Pareto { .. }
+        | AccessPattern::Hotspot { .. }
+        | AccessPattern::Trace => Bytes(0),
+    }
+}
+
+/// Direct reads come from the devices. Cold ones are covered by `cache-not-cold`, and compressed
+/// data legitimately needs fewer bytes.
+fn not_direct(
+    phase: &Phase,
+    stream: &Stream,
+    result: &PhaseResult,
+    known: &PhaseContext,
+) -> Option<String> {
+    let judged = stream.open.direct
+        && stream.direction == Direction::Read
+        && phase.cache != Cache::Cold
+        && !compressible(stream.data);
+    let asked = read_from_target(phase, result).filter(|asked| judged && *asked >= LEAST_ASKED)?;
+    let delivered = float(Devices::under(&known.activity)?.read.0);
+    (delivered < DIRECT_SHARE * asked).then(|| {
+        format!("{asked:.0} bytes of direct reads, of which the devices delivered {delivered:.0}")
+    })
+}
+
+/// Random reads that were faster than the sequential ones of the same trial although both came from
+/// the devices, each with its index in the list of phases.
+pub(in crate::runner) fn across(
+    phases: &[Phase],
+    samples: &[Sample],
+) -> Vec<(Option<String>, Warning)> {
+    let rate = |phase: &Phase| {
+        let own: Vec<Sample> = samples.iter().filter(|s| s.phase == phase.name).cloned().collect();
+        let uncached = value(&own, Metric::CacheHitRatio)? < UNCACHED;
+        value(&own, Metric::Throughput).filter(|_| uncached)
+    };
+    let reads = |phase: &Phase, order: fn(&AccessPattern) -> bool| match &phase.work {
+        Work::Stream(stream)
+            if stream.direction == Direction::Read && order(&stream.access_pattern) =>
+        {
+            Some(alike(stream))
+        }
+        Work::Stream(_)
+        | Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Remove { .. } => None,
+    };
+    let mut warnings = Vec::new();
+    for random in phases {
+        let drawn = |access: &AccessPattern| {
+            matches!(
+                access,
+                AccessPattern::Random
+                    | AccessPattern::Permutation
+                    | AccessPattern::IozonePermutation
+                    | AccessPattern::Tickets
+            )
+        };
+        let (Some(kind), Some(faster)) = (reads(random, drawn), rate(random)) else { continue };
+        let in_order = |access: &AccessPattern| *access == AccessPattern::Sequential;
+        let same = phases.iter().filter(|other| reads(other, in_order).as_ref() == Some(&kind));
+        for (other, slower) in same.filter_map(|other| Some((other, rate(other)?))) {
+            if faster > RANDOM_FASTER * slower {
+                let what = format!(
+                    "{} was {:.2} times as fast as {}, although both were read from the devices",
+                    random.name,
+                    faster / slower,
+                    other.name
+                );
+                warnings.push((Some(random.name.clone()), Warning::ImplausibleResult { what }));
+            }
+        }
+    }
+    warnings
+}
+
+/// Stream without its access pattern and seed: the properties that random and sequential reads must
+/// share.
+fn alike(stream: &Stream) -> Stream {
+    Stream { access_pattern: AccessPattern::Sequential, seed: 0, ..stream.clone() }
+}

@@ -1,0 +1,312 @@
+//! Phases of a trial: preparation, execution under monitoring, checks, and conversion to samples.
+
+use std::{collections::BTreeMap, path::Path};
+
+use engine::{Context, CrashState, EngineError};
+use model::{
+    Clock, Nanos, Phase, PhaseResult, Warning,
+    phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
+};
+use rig::MountedFilesystem;
+
+use super::{Stop, TrialData, verdict, writable};
+use crate::runner::{
+    RunObserver,
+    events::Event,
+    samples::{self, PhaseContext, RunContext},
+};
+
+/// Maximum time to wait for an idle device before a phase.
+const SETTLE_LIMIT: Nanos = Nanos(5_000_000_000);
+
+/// The same after a device was not idle because of other I/O, when longer waiting does not help.
+const RESTLESS_LIMIT: Nanos = Nanos(500_000_000);
+
+/// Phases of a trial with their context.
+pub(super) struct Workload<'a> {
+    pub(super) phases: &'a [Phase],
+    /// Load generator cost of each phase, in nanoseconds per operation.
+    pub(super) generator: &'a [Option<f64>],
+    pub(super) observer: RunObserver<'a>,
+    pub(super) worker_command: &'a [std::ffi::OsString],
+    pub(super) crash_state: Option<&'a CrashState>,
+    /// Directory of the trial on another filesystem, if a phase needs it.
+    pub(super) external_directory: Option<&'a Path>,
+    pub(super) always: RunContext,
+}
+
+impl Workload<'_> {
+    /// Runs all phases and collects the results of the measured ones.
+    pub(super) fn run(
+        &self,
+        mounted: &mut MountedFilesystem,
+        other_io_seen: &mut bool,
+        data: &mut TrialData,
+    ) -> Result<(), Stop> {
+        let mut lacking = Lacking::default();
+        for (phase, generator) in self.phases.iter().zip(self.generator) {
+            if let Some(warning) = lacking.keeps(phase) {
+                if phase.role == Role::Measure {
+                    data.warnings.push((Some(phase.name.clone()), warning));
+                }
+                continue;
+            }
+            (self.observer.notify)(&Event::PhaseStarted {
+                name: &phase.name,
+                time: time_of(phase),
+            });
+            let mut ready = ready(phase, self.always.clock, mounted, other_io_seen)?;
+            ready.extend(mounted.expect_workers(phase.work.workers()));
+            if phase.role == Role::Measure {
+                let begun = mounted.begin_faults();
+                begun.map_err(|error| Stop::failed("enabling device errors", &error))?;
+            }
+            let (result, stands) = match phase.role {
+                Role::Measure => self.measured(phase, *generator, mounted, ready, data),
+                Role::Prepare => {
+                    let listener = mounted.listen();
+                    let result = self.engine(phase, mounted.directory());
+                    (result.map(|_| ()), verdict::check_log(&listener.end()))
+                }
+            };
+            // The kernel log describes the error better than the failed call.
+            stands.map_err(|why| Stop::Failed(format!("{}: {why}", phase.name)))?;
+            if let Err(Stop::Unsupported(warning)) = result {
+                lacking.note(phase, &warning);
+                if phase.role == Role::Measure {
+                    data.warnings.push((Some(phase.name.clone()), warning));
+                }
+                continue;
+            }
+            result?;
+            writable(&phase.name, mounted.directory())?;
+        }
+        // From here on one program runs after the other.
+        data.warnings.extend(mounted.expect_workers(1).map(|warning| (None, warning)));
+        data.warnings.extend(samples::across(self.phases, &data.samples));
+        Ok(())
+    }
+
+    /// Runs a measured phase under monitoring, and checks its result and the kernel log.
+    fn measured(
+        &self,
+        phase: &Phase,
+        generator: Option<f64>,
+        mounted: &MountedFilesystem,
+        ready: Vec<Warning>,
+        data: &mut TrialData,
+    ) -> (Result<(), Stop>, Result<(), String>) {
+        let monitor = mounted.monitor();
+        let result = self.engine(phase, mounted.directory());
+        let activity = monitor.end();
+        let stands = verdict::check_log(&activity.log);
+        let known = PhaseContext { always: self.always, activity, generator };
+        if let Ok(result) = &result {
+            self.keep(phase, result, &known, ready, data);
+        }
+        if !matches!(result, Err(Stop::Unsupported(_))) {
+            data.activity.push((phase.name.clone(), known.activity));
+        }
+        (result.map(|_| ()), stands)
+    }
+
+    /// Converts the result of a measured phase; `warnings` are those of its preparation.
+    fn keep(
+        &self,
+        phase: &Phase,
+        result: &PhaseResult,
+        known: &PhaseContext,
+        warnings: Vec<Warning>,
+        data: &mut TrialData,
+    ) {
+        let samples = samples::of_phase(phase, result, known);
+        let metric = self.always.clock.primary_metric(phase.primary());
+        if let Some(value) = samples::value(&samples, metric) {
+            let name = phase.name.as_str();
+            (self.observer.notify)(&Event::PhaseEnded { name, metric, value });
+        }
+        let own = samples::warnings(phase, result, known, &samples);
+        let located = |warning| (Some(phase.name.clone()), warning);
+        data.warnings.extend(warnings.into_iter().chain(own).map(located));
+        data.samples.extend(samples);
+        data.environment.merge(result.facts.clone());
+        data.histograms.extend(samples::histograms(&phase.name, result));
+        let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
+        // Work over time is a rate.
+        if !series.ops.is_empty() && self.always.clock != Clock::Instructions {
+            data.series.push((phase.name.clone(), series));
+        }
+    }
+
+    fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
+        let RunObserver { progress, interrupt, .. } = self.observer;
+        let state = self.crash_state.filter(|_| leaves_a_state(phase));
+        let worker_command = self.worker_command;
+        let context = Context { directory, progress, interrupt, state, worker_command };
+        let result = match &phase.work {
+            Work::Stream(stream) => engine::run(stream, &context),
+            Work::Tree(tree) => engine::run_tree(tree, &context),
+            Work::Mix(mix) => engine::run_mix(mix, &context),
+            Work::Replay(replay) => engine::run_replay(replay, &context),
+            Work::Layout(layout) => engine::run_layout(layout, &context),
+            Work::Task(task) => engine::run_task(task, self.external_directory, &context),
+            Work::Remove { files, workers } => engine::remove(files, *workers, &context),
+        };
+        result.map_err(|error| {
+            if let EngineError::Unsupported { what, source } = &error {
+                let (what, why) = ((*what).to_owned(), source.to_string());
+                return Stop::Unsupported(Warning::NotSupported { what, why });
+            }
+            if matches!(error, EngineError::Interrupted) {
+                return Stop::Interrupted;
+            }
+            Stop::failed(&phase.name, &error)
+        })
+    }
+}
+
+/// File sets in an unexpected state, because the filesystem does not support an operation on them.
+#[derive(Debug, Default)]
+struct Lacking(BTreeMap<String, Warning>);
+
+impl Lacking {
+    /// A phase was skipped: the next phases do not find the file set that they need.
+    fn note(&mut self, phase: &Phase, warning: &Warning) {
+        if let Some(set) = set_of(phase) {
+            self.0.insert(set.name.clone(), warning.clone());
+        }
+    }
+
+    /// Reason that prevents a phase, unless it creates its file set itself.
+    fn keeps(&mut self, phase: &Phase) -> Option<Warning> {
+        let set = set_of(phase)?;
+        if makes(phase) {
+            self.0.remove(&set.name);
+        }
+        self.0.get(&set.name).cloned()
+    }
+}
+
+fn set_of(phase: &Phase) -> Option<&Set> {
+    match &phase.work {
+        Work::Tree(tree) => Some(&tree.set),
+        Work::Mix(mix) => Some(&mix.set),
+        Work::Layout(layout) => Some(&layout.set),
+        Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => None,
+    }
+}
+
+/// Reports whether a phase needs no existing files of its set.
+fn makes(phase: &Phase) -> bool {
+    let first = |tree: &Tree| tree.steps.iter().copied().find(|step| *step != TreeStep::MakeParent);
+    match &phase.work {
+        Work::Layout(_) => true,
+        Work::Tree(tree) => matches!(
+            first(tree),
+            Some(
+                TreeStep::Create
+                    | TreeStep::LinkFirst
+                    | TreeStep::SymlinkFirst
+                    | TreeStep::Symlink
+                    | TreeStep::Mknod
+                    | TreeStep::Mkdir
+            )
+        ),
+        Work::Mix(_) | Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => {
+            false
+        }
+    }
+}
+
+/// Reports whether the files of a phase can be verified after a crash.
+fn leaves_a_state(phase: &Phase) -> bool {
+    let writes =
+        |stream: &Stream| (0..stream.workers.count).any(|worker| stream.direction.writes(worker));
+    phase.role == Role::Measure && matches!(&phase.work, Work::Stream(stream) if writes(stream))
+}
+
+/// Brings the caches into the requested state and waits for an idle device. A warm phase follows
+/// phases that read or wrote its files, and is checked by its cache hit ratio.
+fn ready(
+    phase: &Phase,
+    clock: Clock,
+    mounted: &mut MountedFilesystem,
+    other_io_seen: &mut bool,
+) -> Result<Vec<Warning>, Stop> {
+    let mut warnings = Vec::new();
+    if phase.cache == Cache::Cold {
+        let cold =
+            mounted.drop_caches().map_err(|error| Stop::failed("dropping the caches", &error))?;
+        warnings.extend(cold);
+    }
+    // On an instruction clock waiting is free, but polling is not, and phases that only prepare
+    // have no result to disturb.
+    if phase.role == Role::Prepare && clock == Clock::Instructions {
+        return Ok(warnings);
+    }
+    let settled = mounted.wait_idle(if *other_io_seen { RESTLESS_LIMIT } else { SETTLE_LIMIT });
+    let busy = settled.map_err(|error| Stop::failed("waiting for the device", &error))?;
+    *other_io_seen |= busy.is_some();
+    warnings.extend(busy);
+    Ok(warnings)
+}
+
+/// Runtime of the workers of a phase, if it is fixed.
+pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
+    match &phase.work {
+        Work::Stream(stream) => match stream.bound {
+            Bound::Time { ramp, run } => Some(ramp + run),
+            Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
+        },
+        Work::Replay(replay) => match replay.until {
+            Until::Time { ramp, run } => Some(ramp + run),
+            Until::Replayed(_) => None,
+        },
+        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Skipped phases and the reasons, given the unsupported ones.
+    fn left_out(suite: &str, settings: &[(&str, &str)], lacks: &[&str]) -> Vec<String> {
+        let suite = suites::find(suite).unwrap();
+        let mut point = suite.spec.defaults();
+        for (name, text) in settings {
+            let kind = suite.spec.parameter(name).unwrap().kind;
+            point.parameters.insert((*name).to_owned(), kind.read(text).unwrap());
+        }
+        let point = (suite.refine)(point).unwrap().remove(0);
+        let mut lacking = Lacking::default();
+        let mut left = Vec::new();
+        for phase in (suite.phases)(&point, 1) {
+            if lacking.keeps(&phase).is_some() {
+                left.push(phase.name);
+            } else if lacks.contains(&phase.name.as_str()) {
+                let (what, why) = ("links".to_owned(), "no".to_owned());
+                lacking.note(&phase, &Warning::NotSupported { what, why });
+                left.push(phase.name);
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn an_unsupported_phase_skips_only_the_phases_that_need_its_files() {
+        let metadata =
+            |operations, lacks: &[&str]| left_out("metadata", &[("operations", operations)], lacks);
+        let after = metadata("link,unlink,stat", &["link"]);
+        assert!(after.iter().all(|name| name.starts_with("link")), "{after:?}");
+        let after = metadata("symlink,mkdir", &["symlink"]);
+        assert!(after.iter().all(|name| name.starts_with("symlink")), "{after:?}");
+        let files = [("links", "hard"), ("tests", "seq-create,seq-stat,seq-delete")];
+        let after = left_out("bonnie", &files, &["seq-create"]);
+        assert_eq!(after, ["seq-create", "seq-stat", "seq-delete"]);
+        let after = left_out("small-files", &[], &["write"]);
+        assert_eq!(after, ["write", "stat", "read", "rewrite", "unlink"]);
+    }
+}

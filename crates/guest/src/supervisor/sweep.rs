@@ -1,0 +1,57 @@
+//! Termination of all descendants without a namespace.
+
+use std::{fs, io};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait},
+};
+
+/// Kills children until none are left. This process is the reaper of orphans, so later generations
+/// become its children and are killed, too.
+///
+/// # Errors
+/// Errors of the system if processes cannot be listed.
+pub(super) fn descendants() -> io::Result<()> {
+    loop {
+        for child in children(getpid())? {
+            // Some are leaders of a process group, some are not, and some have ended.
+            let _ = kill_process_group(child, Signal::KILL);
+            let _ = kill_process(child, Signal::KILL);
+        }
+        // At least one child ends; processes that it started are listed in the next iteration.
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Children of a process, found by the parent ID of each process (`/proc/PID/stat`, proc(5)). Not
+/// every kernel has the file `children`.
+fn children(parent: Pid) -> io::Result<Vec<Pid>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        else {
+            continue;
+        };
+        // A process may end at any moment.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) else {
+            continue;
+        };
+        if parent_of(&stat) == Some(parent) {
+            children.push(pid);
+        }
+    }
+    Ok(children)
+}
+
+/// Parent ID, the fourth field of `/proc/PID/stat`. It follows the name, which may contain any
+/// characters and ends with the last parenthesis.
+pub(super) fn parent_of(stat: &str) -> Option<Pid> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
+}

@@ -1,0 +1,366 @@
+//! Texts of a comparison: aspects, findings, and changes in percent.
+
+use analysis::{
+    Check, Interval, Verdict,
+    runs::{
+        Aspect, AspectDifference, FindingsObstacle, Missing, Paired, PairedBy, TestPair, Which,
+    },
+};
+use model::metric::{Better, Unit};
+
+use super::NOT_RECORDED;
+use crate::{
+    units::{self, alone, capital, fixed, one_line},
+    view::metric_label,
+};
+
+/// Maximum length of a value within a sentence, in characters.
+const VALUE_MAX: usize = 48;
+
+/// Minimum number of repetitions of each run (`analysis::summary::needed` at 95 %).
+const REPETITIONS_MIN: u32 = 6;
+
+/// Ratio of the ends from which an interval is wide.
+const WIDE: f64 = 3.0;
+
+/// Maximum number of cells with missing tests named in the result line.
+const MISSING_MAX: usize = 4;
+
+/// A margin in percent, without trailing zeros: `5 %`, `2.5 %`.
+pub(super) fn limit(share: f64) -> String {
+    let text = fixed(share * 100.0, 1);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// A ratio with its interval. The ends of a wide interval are rounded separately, so that none
+/// becomes zero.
+fn ratio(value: f64, interval: Option<Interval>) -> String {
+    let wide = |interval: &Interval| interval.high > WIDE * interval.low;
+    let Some(Interval { low, high, .. }) = interval.filter(wide) else {
+        return units::ratio(value, interval);
+    };
+    let [value, low, high] = [value, low, high].map(|value| match value {
+        10.0.. => fixed(value, 0),
+        1.0.. => fixed(value, 1),
+        0.1.. => fixed(value, 2),
+        0.01.. => fixed(value, 3),
+        _ => fixed(value, 4),
+    });
+    format!("×{value} [{low}, {high}]")
+}
+
+/// Effective margin of a step, with the reason if raised.
+pub(super) fn least(step: &Paired) -> String {
+    match step.effective_margin.0 > step.margin.0 {
+        true => format!("δ′ = {} (A/A noise)", limit(step.effective_margin.0)),
+        false => limit(step.effective_margin.0),
+    }
+}
+
+/// All aspects: `kernel 6.1 -> 6.12 and machine … -> …, combined`; empty if none differs.
+pub(super) fn aspects(aspects: &[AspectDifference]) -> String {
+    let each: Vec<String> = aspects.iter().map(way).collect();
+    match &each[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}, combined", first.join(", ")),
+    }
+}
+
+fn way(differs: &AspectDifference) -> String {
+    let Some(lead) = differs.differences.first() else { return differs.aspect.name().into() };
+    let value = |value: &Option<String>| {
+        let text = one_line(value.as_deref().unwrap_or(NOT_RECORDED));
+        let short: String = text.chars().take(VALUE_MAX).collect();
+        if short.len() < text.len() { format!("{}…", short.trim_end()) } else { text }
+    };
+    let change = format!("{} -> {}", value(&lead.first), value(&lead.second));
+    let name = differs.aspect.name();
+    let what = lead.what.as_str();
+    match (differs.aspect, lead.filesystem_fact()) {
+        (Aspect::Filesystem, Some((filesystem, fact))) => {
+            let fact = if fact == "mounted" { "mount options" } else { fact };
+            format!("{} of {}", one_line(fact), one_line(filesystem))
+        }
+        (Aspect::Kernel, _) if what == "kernel.release" => format!("{name} {change}"),
+        (Aspect::Filesystem, None) if what == "filesystem" || what == "backing.fstype" => {
+            format!("{name} {change}")
+        }
+        (Aspect::Program, _) | (Aspect::Storage, _) if what.starts_with("run.") => {
+            format!("{name} {change}")
+        }
+        (
+            Aspect::Kernel
+            | Aspect::Machine
+            | Aspect::Storage
+            | Aspect::Filesystem
+            | Aspect::Settings
+            | Aspect::Program
+            | Aspect::Plan,
+            _,
+        ) => format!("{name}: {} {change}", one_line(what)),
+    }
+}
+
+/// Reason for withholding all findings, with a hint.
+pub(super) fn obstacle(why: &FindingsObstacle, (first, second): (&str, &str)) -> String {
+    let name = |which: &Which| match which {
+        Which::First => first,
+        Which::Second => second,
+    };
+    match why {
+        FindingsObstacle::Aspects { aspects } => {
+            let names: Vec<&str> = aspects.iter().map(|aspect| aspect.name()).collect();
+            format!(
+                "{why}; change one aspect at a time, or use --allow-differences {} for findings \
+                 about all of them combined",
+                names.join(",")
+            )
+        }
+        FindingsObstacle::Imported { which, .. } | FindingsObstacle::Warned { which, .. } => {
+            format!("{why} ({})", name(which))
+        }
+        FindingsObstacle::NegativeControlsChanged { .. } => why.to_string(),
+    }
+}
+
+/// Filesystem, workload, and phase of a test.
+pub(super) fn place(test: &TestPair) -> String {
+    format!("{}, {}, {}", filesystem(test), one_line(&test.label), one_line(&test.phase))
+}
+
+/// The same with the metric.
+pub(super) fn named(test: &TestPair) -> String {
+    format!("{}, {}", place(test), metric_label(test.metric))
+}
+
+/// Tests without results in the second run, with the reason.
+pub(super) fn missing(missing: &Missing) -> String {
+    let tests = match &missing.phases[..] {
+        [phase] => one_line(phase),
+        _ => format!("{} tests", missing.tests),
+    };
+    format!("{}, {tests}: {}", one_line(&missing.cell), one_line(&missing.reason))
+}
+
+/// The first cells with such tests, and the number of further cells.
+pub(super) fn some(missing: &[Missing]) -> String {
+    let mut texts: Vec<String> = missing.iter().take(MISSING_MAX).map(self::missing).collect();
+    let more = missing.len().saturating_sub(MISSING_MAX);
+    if more > 0 {
+        texts.push(format!("and {more} more cells"));
+    }
+    texts.join("; ")
+}
+
+pub(super) fn filesystem(test: &TestPair) -> String {
+    let (first, second) = (one_line(&test.filesystems.0), one_line(&test.filesystems.1));
+    if first == second { second } else { format!("{second} instead of {first}") }
+}
+
+/// Relative change of the value, with its interval. A time that doubled is +100 %.
+pub(super) fn change(test: &TestPair) -> Option<(f64, Option<Interval>)> {
+    let ratio = test.comparison.as_ref().ok()?.ratio.0;
+    Some(match test.metric.spec().better {
+        Better::Lower => {
+            let turned = |i: Interval| Interval { low: 1.0 / i.high, high: 1.0 / i.low, ..i };
+            (1.0 / ratio - 1.0, test.interval.map(|interval| less_one(turned(interval))))
+        }
+        Better::Higher | Better::Neither => (ratio - 1.0, test.interval.map(less_one)),
+    })
+}
+
+fn less_one(interval: Interval) -> Interval {
+    Interval { low: interval.low - 1.0, high: interval.high - 1.0, ..interval }
+}
+
+/// `-7.1 % [-9.2, -4.9]`.
+pub(super) fn signed(change: (f64, Option<Interval>)) -> String {
+    let (value, interval) = change;
+    let places = places(interval.map_or(value.abs(), |i| (i.high - i.low) / 2.0));
+    let shown = |share: f64| format!("{}{}", sign(share), fixed(share.abs() * 100.0, places));
+    match interval {
+        Some(Interval { low, high, .. }) => {
+            format!("{} % [{}, {}]", shown(value), shown(low), shown(high))
+        }
+        None => format!("{} %", shown(value)),
+    }
+}
+
+fn sign(share: f64) -> &'static str {
+    if share < 0.0 { "-" } else { "+" }
+}
+
+/// Decimal places of a percentage with this half-width.
+fn places(half_width: f64) -> i32 {
+    match half_width {
+        0.1.. => 0,
+        0.002.. => 1,
+        _ => 2,
+    }
+}
+
+/// C11: change of one test.
+pub(super) fn changed(
+    test: &TestPair,
+    step: &Paired,
+    aspects: &str,
+    (first, second): (&str, &str),
+) -> String {
+    let Some((value, interval)) = change(test) else { return String::new() };
+    let higher = test.metric.spec().better != Better::Lower;
+    let worse = (value < 0.0) == higher;
+    let verb = match (test.by, worse) {
+        (PairedBy::Workload, true) => "is worse",
+        (PairedBy::Workload, false) => "is better",
+        (PairedBy::Identity | PairedBy::Options, true) => "regressed",
+        (PairedBy::Identity | PairedBy::Options, false) => "improved",
+    };
+    let half = interval.map_or(value.abs(), |i| (i.high - i.low) / 2.0);
+    let percents = |share: f64| fixed(share * 100.0, places(half));
+    let size = match interval {
+        // The verb has the sign of the change, so the interval is given without it.
+        Some(Interval { low, high, .. }) if value < 0.0 => {
+            format!("{} % [{}, {}]", percents(-value), percents(-high), percents(-low))
+        }
+        Some(Interval { low, high, .. }) => {
+            format!("{} % [{}, {}]", percents(value), percents(low), percents(high))
+        }
+        None => format!("{} %", percents(value.abs())),
+    };
+    let size = match test.comparison.as_ref().ok().and_then(crate::view::disagreement) {
+        Some(why) => format!(" (not quantified because estimates disagree: {why})"),
+        None => format!(" by {size}"),
+    };
+    let way = if aspects.is_empty() { String::new() } else { format!(" ({aspects})") };
+    let correction = if step.headlines && test.headline().is_some() {
+        format!("Holm-adjusted over {} tests", step.family.tests)
+    } else {
+        let q = fixed(step.family.q, 2);
+        format!("false discovery rate {q} over {} tests", step.family.tests)
+    };
+    let counts = test.comparison.as_ref().map(|c| (c.n_first, c.n_second)).unwrap_or_default();
+    let controls = step.negative_controls.tests.as_ref().map_or(String::new(), |controls| {
+        format!("; negative controls changed by {}", signed((controls.ratio.0 - 1.0, None)))
+    });
+    format!(
+        "{} of {} {verb}{size} from {first} to {second}{way}; n = {} and {}, \
+         {correction}{controls}.",
+        capital(&metric_label(test.metric)),
+        place(test),
+        counts.0,
+        counts.1
+    )
+}
+
+/// C5: an inconclusive test.
+pub(super) fn open(test: &TestPair, step: &Paired) -> String {
+    let Ok(comparison) = &test.comparison else { return String::new() };
+    let few = comparison.n_first.min(comparison.n_second) < REPETITIONS_MIN;
+    let how = match comparison.verdict {
+        Verdict::Inconclusive { .. } if few => format!(
+            "n = {} and {}, {REPETITIONS_MIN} needed",
+            comparison.n_first, comparison.n_second
+        ),
+        // Further repetitions do not resolve a disagreement.
+        Verdict::Inconclusive { .. } if comparison.checks.iter().any(|check| check.disagrees) => {
+            let warnings = comparison.checks.iter().filter_map(Check::warning);
+            let messages: Vec<String> = warnings.map(|warning| warning.message()).collect();
+            messages.join("; ")
+        }
+        Verdict::Inconclusive { .. } if !comparison.ratios_agree => format!(
+            "estimates disagree: the ratio of the medians is {}",
+            ratio(comparison.ratio_of_medians.0, None)
+        ),
+        Verdict::Inconclusive { needed } => format!(
+            "about {needed} repetitions each would detect a difference of {}",
+            limit(step.effective_margin.0)
+        ),
+        Verdict::Differs { .. } | Verdict::Equivalent => {
+            format!("not significant after adjustment for {} tests", step.family.tests)
+        }
+    };
+    format!("{}: {}; {how}.", named(test), ratio(comparison.ratio.0, test.interval))
+}
+
+/// Counts, all tests together, the margin, and negative controls.
+pub(super) fn notes(step: &Paired) -> Vec<String> {
+    let mut notes = Vec::new();
+    let tally = step.tally;
+    let tests = step.tests.iter().filter(|test| test.affected && test.comparison.is_ok()).count();
+    if step.obstacles.is_empty() && tally.equivalent > 0 {
+        let within = limit(step.effective_margin.0);
+        notes
+            .push(format!("{} of {tests} tests are equivalent within {within}.", tally.equivalent));
+    }
+    if step.obstacles.is_empty() && tally.negligible > 0 {
+        let within = least(step);
+        notes.push(format!("{} of {tests} tests differ by less than {within}.", tally.negligible));
+    }
+    notes.extend(total(step));
+    let margin = match (&step.noise, step.effective_margin.0 > step.margin.0) {
+        (Some(noise), raised) => format!(
+            "A/A control: {} tests of {} duplicates, 95 % of the ratios within {} ({}significant); \
+             equivalence margin {} {}.",
+            noise.pairs,
+            noise.cells,
+            limit(noise.ratio.0),
+            if noise.shown { "" } else { "not " },
+            if raised { "raised to δ′ =" } else { "δ =" },
+            limit(step.effective_margin.0)
+        ),
+        (None, _) => format!(
+            "Equivalence margin δ = {}; no A/A control in these runs.",
+            limit(step.margin.0)
+        ),
+    };
+    if !step.tests.is_empty() {
+        notes.push(margin);
+    }
+    if let Some(controls) = &step.negative_controls.tests {
+        notes.push(format!(
+            "Negative controls: {} tests, geometric mean {}.",
+            controls.tests,
+            ratio(controls.ratio.0, controls.interval)
+        ));
+    }
+    for fact in &step.negative_controls.machine {
+        let (unit, what) = match fact.name {
+            "clock.cost_ns" => (Unit::Nanoseconds, "clock read time, lower is better"),
+            _ => (Unit::BytesPerSecond, "memory copy rate, higher is better"),
+        };
+        let doubt = if fact.differs { "; the machine itself may have changed" } else { "" };
+        notes.push(format!(
+            "Machine: {what}: {} -> {} ({}, n = 1, not tested){doubt}.",
+            alone(unit, fact.first),
+            alone(unit, fact.second),
+            signed((fact.second / fact.first - 1.0, None))
+        ));
+    }
+    notes
+}
+
+/// C12: all affected tests together.
+fn total(step: &Paired) -> Option<String> {
+    let total = step.total.as_ref()?;
+    let tally = step.tally;
+    let counts = format!(
+        "; {} better, {} worse, {} equivalent, {} negligible, {} inconclusive",
+        tally.better, tally.worse, tally.equivalent, tally.negligible, tally.inconclusive
+    );
+    let end = |at: usize| {
+        let (name, ratio) = total.each.get(at)?;
+        Some(format!("×{} ({})", fixed(ratio.0, 3), one_line(name)))
+    };
+    let fragile =
+        total.fragile.and_then(|at| total.each.get(at)).map_or(String::new(), |(name, _)| {
+            format!(" Not robust: reversed without {}.", one_line(name))
+        });
+    Some(format!(
+        "All {} tests: {} (geometric mean, above 1 is better){counts}; range {} to {}.{fragile}",
+        total.each.len(),
+        ratio(total.ratio.0, Some(total.interval)),
+        end(total.least)?,
+        end(total.most)?
+    ))
+}

@@ -1,0 +1,473 @@
+//! Output of side-by-side comparisons.
+
+use std::fmt::Write;
+
+use analysis::{Interval, Summary};
+use askama::Template;
+use model::{Metric, metric::Unit};
+use serde_json::{Value as Json, json};
+
+use super::{Center, NOT_RECORDED, Pair, Side, SideBySide, Value};
+use crate::{
+    charts::editions::{Marks, Panel, Panels, three},
+    figures::Kind,
+    formats::markdown::{escaped, write_table},
+    html::{rendered, table_under},
+    published::{Drawn, edition_charts},
+    terminal::{Page, TerminalOptions},
+    units::{Scale, Shown, fixed, significant},
+    view::{Body, Column, Row, Table, TableCell, ValueCell, metric_label, slug},
+};
+
+/// Schema version. Incremented if a field is removed or changes its meaning.
+const SCHEMA: u32 = 1;
+
+/// Names of both sides in tables.
+const LETTERS: [&str; 2] = ["A", "B"];
+
+#[derive(Template)]
+#[template(path = "comparison.html")]
+struct ComparisonPage<'a> {
+    title: String,
+    sides: Vec<(&'static str, &'a Side)>,
+    differing: Vec<[&'a str; 4]>,
+    verdict: String,
+    charts: Vec<Drawn>,
+    tables: Vec<String>,
+    alone: Vec<String>,
+    style: &'static str,
+}
+
+impl SideBySide {
+    /// Text for a terminal.
+    pub fn terminal(&self, options: &TerminalOptions) -> String {
+        let mut page = Page::new(options);
+        for (letter, side) in LETTERS.iter().zip([&self.first, &self.second]) {
+            page.wrapped(&format!("{letter}  "), "   ", &side.line());
+        }
+        page.heading("Confounders");
+        for own in &self.differing {
+            let text = format!(
+                "A {}; B {}; prevents conclusions about {}",
+                own.first, own.second, own.prevents
+            );
+            page.wrapped(&format!("- {}: ", own.what), "  ", &text);
+        }
+        page.line("");
+        page.wrapped("", "", &self.verdict());
+        self.tables().iter().for_each(|table| page.table(table));
+        let alone = self.alone();
+        if !alone.is_empty() {
+            page.heading("Only in one of the two");
+        }
+        alone.iter().for_each(|line| page.wrapped("- ", "  ", line));
+        page.text
+    }
+
+    /// GitHub-flavored Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# {}\n\n", escaped(&self.title()));
+        for (letter, side) in LETTERS.iter().zip([&self.first, &self.second]) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "- {letter}: {}", escaped(&side.line()));
+        }
+        text.push_str(
+            "\n## Confounders\n\n| condition | A | B | prevents conclusions about |\n\
+             | --- | --- | --- | --- |\n",
+        );
+        for own in &self.differing {
+            let fields = [own.what, &own.first, &own.second, own.prevents].map(escaped);
+            let _ = writeln!(text, "| {} |", fields.join(" | "));
+        }
+        let _ = writeln!(text, "\n{}\n", escaped(&self.verdict()));
+        self.tables().iter().for_each(|table| write_table(&mut text, table, "##"));
+        self.alone().iter().for_each(|line| text.push_str(&format!("- {}\n", escaped(line))));
+        text
+    }
+
+    /// JSON: values in base units, and confounders.
+    pub fn json(&self) -> String {
+        let side = |side: &Side| {
+            json!({
+                "name": side.name,
+                "about": side.about,
+                "measured_by_fslab": side.measured_by_fslab,
+            })
+        };
+        let differing = self.differing.iter().map(|own| {
+            json!({
+                "what": own.what,
+                "first": own.first,
+                "second": own.second,
+                "prevents": own.prevents,
+            })
+        });
+        let alone = self.alone.iter().map(|(name, own)| json!({"in": name, "filesystems": own}));
+        let document = json!({
+            "schema": SCHEMA,
+            "first": side(&self.first),
+            "second": side(&self.second),
+            "verdict": Json::Null,
+            "why_no_verdict": self.verdict(),
+            "differing": differing.collect::<Vec<_>>(),
+            "pairs": self.pairs.iter().map(pair_json).collect::<Vec<_>>(),
+            "alone": alone.collect::<Vec<_>>(),
+        });
+        format!("{document:#}\n")
+    }
+
+    /// One HTML file without external resources.
+    pub fn html(&self) -> String {
+        let conditions = "Published numbers were not measured by fslab; no statistical test";
+        let table = |table: &Table| table_under(table, conditions, false);
+        let mut charts =
+            self.editions.as_ref().map_or_else(Vec::new, |(one, other)| edition_charts(one, other));
+        if charts.is_empty() {
+            charts = self.charts();
+        }
+        let page = ComparisonPage {
+            title: self.title(),
+            sides: LETTERS.into_iter().zip([&self.first, &self.second]).collect(),
+            differing: self
+                .differing
+                .iter()
+                .map(|own| [own.what, &own.first, &own.second, own.prevents])
+                .collect(),
+            verdict: self.verdict(),
+            charts,
+            tables: self.tables().iter().map(table).collect(),
+            alone: self.alone(),
+            style: include_str!("../../../templates/style.css"),
+        };
+        rendered(&page) + "\n"
+    }
+
+    fn title(&self) -> String {
+        format!("{} vs. {}", self.first.name, self.second.name)
+    }
+
+    /// Explanation of the missing test and of the ratios.
+    fn verdict(&self) -> String {
+        let what: Vec<&str> = self.differing.iter().map(|own| own.what).collect();
+        format!(
+            "Side-by-side comparison (no statistical test): {} differ together, so a difference \
+             between A and B has no single cause. Ratios are ratios of means, A over B, with a 95 \
+             % confidence interval (Fieller), if both spreads are known. There is no ratio if the \
+             file of only one side fits in memory.",
+            what.join(", ")
+        )
+    }
+
+    fn alone(&self) -> Vec<String> {
+        let line = |(name, own): &(String, Vec<String>)| format!("{name}: {}", own.join(", "));
+        self.alone.iter().map(line).collect()
+    }
+
+    /// Label of the test of a pair. Names of tasks in a study contain its sizes ("Touch 10,000
+    /// Files"), so comparisons with a run use the names of the run.
+    fn label<'a>(&self, pair: &'a Pair) -> &'a str {
+        let (own, other) = match pair.second.workload.is_empty() {
+            true => (&pair.second, &pair.first),
+            false => (&pair.first, &pair.second),
+        };
+        let unlike = self.second.suite == "tasks" && !other.workload.is_empty();
+        let named = if unlike { other } else { own };
+        &named.key.label
+    }
+
+    /// Label of a metric. The times of writes in the 2009 IOzone study exclude the final sync, so
+    /// they are compared with the accepted throughput.
+    fn quantity_label(&self, metric: Metric) -> String {
+        match (self.second.suite, metric) {
+            ("iozone", Metric::Throughput) => format!("accepted {}", metric_label(metric)),
+            _ => metric_label(metric),
+        }
+    }
+
+    /// Sizes of the work of a side.
+    fn sizes(side: &Side) -> &str {
+        let found = side.conditions.iter().find(|(name, _)| name == "sizes");
+        found.map_or(NOT_RECORDED, |(_, text)| text.as_str())
+    }
+
+    /// Metrics and filesystems of the pairs, without duplicates.
+    fn groups(&self) -> Vec<(Metric, &str)> {
+        let mut groups: Vec<(Metric, &str)> = Vec::new();
+        for pair in &self.pairs {
+            let group = (pair.second.key.metric, pair.second.key.filesystem.as_str());
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    fn of(&self, group: (Metric, &str)) -> impl Iterator<Item = &Pair> + Clone {
+        self.pairs.iter().filter(move |pair| {
+            (pair.second.key.metric, pair.second.key.filesystem.as_str()) == group
+        })
+    }
+
+    pub(super) fn tables(&self) -> Vec<Table> {
+        self.groups().into_iter().map(|group| self.table(group)).collect()
+    }
+
+    fn table(&self, (metric, filesystem): (Metric, &str)) -> Table {
+        let own = self.of((metric, filesystem));
+        let values = own.clone().flat_map(|pair| [pair.first.value, pair.second.value]);
+        let scale = Scale::of(metric.spec().unit, values);
+        let several = own.clone().any(|pair| {
+            let same = |other: &&Pair| other.second.key == pair.second.key;
+            own.clone().filter(same).count() > 1
+        });
+        let row = |pair: &Pair| {
+            let label = self.label(pair);
+            let varied = match several {
+                true => [&pair.first.workload, &pair.second.workload],
+                false => [""; 2].map(|_| EMPTY),
+            };
+            let varied = varied.into_iter().find(|text| !text.is_empty());
+            let title = varied.map_or_else(|| label.to_owned(), |own| format!("{label} ({own})"));
+            let divided = pair.ratio.is_ok();
+            let of = |value| cell(value, scale, divided);
+            let cells = vec![of(&pair.first), of(&pair.second), ratio(pair)];
+            Row::of(title, None, Body::Cells(cells))
+        };
+        let direction = metric.spec().better.label();
+        let center = |value: Option<&Value>| value.map_or("", |value| value.center.name());
+        let first = own.clone().next();
+        let about = |side: &Side, value: Option<&Value>| {
+            let published = if side.measured_by_fslab { "" } else { ", not measured by fslab" };
+            let (name, sizes) = (&side.name, Self::sizes(side));
+            format!("{name} ({}{published}; sizes: {sizes})", center(value))
+        };
+        let divided = match own.clone().any(|pair| pair.ratio.is_ok()) {
+            true => "A ÷ B: ratio of means; medians are shown with the mean",
+            false => "A ÷ B: ratio of means, not available",
+        };
+        let what = self.quantity_label(metric);
+        let accepted = match self.second.suite {
+            "iozone" => "; writes are accepted, not durable (no final sync)",
+            _ => "",
+        };
+        Table {
+            id: format!("{}-{}", slug(metric.name()), slug(filesystem)),
+            title: format!("{}: {}", own_names(own.clone(), filesystem), what),
+            caption: vec![
+                format!("{what}, {direction}{accepted}"),
+                format!("A: {}", about(&self.first, first.map(|pair| &pair.first))),
+                format!("B: {}", about(&self.second, first.map(|pair| &pair.second))),
+                format!("95 % confidence intervals if the spread is known; {divided}"),
+            ],
+            corner: "test",
+            columns: vec![
+                Column::new("A", scale.name),
+                Column::new("B", scale.name),
+                Column::new("A ÷ B", "×"),
+            ],
+            rows: own.map(row).collect(),
+        }
+    }
+
+    /// One chart per metric and block size: both sides in panels by filesystem.
+    pub(super) fn charts(&self) -> Vec<Drawn> {
+        let mut groups: Vec<(Metric, Option<u64>)> = Vec::new();
+        for pair in &self.pairs {
+            let group = (pair.second.key.metric, pair.second.key.block_size);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups.into_iter().map(|group| self.chart(group)).collect()
+    }
+
+    fn chart(&self, group: (Metric, Option<u64>)) -> Drawn {
+        let (metric, block_size) = group;
+        let own = || {
+            self.pairs
+                .iter()
+                .filter(|pair| (pair.second.key.metric, pair.second.key.block_size) == group)
+        };
+        let mut tests: Vec<&str> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for pair in own() {
+            let key = &pair.second.key;
+            if !tests.contains(&self.label(pair)) {
+                tests.push(self.label(pair));
+            }
+            if !names.contains(&key.filesystem.as_str()) {
+                names.push(&key.filesystem);
+            }
+        }
+        let values = own().flat_map(|pair| [pair.first.value, pair.second.value]);
+        let scale = Scale::of(metric.spec().unit, values.collect::<Vec<_>>().into_iter());
+        let panel = |(series, name): (usize, &&str)| {
+            let mark = |test: &&str| {
+                let found = own().find(|pair| {
+                    self.label(pair) == *test && pair.second.key.filesystem == **name
+                })?;
+                let number = |value: &Value| Some(scale.number(value.value));
+                let (first, second) = (number(&found.second), number(&found.first));
+                Some(Marks { series, first, second })
+            };
+            let named = own().filter(|pair| pair.second.key.filesystem == **name);
+            Panel { name: own_names(named, name), marks: tests.iter().map(mark).collect() }
+        };
+        let at = block_size.map_or_else(String::new, |size| {
+            format!(", block size {}", crate::units::bytes(model::Bytes(size)))
+        });
+        let what = self.quantity_label(metric);
+        let title = format!("{what}{at}: {}", self.title());
+        let id = format!("side-by-side-{}-{}", slug(metric.name()), block_size.unwrap_or(0));
+        let chart = Panels {
+            id: format!("{id}-chart"),
+            title: title.clone(),
+            description: "Both values of each test; the numbers are in the tables.".into(),
+            axis: format!(
+                "{what}, {} — {} · marker: A, ring: B",
+                scale.name,
+                metric.spec().better.label()
+            ),
+            apart: false,
+            shown: three,
+            logarithmic: metric.spec().unit != Unit::Fraction,
+            rows: tests.iter().map(|test| (*test).to_owned()).collect(),
+            panels: names.iter().enumerate().map(panel).collect(),
+        };
+        Drawn {
+            kind: Kind::Settings,
+            wide: true,
+            svg: chart.render(),
+            caption: self.chart_caption(),
+            id,
+            title,
+        }
+    }
+
+    fn chart_caption(&self) -> String {
+        let about = |side: &Side| {
+            let not = if side.measured_by_fslab { "" } else { "not " };
+            format!("{}, {not}measured by fslab; sizes: {}", side.name, Self::sizes(side))
+        };
+        let accepted = match self.second.suite {
+            "iozone" => " Writes are accepted, not durable (no final sync).",
+            _ => "",
+        };
+        format!(
+            "Marker: A ({}); ring: B ({}). The tables have the intervals. Machine, disk, and \
+             kernel differ as well.{accepted}",
+            about(&self.first),
+            about(&self.second)
+        )
+    }
+}
+
+/// Filesystem, with both names if they differ: `ext4 (A) vs. ext3 (B)`.
+fn own_names<'a>(mut own: impl Iterator<Item = &'a Pair>, filesystem: &str) -> String {
+    match own.next() {
+        Some(pair) if pair.first.named != pair.second.named => {
+            format!("{} (A) vs. {} (B)", pair.first.named, pair.second.named)
+        }
+        Some(_) | None => filesystem.to_owned(),
+    }
+}
+
+/// Placeholder for a workload.
+const EMPTY: &String = &String::new();
+
+impl Side {
+    fn line(&self) -> String {
+        match self.measured_by_fslab {
+            true => format!("{}: {}", self.name, self.about),
+            false => format!("{}: {} · not measured by fslab", self.name, self.about),
+        }
+    }
+}
+
+/// Cell of a number in the unit of its table, with the standard deviation of a mean, or the mean of
+/// a median with a ratio.
+fn cell(value: &Value, scale: Scale, divided: bool) -> TableCell {
+    let summary = Summary {
+        n: value.n,
+        median: value.value,
+        interval: value.interval,
+        min: value.value,
+        max: value.value,
+        warnings: Vec::new(),
+    };
+    let mut cell = ValueCell::plain(&summary, scale);
+    cell.n_stated = true;
+    cell.note = match (value.center, value.moments) {
+        (Center::Mean, Some(moments)) => {
+            format!("s = {}", scale.rough(moments.deviation))
+        }
+        (Center::Median, Some(moments)) if divided => {
+            let mean = scale.number(moments.mean);
+            format!("mean = {}", fixed(mean, significant(mean, 4).clamp(0, 6)))
+        }
+        (Center::Mean | Center::Median | Center::Single, _) => String::new(),
+    };
+    cell.codes.clone_from(&value.marks);
+    TableCell::Value(cell)
+}
+
+fn ratio(pair: &Pair) -> TableCell {
+    let found = match &pair.ratio {
+        Ok(found) => found,
+        Err(why) => return TableCell::Text(why.clone()),
+    };
+    let Interval { low, high, .. } = found.interval;
+    let places = if high - low < 0.1 { 3 } else { 2 };
+    TableCell::Value(ValueCell {
+        of: None,
+        shown: Shown {
+            value: fixed(found.ratio.0, places),
+            interval: Some((fixed(low, places), fixed(high, places))),
+            relative: None,
+        },
+        n: pair.first.n.min(pair.second.n),
+        n_stated: false,
+        top: false,
+        codes: Vec::new(),
+        sort: found.ratio.0,
+        interval: Some(found.interval),
+        unit: Unit::Ratio,
+        note: String::new(),
+    })
+}
+
+fn pair_json(pair: &Pair) -> Json {
+    let interval = |own: Interval| json!({"low": own.low, "high": own.high, "level": own.level});
+    let value = |value: &Value| {
+        json!({
+            "value": value.value,
+            "is": value.center.name(),
+            "interval": value.interval.map(interval),
+            "filesystem": value.named,
+            "mean": value.moments.map(|own| own.mean),
+            "deviation": value.moments.map(|own| own.deviation),
+            "n": value.n,
+            "workload": value.workload,
+            "marks": value.marks,
+        })
+    };
+    let key = &pair.second.key;
+    let mut object = json!({
+        "test": key.test,
+        "block_size": key.block_size,
+        "filesystem": key.filesystem,
+        "metric": key.metric.name(),
+        "unit": key.metric.spec().unit.name(),
+        "better": key.metric.spec().better.label(),
+        "first": value(&pair.first),
+        "second": value(&pair.second),
+    });
+    match &pair.ratio {
+        Ok(found) => {
+            object["ratio_of_means"] =
+                json!({"ratio": found.ratio.0, "interval": interval(found.interval)});
+        }
+        Err(why) => object["no_ratio"] = json!(why),
+    }
+    object
+}

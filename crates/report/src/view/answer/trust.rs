@@ -1,0 +1,83 @@
+//! Reliability grade of the results.
+
+use model::{Warning, warning::Severity};
+
+use super::{Named, columns, is_contest};
+use crate::view::{
+    View,
+    warnings::{WHOLE_RUN, WarningRow},
+};
+
+/// Reliability of the results, by the rule in docs/method/statistics.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grade {
+    Good,
+    Limited,
+    Poor,
+}
+
+impl Grade {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Limited => "limited",
+            Self::Poor => "poor",
+        }
+    }
+}
+
+/// A grade and its main reason.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust {
+    pub(crate) grade: Grade,
+    /// Message of the main warning and number of affected results.
+    pub(crate) reason: Option<String>,
+    pub(crate) hint: Option<&'static str>,
+}
+
+/// True for warnings that describe the measured object rather than the quality of the measurement.
+fn describes(row: &WarningRow) -> bool {
+    let of = |warning: Warning| warning.code() == row.code;
+    row.severity == Severity::Info
+        || of(Warning::SharedStorage { storage: String::new(), directory: false })
+        || of(Warning::PlanOverridden { what: String::new() })
+}
+
+/// Poor: no test can be ranked, or at least half of the results have a blocking warning. Limited: a
+/// blocking warning, or the same warning at a quarter of the results or for the whole run.
+pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
+    let entries: Vec<_> = tests
+        .iter()
+        .flat_map(|named| &named.test.entries)
+        .filter(|entry| entry.summary.is_some())
+        .collect();
+    let all = entries.len();
+    let affected = |row: &WarningRow| {
+        let own = entries.iter().filter(|entry| entry.codes.contains(&row.code)).count();
+        if row.places == [WHOLE_RUN] { all } else { own }
+    };
+    let mut causes: Vec<(&WarningRow, usize)> = view
+        .warnings
+        .iter()
+        .filter(|row| !describes(row))
+        .map(|row| (row, affected(row)))
+        .filter(|(row, numbers)| {
+            *numbers > 0 && (row.severity == Severity::Blocking || *numbers * 4 >= all)
+        })
+        .collect();
+    causes.sort_by_key(|(row, numbers)| (*numbers, row.severity));
+    let blocked = entries.iter().filter(|entry| !entry.barring.is_empty()).count();
+    let compared = tests.iter().any(is_contest) || columns(view, tests).len() < 2;
+    let grade = match causes.is_empty() {
+        _ if !compared || blocked * 2 >= all.max(1) => Grade::Poor,
+        true => Grade::Good,
+        false => Grade::Limited,
+    };
+    let main = causes.last();
+    let reason = |(row, numbers): &(&WarningRow, usize)| {
+        let others = causes.len() - 1;
+        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+        format!("{} ({numbers} of {all} results{more})", row.message)
+    };
+    Trust { grade, reason: main.map(reason), hint: main.map(|(row, _)| row.hint) }
+}

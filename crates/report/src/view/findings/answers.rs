@@ -1,0 +1,127 @@
+//! Findings and withheld findings.
+
+use crate::units::capital;
+
+/// All findings of a report.
+#[derive(Clone, Debug)]
+pub(crate) struct Findings {
+    /// By workload point. Findings about several points come first.
+    pub(crate) by_point: Vec<PointFindings>,
+    /// Conditions for which the findings are valid, and conditions that were not tested (C22).
+    pub(crate) scope: String,
+    /// True if the run has not ended. Further repetitions may then invalidate findings.
+    pub(crate) provisional: bool,
+}
+
+/// Findings that further repetitions cannot invalidate: failures, bottlenecks, and the scope.
+const LASTING: [&str; 3] = ["C20", "C21", "C22"];
+
+impl Findings {
+    /// Marks all findings that depend on confidence intervals as provisional.
+    pub(crate) fn make_provisional(&mut self) {
+        self.provisional = true;
+        for finding in self.by_point.iter_mut().flat_map(|point| &mut point.findings) {
+            if !LASTING.contains(&finding.template) {
+                finding.text = format!("provisional: {}", finding.text);
+            }
+        }
+    }
+
+    /// Heading of the section.
+    pub(crate) fn heading(&self) -> &'static str {
+        if self.provisional { "Provisional findings (the run has not ended)" } else { "Findings" }
+    }
+}
+
+/// Findings about one workload point, or about several points under one heading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PointFindings {
+    /// Heading.
+    pub(crate) label: String,
+    pub(crate) findings: Vec<Finding>,
+    /// Inconclusive questions that the report lists.
+    pub(crate) open: Vec<WithheldFinding>,
+    /// Withheld findings that only `fslab explain` lists.
+    pub(crate) on_request: Vec<WithheldFinding>,
+}
+
+impl PointFindings {
+    /// Answers under a heading. The report lists all withheld findings.
+    pub(crate) fn new(label: impl Into<String>, answers: Vec<Answer>) -> Self {
+        let mut all = Self { label: label.into(), ..Self::default() };
+        all.extend(answers);
+        all
+    }
+
+    /// Adds answers. The report lists the withheld findings.
+    pub(crate) fn extend(&mut self, answers: impl IntoIterator<Item = Answer>) {
+        for answer in answers {
+            match answer {
+                Answer::Found(finding) => self.findings.push(finding),
+                Answer::Withheld(withheld) => self.open.push(withheld),
+            }
+        }
+    }
+
+    /// Adds answers. Only `fslab explain` lists the withheld findings.
+    pub(crate) fn extend_on_request(&mut self, answers: impl IntoIterator<Item = Answer>) {
+        for answer in answers {
+            match answer {
+                Answer::Found(finding) => self.findings.push(finding),
+                Answer::Withheld(withheld) => self.on_request.push(withheld),
+            }
+        }
+    }
+}
+
+/// Answer to one question.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// All checks passed.
+    Found(Finding),
+    /// A check failed.
+    Withheld(WithheldFinding),
+}
+
+/// A conclusion that passed all checks of its template.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    /// Template, such as `C1`.
+    pub(crate) template: &'static str,
+    /// Anchor of the test; empty for a finding about a whole point.
+    pub(crate) test: String,
+    pub(crate) text: String,
+}
+
+/// A finding that failed a check.
+#[derive(Clone, Debug)]
+pub(crate) struct WithheldFinding {
+    /// Template, such as `C1`.
+    pub(crate) template: &'static str,
+    /// Anchor of the test; empty for a finding about a whole point.
+    pub(crate) test: String,
+    /// Question, such as `whether ext4 or xfs is faster on write, block_size=1MiB`.
+    pub(crate) question: String,
+    /// Failed check, with its numbers.
+    pub(crate) reason: String,
+    /// Hint, such as `add another filesystem to the plan`. May be empty.
+    pub(crate) hint: String,
+}
+
+impl WithheldFinding {
+    /// Question, reason, and hint as sentences.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("Inconclusive: {}. {}.", self.question, sentence(&self.reason));
+        if !self.hint.is_empty() {
+            text += &format!(" {}.", sentence(&self.hint));
+        }
+        text
+    }
+}
+
+/// Capitalizes a text, unless it starts with a name (`ext4: …`) or a symbol (`n = …`).
+fn sentence(text: &str) -> String {
+    let mut words = text.split(' ');
+    let name = words.next().is_none_or(|first| first.ends_with(':'));
+    if name || words.next() == Some("=") { text.to_owned() } else { capital(text) }
+}

@@ -1,0 +1,180 @@
+//! Findings from the rate over time: C14 (sustained rate) and C17 (source of variance: within a
+//! repetition or between repetitions). One finding lists all filesystems of a test.
+//!
+//! Only phases whose rate was recorded in at least 100 intervals are analyzed.
+
+use analysis::{
+    Summary,
+    variance::{self, Instance},
+    warmup::{self, RateProfile, Shape},
+};
+use model::{Warning, phase::Series};
+
+use super::{Answer, PointFindings, TestContext, single::refused};
+use crate::{
+    units::{alone, percents},
+    view::points::Entry,
+};
+
+/// Number of windows of equal length per repetition.
+const WINDOWS: usize = 10;
+/// Minimum number of intervals per window.
+const INTERVALS_MIN: usize = 10;
+
+/// Adds the findings about the rate over time of one test.
+pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
+    let long = |entry: &&Entry| {
+        let mut all = series(context, entry);
+        all.any(|series| series.ops.len() >= WINDOWS * INTERVALS_MIN)
+    };
+    if context.test.entries.iter().any(|entry| long(&entry)) {
+        findings.extend_on_request([sustained(context), variation(context)]);
+    }
+}
+
+/// Rate over time of each measured repetition.
+fn series<'a>(context: &TestContext<'a>, entry: &Entry) -> impl Iterator<Item = &'a Series> {
+    let name = &context.test.name;
+    let trials = context.sample_index.measured(entry.cell).flat_map(|trial| &trial.series);
+    trials
+        .filter(move |(phase, _)| phase == name)
+        .map(|(_, series)| series)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// C14: steady rate relative to the initial rate, if most repetitions change their rate.
+fn sustained(context: &TestContext) -> Answer {
+    let question = format!("sustained rate on {}", context.workload());
+    if let Some(refused) = refused(context, "C14", &question) {
+        return Answer::Withheld(refused);
+    }
+    let (mut results, mut open) = (Vec::new(), Vec::new());
+    for entry in context.entries().into_iter().filter(|entry| entry.ranked) {
+        match sustained_by(context, entry) {
+            Ok(text) => results.push(format!("{} {text}", context.name(entry))),
+            Err(why) => open.push(format!("{}: {why}", context.name(entry))),
+        }
+    }
+    if results.is_empty() {
+        return Answer::Withheld(context.withheld("C14", question, open.join("; "), String::new()));
+    }
+    let text = format!(
+        "Sustained rate on {} relative to the initial rate: {}.",
+        context.workload(),
+        results.join(", ")
+    );
+    context.found("C14", text)
+}
+
+/// `62 % [58 to 65 %] after 12 s (in 6 of 8 repetitions)`, or the reason for withholding it. At
+/// least half of the repetitions must settle, because the others have no sustained rate.
+fn sustained_by(context: &TestContext, entry: &Entry) -> Result<String, String> {
+    let profile = context.facts.profile;
+    let profiles: Result<Vec<RateProfile>, _> =
+        series(context, entry).map(|series| warmup::rate_profile(series, profile)).collect();
+    let profiles = profiles.map_err(|absent| absent.to_string())?;
+    let all = profiles.len();
+    let settled: Vec<(f64, f64)> = profiles
+        .iter()
+        .filter(|profile| profile.shape != Shape::Flat && profile.burst > 0.0)
+        .filter_map(|profile| Some((profile.steady? / profile.burst, profile.until?.seconds())))
+        .collect();
+    let flat = profiles.iter().filter(|profile| profile.shape == Shape::Flat).count();
+    if flat * 2 > all {
+        return Err(format!("the rate did not change in {flat} of {all} repetitions"));
+    }
+    if settled.len() * 2 <= all {
+        let settled = settled.len();
+        return Err(format!("only {settled} of {all} repetitions settled at another rate"));
+    }
+    let shares: Vec<f64> = settled.iter().map(|(share, _)| *share).collect();
+    let times: Vec<f64> = settled.iter().map(|(_, until)| *until * 1e9).collect();
+    let summary = Summary::new(&shares).ok().filter(|summary| summary.interval.is_some());
+    match (summary, Summary::new(&times)) {
+        (Some(summary), Ok(until)) => Ok(format!(
+            "{} after {} (in {} of {all} repetitions)",
+            percents(summary.median, summary.interval),
+            alone(model::metric::Unit::Nanoseconds, until.median),
+            summary.n
+        )),
+        (None, _) | (_, Err(_)) => {
+            Err(format!("{} settled repetitions are too few for an interval", settled.len()))
+        }
+    }
+}
+
+/// C17: variance between repetitions (newly created filesystems) relative to that between windows.
+fn variation(context: &TestContext) -> Answer {
+    let question = format!("source of variance on {}", context.workload());
+    if let Some(refused) = refused(context, "C17", &question) {
+        return Answer::Withheld(refused);
+    }
+    if context.suspected {
+        let reason = "the run may have drifted, and drift is variance between repetitions".into();
+        let hint = "use a quieter machine".into();
+        return Answer::Withheld(context.withheld("C17", question, reason, hint));
+    }
+    let (mut results, mut open) = (Vec::new(), Vec::new());
+    for entry in context.entries().into_iter().filter(|entry| entry.ranked) {
+        match variation_of(context, entry) {
+            Ok(share) => results.push(format!("{} {share}", context.name(entry))),
+            Err(why) => open.push(format!("{}: {why}", context.name(entry))),
+        }
+    }
+    if results.is_empty() {
+        return Answer::Withheld(context.withheld("C17", question, open.join("; "), String::new()));
+    }
+    let text = format!(
+        "Share of the variance on {} between repetitions: {}.",
+        context.workload(),
+        results.join(", ")
+    );
+    context.found("C17", text)
+}
+
+/// Share of the variance between repetitions, `61 % [40 to 72 %], n = 8`, or the reason for
+/// withholding it.
+fn variation_of(context: &TestContext, entry: &Entry) -> Result<String, String> {
+    let (foreign, all) = foreign(context, entry);
+    if foreign * 2 > all {
+        return Err(format!(
+            "other processes used the CPUs in {foreign} of {all} repetitions (other-cpu-load)"
+        ));
+    }
+    let runs: Option<Vec<Vec<f64>>> = series(context, entry).map(windows).collect();
+    let Some(runs) = runs.filter(|runs| !runs.is_empty()) else {
+        let least = WINDOWS * INTERVALS_MIN;
+        return Err(format!("a repetition had fewer than {least} intervals"));
+    };
+    let n = runs.len();
+    let tree: Vec<Instance> =
+        runs.into_iter().map(|windows| Instance { runs: vec![windows] }).collect();
+    let seed = u64::from(u32::try_from(entry.cell).unwrap_or(0));
+    let found = variance::components(&tree, seed).map_err(|absent| absent.to_string())?;
+    let instance = found.shares.iter().find(|share| share.level == "instance");
+    match instance.and_then(|share| Some((share.share.0, share.interval?))) {
+        Some((share, interval)) => Ok(format!("{}, n = {n}", percents(share, Some(interval)))),
+        None => Err("too few repetitions for a confidence interval".into()),
+    }
+}
+
+/// Number of repetitions in which other processes used the CPUs, and of all measured repetitions.
+fn foreign(context: &TestContext, entry: &Entry) -> (usize, usize) {
+    let at =
+        |phase: &Option<String>| phase.as_ref().is_none_or(|phase| *phase == context.test.name);
+    let disturbed = context.sample_index.measured(entry.cell).filter(|trial| {
+        let mut own = trial.warnings.iter().filter(|(phase, _)| at(phase));
+        own.any(|(_, warning)| matches!(warning, Warning::OtherCpuLoad { .. }))
+    });
+    (disturbed.count(), context.sample_index.measured(entry.cell).count())
+}
+
+/// Operations per window of a repetition; `None` if it is too short.
+fn windows(series: &Series) -> Option<Vec<f64>> {
+    let width = series.ops.len() / WINDOWS;
+    (width >= INTERVALS_MIN).then(|| {
+        let windows = series.ops.chunks_exact(width).take(WINDOWS);
+        windows.map(|ops| ops.iter().sum::<u64>() as f64).collect()
+    })
+}

@@ -1,0 +1,168 @@
+//! Rate over time within the repetitions of a test.
+//!
+//! The input is the [`Series`] of the measured trials, whose intervals may differ in length. In the
+//! resulting [`RateSeries`] all filesystems have intervals of the same length, so that their
+//! scatter is comparable. Rates are in base units.
+
+use model::{metric::Unit, phase::Series};
+
+use super::{
+    points::{Entry, Status, Suite, Test},
+    sample_index::SampleIndex,
+};
+
+/// Minimum number of intervals of some filesystem.
+const LEAST: usize = 5;
+
+/// Maximum number of intervals, because of the width of a panel in pixels.
+const MOST: u64 = 120;
+
+/// Rates of a test over time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RateSeries {
+    /// Length of an interval in nanoseconds.
+    pub(crate) interval: u64,
+    /// Bytes or operations per second.
+    pub(crate) unit: Unit,
+    /// By index of the filesystem.
+    pub(crate) lines: Vec<RateLine>,
+    /// Filesystems without a line, with the reason.
+    pub(crate) absent: Vec<(usize, String)>,
+}
+
+/// One filesystem.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RateLine {
+    pub(crate) filesystem: usize,
+    /// Repetitions.
+    pub(crate) n: u32,
+    /// Median, minimum, and maximum per interval, of the repetitions still running, as long as at
+    /// least half of them are.
+    pub(crate) rates: Vec<[f64; 3]>,
+    /// Number of repetitions whose last part was faster than the first, and slower.
+    pub(crate) turns: (u32, u32),
+}
+
+/// Number of parts of a repetition, of which the first and the last are compared: the rounds of the
+/// SNIA Solid State Storage Performance Test Specification (v2.0.1, 2.1.24).
+const ROUNDS: usize = 5;
+
+/// Ratio of the last part of a series to the first. `None` if the first is zero or there are fewer
+/// intervals than parts.
+pub(crate) fn moved(rates: impl ExactSizeIterator<Item = f64> + Clone) -> Option<f64> {
+    let each = rates.len() / ROUNDS;
+    let last: f64 = rates.clone().skip(rates.len() - each).sum();
+    let first: f64 = rates.take(each).sum();
+    (first > 0.0).then(|| last / first)
+}
+
+/// Rate over time per suite and test, if recorded.
+pub(crate) fn rate_series(
+    suites: &[Suite],
+    sample_index: &SampleIndex,
+) -> Vec<Vec<Option<RateSeries>>> {
+    let of_suite = |suite: &Suite| {
+        let tests = suite.points.iter().flat_map(|point| &point.tests);
+        tests.map(|test| of_test(test, sample_index)).collect()
+    };
+    suites.iter().map(of_suite).collect()
+}
+
+fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
+    let mut own: Vec<(&Entry, Vec<&Series>)> = Vec::new();
+    for entry in test.entries.iter().filter(|entry| entry.status == Status::Measured) {
+        let all = sample_index.measured(entry.cell).flat_map(|trial| &trial.series);
+        let all = all.filter(|(phase, series)| *phase == test.name && series.interval.0 > 0);
+        own.push((entry, all.map(|(_, series)| series).collect()));
+    }
+    own.sort_by_key(|(entry, _)| entry.filesystem);
+    let all = || own.iter().flat_map(|(_, repetitions)| repetitions);
+    let interval = interval(all().copied())?;
+    // Work that transfers no bytes, such as creating files, is measured in operations.
+    let moves = test.metric.spec().unit == Unit::BytesPerSecond;
+    let moves = moves && all().any(|series| series.bytes.iter().any(|bytes| *bytes > 0));
+    let line = |(entry, repetitions): &(&Entry, Vec<&Series>)| {
+        let each: Vec<Vec<f64>> =
+            repetitions.iter().map(|own| joined(own, interval, moves)).collect();
+        let turned = |which: fn(f64) -> bool| {
+            let turns = each.iter().filter_map(|own| moved(own.iter().copied()));
+            u32::try_from(turns.filter(|ratio| which(*ratio)).count()).unwrap_or(u32::MAX)
+        };
+        RateLine {
+            filesystem: entry.filesystem,
+            n: u32::try_from(repetitions.len()).unwrap_or(u32::MAX),
+            rates: rates(&each),
+            turns: (turned(|ratio| ratio > 1.0), turned(|ratio| ratio < 1.0)),
+        }
+    };
+    let mut lines: Vec<RateLine> = own.iter().map(line).collect();
+    lines.retain(|line| !line.rates.is_empty());
+    lines.iter().any(|line| line.rates.len() >= LEAST).then(|| RateSeries {
+        interval,
+        unit: if moves { Unit::BytesPerSecond } else { Unit::OpsPerSecond },
+        absent: absent(test, &lines),
+        lines,
+    })
+}
+
+/// Common interval length: the longest of any repetition, doubled until the longest repetition has
+/// at most [`MOST`] intervals. Lengths are normally powers of two of the same base; otherwise work
+/// is displaced by less than half an interval.
+fn interval<'a>(all: impl Iterator<Item = &'a Series> + Clone) -> Option<u64> {
+    let mut interval = all.clone().map(|series| series.interval.0).max()?;
+    let length = |series: &Series| series.interval.0.saturating_mul(series.ops.len() as u64);
+    let longest = all.map(length).max()?;
+    while longest / interval > MOST {
+        interval = interval.checked_mul(2)?;
+    }
+    Some(interval)
+}
+
+/// Rate in each complete interval of a repetition. The last one may be incomplete and is omitted.
+#[expect(clippy::cast_precision_loss, reason = "work of an interval, below 2^53")]
+fn joined(series: &Series, interval: u64, moves: bool) -> Vec<f64> {
+    let work = if moves { &series.bytes } else { &series.ops };
+    let mut sums: Vec<u64> = Vec::new();
+    for (at, work) in (0_u64..).zip(work) {
+        let Ok(place) = usize::try_from(at * series.interval.0 / interval) else { break };
+        if sums.len() <= place {
+            sums.resize(place + 1, 0);
+        }
+        sums[place] += work;
+    }
+    sums.pop();
+    sums.into_iter().map(|sum| sum as f64 * 1e9 / interval as f64).collect()
+}
+
+fn rates(repetitions: &[Vec<f64>]) -> Vec<[f64; 3]> {
+    let mut lengths: Vec<usize> = repetitions.iter().map(Vec::len).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    // Number of intervals that at least half of the repetitions have.
+    let longest = lengths.get(lengths.len().div_ceil(2).wrapping_sub(1)).copied().unwrap_or(0);
+    let mut rates = Vec::with_capacity(longest);
+    for at in 0..longest {
+        let mut now: Vec<f64> = repetitions.iter().filter_map(|own| own.get(at).copied()).collect();
+        now.sort_by(f64::total_cmp);
+        if let (Some(least), Some(most)) = (now.first(), now.last()) {
+            let (low, high) = ((now.len() - 1) / 2, now.len() / 2);
+            rates.push([(now[low] + now[high]) / 2.0, *least, *most]);
+        }
+    }
+    rates
+}
+
+/// Filesystems of the test without a line.
+fn absent(test: &Test, lines: &[RateLine]) -> Vec<(usize, String)> {
+    let drawn = |entry: &&Entry| lines.iter().any(|line| line.filesystem == entry.filesystem);
+    let reason = |entry: &Entry| match &entry.status {
+        Status::Nothing(reason) => (entry.filesystem, reason.clone()),
+        Status::Measured => (entry.filesystem, "shorter than two intervals".into()),
+    };
+    let mut absent: Vec<_> =
+        test.entries.iter().filter(|entry| !drawn(entry)).map(reason).collect();
+    absent.sort_by_key(|(filesystem, _)| *filesystem);
+    absent
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Waits until devices and kernel threads are idle.
+//!
+//! Devices report completed requests and requests in flight; kernel threads report their CPU time.
+//! Deferred work without I/O after a sync, such as freeing removed files, is visible in the CPU
+//! time only.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use model::{Nanos, Warning};
+
+use crate::{device::DeviceStat, host::Host};
+
+/// Interval between samples.
+pub(super) const INTERVAL: Nanos = Nanos(20_000_000);
+
+/// Required number of consecutive equal samples.
+const SAMPLES: u32 = 3;
+
+/// Reciprocal of the CPU utilization below which a thread counts as idle. Some threads wake up
+/// periodically to check for work; xfsaild does so twenty times a second (`xfsaild_push`,
+/// `fs/xfs/xfs_trans_ail.c`).
+const PART: u64 = 100;
+
+/// A tick of proc_pid_stat(5) in nanoseconds: `USER_HZ` is 100 on all current architectures.
+const TICK: u64 = 10_000_000;
+
+/// Process ID of kthreadd, the parent of all kernel threads (`rest_init`, `init/main.c`).
+const KTHREADD: &str = "2";
+
+/// Name prefix of workers that serve any workqueue (`create_worker`, `kernel/workqueue.c`).
+const WORKER: &str = "kworker";
+
+/// Longest thread name in older kernels (`TASK_COMM_LEN` less the terminator). Since Linux 5.17
+/// names of kernel threads are complete (`get_kthread_comm`, `kernel/kthread.c`).
+const NAME: usize = 15;
+
+/// Result of waiting.
+#[derive(Debug, Default)]
+pub(crate) struct IdleResult {
+    /// Waiting time.
+    pub(crate) waited: Nanos,
+    /// Kernel threads that worked during the wait.
+    pub(crate) active: BTreeSet<String>,
+    /// Set if the time limit was reached.
+    pub(crate) warning: Option<Warning>,
+}
+
+/// Sample of everything that should be idle.
+#[derive(Debug)]
+struct IdleSample {
+    /// Completed requests per device.
+    completed: Vec<u64>,
+    in_flight: u64,
+    /// Name and CPU time by process ID.
+    threads: BTreeMap<String, (String, Nanos)>,
+    /// Time of the sample.
+    at: Nanos,
+}
+
+impl IdleSample {
+    /// Devices without counters are ignored.
+    fn take(
+        host: &dyn Host,
+        devices: &[String],
+        threads: &[String],
+        ignored: &mut BTreeSet<String>,
+    ) -> Self {
+        let stats = devices.iter().map(|name| DeviceStat::read(host, name));
+        let stats = stats.collect::<Option<Vec<_>>>().unwrap_or_default();
+        Self {
+            completed: stats.iter().map(|stat| stat.completed).collect(),
+            in_flight: stats.iter().map(|stat| stat.in_flight).sum(),
+            threads: kernel_threads(host, threads, ignored),
+            at: host.now(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.completed.is_empty() && self.threads.is_empty()
+    }
+
+    /// Threads that worked since an earlier sample, including new ones. Threads that ended are
+    /// idle.
+    fn active_since(&self, earlier: &Self) -> impl Iterator<Item = &String> {
+        let most = Nanos((self.at - earlier.at).0 / PART);
+        let moved = self.threads.iter().filter(move |(pid, (_, time))| {
+            earlier.threads.get(*pid).is_none_or(|(_, before)| *time - *before > most)
+        });
+        moved.map(|(_, (name, _))| name)
+    }
+}
+
+/// Waits until devices are idle and kernel threads with these names use almost no CPU time; at most
+/// for `limit`.
+pub(crate) fn wait_idle(
+    host: &dyn Host,
+    devices: &[String],
+    threads: &[String],
+    limit: Nanos,
+) -> IdleResult {
+    let start = host.now();
+    let mut result = IdleResult::default();
+    let mut ignored = BTreeSet::new();
+    let mut last = IdleSample::take(host, devices, threads, &mut ignored);
+    if last.is_empty() && threads.is_empty() {
+        return result;
+    }
+    let mut equal = 0;
+    while equal < SAMPLES {
+        host.sleep(INTERVAL);
+        let now = IdleSample::take(host, devices, threads, &mut ignored);
+        result.active.extend(now.active_since(&last).cloned());
+        let quiet = now.active_since(&last).next().is_none();
+        let idle = now.in_flight == 0 && now.completed == last.completed;
+        equal = if idle && quiet { equal + 1 } else { 0 };
+        last = now;
+        result.waited = host.now() - start;
+        if result.waited > limit && equal < SAMPLES {
+            result.warning = Some(Warning::DeviceNotIdle { waited: result.waited });
+            break;
+        }
+    }
+    result
+}
+
+/// Kernel threads whose name contains one of `names`, with their CPU time: the scheduler's
+/// nanoseconds (first field of schedstat, Documentation/scheduler/sched-stats.rst), or the ticks of
+/// proc_pid_stat(5) if the kernel reports zero.
+///
+/// Processes that do not match and never will are added to `ignored` and not read again: reading
+/// all processes of a machine takes five million instructions. The name of a kernel worker shows
+/// its current work, so it may match at any time.
+fn kernel_threads(
+    host: &dyn Host,
+    names: &[String],
+    ignored: &mut BTreeSet<String>,
+) -> BTreeMap<String, (String, Nanos)> {
+    let mut found = BTreeMap::new();
+    if names.is_empty() {
+        return found;
+    }
+    let proc = Path::new("/proc");
+    let numbers = host.list(proc).unwrap_or_default().into_iter();
+    for pid in numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        if ignored.contains(&pid) {
+            continue;
+        }
+        let directory = proc.join(&pid);
+        let Ok(stat) = host.read(&directory.join("stat")) else { continue };
+        let Some((name, fields)) = fields(&stat) else { continue };
+        // Fields after the name: state, parent, …; utime and stime are at 11 and 12.
+        let of_kernel = fields.get(1) == Some(&KTHREADD);
+        if !of_kernel || !names.iter().any(|known| matches_name(name, known)) {
+            if !of_kernel || !name.starts_with(WORKER) {
+                ignored.insert(pid);
+            }
+            continue;
+        }
+        let schedstat = host.read(&directory.join("schedstat")).unwrap_or_default();
+        let exact = schedstat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        let ticks = || {
+            fields.get(11..13)?.iter().map(|ticks| ticks.parse::<u64>().ok()).sum::<Option<u64>>()
+        };
+        let coarse = || ticks().map(|ticks| ticks.saturating_mul(TICK));
+        let Some(time) = exact.filter(|nanos| *nanos > 0).or_else(coarse) else { continue };
+        found.insert(pid, (name.to_owned(), Nanos(time)));
+    }
+    found
+}
+
+/// Name and following fields of a line of `/proc/PID/stat`; the name may contain any character.
+fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
+    let (_, result) = stat.split_once('(')?;
+    let (name, result) = result.rsplit_once(')')?;
+    Some((name, result.split_whitespace().collect()))
+}
+
+/// True if a thread name matches. Workers append their current work to their name.
+fn matches_name(name: &str, kind: &str) -> bool {
+    name.contains(kind) || (name.len() == NAME && kind.starts_with(name))
+}

@@ -1,0 +1,443 @@
+//! Catalog of filesystem types, defined in TOML.
+//!
+//! `filesystems.toml` is embedded; a user's file of the same format is merged into it
+//! ([`Catalog::with_file`]). The catalog provides argument vectors; [`Catalog::availability`]
+//! reports whether this machine can run them.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use model::{Bytes, FilesystemLevel, suggest::nearest};
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+use toml::Spanned;
+
+const EMBEDDED: &str = include_str!("../filesystems.toml");
+
+/// Placeholders allowed in arguments and options.
+const PLACEHOLDERS: [&str; 4] = ["device", "devices", "options", "size"];
+
+/// Storage of a filesystem type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Block devices.
+    #[default]
+    Block,
+    /// Memory; no device.
+    Memory,
+    /// An existing directory; nothing is created.
+    Directory,
+}
+
+/// Mainline kernel versions that contain a filesystem.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelRange {
+    /// First version that contains it.
+    pub since: Option<String>,
+    /// First version that no longer contains it.
+    pub until: Option<String>,
+    /// Origin of a filesystem that was never in the mainline kernel.
+    pub never: Option<String>,
+}
+
+impl KernelRange {
+    /// Description: "in mainline since 2.4.1, removed in 6.13"; empty if nothing is known.
+    pub fn describe(&self) -> String {
+        match (&self.never, &self.since, &self.until) {
+            (Some(never), ..) => format!("never in mainline: {never}"),
+            (None, Some(since), Some(until)) => {
+                format!("in mainline since {since}, removed in {until}")
+            }
+            (None, Some(since), None) => format!("in mainline since {since}"),
+            (None, None, Some(until)) => format!("removed from mainline in {until}"),
+            (None, None, None) => String::new(),
+        }
+    }
+}
+
+/// Arguments for several devices.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MultiDevice {
+    /// Replaces [`Filesystem::mkfs`].
+    pub mkfs: Vec<String>,
+    /// Mount option for each device except the first, with `{device}`; empty for none.
+    #[serde(default)]
+    pub mount: String,
+    /// Separator of the devices in the mount source. Without it, the source is the first device.
+    pub separator: Option<String>,
+}
+
+/// Command that prints the parameters of a new filesystem.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Features {
+    /// Argument vector with placeholders; empty if there is no command.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// Prefixes of the output lines to keep. Lines that differ between mkfs runs are not kept.
+    #[serde(default)]
+    pub lines: Vec<String>,
+}
+
+/// Filesystem type.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filesystem {
+    /// Name in plans: lower case, unique.
+    pub name: String,
+    /// Description, for lists.
+    pub title: String,
+    /// Storage of the filesystem.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Name in `/proc/filesystems`; empty for directories.
+    #[serde(default)]
+    pub fstype: String,
+    /// `f_type` of `statfs(2)`; 0: not checked.
+    #[serde(default)]
+    pub magic: u64,
+    /// Smallest device that mkfs accepts.
+    #[serde(default, deserialize_with = "size")]
+    pub min_size: Bytes,
+    /// mkfs argument vector with placeholders.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Arguments that set the label `fslab`; they precede those of the plan.
+    #[serde(default)]
+    pub label: Vec<String>,
+    /// Fixed mount options; they precede those of the plan.
+    #[serde(default)]
+    pub mount: String,
+    /// fsck argument vector, read-only; empty if there is no such program.
+    #[serde(default)]
+    pub fsck: Vec<String>,
+    /// Exit statuses of fsck that mean "no damage".
+    #[serde(default)]
+    pub fsck_clean: Vec<i32>,
+    /// Command that prints the version of the tools.
+    #[serde(default)]
+    pub version: Vec<String>,
+    /// Description of the deferred work and of its handling; empty if the filesystem defers
+    /// nothing.
+    #[serde(default)]
+    pub deferred_work: String,
+    /// Names, or parts of names, of the kernel threads that do deferred work, with `{device}` for
+    /// the kernel name of a device.
+    #[serde(default)]
+    pub threads: Vec<String>,
+    /// Command that prints the parameters of a new filesystem, before the mount.
+    #[serde(default)]
+    pub features: Features,
+    /// Arguments for several devices, if supported.
+    pub multi_device: Option<MultiDevice>,
+    /// Package of the tools, by distribution family.
+    #[serde(default)]
+    pub package: BTreeMap<String, String>,
+    /// Other programs of the package, which a plan may use in `setup`.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Mainline kernel versions that contain it.
+    #[serde(default)]
+    pub kernel: KernelRange,
+    /// Documentation of the arguments.
+    pub source: String,
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Bytes::parse(&text).map_err(serde::de::Error::custom)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    filesystem: Vec<Spanned<Filesystem>>,
+}
+
+/// Error of a catalog file.
+#[derive(Debug, Error)]
+pub enum CatalogError {
+    /// The file cannot be read.
+    #[error("cannot read {path}; --catalog requires a file in the format of filesystems.toml")]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file contains an invalid entry.
+    #[error("{path}:{line}: {message}; {hint}")]
+    Entry {
+        /// File.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Description of the error.
+        message: String,
+        /// Hint.
+        hint: String,
+    },
+    /// The filesystem is not in the catalog.
+    #[error("unknown filesystem `{name}`; {hint}")]
+    Unknown {
+        /// Name as given.
+        name: String,
+        /// The nearest name, or all names.
+        hint: String,
+    },
+}
+
+/// All filesystem types, in the order of the files.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    entries: Vec<Filesystem>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::embedded()
+    }
+}
+
+impl Catalog {
+    /// Built-in catalog.
+    ///
+    /// # Panics
+    /// Never: a test parses the embedded file.
+    pub fn embedded() -> Self {
+        match parse(EMBEDDED, Path::new("filesystems.toml")) {
+            Ok(entries) => Self { entries },
+            Err(error) => unreachable!("the embedded catalog is invalid: {error}"),
+        }
+    }
+
+    /// Built-in catalog merged with the user's file. An entry with the name of a built-in one
+    /// replaces it; others are appended.
+    ///
+    /// # Errors
+    /// [`CatalogError`] with file, line, and hint.
+    pub fn with_file(path: &Path) -> Result<Self, CatalogError> {
+        Self::embedded().merged(&Self::text_of(path)?, path)
+    }
+
+    /// Reads the user's file, of at most 1 MiB.
+    ///
+    /// # Errors
+    /// [`CatalogError::Read`].
+    pub fn text_of(path: &Path) -> Result<String, CatalogError> {
+        let read = |source| CatalogError::Read { path: path.to_owned(), source };
+        sys::input::text(path, 1 << 20).map_err(read)
+    }
+
+    pub(crate) fn merged(mut self, text: &str, path: &Path) -> Result<Self, CatalogError> {
+        for entry in parse(text, path)? {
+            match self.entries.iter_mut().find(|known| known.name == entry.name) {
+                Some(known) => *known = entry,
+                None => self.entries.push(entry),
+            }
+        }
+        Ok(self)
+    }
+
+    /// All filesystem types.
+    pub fn all(&self) -> &[Filesystem] {
+        &self.entries
+    }
+
+    /// Finds a filesystem type by name.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unknown`] with the nearest name.
+    pub fn get(&self, name: &str) -> Result<&Filesystem, CatalogError> {
+        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names = || self.entries.iter().map(|entry| entry.name.as_str());
+            let hint = match nearest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("use one of: {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            CatalogError::Unknown { name: name.to_owned(), hint }
+        })
+    }
+}
+
+impl Filesystem {
+    /// mkfs argument vector for these devices (at least one), with the arguments of the level;
+    /// empty if the filesystem has no mkfs.
+    pub fn mkfs_argv(&self, devices: &[String], level: &FilesystemLevel) -> Vec<String> {
+        let template = match &self.multi_device {
+            Some(many) if devices.len() > 1 => &many.mkfs,
+            _ => &self.mkfs,
+        };
+        // Some programs reject an option that is given twice.
+        let flag = self.label.first().map_or("", |flag| flag.split('=').next().unwrap_or(flag));
+        let labeled = level.mkfs.iter().any(|argument| argument.starts_with(flag));
+        let label = self.label.iter().filter(|_| !labeled);
+        let options: Vec<String> = label.chain(&level.mkfs).cloned().collect();
+        fill(template, devices, &options)
+    }
+
+    /// fsck argument vector, read-only; `None` if there is no such program.
+    pub fn fsck_argv(&self, devices: &[String]) -> Option<Vec<String>> {
+        (!self.fsck.is_empty()).then(|| fill(&self.fsck, devices, &[]))
+    }
+
+    /// Argument vector that prints the parameters of a new filesystem; `None` if there is none.
+    pub fn features_argv(&self, devices: &[String]) -> Option<Vec<String>> {
+        let argv = &self.features.argv;
+        (!argv.is_empty()).then(|| fill(argv, devices, &[]))
+    }
+
+    /// Extracts the parameters from the output: the lines to keep, with white space collapsed and
+    /// without device names, which differ between runs.
+    pub fn features_in(&self, text: &str, devices: &[String]) -> String {
+        let kept = |line: &&str| self.features.lines.iter().any(|start| line.starts_with(start));
+        let lines = text.lines().map(str::trim).filter(kept);
+        let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let features = words.collect::<Vec<_>>().join("; ");
+        devices.iter().fold(features, |features, device| features.replace(device, "{device}"))
+    }
+
+    /// Names of the kernel threads that do deferred work on these devices.
+    pub fn deferred_threads(&self, names: &[String]) -> Vec<String> {
+        let threads = self.threads.iter();
+        let each = threads.flat_map(|thread| match thread.contains("{device}") {
+            true => names.iter().map(|name| thread.replace("{device}", name)).collect(),
+            false => vec![thread.clone()],
+        });
+        each.collect()
+    }
+
+    /// Source argument of the mount.
+    pub fn mount_source(&self, devices: &[String]) -> String {
+        let separator = self.multi_device.as_ref().and_then(|many| many.separator.as_deref());
+        match (separator, devices) {
+            (_, []) => self.name.clone(),
+            (Some(separator), _) => devices.join(separator),
+            (None, [first, ..]) => first.clone(),
+        }
+    }
+
+    /// Mount options: fixed ones, those for further devices, those of the level.
+    pub fn mount_options(
+        &self,
+        devices: &[String],
+        size: Bytes,
+        level: &FilesystemLevel,
+    ) -> String {
+        let mut options = vec![self.mount.replace("{size}", &size.0.to_string())];
+        if let Some(many) = &self.multi_device {
+            let further = devices.iter().skip(1);
+            options.extend(further.map(|device| many.mount.replace("{device}", device)));
+        }
+        options.push(level.mount.clone());
+        options.retain(|option| !option.is_empty());
+        options.join(",")
+    }
+
+    /// Required programs, without duplicates: mkfs and fsck.
+    pub fn programs(&self) -> Vec<&str> {
+        let vectors = [&self.mkfs, &self.fsck];
+        let mut programs: Vec<&str> =
+            vectors.into_iter().filter_map(|argv| argv.first()).map(String::as_str).collect();
+        programs.dedup();
+        programs
+    }
+
+    /// Checks an entry; the error is a message and a hint.
+    fn check(&self) -> Result<(), (String, String)> {
+        let bad = |message: String, hint: &str| Err((message, hint.to_owned()));
+        let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(letters) {
+            let message = format!("`{}` is not a valid filesystem name", self.name);
+            return bad(message, "use lower-case letters, digits, and dashes");
+        }
+        if self.kind == Kind::Block && (self.mkfs.is_empty() || self.fstype.is_empty()) {
+            let message = format!("`{}` has no `mkfs` or no `fstype`", self.name);
+            return bad(message, "set both, or use kind = \"memory\" or \"directory\"");
+        }
+        let many = self.multi_device.iter().flat_map(|many| many.mkfs.iter().chain([&many.mount]));
+        let own = self.mkfs.iter().chain(&self.fsck).chain([&self.mount]).chain(many);
+        let texts = own.chain(&self.features.argv).chain(&self.threads);
+        for name in texts.flat_map(|text| placeholders(text)) {
+            if !PLACEHOLDERS.contains(&name) {
+                let hint = match nearest(name, PLACEHOLDERS) {
+                    Some(near) => format!("did you mean `{{{near}}}`?"),
+                    None => "use {device}, {devices}, {options}, or {size}".to_owned(),
+                };
+                return Err((format!("unknown placeholder `{{{name}}}`"), hint));
+            }
+        }
+        let has = |argv: &[String], word: &str| argv.iter().any(|argument| argument == word);
+        if self.kind == Kind::Block && !has(&self.mkfs, "{device}") {
+            let message = format!("mkfs of `{}` has no device argument", self.name);
+            return bad(message, "add \"{device}\"");
+        }
+        if self.multi_device.as_ref().is_some_and(|many| !has(&many.mkfs, "{devices}")) {
+            let message = format!("multi_device.mkfs of `{}` has no device arguments", self.name);
+            return bad(message, "add \"{devices}\"");
+        }
+        Ok(())
+    }
+}
+
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+}
+
+fn fill(template: &[String], devices: &[String], options: &[String]) -> Vec<String> {
+    let first = devices.first().map_or("", String::as_str);
+    let mut argv = Vec::new();
+    for argument in template {
+        match argument.as_str() {
+            "{options}" => argv.extend_from_slice(options),
+            "{devices}" => argv.extend_from_slice(devices),
+            _ => argv.push(argument.replace("{device}", first)),
+        }
+    }
+    argv
+}
+
+fn parse(text: &str, path: &Path) -> Result<Vec<Filesystem>, CatalogError> {
+    let entry = |span: Option<Range<usize>>, message: String, hint: String| {
+        let start = span.map_or(0, |span| span.start).min(text.len());
+        let line = text[..start].matches('\n').count() + 1;
+        CatalogError::Entry { path: path.to_owned(), line, message, hint }
+    };
+    let document: Document = toml::from_str(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ": ");
+        entry(error.span(), message, hint_of(error.message()))
+    })?;
+    let mut entries: Vec<Filesystem> = Vec::new();
+    for spanned in document.filesystem {
+        let span = Some(spanned.span());
+        let filesystem = spanned.into_inner();
+        filesystem.check().map_err(|(message, hint)| entry(span.clone(), message, hint))?;
+        if entries.iter().any(|known| known.name == filesystem.name) {
+            let message = format!("`{}` is defined twice", filesystem.name);
+            return Err(entry(span, message, "rename one of them".into()));
+        }
+        entries.push(filesystem);
+    }
+    Ok(entries)
+}
+
+/// Hint for a message of the TOML parser: the known word nearest to an unknown one. The parser
+/// quotes the unknown word first, then the known ones.
+fn hint_of(message: &str) -> String {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let given = words.next().unwrap_or_default();
+    match nearest(given, words) {
+        Some(near) if message.starts_with("unknown") => format!("did you mean `{near}`?"),
+        _ => "see filesystems.toml for the format of an entry".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

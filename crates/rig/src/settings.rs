@@ -1,0 +1,296 @@
+//! System settings that a plan varies: the writes, their verification, and their restoration.
+//!
+//! The input is a scheduler or a setting with its value; the output is a [`SettingChange`], which
+//! lists the writes, the devices that are skipped, and known failures. It changes nothing: `fslab
+//! show` prints it. [`AppliedSettings`] applies changes through the journal and keeps the undo
+//! steps, the warnings, and the values read back.
+//!
+//! All settings are applied before mkfs and undone after fsck, so that every value of a trial,
+//! including the times of mkfs and fsck, is measured with the settings of its cell. CPUs come
+//! first, because their number determines the other settings; the scheduler precedes `nr_requests`,
+//! which it resets (`elevator_switch` in `block/elevator.c`).
+//!
+//! A setting that the kernel rejects or rounds is a [`Warning::SettingNotApplied`], not an error:
+//! the trial continues with the value of the kernel, and the report shows it.
+
+pub(crate) mod cpu;
+mod memory;
+pub(crate) mod queue;
+mod quota;
+pub(crate) mod support;
+
+use std::path::{Path, PathBuf};
+
+use model::{Environment, SystemSetting, SystemSettings, Value, Warning};
+
+use self::queue::Device;
+pub(crate) use self::quota::Quota;
+use crate::{
+    error::RigError,
+    host::Host,
+    journaled_host::JournaledHost,
+    undo::{Step, selected},
+};
+
+/// Write of one file for a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Description of the setting, such as `read_ahead of sda (KiB)`.
+    pub setting: String,
+    /// File.
+    pub path: PathBuf,
+    /// Text to write, and expected text when read back.
+    pub text: String,
+    /// File that holds the setting now and that the kernel clears when this one is written.
+    pub from: Option<PathBuf>,
+    /// True if the kernel may change the value by itself; undo then restores it regardless of the
+    /// value read.
+    pub moves: bool,
+    /// File of the parent setting, with which this one is restored.
+    pub basis: Option<PathBuf>,
+}
+
+/// Settings that a write may disturb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedSettings {
+    /// Files of the settings.
+    pub files: Vec<PathBuf>,
+    /// File of the parent setting, with which these are restored.
+    pub basis: Option<PathBuf>,
+}
+
+/// Planned writes of a setting on this machine in its current state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SettingChange {
+    /// Settings that the writes may disturb, restored together with them.
+    pub saved: Vec<SavedSettings>,
+    /// Writes, in order.
+    pub writes: Vec<Write>,
+    /// CPU quota in percent that emulates a CPU frequency.
+    pub percent: Option<u8>,
+    /// Known failures.
+    pub warnings: Vec<Warning>,
+    /// Possible failures.
+    pub notes: Vec<String>,
+    /// Skipped devices or files, and reasons.
+    pub skipped: Vec<(String, String)>,
+    /// Facts to read afterwards: name, file, and unit.
+    pub facts: Vec<(String, PathBuf, &'static str)>,
+}
+
+impl SettingChange {
+    /// A change without writes, because the machine does not support it.
+    fn refused(setting: impl Into<String>, wanted: impl Into<String>, why: &str) -> Self {
+        let (setting, wanted, found) = (setting.into(), wanted.into(), why.to_owned());
+        let warnings = vec![Warning::SettingNotApplied { setting, wanted, found }];
+        Self { warnings, ..Self::default() }
+    }
+
+    /// Adds a write of one file.
+    fn write(&mut self, setting: impl Into<String>, path: PathBuf, text: impl Into<String>) {
+        self.writes.push(Write {
+            setting: setting.into(),
+            path,
+            text: text.into(),
+            from: None,
+            moves: false,
+            basis: None,
+        });
+    }
+
+    /// Adds a fact, with the prefix `setting.`.
+    fn fact(&mut self, name: &str, path: PathBuf, unit: &'static str) {
+        self.facts.push((format!("setting.{name}"), path, unit));
+    }
+}
+
+/// Plans the change of a setting; `devices` are those below the filesystem.
+pub(crate) fn plan_change(
+    host: &dyn Host,
+    devices: &[Device],
+    setting: SystemSetting,
+    value: &Value,
+) -> SettingChange {
+    match setting {
+        SystemSetting::ReadAhead | SystemSetting::NrRequests | SystemSetting::WriteCache => {
+            queue::plan_change(host, devices, setting, value)
+        }
+        SystemSetting::CpuSpeed => cpu::frequency_change(host, value),
+        SystemSetting::CpuGovernor => cpu::governor(host, value),
+        SystemSetting::OnlineCpus => cpu::online(host, value),
+        SystemSetting::DirtyThreshold | SystemSetting::DirtyBackgroundThreshold => {
+            memory::dirty(host, setting, value)
+        }
+        SystemSetting::TransparentHugepage => memory::huge_pages(value),
+        // Determined when the guest was booted.
+        SystemSetting::Kernel => SettingChange::default(),
+    }
+}
+
+/// Settings of the machine, in the order in which they are applied.
+const MACHINE_SETTINGS: [SystemSetting; 6] = [
+    SystemSetting::OnlineCpus,
+    SystemSetting::CpuGovernor,
+    SystemSetting::CpuSpeed,
+    SystemSetting::DirtyThreshold,
+    SystemSetting::DirtyBackgroundThreshold,
+    SystemSetting::TransparentHugepage,
+];
+
+/// Settings of devices, in the order in which they are applied.
+const DEVICE_SETTINGS: [SystemSetting; 3] =
+    [SystemSetting::ReadAhead, SystemSetting::NrRequests, SystemSetting::WriteCache];
+
+/// Applied settings and their results.
+#[derive(Debug, Default)]
+pub(crate) struct AppliedSettings {
+    /// Undo steps with descriptions, oldest first.
+    pub(crate) steps: Vec<(Step, String)>,
+    /// Settings not applied as requested.
+    pub(crate) warnings: Vec<Warning>,
+    /// Values read back.
+    pub(crate) facts: Environment,
+    /// Quota that emulates a CPU frequency.
+    pub(crate) quota: Option<Quota>,
+}
+
+impl AppliedSettings {
+    /// Applies the settings of the machine.
+    ///
+    /// # Errors
+    /// [`RigError::Journal`]; `steps` contains the settings applied so far.
+    pub(crate) fn machine(
+        &mut self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+        run_id: &str,
+        settings: &SystemSettings,
+    ) -> Result<(), RigError> {
+        for setting in MACHINE_SETTINGS {
+            let Some(value) = settings.get(&setting) else { continue };
+            let change = plan_change(host, &[], setting, value);
+            self.apply(journaled, host, &change)?;
+            if let Some(percent) = change.percent {
+                self.apply_quota(journaled, host, run_id, percent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the settings of the devices below a filesystem.
+    ///
+    /// # Errors
+    /// [`RigError::Journal`]; `steps` contains the settings applied so far.
+    pub(crate) fn devices(
+        &mut self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+        devices: &[Device],
+        (scheduler, settings): (Option<&str>, &SystemSettings),
+    ) -> Result<(), RigError> {
+        if let Some(scheduler) = scheduler {
+            self.apply(journaled, host, &queue::scheduler(host, devices, scheduler))?;
+        }
+        for setting in DEVICE_SETTINGS {
+            let Some(value) = settings.get(&setting) else { continue };
+            self.apply(journaled, host, &plan_change(host, devices, setting, value))?;
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+        change: &SettingChange,
+    ) -> Result<(), RigError> {
+        for saved in &change.saved {
+            let kept = journaled.save(saved)?;
+            self.steps.extend(kept.map(|step| (step, "disturbed settings".to_owned())));
+        }
+        let first = self.steps.len();
+        for write in &change.writes {
+            let (step, warning) = journaled.switch(write)?;
+            self.steps.extend(step.map(|step| (step, write.setting.clone())));
+            self.warnings.extend(warning);
+        }
+        // A later write may have changed an earlier one, as the minimum frequency may change the
+        // maximum.
+        self.steps[first..].iter().try_for_each(|(step, _)| journaled.reread(*step))?;
+        self.warnings.extend(change.warnings.iter().cloned());
+        for (name, why) in &change.skipped {
+            self.facts.set(format!("setting.{name}"), why);
+        }
+        for (name, path, unit) in &change.facts {
+            if let Ok(text) = host.read(path) {
+                self.facts.set(name, format!("{}{unit}", selected(&text)));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_quota(
+        &mut self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+        run_id: &str,
+        percent: u8,
+    ) -> Result<(), RigError> {
+        match Quota::enter(journaled, host, run_id, percent)? {
+            Ok((quota, step)) => {
+                self.steps.push((step, "CPU quota".to_owned()));
+                self.facts.set("setting.cpu_speed.quota", quota.describe());
+                self.warnings.push(cpu::emulate_frequency(percent));
+                self.quota = Some(quota);
+            }
+            Err(why) => self.warnings.push(Warning::SettingNotApplied {
+                setting: "cpu_speed".into(),
+                wanted: format!("{percent}%"),
+                found: format!("no frequency to set, and no CPU quota: {why}"),
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// sysfs queue directory of a block device; for a partition, that of its disk.
+pub(crate) fn queue(host: &dyn Host, name: &str) -> PathBuf {
+    let node = Path::new("/sys/class/block").join(name);
+    if host.entry(&node.join("queue")).is_ok() {
+        return node.join("queue");
+    }
+    // The directory of a partition is in that of its disk (Documentation/ABI/testing/sysfs-block).
+    match host.follow(&node) {
+        Ok(path) if path.join("partition").exists() => path.parent().unwrap_or(&path).join("queue"),
+        _ => node.join("queue"),
+    }
+}
+
+/// Disables discard on a loop device created by fslab, so that neither mkfs nor mount releases the
+/// allocated space of an image.
+///
+/// This is not journaled, because it cannot be undone: with a limit of 0 the kernel drops the
+/// granularity and accepts no other limit (`queue_max_discard_sectors_store` in
+/// `block/blk-sysfs.c`). It ends with the device, and therefore applies only to devices that are
+/// removed.
+pub(crate) fn disable_discard(
+    journaled: &mut JournaledHost,
+    host: &dyn Host,
+    name: &str,
+) -> Option<Warning> {
+    let path = queue(host, name).join("discard_max_bytes");
+    let what = format!("write 0 to {}", path.display());
+    let (written, _) = journaled.execute(what, |host| host.write(&path, "0"));
+    let found = match written.and_then(|()| host.read(&path)) {
+        Ok(found) => found.trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    (found != "0").then(|| Warning::SettingNotApplied {
+        setting: format!("discard_max_bytes of {name}"),
+        wanted: "0".into(),
+        found,
+    })
+}
+
+#[cfg(test)]
+mod tests;
